@@ -1,0 +1,72 @@
+# Every target builds what it needs from nothing but python3 and make, into .venv.
+#   make test PYTHON=python3.12       another interpreter (takes effect when .venv is new)
+#   make test ARGS="-k conv --lf"     more arguments for pytest, the demo or each benchmark
+
+PYTHON ?= python3
+WORKERS ?= 2
+TORCH ?= torch==2.13.0
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types conformance bench format clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.plot ## train on real handwritten digits and draw the result in demo.png
+	$(BIN)/python examples/demo.py $(ARGS)
+
+test: $(VENV)/.dev ## run the whole suite and the doctests
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.dev ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev ## check the types of the library
+	$(BIN)/mypy
+
+conformance: $(VENV)/.torch ## compare with torch as an oracle
+	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)
+
+bench: $(VENV)/.torch ## run every script in benchmarks/ against torch
+	@set -e; for script in benchmarks/[!_]*.py; do \
+		test -f "$$script" || { echo "there is no script in benchmarks/ yet" >&2; exit 1; }; \
+		printf '\n== %s\n' "$$script"; \
+		$(BIN)/python "$$script" $(ARGS); \
+	done
+
+format: $(VENV)/.dev ## format the code, and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment, the caches and everything built
+	rm -rf $(VENV) build dist demo.png .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamps: each says that an installation is complete and as new as pyproject.toml.
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Undertow needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; \
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.plot: pyproject.toml | $(VENV)/.created
+	$(PIP) --editable '.[plot]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.created
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.torch: $(VENV)/.dev
+	$(PIP) '$(TORCH)'
+	@touch $@

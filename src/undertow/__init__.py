@@ -1,0 +1,19 @@
+"""Undertow: tensors with automatic differentiation of any order."""
+
+from . import autograd, errors, ops
+from .core.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .core.register import FUNCTIONS as _functions
+from .core.tensor import Tensor
+from .devices import device
+from .dtypes import *  # noqa: F403
+
+__version__ = "0.1.0"
+
+globals().update(_functions)

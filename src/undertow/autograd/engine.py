@@ -1,0 +1,331 @@
+"""One step of a backward pass: take what arrived at a node, run its hooks and rule, deliver.
+
+Every executor runs exactly this code; they only choose the thread. The lock guards the task's
+state and is never held while anything is computed.
+
+Note [bare gradients]
+In a first-order pass (`create_graph=False`) gradients travel as bare arrays, and a node whose rule
+is fused (Note [fused rules]) never sees a Tensor. Rules as written, hooks and captures get the
+array wrapped in one. With `create_graph=True` gradients are Tensors throughout.
+"""
+
+from __future__ import annotations
+
+from sys import getrefcount
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..backends.registry import backend_of
+from ..core.dispatch import apply
+from ..core.modes import current
+from ..core.node import AccumulateGrad, Node
+from ..core.op import OPS
+from ..core.tensor import Tensor, share, wrap
+from ..errors import GradientError
+from .task import Slots, Target, Task
+
+_ndarray = np.ndarray
+
+
+class Run:
+    """A task with what its caller wants from it."""
+
+    __slots__ = ("bare", "captured", "captures", "create_graph", "lock", "quick", "retain_graph",
+                 "task")  # fmt: skip
+
+    def __init__(
+        self,
+        task: Task,
+        retain_graph: bool,
+        create_graph: bool,
+        captures: set[tuple[Node, int]] | None = None,
+    ) -> None:
+        self.task = task
+        self.lock = Lock()
+        self.retain_graph = retain_graph
+        self.create_graph = create_graph
+        self.captures = captures  # the (node, output) pairs whose gradients the caller asked for
+        self.captured: dict[tuple[Node, int], Tensor] = {}
+        self.bare = not create_graph
+        self.quick = self.bare and captures is None and not current().anomaly
+
+
+def step(run: Run, i: int, ready: list[int]) -> None:
+    """Run node i, which is ready, and append the nodes that it made ready."""
+    task = run.task
+    inbox = task.inbox
+    node = task.nodes[i]
+    g = inbox[i]
+    try:
+        if run.quick and g.__class__ is _ndarray and node.hooks is None:
+            if node.__class__ is AccumulateGrad:
+                inbox[i] = None
+                accumulate(node, g, run.create_graph)  # type: ignore[arg-type]
+                return
+            if node.__class__ is Node:
+                plan = node.plan
+                fused = plan.fused if plan._fused is False else plan._fused
+                saved = node.saved
+                if fused is not None and saved is not None:
+                    for k in plan.tensors:
+                        if saved[k]._alias is not None:
+                            saved = plan.unpack(node, saved)
+                            break
+                    inbox[i] = None
+                    dtype = g.dtype
+                    for target, result in zip(task.targets[i], fused(g, saved)):  # noqa: B905 (hot)
+                        if target is not None:
+                            if result.__class__ is not _ndarray or result.dtype is not dtype:
+                                result = np.asarray(result, dtype)
+                            j = target[0]
+                            if inbox[j] is None:  # one output, one edge: nobody else delivers here
+                                inbox[j] = result
+                                ready.append(j)
+                            else:
+                                deliver(run, target, result, ready)
+                    if not run.retain_graph:
+                        node.release()
+                    return
+        del g
+        _full_step(run, i, node, ready)
+    except BaseException as error:
+        _explain(error, node)
+        raise
+
+
+def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
+    """Hooks, captures, several outputs, rules as written: everything that a node can have."""
+    task = run.task
+    grads = task.take(i)
+    if run.bare:
+        grads = [None if g is None else wrap(g) for g in grads]
+    if node.hooks is not None:
+        _before(node, grads)
+    if run.captures is not None:
+        for out, grad in enumerate(grads):
+            if grad is not None and (node, out) in run.captures:
+                run.captured[node, out] = grad
+    if isinstance(node, AccumulateGrad):
+        if run.captures is None and grads[0] is not None:
+            grad = grads.pop()
+            if run.bare:
+                grad = grad._array
+            accumulate(node, grad, run.create_graph)
+        return
+    targets = task.targets[i]
+    if not any(targets):
+        return
+    results = _gradients(run, node, grads, targets)
+    del grads
+    for target, result in zip(targets, results, strict=True):
+        if target is None:
+            continue
+        if result is not None:
+            shape, dtype = task.nodes[target[0]].metas[target[1]]
+            array = getattr(result, "_array", None)
+            if array is None or array.shape != shape or array.dtype != dtype:
+                raise _wrong_gradient(node, result, shape, dtype)
+            if run.bare:
+                result = array
+            del array
+        deliver(run, target, result, ready)
+
+
+def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
+    """Put a gradient into its slot, add what can be added, note the node if it became ready."""
+    task = run.task
+    j, out, slot = target
+    inbox = task.inbox[j]
+    cell = inbox[out] if inbox.__class__ is list else inbox
+    lock = run.lock
+    if cell.__class__ is not Slots:
+        with lock:
+            if inbox.__class__ is list:
+                inbox[out] = grad
+            else:
+                task.inbox[j] = grad
+            task.remaining[j] -= 1
+            if not task.remaining[j]:
+                ready.append(j)
+        return
+    with lock:
+        pair = cell.offer(slot, grad)
+        if pair is None:
+            if cell.next == cell.total:
+                _completed(task, j, ready)
+            return
+    while pair is not None:
+        total = _add(pair[0], pair[1], cell.owned)
+        with lock:
+            pair = cell.settle(total)
+            if pair is None and cell.next == cell.total:
+                _completed(task, j, ready)
+
+
+def _completed(task: Task, j: int, ready: list[int]) -> None:
+    task.remaining[j] -= 1
+    if not task.remaining[j]:
+        if task.inbox[j].__class__ is Slots:
+            task.inbox[j] = task.inbox[j].value
+        ready.append(j)
+
+
+def _add(a: Any, b: Any, owned: bool) -> Any:
+    """The sum of two gradients, bare or not; in place when `a` is a sum made here."""
+    if a.__class__ is _ndarray and b.__class__ is _ndarray:
+        if owned:
+            return np.add(a, b, a)
+        total = np.add(a, b)
+        return total if total.__class__ is _ndarray else np.asarray(total)
+    if isinstance(a, Tensor):
+        return _sum(a, b)
+    return _sum(wrap(a), wrap(b))._array
+
+
+def _sum(a: Tensor, b: Tensor) -> Tensor:
+    return apply(OPS["add"], (a, b))  # type: ignore[no-any-return]
+
+
+def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
+    """The gradients of a node's inputs by its rule, between its hooks."""
+    if all(g is None for g in grads):
+        return [None] * len(targets)
+    if len(grads) > 1:
+        grads = node.materialize(grads)
+    hooks = node.hooks
+    if hooks is not None and hooks.pre:
+        for hook in list(hooks.pre.values()):
+            changed = hook(tuple(grads))
+            if changed is not None:
+                grads = _as_list(node, changed, len(grads), "a prehook", "outputs")
+    results = node.backward(grads, targets)
+    if not run.retain_graph:
+        node.release()
+    if hooks is not None and hooks.post:
+        for hook in list(hooks.post.values()):
+            changed = hook(tuple(results), tuple(grads))
+            if changed is not None:
+                results = _as_list(node, changed, len(targets), "a hook", "inputs")
+    if current().anomaly:
+        _check_nan(node, results)
+    return results
+
+
+def _as_list(node: Node, changed: Any, count: int, who: str, what: str) -> list[Any]:
+    grads = list(changed) if isinstance(changed, (tuple, list)) else [changed]
+    if len(grads) != count:
+        raise GradientError(
+            f"[{node.name()}] {who} returned {len(grads)} gradients for {count} {what}"
+        )
+    return grads
+
+
+def _before(node: Node, grads: list[Any]) -> None:
+    """Run the hooks on the node's output gradients, then fill `.grad` of retained tensors."""
+    hooks = node.hooks
+    assert hooks is not None
+    for out, table in list(hooks.tensor.items()):
+        for hook in list(table.values()):
+            grad = grads[out]
+            if grad is None:
+                break
+            changed = hook(grad)
+            if changed is not None:
+                shape, dtype = node.metas[out]
+                array = getattr(changed, "_array", None)
+                if array is None or array.shape != shape or array.dtype != dtype:
+                    raise _wrong_gradient(node, changed, shape, dtype, "a tensor hook")
+                grads[out] = changed
+    for out, reference in hooks.capture.items():
+        tensor = reference()
+        if tensor is not None and grads[out] is not None:
+            old = tensor._grad
+            tensor._grad = copied(grads[out]) if old is None else _sum(old, grads[out])
+
+
+def copied(grad: Tensor) -> Tensor:
+    """A gradient in memory of its own."""
+    return apply(OPS["clone"], (grad,))  # type: ignore[no-any-return]
+
+
+def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
+    """Add a gradient, a bare array or a Tensor, to the leaf's `.grad`; then its hooks."""
+    leaf = node.leaf()
+    if leaf is not None:
+        bare = grad.__class__ is not Tensor
+        if leaf._array.__class__ is not (grad if bare else grad._array).__class__:
+            device = backend_of(grad if bare else grad._array).device
+            raise GradientError(
+                f"[backward] a gradient on {device} arrived for a leaf on {leaf.device}"
+            )
+        with node.lock:
+            old = leaf._grad
+            if old is None:
+                # Note [stealing]: the leaf may keep the array itself only if nobody else holds
+                # it: no other edge, saved value or user (the count), no buffer that it is a view
+                # of (the base).
+                if bare and getrefcount(grad) <= _SOLE and getattr(grad, "base", 0) is None:
+                    leaf._grad = wrap(grad)
+                else:
+                    leaf._grad = copied(wrap(grad) if bare else grad)
+            elif bare and old._node is None and grad.__class__ is _ndarray:
+                with np.errstate(all="ignore"):
+                    np.add(old._array, grad, old._array)
+                share(old).version.value += 1
+            else:
+                leaf._grad = _sum(old, wrap(grad) if bare else grad)
+        if node.post_accumulate:
+            for hook in list(node.post_accumulate.values()):
+                hook(leaf)
+
+
+def _probe() -> int:
+    """What `getrefcount` says in `accumulate` for an array that only its caller holds."""
+
+    def callee(array: Any) -> int:
+        return getrefcount(array)
+
+    array = np.empty(1)
+    return callee(array)
+
+
+_SOLE = _probe()
+
+
+def _wrong_gradient(
+    node: Node, result: Any, shape: Any, dtype: Any, who: str = "its rule"
+) -> Exception:
+    found = (
+        f"shape {result.shape} and {result.dtype}"
+        if isinstance(result, Tensor)
+        else f"type {type(result).__name__}"
+    )
+    return GradientError(
+        f"[{node.name()}] {who} returned a gradient of {found}; expected a Tensor of shape "
+        f"{tuple(shape)} and undertow.{dtype.name}"
+    )
+
+
+def _check_nan(node: Node, results: Any) -> None:
+    if not current().check_nan:
+        return
+    for i, result in enumerate(results):
+        if isinstance(result, Tensor):
+            host = backend_of(result._array).to_host(result._array)
+            if np.isnan(host).any():
+                raise GradientError(f"[{node.name()}] returned NaN in its gradient {i}")
+
+
+def _explain(error: BaseException, node: Node) -> None:
+    """Tell, once, which node raised and where the forward made it."""
+    if any("in the backward of" in note for note in getattr(error, "__notes__", ())):
+        return
+    if node.site:
+        note = f"in the backward of {node.name()}, whose forward call was:\n{''.join(node.site)}"
+    else:
+        note = (
+            f"in the backward of {node.name()}; ut.autograd.detect_anomaly() shows the forward line"
+        )
+    error.add_note(note)

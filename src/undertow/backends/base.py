@@ -1,0 +1,152 @@
+"""The backend protocol: the closed list of kernel forms that a device answers.
+
+Arrays are opaque to everyone but their backend; all that others read is `shape`, `strides` (in
+bytes), `dtype` (NumPy's) and `size`. A CPU array is an `ndarray`. Views share memory; every other
+form returns a fresh array, except `assign`, which writes. An op's forward is a short composition
+of these forms; a device that answers them all runs every op.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+from ..devices import Device
+from ..kernel.expr import Expr
+
+Array = Any
+NumpyDType = Any
+Shape = tuple[int, ...]
+
+
+class Backend(ABC):
+    """One device's implementation of every form."""
+
+    device: Device
+
+    # Memory -------------------------------------------------------------------------------
+    @abstractmethod
+    def from_host(self, array: Array) -> Array:
+        """An array on this device with a NumPy array's elements (may share memory on the CPU)."""
+
+    @abstractmethod
+    def to_host(self, array: Array) -> Array:
+        """The elements as a NumPy array (may share memory on the CPU)."""
+
+    @abstractmethod
+    def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
+        """Uninitialised row-major memory."""
+
+    @abstractmethod
+    def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
+        """Every element is `value`."""
+
+    @abstractmethod
+    def arange(self, start: Any, step: Any, count: int, dtype: NumpyDType) -> Array:
+        """`start + i * step` for i below `count`."""
+
+    @abstractmethod
+    def philox(self, seed: int, offset: int, count: int) -> Array:
+        """`count` words (uint32) of the Philox 4x32-10 stream of `seed`, from word `offset` on."""
+
+    @abstractmethod
+    def copy(self, x: Array) -> Array:
+        """A fresh row-major copy."""
+
+    @abstractmethod
+    def cast(self, x: Array, dtype: NumpyDType) -> Array:
+        """A fresh copy in another dtype; complex to real drops the imaginary part."""
+
+    @abstractmethod
+    def assign(self, target: Array, source: Array) -> None:
+        """Write `source`, broadcast and cast, into the memory of `target`."""
+
+    # Views --------------------------------------------------------------------------------
+    @abstractmethod
+    def as_strided(self, x: Array, shape: Shape, strides: Shape, offset: int) -> Array:
+        """A view by element strides, from `offset` elements past x's own first element."""
+
+    @abstractmethod
+    def storage_offset(self, x: Array) -> int:
+        """Elements between the start of the memory that x looks at and its first element."""
+
+    @abstractmethod
+    def root(self, x: Array) -> Array:
+        """The whole memory that x looks at, as a one-dimensional array."""
+
+    @abstractmethod
+    def reshape(self, x: Array, shape: Shape) -> Array | None:
+        """A view in another shape, or None when the strides do not allow one."""
+
+    @abstractmethod
+    def permute(self, x: Array, dims: Sequence[int]) -> Array:
+        """A view with its dimensions in another order."""
+
+    @abstractmethod
+    def expand(self, x: Array, shape: Shape) -> Array:
+        """A view broadcast to `shape`."""
+
+    @abstractmethod
+    def slice(self, x: Array, slices: tuple[Any, ...]) -> Array:
+        """A view by Python slices with positive or negative steps, integers, None and Ellipsis."""
+
+    @abstractmethod
+    def part(self, x: Array, which: str) -> Array:
+        """A view of a complex array's "real" or "imag" part."""
+
+    # Computation --------------------------------------------------------------------------
+    @abstractmethod
+    def map(self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType) -> Array:
+        """A scalar expression over broadcast operands (arrays of one dtype, or numbers)."""
+
+    @abstractmethod
+    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
+        """kind: sum prod max min any all; argmax argmin take exactly one dim."""
+
+    @abstractmethod
+    def scan(self, kind: str, x: Array, dim: int) -> Any:
+        """kind: sum prod; or max min, which return values and indices of their positions."""
+
+    @abstractmethod
+    def gather(self, x: Array, dim: int, index: Array) -> Array:
+        """`out[i][j][k] = x[i][index[i][j][k]][k]` for dim 1; indices are in range."""
+
+    @abstractmethod
+    def scatter(self, kind: str, x: Array, dim: int, index: Array, source: Array) -> Array:
+        """A copy of x with source combined in at the gather positions.
+
+        kind: set add mul max min; duplicates combine in order ("set": the last one wins).
+        """
+
+    @abstractmethod
+    def take(self, x: Array, index: tuple[Any, ...]) -> Array:
+        """Advanced indexing by integer arrays and full slices (NumPy's rules), as a copy."""
+
+    @abstractmethod
+    def put(self, kind: str, x: Array, index: tuple[Any, ...], source: Array) -> Array:
+        """A copy of x with source combined in at the `take` positions; kind: set add."""
+
+    @abstractmethod
+    def concat(self, arrays: Sequence[Array], dim: int) -> Array:
+        """Arrays of one dtype joined along `dim`."""
+
+    @abstractmethod
+    def matmul(self, a: Array, b: Array) -> Array:
+        """(…, m, k) times (…, k, n), batch dimensions broadcast."""
+
+    @abstractmethod
+    def sort(self, x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
+        """Stably sorted values and their indices; NaN counts as largest."""
+
+    @abstractmethod
+    def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
+        """Insertion points (int64) into the last dimension; leading dimensions correspond."""
+
+    @abstractmethod
+    def nonzero(self, x: Array) -> Array:
+        """Coordinates of the nonzero elements in row-major order: (count, ndim), int64."""
+
+    @abstractmethod
+    def bincount(self, x: Array, weights: Array | None, length: int) -> Array:
+        """Occurrences (int64), or summed weights, of each of the values 0 to length - 1."""

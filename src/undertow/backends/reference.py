@@ -1,0 +1,311 @@
+"""Plain NumPy: the living definition of every form, and the CPU's kernels for small arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.lib.stride_tricks import as_strided
+
+from ..devices import Device
+from ..kernel.expr import Expr
+from .base import Array, Backend, NumpyDType, Shape
+from .philox import philox_words
+
+UFUNCS: dict[str, Any] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
+    "floor_div": np.floor_divide, "mod": np.remainder, "fmod": np.fmod, "pow": np.power,
+    "neg": np.negative, "abs": np.abs, "sign": np.sign, "floor": np.floor, "ceil": np.ceil,
+    "trunc": np.trunc, "rint": np.rint, "maximum": np.maximum, "minimum": np.minimum,
+    "fmax": np.fmax, "fmin": np.fmin, "copysign": np.copysign, "ldexp": np.ldexp,
+    "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
+    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
+    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
+    "hypot": np.hypot, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
+    "acosh": np.arccosh, "atanh": np.arctanh, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
+    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "isnan": np.isnan,
+    "isinf": np.isinf, "isfinite": np.isfinite, "signbit": np.signbit,
+    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
+    "logical_not": np.logical_not, "bit_and": np.bitwise_and, "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor, "bit_not": np.invert, "shift_left": np.left_shift,
+    "shift_right": np.right_shift, "where": np.where, "real": np.real, "imag": np.imag,
+    "conj": np.conjugate, "angle": np.angle,
+}  # fmt: skip
+
+_compiled: dict[tuple[int, int], tuple[Expr, Callable[..., Any]]] = {}  # by identity and arity
+
+
+def compile_map(expr: Expr, arity: int) -> Callable[..., Any]:
+    """A NumPy callable for a scalar expression.
+
+    A primitive of the arguments in order is its ufunc itself, so that interpreting it costs
+    nothing. Anything longer becomes one Python function with a line per distinct subexpression.
+
+    >>> from ..kernel.expr import trace
+    >>> compile_map(trace(lambda a, b: a * b, 2), 2) is np.multiply
+    True
+    """
+    found = _compiled.get((id(expr), arity))
+    if found is None:
+        found = _compiled[id(expr), arity] = (expr, _compile(expr, arity))
+    return found[1]
+
+
+def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
+    if [str(a) for a in expr.args] == [f"a{i}" for i in range(arity)] and expr.head in UFUNCS:
+        return UFUNCS[expr.head]  # type: ignore[no-any-return]
+    names: dict[str, str] = {}
+    lines: list[str] = []
+    done: dict[int, str] = {}
+
+    def visit(node: Expr) -> str:
+        if node.head == "arg":
+            return f"a{node.args[0]}"
+        if node.head == "const":
+            value = node.args[0]
+            return repr(value) if math.isfinite(abs(value)) else f"float('{value}')"
+        if id(node) not in done:
+            text = f"{node.head}({', '.join(visit(a) for a in node.args)})"
+            if text not in names:
+                names[text] = f"t{len(names)}"
+                lines.append(f"    {names[text]} = {text}")
+            done[id(node)] = names[text]
+        return done[id(node)]
+
+    result = visit(expr)
+    arguments = ", ".join(f"a{i}" for i in range(arity))
+    source = "\n".join([f"def kernel({arguments}):", *lines, f"    return {result}"])
+    scope: dict[str, Any] = dict(UFUNCS)
+    exec(source, scope)
+    kernel: Callable[..., Any] = scope["kernel"]
+
+    def run(*operands: Any) -> Any:
+        # Half precision is computed in single, as compiled kernels will.
+        half = next((o.dtype for o in operands if getattr(o, "itemsize", 0) == 2
+                     and o.dtype.kind not in "iu"), None)  # fmt: skip
+        if half is None:
+            return kernel(*operands)
+        wide = (o.astype(np.float32) if isinstance(o, np.ndarray) else o for o in operands)
+        out = kernel(*wide)
+        return out.astype(half) if out.dtype == np.float32 else out
+
+    return run
+
+
+_ACCUMULATE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
+               "any": np.logical_or, "all": np.logical_and}  # fmt: skip
+
+
+def _is_half(dtype: Any) -> bool:
+    return dtype.itemsize == 2 and dtype.kind not in "iu"
+
+
+class NumpyBackend(Backend):
+    """Every form by NumPy on `ndarray`s."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+
+    def from_host(self, array: Array) -> Array:
+        return array
+
+    def to_host(self, array: Array) -> Array:
+        return array
+
+    def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
+        return np.empty(shape, dtype)
+
+    def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
+        if value == 0 and not (isinstance(value, float) and math.copysign(1, value) < 0):
+            return np.zeros(shape, dtype)
+        return np.full(shape, value, dtype)
+
+    def arange(self, start: Any, step: Any, count: int, dtype: NumpyDType) -> Array:
+        steps = np.arange(count, dtype=np.int64 if np.dtype(dtype).kind in "iub" else np.float64)
+        return (start + steps * step).astype(dtype)
+
+    def philox(self, seed: int, offset: int, count: int) -> Array:
+        return philox_words(seed, offset, count)
+
+    def copy(self, x: Array) -> Array:
+        return np.array(x, order="C", copy=True)
+
+    def cast(self, x: Array, dtype: NumpyDType) -> Array:
+        if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
+            x = x.real
+        with np.errstate(all="ignore"):
+            return x.astype(dtype, order="C")
+
+    def assign(self, target: Array, source: Array) -> None:
+        if source.dtype.kind == "c" and target.dtype.kind not in "cb":
+            source = source.real
+        with np.errstate(all="ignore"):
+            np.copyto(target, source, casting="unsafe")
+
+    def as_strided(self, x: Array, shape: Shape, strides: Shape, offset: int) -> Array:
+        flat = self.root(x)
+        start = self.storage_offset(x) + offset
+        size = x.itemsize
+        return as_strided(flat[start:], shape, tuple(s * size for s in strides))
+
+    def storage_offset(self, x: Array) -> int:
+        owner = _owner(x)
+        return int((x.__array_interface__["data"][0] - byte_bounds(owner)[0]) // x.itemsize)
+
+    def root(self, x: Array) -> Array:
+        owner = _owner(x)
+        low, high = byte_bounds(owner)
+        flat = as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
+        return flat if owner.dtype == x.dtype else flat.view(x.dtype)
+
+    def reshape(self, x: Array, shape: Shape) -> Array | None:
+        if x.flags.c_contiguous:
+            return x.reshape(shape)
+        try:
+            return x.reshape(shape, copy=False)
+        except ValueError:
+            return None
+
+    def permute(self, x: Array, dims: Sequence[int]) -> Array:
+        return x.transpose(dims)
+
+    def expand(self, x: Array, shape: Shape) -> Array:
+        lead = len(shape) - x.ndim
+        strides = (0,) * lead + tuple(
+            0 if old == 1 and new != 1 else stride
+            for old, new, stride in zip(x.shape, shape[lead:], x.strides, strict=True)
+        )
+        if x.flags.c_contiguous and x.size:
+            return np.ndarray(shape, x.dtype, x, 0, strides)
+        return as_strided(x, shape, strides)
+
+    def slice(self, x: Array, slices: tuple[Any, ...]) -> Array:
+        view = x[slices]
+        # Integers for every dimension would give a NumPy scalar, which is a copy.
+        return view if isinstance(view, np.ndarray) else x[(*slices, ...)]
+
+    def part(self, x: Array, which: str) -> Array:
+        return x.real if which == "real" else x.imag
+
+    def map(self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType) -> Array:
+        function = compile_map(expr, len(operands))
+        if dtype.kind == "V" or (dtype.itemsize == 2 and dtype.name == "bfloat16"):
+            # bfloat16 is no NumPy builtin, so numbers are not weak beside it.
+            operands = [o if isinstance(o, np.ndarray) else np.asarray(o, dtype) for o in operands]
+        elif dtype.kind in "iub":
+            operands = [_wrapped(o, operands) for o in operands]
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*operands)).astype(dtype, copy=False)
+
+    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
+        with np.errstate(all="ignore"):
+            if kind in ("argmax", "argmin"):
+                pick = np.argmax if kind == "argmax" else np.argmin
+                return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
+            if _is_half(x.dtype) and kind in ("sum", "prod"):
+                wide = _ACCUMULATE[kind].reduce(x.astype(np.float32), axis=dims, keepdims=keepdim)
+                return np.asarray(wide).astype(x.dtype)
+            dtype = x.dtype if kind in ("sum", "prod") else None
+            return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, dtype=dtype, keepdims=keepdim))
+
+    def scan(self, kind: str, x: Array, dim: int) -> Any:
+        with np.errstate(all="ignore"):
+            if kind in ("sum", "prod"):
+                if _is_half(x.dtype):
+                    wide = _ACCUMULATE[kind].accumulate(x.astype(np.float32), axis=dim)
+                    return wide.astype(x.dtype)
+                return _ACCUMULATE[kind].accumulate(x, axis=dim, dtype=x.dtype)
+            values = _ACCUMULATE[kind].accumulate(x, axis=dim)
+            # The last position that equals the running extreme (or is NaN), as in torch.
+            hit = (x == values) | ((x != x) & (values != values))
+            count = x.shape[dim]
+            steps = np.arange(count).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+            indices = np.maximum.accumulate(np.where(hit, steps, 0), axis=dim)
+            return values, indices.astype(np.int64)
+
+    def gather(self, x: Array, dim: int, index: Array) -> Array:
+        return x[_gather_index(index, dim)]
+
+    def scatter(self, kind: str, x: Array, dim: int, index: Array, source: Array) -> Array:
+        return self.put(kind, x, _gather_index(index, dim), source)
+
+    def take(self, x: Array, index: tuple[Any, ...]) -> Array:
+        return np.asarray(x[index])
+
+    def put(self, kind: str, x: Array, index: tuple[Any, ...], source: Array) -> Array:
+        out = np.array(x, order="C", copy=True)
+        with np.errstate(all="ignore"):
+            if kind == "set":
+                out[index] = source
+            elif kind == "add" and _is_half(out.dtype):
+                wide = out.astype(np.float32)
+                np.add.at(wide, index, source)
+                return wide.astype(out.dtype)
+            else:
+                combine = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+                combine[kind].at(out, index, source)
+        return out
+
+    def concat(self, arrays: Sequence[Array], dim: int) -> Array:
+        return np.concatenate(arrays, axis=dim)
+
+    def matmul(self, a: Array, b: Array) -> Array:
+        with np.errstate(all="ignore"):
+            if _is_half(a.dtype):
+                return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+            return np.asarray(np.matmul(a, b))
+
+    def sort(self, x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
+        if descending:
+            # Sorting the reversed array stably and reversing keeps equal elements in order.
+            turned = np.flip(x, dim)
+            order = np.flip(np.argsort(turned, axis=dim, stable=True), dim)
+            order = x.shape[dim] - 1 - order
+        else:
+            order = np.argsort(x, axis=dim, stable=True)
+        return np.take_along_axis(x, order, dim), np.ascontiguousarray(order, np.int64)
+
+    def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
+        side = "right" if right else "left"
+        if edges.ndim == 1:
+            return np.asarray(np.searchsorted(edges, values, side=side), np.int64)  # type: ignore[call-overload]
+        out = np.empty(values.shape, np.int64)
+        for position in np.ndindex(edges.shape[:-1]):
+            out[position] = np.searchsorted(edges[position], values[position], side=side)  # type: ignore[call-overload]
+        return out
+
+    def nonzero(self, x: Array) -> Array:
+        return np.ascontiguousarray(np.argwhere(x), np.int64)
+
+    def bincount(self, x: Array, weights: Array | None, length: int) -> Array:
+        return np.bincount(x.reshape(-1), None if weights is None else weights.reshape(-1), length)
+
+
+def _owner(x: Array) -> Array:
+    owner = x
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return owner
+
+
+def _gather_index(index: Array, dim: int) -> tuple[Array, ...]:
+    grid = list(np.ogrid[tuple(slice(size) for size in index.shape)])
+    grid[dim] = index
+    return tuple(grid)
+
+
+def _wrapped(operand: Any, operands: Sequence[Any]) -> Any:
+    """A Python int reduced to the integer dtype of the arrays beside it, wrapping as in torch."""
+    if type(operand) is not int:
+        return operand
+    dtype = next((o.dtype for o in operands if isinstance(o, np.ndarray)), None)
+    if dtype is None or dtype.kind not in "iu":
+        return operand
+    bits = 8 * dtype.itemsize
+    value = operand & ((1 << bits) - 1)
+    if dtype.kind == "i" and value >> (bits - 1):
+        value -= 1 << bits
+    return dtype.type(value)

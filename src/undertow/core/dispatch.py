@@ -1,0 +1,420 @@
+"""The one door: every op, forward and backward, goes to its backend and is recorded here.
+
+`apply` is the door. `elementwise` prepares operands for it (promotion and broadcasting as explicit
+casts and expands). `unary_door` and `binary_door` are the same door with the checks unrolled for
+the case that dominates small graphs: plain CPU tensors of one dtype and shape.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.reference import compile_map
+from ..backends.registry import backend_of
+from ..dtypes import DType
+from ..errors import DeviceError, DTypeError, UnsupportedError
+from ..kernel.expr import Expr, substitute
+from ..shapes import broadcast_shapes
+from .modes import current
+from .node import Node
+from .op import Op, Plan
+from .tensor import Alias, Tensor, node_of, share, wrap
+
+_new = object.__new__
+_ndarray = np.ndarray
+_asarray = np.asarray
+
+# Note [floating-point warnings]
+# NumPy warns when a result is infinite or NaN; torch does not, and neither do we. Setting NumPy's
+# error state costs as much as a small multiply, so the doors call a ufunc bare: the warning is
+# filtered by the module it comes from, and where a user turned warnings into errors, the door
+# catches the error and goes the long way, which sets the error state.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"undertow\.")
+_GIVE_UP = (AttributeError, TypeError, ValueError, OverflowError, RuntimeWarning,
+            FloatingPointError)  # fmt: skip
+
+
+def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
+    """Run `op` on tensors (elementwise ops also take numbers) and record it if a gradient is wanted.
+
+    Returns a tensor, or a tuple of tensors for an op with several outputs.
+    """
+    arrays = [t._array if isinstance(t, Tensor) else t for t in inputs]
+    backend = _backend_for(op, inputs)
+    result = op.forward(backend, *arrays, *params)
+    several = op.outputs > 1
+    outs = tuple(wrap(a) for a in result) if several else (wrap(result),)
+    state = current()
+    if op.view:
+        _link(inputs[0], outs[0], op, params)
+    if state.inference:
+        for out in outs:
+            share(out).inference = True
+    if state.grad and op.rules:
+        for t in inputs:
+            if isinstance(t, Tensor) and node_of(t) is not None:
+                record(op, inputs, params, outs)
+                break
+    elif state.grad and any(o._array.dtype.kind in "fcV" for o in outs):
+        if any(isinstance(t, Tensor) and node_of(t) is not None for t in inputs):
+            record(op, inputs, params, outs)
+    return outs if several else outs[0]
+
+
+def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequence[Tensor]) -> None:
+    """Make the node of a call and hang its differentiable outputs on it."""
+    parents = tuple(node_of(t) if isinstance(t, Tensor) else None for t in inputs)
+    numbers = tuple(not isinstance(t, Tensor) for t in inputs)
+    plan = op.plan(tuple(p is not None for p in parents), numbers)
+    node: Node = _new(Node)
+    node.plan = plan
+    node.parents = parents
+    node.indices = tuple(t._index if isinstance(t, Tensor) else 0 for t in inputs)
+    node.metas = tuple((o._array.shape, o._array.dtype) for o in outs)
+    node.hooks = None
+    node.site = None
+    differentiable = False
+    for i, out in enumerate(outs):
+        kind = out._array.dtype.kind
+        if kind == "c":
+            raise UnsupportedError(
+                f"[{op.name}] gradients through complex tensors are not supported yet; "
+                "detach() the input or compute under no_grad()"
+            )
+        if kind in "fV":
+            out._node = node
+            out._index = i
+            differentiable = True
+    if not differentiable:
+        return
+    node.saved, node.versions = plan.save(inputs, params, outs)
+    if current().anomaly:
+        node.site = forward_stack()
+
+
+def forward_stack() -> list[str]:
+    """The user's stack at this point, formatted, without the library's own frames."""
+    import traceback
+
+    frames = traceback.extract_stack()
+    while frames and "/undertow/" in frames[-1].filename.replace("\\", "/"):
+        frames.pop()
+    return traceback.format_list(frames)
+
+
+def _link(source: Tensor, out: Tensor, op: Op, params: tuple[Any, ...]) -> None:
+    alias = share(source)
+    base = source if alias.base is None else alias.base
+    out._alias = Alias(alias.version, base, (*alias.steps, (op, params)), alias.inference)
+
+
+def _backend_for(op: Op, inputs: Sequence[Any]) -> Any:
+    backend = None
+    for t in inputs:
+        if isinstance(t, Tensor):
+            found = backend_of(t._array)
+            if backend is None:
+                backend = found
+            elif found is not backend:
+                raise DeviceError(
+                    f"[{op.name}] expects all tensors on one device, got {backend.device} and "
+                    f"{found.device}; move one with .to({str(backend.device)!r})"
+                )
+    return backend
+
+
+# Operands of elementwise ops -----------------------------------------------------------------
+_NUMBERS = (bool, int, float, complex)
+
+
+def operand(op: str, value: Any) -> Any:
+    """A tensor or Python number from anything an arithmetic op accepts."""
+    if isinstance(value, Tensor) or type(value) in _NUMBERS:
+        return value
+    if isinstance(value, np.generic):
+        return wrap(_asarray(value))
+    if isinstance(value, _ndarray):
+        dtypes.of_array(value.dtype)
+        return wrap(value)
+    if isinstance(value, _NUMBERS):
+        return value
+    raise DTypeError(
+        f"[{op}] expects tensors or numbers, got {type(value).__name__}; "
+        "convert it with ut.tensor(...) first"
+    )
+
+
+def compute_dtype(op: str, operands: Sequence[Any], kind: str) -> DType:
+    """The dtype in which an elementwise op computes; see `elementwise_op`."""
+    dtype = dtypes.result_type(
+        *(
+            (o.dtype, 2 if o._array.shape else 1)
+            if isinstance(o, Tensor)
+            else (dtypes.of_scalar(o), 0)
+            for o in operands
+        )
+    )
+    if kind == "float" and dtype.category < 2:
+        return dtypes.get_default_dtype()
+    return dtype
+
+
+def elementwise(op: Op, *values: Any) -> Tensor:
+    """The long way of every elementwise op: any operands, any dtypes, any shapes."""
+    if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
+        assert op.expr is not None
+        return substitute(op.expr, values)  # type: ignore[return-value]
+    operands = [operand(op.name, v) for v in values]
+    dtype = compute_dtype(op.name, operands, op.kind)
+    if not any(isinstance(o, Tensor) for o in operands):
+        operands[0] = wrap(_asarray(operands[0], dtype.numpy))
+    operands = _one_device(operands)
+    shape = broadcast_shapes(
+        op.name, *(tuple(o._array.shape) for o in operands if isinstance(o, Tensor))
+    )
+    wanted = current().grad
+    for i, o in enumerate(operands):
+        if isinstance(o, Tensor):
+            if o._array.dtype != dtype.numpy:
+                o = cast(o, dtype)
+            # Without a gradient the backend broadcasts by itself.
+            if wanted and o._array.shape != shape and node_of(o) is not None:
+                o = expand(o, shape)
+            operands[i] = o
+        elif dtype.category == 0 and type(o) is not bool:
+            operands[i] = bool(o)
+    if dtype.category == 0 and op.name in ("sub", "neg"):
+        raise DTypeError(
+            f"[{op.name}] is not defined for bool tensors; use logical_not or ^ instead"
+        )
+    try:
+        return apply(op, operands)  # type: ignore[no-any-return]
+    except TypeError as error:
+        if isinstance(error, DTypeError):
+            raise
+        raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
+
+
+def _one_device(operands: list[Any]) -> list[Any]:
+    """Zero-dimensional CPU tensors follow the others to their device, as in torch."""
+    devices = {backend_of(o._array) for o in operands if isinstance(o, Tensor)}
+    if len(devices) > 1:
+        others = {
+            backend_of(o._array) for o in operands if isinstance(o, Tensor) and o._array.shape
+        }
+        if len(others) == 1:
+            target = others.pop().device
+            return [
+                transfer(o, target)
+                if isinstance(o, Tensor) and not o._array.shape and o.device.type == "cpu"
+                else o
+                for o in operands
+            ]
+    return operands
+
+
+# The three ops that dispatch itself inserts --------------------------------------------------
+_cast = Op("cast", lambda k, x, dtype, source: k.cast(x, dtype.numpy), inputs="x",
+           params="dtype source", vjp={"x": lambda g, source: cast(g, source)})  # fmt: skip
+
+_expand = Op("expand", lambda k, x, shape: k.expand(x, shape), inputs="x", params="shape",
+             view=True, vjp={"x": lambda g, x_shape: sum_to(g, x_shape)})  # fmt: skip
+
+_sum_to = Op("sum_to", lambda k, x, shape: _reduce_to(k, x, shape), inputs="x", params="shape",
+             vjp={"x": lambda g, x_shape: expand(g, x_shape)})  # fmt: skip
+
+_transfer = Op("transfer", lambda k, x, target, source: target.from_host(k.to_host(x)), inputs="x",
+               params="target source",
+               vjp={"x": lambda g, source: transfer(g, source.device)})  # fmt: skip
+
+
+def cast(x: Tensor, dtype: DType) -> Tensor:
+    """`x` in another dtype; itself when it has that dtype already."""
+    if x._array.dtype == dtype.numpy:
+        return x
+    if not dtype.is_differentiable:
+        with_grad = current().grad and node_of(x) is not None
+        return apply(_cast, (x.detach() if with_grad else x,), (dtype, x.dtype))  # type: ignore[no-any-return]
+    return apply(_cast, (x,), (dtype, x.dtype))  # type: ignore[no-any-return]
+
+
+def expand(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A view of `x` broadcast to `shape`; itself when it has that shape already."""
+    return x if x._array.shape == shape else apply(_expand, (x,), (shape,))
+
+
+def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The adjoint of `expand`: sum over the dimensions that were broadcast from `shape`."""
+    return x if x._array.shape == shape else apply(_sum_to, (x,), (shape,))
+
+
+def transfer(x: Tensor, device: Any) -> Tensor:
+    """`x` on another device; itself when it is there already."""
+    from ..backends.registry import backend_on
+
+    source, target = backend_of(x._array), backend_on(device)
+    return x if source is target else apply(_transfer, (x,), (target, source))
+
+
+def _reduce_to(k: Any, x: Any, shape: tuple[int, ...]) -> Any:
+    lead = len(x.shape) - len(shape)
+    dims = tuple(range(lead)) + tuple(
+        lead + i for i, size in enumerate(shape) if size == 1 and x.shape[lead + i] != 1
+    )
+    return k.reshape(k.reduce("sum", x, dims, True), shape)
+
+
+# The unrolled doors --------------------------------------------------------------------------
+def unary_door(op: Op) -> Callable[..., Tensor]:
+    """`op` as a function of one tensor."""
+    assert op.expr is not None
+    ufunc = compile_map(op.expr, 1)
+    boolean = op.kind == "bool"
+    plan = op.plan((True,), (False,))
+    saves_input = plan.recipe == (("in", 0),)
+    saves_output = plan.recipe == (("out", 0),)
+    plain = saves_input or saves_output or not plan.recipe
+
+    def door(input: Any) -> Tensor:
+        state = current()
+        try:
+            x = input._array
+            if not state.plain or x.__class__ is not _ndarray:
+                return elementwise(op, input)
+            r = ufunc(x)
+            if r.__class__ is not _ndarray:
+                r = _asarray(r)
+            if not boolean and r.dtype is not x.dtype:
+                return elementwise(op, input)
+        except _GIVE_UP:
+            return elementwise(op, input)
+        t: Tensor = _new(Tensor)
+        t._array = r
+        t._index = 0
+        t._alias = None
+        t._grad = None
+        t._node = None
+        if state.grad and not boolean:
+            alias = input._alias
+            parent = input._node if alias is None else node_of(input)
+            if parent is not None:
+                if not plain or alias is not None:
+                    record(op, (input,), (), (t,))
+                    return t
+                node: Node = _new(Node)
+                node.plan = plan
+                node.parents = (parent,)
+                node.indices = (input._index,)
+                node.metas = ((r.shape, r.dtype),)
+                node.hooks = None
+                node.site = None
+                node.versions = None
+                if saves_output:
+                    node.saved = (t._twin(),)
+                else:
+                    node.saved = (input,) if saves_input else ()
+                t._node = node
+        return t
+
+    return door
+
+
+def binary_door(op: Op) -> Callable[..., Tensor]:
+    """`op` as a function of two tensors or numbers, at least one of them a tensor."""
+    assert op.expr is not None
+    ufunc = compile_map(op.expr, 2)
+    boolean = op.kind == "bool"
+    both = op.plan((True, True), (False, False))
+    first = op.plan((True, False), (False, False))
+    second = op.plan((False, True), (False, False))
+    scaled = op.plan((True, False), (False, True))
+    savers = {p: _saver(p) for p in (both, first, second, scaled)}
+
+    def door(input: Any, other: Any) -> Tensor:
+        state = current()
+        kind = other.__class__
+        number = kind is float or kind is int
+        try:
+            x = input._array
+            if not state.plain or x.__class__ is not _ndarray:
+                return elementwise(op, input, other)
+            if number:
+                r = ufunc(x, other)
+            else:
+                y = other._array
+                if y.dtype is not x.dtype:
+                    return elementwise(op, input, other)
+                r = ufunc(x, y)
+            if r.__class__ is not _ndarray:
+                r = _asarray(r)
+            if not boolean and r.dtype is not x.dtype:
+                return elementwise(op, input, other)
+        except _GIVE_UP:
+            return elementwise(op, input, other)
+        if state.grad and not boolean:
+            alias = input._alias
+            parent = input._node if alias is None else node_of(input)
+            if number:
+                other_parent = None
+                plan = scaled
+            else:
+                if other._alias is None:
+                    other_parent = other._node
+                else:
+                    alias = other._alias
+                    other_parent = node_of(other)
+                if parent is None:
+                    plan = second
+                else:
+                    plan = first if other_parent is None else both
+            if parent is not None or other_parent is not None:
+                shape = r.shape
+                saver = savers[plan]
+                if saver is None or not (number or x.shape == shape == y.shape):
+                    return elementwise(op, input, other)
+                node: Node = _new(Node)
+                node.plan = plan
+                node.parents = (parent, other_parent)
+                node.indices = (input._index, 0 if number else other._index)
+                node.metas = ((shape, r.dtype),)
+                node.hooks = None
+                node.site = None
+                node.versions = None
+                node.saved = saved = saver(input, other)
+                if alias is not None and saved and plan.tensors:
+                    node.saved, node.versions = plan.seal(list(saved))
+                t: Tensor = _new(Tensor)
+                t._array = r
+                t._node = node
+                t._index = 0
+                t._alias = None
+                t._grad = None
+                return t
+        t = _new(Tensor)
+        t._array = r
+        t._node = None
+        t._index = 0
+        t._alias = None
+        t._grad = None
+        return t
+
+    return door
+
+
+_SAVERS: dict[Any, Callable[[Any, Any], tuple[Any, ...]]] = {
+    (): lambda a, b: (),
+    (("in", 0),): lambda a, b: (a,),
+    (("in", 1),): lambda a, b: (b,),
+    (("in", 0), ("in", 1)): lambda a, b: (a, b),
+    (("in", 1), ("in", 0)): lambda a, b: (b, a),
+}
+
+
+def _saver(plan: Plan) -> Callable[[Any, Any], tuple[Any, ...]] | None:
+    return _SAVERS.get(plan.recipe)
+

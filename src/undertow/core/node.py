@@ -1,0 +1,182 @@
+"""Nodes of the recorded graph: what made a tensor, from what, and what its derivative needs."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FreedError, GradientError, VersionError
+
+if TYPE_CHECKING:
+    from .op import Plan
+    from .tensor import Tensor
+
+Meta = tuple[tuple[int, ...], Any]  # the shape and NumPy dtype of an output
+
+
+class Hooks:
+    """The hooks of one node, made when the first one is registered.
+
+    `tensor` maps an output number to the hooks on that output's gradient, in order; `pre` and
+    `post` are hooks on the node. Each is a dict from a handle's key to the callable.
+    """
+
+    __slots__ = ("capture", "post", "pre", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, dict[int, Callable[..., Any]]] = {}
+        self.capture: dict[int, weakref.ref[Tensor]] = {}  # retain_grad: after tensor hooks
+        self.pre: dict[int, Callable[..., Any]] = {}
+        self.post: dict[int, Callable[..., Any]] = {}
+
+
+class RemovableHandle:
+    """Returned by every `register_…hook`; `remove()` takes the hook away again."""
+
+    __slots__ = ("_hooks", "_key")
+    _count = 0
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        if not callable(hook):
+            raise TypeError(f"[register_hook] a hook is callable, got {type(hook).__name__}")
+        RemovableHandle._count += 1
+        self._key = RemovableHandle._count
+        self._hooks = hooks
+        hooks[self._key] = hook
+
+    def remove(self) -> None:
+        """Take the hook away; doing it twice is harmless."""
+        self._hooks.pop(self._key, None)
+
+    def __enter__(self) -> RemovableHandle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Node:
+    """One recorded operation. `parents[i]` made input i (None: no gradient wanted there)."""
+
+    __slots__ = ("__weakref__", "hooks", "indices", "metas", "parents", "plan", "saved", "site",
+                 "versions")  # fmt: skip
+
+    plan: Plan
+    parents: tuple[Node | None, ...]
+    indices: tuple[int, ...]  # which output of parents[i] input i was
+    saved: Any  # what the plan names, in its order; None once freed
+    versions: tuple[int, ...] | None  # of the saved tensors, when one had been changed by then
+    metas: tuple[Meta, ...]
+    hooks: Hooks | None
+    site: Any  # the forward stack, in anomaly mode
+
+    @property
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """The parent node and its output number for each input, as in torch."""
+        return tuple(zip(self.parents, self.indices, strict=True))
+
+    def name(self) -> str:
+        """torch's manner of naming: `MulBackward`."""
+        return "".join(p.capitalize() for p in self.plan.op.name.split("_") if p) + "Backward"
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} at {id(self):#x}>"
+
+    def register_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node; it may return new grad_inputs."""
+        return RemovableHandle(self._hooks().post, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(grad_outputs)` before this node; it may return new grad_outputs."""
+        return RemovableHandle(self._hooks().pre, hook)
+
+    def _hooks(self) -> Hooks:
+        if self.hooks is None:
+            self.hooks = Hooks()
+        return self.hooks
+
+    # What the engine asks of a node ----------------------------------------------------------
+    def backward(self, grads: list[Any], wanted: Any) -> Any:
+        """Gradients for the inputs where `wanted` is not None, from those of the outputs."""
+        saved = self.saved
+        if saved is None:
+            raise FreedError(
+                f"[backward] the values that {self.name()} saved were freed by an earlier "
+                "backward; pass retain_graph=True to that one to go through the graph twice"
+            )
+        plan = self.plan
+        for i in plan.tensors:
+            if saved[i]._alias is not None:
+                saved = plan.unpack(self, saved)
+                break
+        return plan.run(self, grads, saved, wanted)
+
+    def materialize(self, grads: list[Any]) -> list[Any]:
+        """Zeros for the outputs that no gradient reached, when some gradient did."""
+        like = next(g for g in grads if g is not None)
+        return [
+            like.new_zeros(shape, dtype=dtype) if g is None and dtype.kind in "fV" else g
+            for g, (shape, dtype) in zip(grads, self.metas, strict=True)
+        ]
+
+    def release(self) -> None:
+        """Free what was saved for the derivative."""
+        if self.saved:  # an empty tuple has nothing to free, so the node can run again
+            self.saved = None
+
+
+class AccumulateGrad(Node):
+    """The node of a leaf: it adds what arrives to the leaf's `.grad`.
+
+    The leaf owns the node and the node knows the leaf weakly, so that neither keeps the other
+    alive; nobody can see the gradient of a leaf that is gone. With post-accumulate hooks the node
+    holds the leaf, since they are called with it.
+    """
+
+    __slots__ = ("holds", "leaf", "lock", "post_accumulate")
+
+    def __init__(self, leaf: Tensor) -> None:
+        self.leaf = weakref.ref(leaf)
+        self.lock = Lock()  # two backward passes may end here at once
+        self.holds: Tensor | None = None
+        self.post_accumulate: dict[int, Callable[..., Any]] | None = None
+        array = leaf._array
+        self.metas = ((array.shape, array.dtype),)
+        self.parents = ()
+        self.indices = ()
+        self.saved = ()
+        self.versions = None
+        self.hooks = None
+        self.site = None
+
+    @property
+    def variable(self) -> Tensor | None:
+        """The leaf, or None when it is gone."""
+        return self.leaf()
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    def release(self) -> None:
+        pass
+
+
+def version_error(node: Node, what: str, saved: int, found: int) -> VersionError:
+    """The error for a saved value that has changed since."""
+    where = f"\nForward call:\n{''.join(node.site)}" if node.site else (
+        "; ut.autograd.detect_anomaly() shows the forward line"
+    )  # fmt: skip
+    return VersionError(
+        f"[{node.plan.op.name}] {what}, saved at version {saved} for the gradient, is now at "
+        f"version {found}: it was changed in place after the forward; "
+        f"clone it before the in-place operation{where}"
+    )
+
+
+def no_rule(op: str, name: str) -> GradientError:
+    """The error for an input that has no derivative rule."""
+    return GradientError(
+        f"[{op}] has no derivative with respect to {name}; detach() that input if it is a constant"
+    )

@@ -1,0 +1,343 @@
+"""An op: its name, the kernel form that computes it, and the derivative of each input.
+
+Note [rules]
+A rule is a function of named arguments, and the names say what it needs; nothing else is saved:
+
+    g, g1, g2 …      the cotangent of output 0, 1, 2 …
+    <input>          that input (a number when the caller passed a number)
+    <input>_shape    the shape of that input, without saving it
+    out, out1 …      an output
+    <param>          a parameter of the call
+    position         which of the variadic inputs the rule is asked for
+
+    mul = Op("mul", …, inputs="a b", vjp={"a": lambda g, b: g * b, "b": lambda g, a: g * a})
+
+A rule is written in the library's own ops, so it is differentiable itself, and it runs only for
+the inputs whose gradient is wanted. An input that cannot have a gradient (indices) has no rule.
+
+Note [fused rules]
+The rule of an elementwise op is usually elementwise itself. Called with scalar expressions in
+place of tensors it then yields one expression, which the backend runs as a single kernel on bare
+arrays. A first-order backward takes that shortcut; with create_graph the rule runs as written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..backends.reference import compile_map
+from ..kernel.expr import Expr, trace
+from .modes import current
+from .node import Node, no_rule, version_error
+
+OPS: dict[str, Op] = {}
+_BOOL = np.dtype(bool)
+
+
+class Op:
+    """One primitive operation; see Note [rules]."""
+
+    __slots__ = ("arity", "expr", "forward", "inputs", "kind", "name", "outputs", "params",
+                 "plans", "rules", "variadic", "view")  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        forward: Callable[..., Any],
+        *,
+        inputs: str,
+        params: str = "",
+        vjp: Mapping[str, Callable[..., Any]] | None = None,
+        view: bool = False,
+        outputs: int = 1,
+    ) -> None:
+        if name in OPS:
+            raise ValueError(f"an op named {name!r} is defined already")
+        OPS[name] = self
+        self.name = name
+        self.forward = forward
+        names = inputs.split()
+        self.variadic = names[-1].startswith("*")
+        self.inputs = tuple(n.lstrip("*") for n in names)
+        self.arity = len(names)
+        self.params = tuple(params.split())
+        self.view = view
+        self.outputs = outputs
+        self.expr: Expr | None = None
+        self.kind = ""
+        self.plans: dict[Any, Plan] = {}
+        self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        for target, rule in (vjp or {}).items():
+            self.vjp(target)(rule)
+
+    def vjp(self, *targets: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """Declare the rule for some inputs: `@op.vjp("x")`."""
+
+        def declare(rule: Callable[..., Any]) -> Callable[..., Any]:
+            wants = tuple(inspect.signature(rule).parameters)
+            for target in targets:
+                if target not in self.inputs:
+                    raise ValueError(f"[{self.name}] has no input {target!r} to differentiate")
+                self.rules[target] = (rule, wants)
+            return rule
+
+        return declare
+
+    def plan(self, needs: tuple[bool, ...], numbers: tuple[bool, ...] | None = None) -> Plan:
+        """How a call saves and differentiates when `needs` tells which inputs want gradients."""
+        key = (needs, numbers)
+        found = self.plans.get(key)
+        if found is None:
+            found = self.plans[key] = Plan(self, needs, numbers or (False,) * len(needs))
+        return found
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}({', '.join((*self.inputs, *self.params))})>"
+
+
+def elementwise_op(
+    name: str,
+    function: Callable[..., Any],
+    *,
+    inputs: str,
+    vjp: Mapping[str, Callable[..., Any]] | None = None,
+    kind: str = "promote",
+) -> Op:
+    """An op declared by a scalar expression.
+
+    kind is the dtype rule: "promote" (the common dtype), "float" (integers become the default
+    floating dtype first) or "bool" (computed in the common dtype, boolean result).
+    """
+    arity = len(inputs.split())
+    expr = trace(function, arity)
+
+    def forward(k: Any, *operands: Any) -> Any:
+        array = next(o for o in operands if hasattr(o, "dtype"))
+        return k.map(expr, operands, _BOOL if kind == "bool" else array.dtype)
+
+    op = Op(name, forward, inputs=inputs, vjp=vjp)
+    op.expr = expr
+    op.kind = kind
+    return op
+
+
+class Group(tuple[Any, ...]):
+    """Variadic inputs saved together; `_alias` sends the node to `Plan.unpack`."""
+
+    _alias = True
+
+
+class Packed:
+    """A saved tensor in the keeping of saved-tensor hooks."""
+
+    __slots__ = ("unpack", "value")
+    _alias = True
+
+    def __init__(self, value: Any, unpack: Callable[[Any], Any]) -> None:
+        self.value = value
+        self.unpack = unpack
+
+
+class Plan:
+    """What one op saves, and which rules it runs with what, for one pattern of wanted inputs."""
+
+    __slots__ = ("_fused", "calls", "needs", "numbers", "op", "outs", "recipe", "tensors")
+
+    def __init__(self, op: Op, needs: tuple[bool, ...], numbers: tuple[bool, ...]) -> None:
+        self.op = op
+        self.needs = needs
+        self.numbers = numbers
+        self._fused: Any = False  # not tried yet
+        recipe: list[tuple[str, int]] = []
+        calls: list[Any] = []
+        for i, needed in enumerate(needs):
+            name = op.inputs[min(i, op.arity - 1)]
+            if not needed:
+                calls.append(None)
+            elif name not in op.rules:
+                calls.append((_raise_no_rule(op.name, name), ()))
+            else:
+                rule, wants = op.rules[name]
+                picks = []
+                for want in wants:
+                    source = self._source(want, i)
+                    if source[0] in ("grad", "position"):
+                        picks.append(source)
+                    else:
+                        if source not in recipe:
+                            recipe.append(source)
+                        picks.append(("saved", recipe.index(source)))
+                calls.append((rule, tuple(picks)))
+        self.recipe = tuple(recipe)
+        self.outs = tuple(j for j, (kind, _) in enumerate(recipe) if kind == "out")
+        self.tensors = tuple(
+            j for j, (kind, i) in enumerate(recipe)
+            if kind in ("out", "rest") or (kind == "in" and not numbers[i])
+        )  # fmt: skip
+        self.calls = tuple(_simplify(call) for call in calls)
+
+    def _source(self, want: str, position: int) -> tuple[str, int]:
+        op = self.op
+        if want == "position":
+            return "position", position - (op.arity - 1)
+        if want in op.inputs:
+            i = op.inputs.index(want)
+            return ("rest" if op.variadic and i == op.arity - 1 else "in"), i
+        if want.endswith("_shape") and want[:-6] in op.inputs:
+            i = op.inputs.index(want[:-6])
+            return ("rest_shape" if op.variadic and i == op.arity - 1 else "shape"), i
+        if want in op.params:
+            return "param", op.params.index(want)
+        for word, kind in (("g", "grad"), ("out", "out")):
+            number = want[len(word) :]
+            if want.startswith(word) and (number == "" or number.isdigit()):
+                return kind, int(number or 0)
+        raise ValueError(f"[{op.name}] a rule asks for {want!r}, which the op does not have")
+
+    def save(self, inputs: Any, params: Any, outs: Any) -> tuple[tuple[Any, ...], Any]:
+        """What the recipe names, and the versions of its tensors if any has been changed."""
+        saved: list[Any] = []
+        arity = self.op.arity
+        for kind, i in self.recipe:
+            if kind == "in":
+                saved.append(inputs[i])
+            elif kind == "param":
+                saved.append(params[i])
+            elif kind == "shape":
+                saved.append(tuple(inputs[i]._array.shape))
+            elif kind == "out":
+                saved.append(outs[i]._twin())
+            elif kind == "rest":
+                saved.append(Group(inputs[arity - 1 :]))
+            else:
+                saved.append(tuple(tuple(t._array.shape) for t in inputs[arity - 1 :]))
+        if not self.tensors:
+            return tuple(saved), None
+        return self.seal(saved)
+
+    def seal(self, saved: list[Any]) -> tuple[tuple[Any, ...], Any]:
+        """Check that saved tensors may be saved, note their versions, apply packing hooks."""
+        aliased = False
+        for j in self.tensors:
+            for t in _members(saved[j]):
+                if t._alias is not None:
+                    aliased = True
+                    t._check_savable(self.op.name)
+        versions = None
+        if aliased:
+            versions = tuple(t._version for j in self.tensors for t in _members(saved[j]))
+        state = current()
+        if state.pack is not None:
+            for j in self.tensors:
+                packed = [Packed(state.pack(t), state.unpack) for t in _members(saved[j])]  # type: ignore[arg-type]
+                saved[j] = Group(packed) if isinstance(saved[j], Group) else packed[0]
+        return tuple(saved), versions
+
+    def unpack(self, node: Node, saved: Any) -> list[Any]:
+        """The saved values, checked against their versions, outputs attached to the graph."""
+        values = list(saved)
+        count = 0
+        for j in self.tensors:
+            members = []
+            for t in _members(saved[j]):
+                if isinstance(t, Packed):
+                    kind, i = self.recipe[j]
+                    t = t.unpack(t.value)
+                    if kind != "out":
+                        where = i + len(members)  # a group's members follow its first input
+                        t = t._attached(node.parents[where], node.indices[where])
+                    members.append(t)
+                    count += 1
+                    continue
+                expected = 0 if node.versions is None else node.versions[count]
+                found = t._version
+                if found != expected:
+                    raise version_error(node, _describe(self, j, t), expected, found)
+                count += 1
+                kind, i = self.recipe[j]
+                if kind == "in" and t._node is not node.parents[i]:
+                    t = t._attached(node.parents[i], node.indices[i])
+                members.append(t)
+            values[j] = tuple(members) if isinstance(saved[j], Group) else members[0]
+        if current().grad:
+            for j in self.outs:
+                values[j] = values[j]._attached(node, self.recipe[j][1])
+        return values
+
+    @property
+    def fused(self) -> Any:
+        """`(g, saved) -> arrays` for all needed inputs at once, or None; see Note [fused rules]."""
+        if self._fused is False:
+            self._fused = self._fuse() if self.op.expr is not None else None
+        return self._fused
+
+    def _fuse(self) -> Any:
+        scope: dict[str, Any] = {}
+        results = []
+        for i, call in enumerate(self.calls):
+            if call is None:
+                results.append("None")
+                continue
+            rule, picks, simple = call
+            if not simple or any(self.recipe[j][0] not in ("in", "out") for j in picks):
+                return None
+            try:
+                expr = trace(rule, 1 + len(picks))
+            except Exception:  # the rule uses something that is not elementwise: run it as written
+                return None
+            if expr.head in ("const", "arg"):  # nothing to compute
+                return None
+            scope[f"k{i}"] = compile_map(expr, 1 + len(picks))
+            args = [f"saved[{j}]" + ("._array" if j in self.tensors else "") for j in picks]
+            results.append(f"k{i}({', '.join(['g', *args])})")
+        exec(f"def fused(g, saved):\n    return ({', '.join(results)},)", scope)
+        return scope["fused"]
+
+    def run(self, node: Node, grads: list[Any], saved: Any, wanted: Any) -> list[Any]:
+        """Each wanted input's gradient by its rule."""
+        results: list[Any] = []
+        g = grads[0]
+        for call, target in zip(self.calls, wanted):  # noqa: B905 (hot)
+            if target is None or call is None:
+                results.append(None)
+                continue
+            rule, picks, simple = call
+            if simple:
+                results.append(rule(g, *[saved[j] for j in picks]))
+            else:
+                args = []
+                for kind, j in picks:
+                    args.append(saved[j] if kind == "saved" else grads[j] if kind == "grad" else j)
+                results.append(rule(*args))
+        return results
+
+
+def _simplify(call: Any) -> Any:
+    """Rules of the form (g, saved…) take the short way in `Plan.run`."""
+    if call is None:
+        return None
+    rule, picks = call
+    if picks and picks[0] == ("grad", 0) and all(kind == "saved" for kind, _ in picks[1:]):
+        return rule, tuple(j for _, j in picks[1:]), True
+    return rule, picks, False
+
+
+def _members(value: Any) -> Any:
+    return value if isinstance(value, Group) else (value,)
+
+
+def _describe(plan: Plan, j: int, t: Any) -> str:
+    kind, i = plan.recipe[j]
+    role = "its output" if kind == "out" else f"its input {plan.op.inputs[i]!r}"
+    return f"{role} of shape {tuple(t._array.shape)}"
+
+
+def _raise_no_rule(op: str, name: str) -> Callable[..., Any]:
+    def rule(*args: Any) -> Any:
+        raise no_rule(op, name)
+
+    return rule

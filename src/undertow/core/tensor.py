@@ -1,0 +1,451 @@
+"""The Tensor: an array, the node that made it, and what it shares memory with.
+
+Only what is not an op stands here; the ops attach themselves as methods (see `core/register`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import dtypes
+from ..backends.registry import backend_of
+from ..devices import Device
+from ..dtypes import DType
+from ..errors import GradientError, InplaceError, UnsupportedError
+from .modes import current
+from .node import AccumulateGrad, Node, RemovableHandle
+
+_new = object.__new__
+
+
+class Version:
+    """How often a buffer has been changed in place; one object for all tensors that share it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+
+class Alias:
+    """How a tensor shares memory: the buffer's version, and for a view, its way from the base.
+
+    Note [views]
+    A view knows its base (which is never a view itself) and the steps, (op, params) each, that
+    lead from there. An in-place operation on a view rewrites the history of the base, so every
+    other view's node is out of date; `seen` tells, and `node_of` replays the steps when next used.
+    A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
+    """
+
+    __slots__ = ("base", "inference", "seen", "steps", "version")
+
+    def __init__(
+        self,
+        version: Version,
+        base: Tensor | None = None,
+        steps: tuple[Any, ...] = (),
+        inference: bool = False,
+    ) -> None:
+        self.version = version
+        self.base = base
+        self.steps = steps
+        self.seen = version.value
+        self.inference = inference
+
+
+class Tensor:
+    """A multi-dimensional array that records what was done to it.
+
+    Made by `ut.tensor`, `ut.zeros`, `ut.from_numpy` … and by every operation.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "_alias", "_array", "_grad", "_index", "_node")
+
+    _array: Any
+    _node: Node | None  # what made it; the AccumulateGrad node of a leaf that wants a gradient
+    _index: int  # which output of the node it is
+    _alias: Alias | None
+    _grad: Tensor | None
+
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    if TYPE_CHECKING:  # methods that ops attach
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    def __new__(cls, data: Any = (), *, dtype: Any = None, device: Any = None) -> Tensor:
+        raise TypeError("[Tensor] is not called; make a tensor with ut.tensor(data)")
+
+    # What it is ---------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of its dimensions."""
+        return tuple(self._array.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of its dimensions."""
+        return len(self._array.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return dtypes.of_array(self._array.dtype)
+
+    @property
+    def device(self) -> Device:
+        """Where its elements live."""
+        return backend_of(self._array).device
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return int(self._array.dtype.itemsize)
+
+    element_size = lambda self: self.itemsize  # noqa: E731
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all its elements."""
+        return int(self._array.size * self._array.dtype.itemsize)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        if dim is None:
+            return self.shape
+        from ..shapes import wrap_dim
+
+        if not self.ndim:
+            raise wrap_error("size", dim)
+        return self.shape[wrap_dim("size", dim, self.ndim)]
+
+    def dim(self) -> int:
+        """The number of its dimensions."""
+        return self.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of its elements."""
+        return int(self._array.size)
+
+    nelement = numel
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Steps in elements along each dimension, or along one."""
+        strides = tuple(s // self.itemsize for s in self._array.strides)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        """Elements between the start of its memory and its first element."""
+        return backend_of(self._array).storage_offset(self._array)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        array = getattr(self._array, "host", self._array)
+        return int(array.__array_interface__["data"][0])
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return bool(self._array.flags.c_contiguous)
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is a complex one."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype holds negative numbers."""
+        return self.dtype.is_signed
+
+    def is_inference(self) -> bool:
+        """Whether it was made in `inference_mode`."""
+        return self._alias is not None and self._alias.inference
+
+    # Its place in the graph ---------------------------------------------------------------
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for it; settable on leaves."""
+        return node_of(self) is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Switch gradients on or off for this leaf; returns itself."""
+        node = node_of(self)
+        if requires_grad:
+            if node is None:
+                if not self.dtype.is_floating_point:
+                    if self.dtype.is_complex:
+                        raise UnsupportedError(
+                            "[requires_grad_] gradients through complex tensors are not supported "
+                            "yet; differentiate with respect to real and imaginary parts"
+                        )
+                    raise GradientError(
+                        f"[requires_grad_] only floating tensors can require gradients, "
+                        f"this one is {self.dtype}; convert it first with .to(ut.float32)"
+                    )
+                if self.is_inference() and not current().inference:
+                    raise GradientError(
+                        "[requires_grad_] this tensor was made in inference_mode; clone() it first"
+                    )
+                self._node = AccumulateGrad(self)
+                self._index = 0
+        elif isinstance(node, AccumulateGrad):
+            self._node = None
+        elif node is not None:
+            raise GradientError(
+                "[requires_grad_] only a leaf can stop requiring gradients; "
+                "use detach() to get a tensor without history"
+            )
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made it."""
+        node = node_of(self)
+        return node is None or isinstance(node, AccumulateGrad)
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made it; None for a leaf."""
+        node = node_of(self)
+        return None if isinstance(node, AccumulateGrad) else node
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its `grad_fn` it is."""
+        return self._index
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward accumulated here."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(
+                    f"[grad] can be set to a Tensor or None, got {type(value).__name__}"
+                )
+            if value is self:
+                raise GradientError("[grad] a tensor cannot be its own gradient")
+            if value.shape != self.shape or value.dtype is not self.dtype:
+                raise GradientError(
+                    f"[grad] expects shape {self.shape} and {self.dtype}, "
+                    f"got {value.shape} and {value.dtype}"
+                )
+            if value.device != self.device:
+                raise GradientError(f"[grad] expects device {self.device}, got {value.device}")
+        self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called on this non-leaf."""
+        node = self.grad_fn
+        return node is not None and node.hooks is not None and self._index in node.hooks.capture
+
+    def retain_grad(self) -> None:
+        """Keep `.grad` of this non-leaf as well; nothing to do for a leaf."""
+        import weakref
+
+        node = node_of(self)
+        if node is None:
+            raise GradientError("[retain_grad] this tensor does not require gradients")
+        if not isinstance(node, AccumulateGrad):
+            node._hooks().capture[self._index] = weakref.ref(self)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Call `hook(grad)` once per backward with the summed gradient; it may return another.
+
+        >>> import undertow as ut
+        >>> x = ut.tensor([1.0, 2.0], requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: grad * 10)
+        >>> (x + x).sum().backward()
+        >>> x.grad
+        tensor([20., 20.])
+        """
+        node = node_of(self)
+        if node is None:
+            raise GradientError("[register_hook] this tensor does not require gradients")
+        return RemovableHandle(node._hooks().tensor.setdefault(self._index, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Call `hook(tensor)` after the gradient of this leaf has been accumulated."""
+        node = node_of(self)
+        if not isinstance(node, AccumulateGrad):
+            raise GradientError(
+                "[register_post_accumulate_grad_hook] works on leaves that require gradients"
+            )
+        if node.post_accumulate is None:
+            node.post_accumulate = {}
+        node.holds = self
+        return RemovableHandle(node.post_accumulate, hook)
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+        *,
+        workers: int | None = None,
+    ) -> None:
+        """Compute the gradients of this tensor and add them to the leaves' `.grad`.
+
+        >>> import undertow as ut
+        >>> x = ut.tensor(3.0, requires_grad=True)
+        >>> (x**2).backward()
+        >>> x.grad
+        tensor(6.)
+        """
+        from ..autograd.api import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs, workers=workers)
+
+    # Sharing memory -----------------------------------------------------------------------
+    def detach(self) -> Tensor:
+        """The same memory without history."""
+        return wrap_shared(self._array, share(self))
+
+    def detach_(self) -> Tensor:
+        """Forget the history of this tensor in place."""
+        if self._alias is not None and self._alias.base is not None:
+            raise InplaceError(
+                "[detach_] a view cannot be detached in place: its base would still have the "
+                "history; use detach()"
+            )
+        self._node = None
+        self._index = 0
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history, and without version checks."""
+        return wrap(self._array)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if value.shape != self.shape and isinstance(self._node, AccumulateGrad):
+            self._node.metas = ((value.shape, value._array.dtype),)
+        self._array = value._array
+        share(self).version.value += 1  # saved uses of the old memory are out of date
+
+    @property
+    def _version(self) -> int:
+        """How often its memory has been changed in place."""
+        return 0 if self._alias is None else self._alias.version.value
+
+    @property
+    def _base(self) -> Tensor | None:
+        """What it is a view of."""
+        return None if self._alias is None else self._alias.base
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def _twin(self) -> Tensor:
+        """The same memory, version and dtype, outside the graph: how an output saves itself."""
+        return wrap_shared(self._array, share(self))
+
+    def _attached(self, node: Node | None, index: int) -> Tensor:
+        """The same memory as the output `index` of `node`."""
+        other = wrap_shared(self._array, share(self))
+        other._node = node
+        other._index = index
+        return other
+
+    def _check_savable(self, op: str) -> None:
+        if self._alias is not None and self._alias.inference:
+            raise GradientError(
+                f"[{op}] an inference tensor of shape {self.shape} cannot be saved for a gradient; "
+                "clone() it outside inference_mode first"
+            )
+
+
+def wrap_error(op: str, dim: Any) -> Exception:
+    from ..errors import DimError
+
+    return DimError(f"[{op}] dim {dim} given for a tensor of 0 dimensions")
+
+
+def wrap(array: Any) -> Tensor:
+    """A tensor without history around a fresh array."""
+    t: Tensor = _new(Tensor)
+    t._array = array
+    t._node = None
+    t._index = 0
+    t._alias = None
+    t._grad = None
+    return t
+
+
+def wrap_shared(array: Any, alias: Alias) -> Tensor:
+    """A tensor without history that shares another's buffer and version."""
+    t = wrap(array)
+    t._alias = Alias(alias.version, inference=alias.inference)
+    return t
+
+
+def share(t: Tensor) -> Alias:
+    """The tensor's Alias, made now if it has shared its memory with nobody yet."""
+    alias = t._alias
+    if alias is None:
+        alias = t._alias = Alias(Version())
+    return alias
+
+
+def node_of(t: Tensor) -> Node | None:
+    """The node that made `t`, brought up to date first if `t` is a view; see Note [views]."""
+    alias = t._alias
+    if alias is not None and alias.base is not None and alias.seen != alias.version.value:
+        from .inplace import refresh
+
+        refresh(t, alias)
+    return t._node

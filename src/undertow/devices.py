@@ -1,0 +1,51 @@
+"""Device names: where a tensor's elements live."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import DeviceError
+
+
+class Device:
+    """A device such as `ut.device("cpu")`; equal when type and index are equal.
+
+    >>> device("cpu").type, device("cpu") == device("cpu")
+    ('cpu', True)
+    """
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: Any, index: int | None = None) -> None:
+        if isinstance(type, Device):
+            type, index = type.type, type.index if index is None else index
+        if not isinstance(type, str):
+            raise DeviceError(f"[device] expects a name such as 'cpu', got {type!r}")
+        name, colon, number = type.partition(":")
+        if colon:
+            if index is not None or not number.isdigit():
+                raise DeviceError(
+                    f"[device] cannot read {type!r} (index {index}); write 'cpu' or 'cuda:0'"
+                )
+            index = int(number)
+        self.type = name
+        self.index = index
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self.type == other.type and self.index == other.index
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Device, (self.type, self.index)
+
+
+device = Device

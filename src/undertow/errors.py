@@ -1,0 +1,56 @@
+"""Every error that Undertow raises on purpose.
+
+Each class is also the builtin that users expect to catch: torch raises RuntimeError where NumPy
+raises ValueError, so code written for either keeps working. A message opens with the op's name in
+brackets, then gives the offending values and the fix.
+"""
+
+from __future__ import annotations
+
+
+class UndertowError(Exception):
+    """Base of all of Undertow's errors."""
+
+
+class ArgumentError(UndertowError, ValueError, RuntimeError):
+    """An argument has a value that the op does not accept."""
+
+
+class ShapeError(ArgumentError):
+    """Shapes do not fit each other or the op."""
+
+
+class DTypeError(UndertowError, TypeError, RuntimeError):
+    """A dtype, or the Python type of an argument, does not fit the op."""
+
+
+class DimError(UndertowError, IndexError):
+    """A dimension number is out of range for the tensor."""
+
+
+class BoundsError(UndertowError, IndexError, RuntimeError):
+    """An index points outside the tensor."""
+
+
+class DeviceError(UndertowError, RuntimeError):
+    """Tensors are on different devices, or a device does not exist."""
+
+
+class GradientError(UndertowError, RuntimeError):
+    """A gradient was asked for that cannot be had, or a rule returned a wrong one."""
+
+
+class FreedError(GradientError):
+    """A second backward through a graph whose saved values were freed by the first."""
+
+
+class VersionError(GradientError):
+    """A value that a gradient needs was changed in place after it was saved."""
+
+
+class InplaceError(GradientError):
+    """An in-place operation on a tensor that does not allow it."""
+
+
+class UnsupportedError(UndertowError, NotImplementedError, RuntimeError):
+    """Something that Undertow does not do (yet); the message says what to use instead."""

@@ -1,0 +1,204 @@
+"""log|gamma| and its derivatives, digamma and polygamma, as scalar expressions.
+
+The coefficients are explained in erf.py, Note [fitted coefficients].
+
+Note [one period below]: no expression here evaluates its core below argument 1. The core takes
+y = |x|, or 1 + |x| when |x| < 1, and the recurrence gamma(1 + a) = a gamma(a) and the reflection
+gamma(a) gamma(-a) = -pi / (a sin(pi a)) lead back to x. Together they cancel for -1 < x < 0,
+so that no product of tiny numbers can underflow there.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb, factorial, inf, nan, pi
+
+from .expr import Expr, call, polynomial, where
+
+# log gamma(1 + t) / (t (t - 1)) - 0.4375 in t, t in [0, 3].
+_LGAMMA_NEAR_P = (
+    -8.577993029156307e-07, -8.178089541822021e-05, -0.0021464470663623003, -0.022959507244985914,
+    -0.1161336381384093, -0.28599947796389136, -0.2922711967311104, 0.03782313443172575,
+    0.27847463434371045, 0.13971566490153287,
+)  # fmt: skip
+
+_LGAMMA_NEAR_Q = (
+    1.979616037398412e-06, 0.00020761819740754223, 0.006335723831552411, 0.08367193812940361,
+    0.5661283333714182, 2.1337997969050173, 4.6346276830093025, 5.738202953731988,
+    3.748513119379957, 1.0,
+)  # fmt: skip
+
+# x (log gamma(x) - Stirling's formula) in 1/(x*x), x in [4, inf].
+_LGAMMA_FAR = (
+    0.03686739114470535, -0.018529842349409912, 0.005842830219816524, -0.0018988790775843355,
+    0.0008413741438815142, -0.0005952337085914222, 0.0007936507676291937, -0.0027777777777176055,
+    0.08333333333333331,
+)  # fmt: skip
+
+# digamma(1 + t) / (1 + t - root) - 0.75 in t, t in [0, 3].
+_DIGAMMA_NEAR_P = (
+    -4.092868544896141e-06, -0.00033648512295118973, -0.007539420219208677, -0.06566275676005869,
+    -0.23675047140551608, -0.2577443640545442, 0.2784493650042805, 0.5003801375034053,
+)  # fmt: skip
+
+_DIGAMMA_NEAR_Q = (
+    5.493425338825715e-06, 0.0004882204942307578, 0.012526258173511343, 0.13541136731167883,
+    0.7079881314333463, 1.8491840595239417, 2.264563759984068, 1.0,
+)  # fmt: skip
+
+# x*x (log(x) - 1/(2x) - digamma(x)) in 1/(x*x), x in [4, inf].
+_DIGAMMA_FAR = (
+    0.5365319953712206, -0.25668496075487657, 0.07392821575261915, -0.020787300608348224,
+    0.007569628806402783, -0.004166595597256864, 0.003968253547733588, -0.008333333332362195,
+    0.08333333333333295,
+)  # fmt: skip
+
+# digamma's positive root in three parts, the first two exact in float32.
+_DIGAMMA_ROOT = (1.4616321325302124, 1.243814917728514e-08, 7.616337690747509e-16)
+
+# sin(pi r) / r in r*r, |r| in [0, 1/2].
+_SINPI = (
+    7.697826768224191e-07, -2.1903497074626018e-05, 0.0004662998161898394, -0.007370430505916944,
+    0.0821458865731029, -0.5992645293189447, 2.5501640398773007, -5.167712780049969,
+    3.141592653589793,
+)  # fmt: skip
+
+
+def lgamma(x: Expr) -> Expr:
+    """log|gamma(x)|, infinite at the poles 0, -1, -2, ...
+
+    Between 1 and 4 a quotient times (y - 1)(y - 2), so that the zeros at 1 and 2 keep their
+    relative accuracy; above 4 Stirling's formula with a fitted correction; Note [one period
+    below] for the rest. @lgamma@
+    """
+    a = abs(x)
+    small = a < 1.0
+    y = where(small, 1.0 + a, a)
+    t = where(small, a, a - 1.0)
+    factors = (a - 1.0) * where(small, a, a - 2.0)
+    ratio = call("div", polynomial(t, _LGAMMA_NEAR_P), polynomial(t, _LGAMMA_NEAR_Q))
+    w = 1.0 / y
+    stirling = (y - 0.5) * (call("log", y) - 1.0) + (
+        w * polynomial(w * w, _LGAMMA_FAR) + 0.4189385332046727  # (log(2 pi) - 1) / 2
+    )
+    core = where(a < 4.0, factors * (0.4375 + ratio), stirling)
+    negative = x < 0.0
+    below = (1 / pi) * abs(_sin_pi(_from_nearest(a))) * call("maximum", a, 1.0)
+    divisor = where(negative, below, call("minimum", a, 1.0))
+    value = where(negative, -core, core) - call("log", divisor)
+    return where(_negative_integer(x), inf, value)
+
+
+def digamma(x: Expr) -> Expr:
+    """The derivative of `lgamma`: NaN at the negative integers, -inf at 0.0, inf at -0.0.
+
+    Between 1 and 4 a quotient times the distance from the root at 1.4616, kept in three parts;
+    above 4 log(x) - 1/(2x) less a fitted correction; Note [one period below] for the rest.
+    @digamma@
+    """
+    a = abs(x)
+    small = a < 1.0
+    t = where(small, a, a - 1.0)
+    distance = where(small, 1.0 + a, a)
+    for part in _DIGAMMA_ROOT:
+        distance = distance - part
+    ratio = call("div", polynomial(t, _DIGAMMA_NEAR_P), polynomial(t, _DIGAMMA_NEAR_Q))
+    near = distance * (0.75 + ratio)
+    inverse = 1.0 / x
+    w = abs(inverse)
+    z = w * w
+    far = call("log", a) - (0.5 * w + z * polynomial(z, _DIGAMMA_FAR))
+    core = where(a < 4.0, near, far)
+    negative = x < 0.0
+    # The recurrence and the reflection both add -1/x, and cancel where both are used.
+    core = core - where(call("logical_xor", negative, small), inverse, 0.0)
+    value = where(negative, core + pi * _cot_pi(a), core)
+    return where(_negative_integer(x), nan, value)
+
+
+def trigamma(x: Expr) -> Expr:
+    """The derivative of `digamma`: `polygamma` of order 1."""
+    return polygamma(1, x)
+
+
+def polygamma(order: int, x: Expr) -> Expr:
+    """The derivative of `digamma` of the given order, 0 being `digamma` itself.
+
+    Euler and Maclaurin's formula for the Hurwitz zeta function: ten terms of the sum over
+    (x + k)**-(order + 1), then the integral and seven Bernoulli corrections from x + 10 on.
+    Below -1/2 the reflection formula, whose derivatives are polynomials in cot(pi x). The poles
+    take the sign of the right limit, as in torch. @polygamma@
+    """
+    if order < 0:
+        raise ValueError(f"[polygamma] the order must not be negative, got {order}")
+    if order == 0:
+        return digamma(x)
+    reflected = x < -0.5
+    y = where(reflected, 1.0 - x, x)
+
+    def power(u: Expr) -> Expr:
+        """order! u**order, without an intermediate factorial that float32 could not hold."""
+        result = u
+        for k in range(2, order + 1):
+            result = result * (u * float(k))
+        return result
+
+    u = 1.0 / (y + 10.0)
+    corrections = u * polynomial(u * u, _maclaurin_coefficients(order)) + 0.5
+    total = power(u) * (u * corrections + 1.0 / order)
+    first, *terms = [power(u) * u for u in [1.0 / (y + float(k)) for k in range(10)]]
+    middle = terms.pop()
+    while terms:
+        middle = middle + terms.pop()
+    total = (total + middle) + first  # far out the integral is the largest, near 0 the first term
+    # total is (-1)**(order + 1) times the value at y, and the reflection of psi is
+    # psi(x) = psi(1 - x) - pi cot(pi x).
+    if order % 2 == 0:
+        total = -total
+    cot = _cot_pi(x)
+    derivative = call("mul", polynomial(cot, _cot_derivative(order)), pi ** (order + 1))
+    below = (total if order % 2 == 0 else -total) - derivative
+    value = where(reflected, below, total)
+    pole = _negative_integer(x) | call("eq", x, 0.0)
+    return where(pole, inf if order % 2 else -inf, value)
+
+
+def _maclaurin_coefficients(order: int) -> tuple[float, ...]:
+    """B(2j) / (2j)! times (order + 1) ... (order + 2j - 1), for j = 7 down to 1."""
+    bernoulli = [Fraction(1)]
+    for n in range(1, 15):
+        inner = sum((comb(n + 1, k) * bernoulli[k] for k in range(n)), Fraction(0))
+        bernoulli.append(-inner / (n + 1))
+    return tuple(
+        float(bernoulli[j] * Fraction(factorial(order + j - 1), factorial(order) * factorial(j)))
+        for j in range(14, 0, -2)
+    )
+
+
+def _cot_derivative(order: int) -> tuple[float, ...]:
+    """The derivative of cot of the given order, as a polynomial in cot: cot' = -1 - cot**2."""
+    powers = [0, 1]
+    for _ in range(order):
+        slope = [k * c for k, c in enumerate(powers)][1:]
+        powers = [-(a + b) for a, b in zip([*slope, 0, 0], [0, 0, *slope], strict=True)]
+    return tuple(float(c) for c in reversed(powers))
+
+
+def _negative_integer(x: Expr) -> Expr:
+    """Also -inf, where every neighbourhood has poles."""
+    return (x < 0.0) & call("eq", x, call("rint", x))
+
+
+def _from_nearest(x: Expr) -> Expr:
+    """x less the nearest integer, exact."""
+    return x - call("rint", x)
+
+
+def _sin_pi(r: Expr) -> Expr:
+    """sin(pi r) for |r| <= 1/2."""
+    return r * polynomial(r * r, _SINPI)
+
+
+def _cot_pi(x: Expr) -> Expr:
+    r = _from_nearest(x)
+    return _sin_pi(0.5 - abs(r)) / _sin_pi(r)

@@ -1,0 +1,132 @@
+"""Arithmetic of shapes and dimension numbers, with the errors that name the op."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .errors import ArgumentError, DimError, DTypeError, ShapeError
+
+Shape = tuple[int, ...]
+
+
+def as_int(op: str, name: str, value: Any) -> int:
+    """`value` as a Python int, or an error that names the argument."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise DTypeError(
+            f"[{op}] {name} must be an integer, got {type(value).__name__} {value!r}"
+        ) from None
+
+
+def as_shape(op: str, sizes: Any) -> Shape:
+    """A shape from `(2, 3)`, `2, 3` packed as a tuple, `((2, 3),)` or `(5,)`."""
+    if isinstance(sizes, int):
+        sizes = (sizes,)
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+        sizes = sizes[0]
+    shape = tuple(as_int(op, "size", s) for s in sizes)
+    for size in shape:
+        if size < 0:
+            raise ShapeError(f"[{op}] sizes cannot be negative, got {shape}")
+    return shape
+
+
+def wrap_dim(op: str, dim: Any, ndim: int, name: str = "dim") -> int:
+    """`dim` counted from the front; a zero-dimensional tensor accepts 0 and -1, as in torch."""
+    d = as_int(op, name, dim)
+    limit = ndim or 1
+    if not -limit <= d < limit:
+        raise DimError(
+            f"[{op}] {name} {d} is out of range for a tensor of {ndim} dimensions; "
+            f"expected {-limit} to {limit - 1}"
+        )
+    return d + limit if d < 0 else d
+
+
+def wrap_dims(op: str, dims: Any, ndim: int) -> tuple[int, ...]:
+    """Several dims counted from the front, without repeats; None or () means all of them."""
+    if dims is None:
+        return tuple(range(ndim))
+    if not isinstance(dims, Iterable):
+        return (wrap_dim(op, dims, ndim),) if ndim else _check_zero_d(op, (dims,))
+    listed = tuple(dims)
+    if not listed:
+        return tuple(range(ndim))
+    if not ndim:
+        return _check_zero_d(op, listed)
+    wrapped = tuple(wrap_dim(op, d, ndim) for d in listed)
+    if len(set(wrapped)) != len(wrapped):
+        raise ArgumentError(f"[{op}] dims {listed} name a dimension twice")
+    return wrapped
+
+
+def _check_zero_d(op: str, dims: tuple[Any, ...]) -> tuple[int, ...]:
+    for d in dims:
+        wrap_dim(op, d, 0)
+    return ()
+
+
+def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
+    """The shape that all `shapes` broadcast to.
+
+    >>> broadcast_shapes("add", (3, 1), (4,))
+    (3, 4)
+    """
+    ndim = max((len(s) for s in shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for i, size in enumerate(shape, ndim - len(shape)):
+            if size != 1:
+                if result[i] not in (1, size):
+                    listed = " and ".join(str(tuple(s)) for s in shapes)
+                    raise ShapeError(
+                        f"[{op}] shapes {listed} do not broadcast: at dimension {i - ndim} "
+                        f"sizes {result[i]} and {size} differ and neither is 1"
+                    )
+                result[i] = size
+    return tuple(result)
+
+
+def reduced_shape(shape: Shape, dims: Iterable[int], keepdim: bool) -> Shape:
+    """The shape after reducing over `dims`."""
+    gone = set(dims)
+    if keepdim:
+        return tuple(1 if i in gone else s for i, s in enumerate(shape))
+    return tuple(s for i, s in enumerate(shape) if i not in gone)
+
+
+def infer_size(op: str, shape: Sequence[int], numel: int) -> Shape:
+    """`shape` with its one -1 replaced so that it holds `numel` elements.
+
+    >>> infer_size("reshape", (2, -1), 6)
+    (2, 3)
+    """
+    unknown = [i for i, s in enumerate(shape) if s == -1]
+    if len(unknown) > 1 or any(s < -1 for s in shape):
+        raise ShapeError(f"[{op}] a shape takes sizes >= 0 and at most one -1, got {tuple(shape)}")
+    known = math.prod(s for s in shape if s != -1)
+    if unknown:
+        if known == 0 or numel % known:
+            raise ShapeError(f"[{op}] cannot infer the -1 in {tuple(shape)} for {numel} elements")
+        return tuple(numel // known if s == -1 else s for s in shape)
+    if known != numel:
+        raise ShapeError(f"[{op}] shape {tuple(shape)} holds {known} elements, got {numel}")
+    return tuple(shape)
+
+
+def contiguous_strides(shape: Shape) -> tuple[int, ...]:
+    """Row-major strides in elements.
+
+    >>> contiguous_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))

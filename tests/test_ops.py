@@ -1,0 +1,212 @@
+"""The op table as tests: forward, gradients to second order, errors, methods, devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from op_samples import Const, OpInfo, Sample, load
+
+import undertow as ut
+from undertow.core.dispatch import transfer
+from undertow.core.tensor import wrap
+
+TABLE = load()
+
+
+def resolve(name: str) -> Any:
+    """The function of a table entry."""
+    found: Any = ut
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def tensors(value: Any, grad: bool = False, device: str = "cpu") -> Any:
+    """A sample's value with its arrays turned into fresh tensors; see `op_samples`."""
+    if isinstance(value, Const):
+        return transfer(wrap(value.array.copy(order="K")), device)
+    if isinstance(value, np.ndarray):
+        t = transfer(wrap(value.copy(order="K") if value.size else value.copy()), device)
+        return t.requires_grad_() if grad and value.dtype == np.float64 else t
+    if isinstance(value, (list, tuple)):
+        return type(value)(tensors(v, grad, device) for v in value)
+    if isinstance(value, dict):
+        return {k: tensors(v, grad, device) for k, v in value.items()}
+    return value
+
+
+def arrays(value: Any) -> Any:
+    """A sample's value for the NumPy reference."""
+    if isinstance(value, Const):
+        return value.array
+    if isinstance(value, (list, tuple)):
+        return type(value)(arrays(v) for v in value)
+    if isinstance(value, dict):
+        return {k: arrays(v) for k, v in value.items()}
+    return value
+
+
+def flat(result: Any) -> list[Any]:
+    """The tensors of a result, in order."""
+    if isinstance(result, (list, tuple)):
+        return [t for r in result for t in flat(r)]
+    return [result]
+
+
+def call(info: OpInfo, sample: Sample, **how: Any) -> Any:
+    """The op on a sample."""
+    return resolve(info.name)(*tensors(sample.args, **how), **tensors(sample.kwargs, **how))
+
+
+def leaves(*values: Any) -> list[ut.Tensor]:
+    """The tensors that require gradients, in order."""
+    out: list[ut.Tensor] = []
+    for value in values:
+        if isinstance(value, ut.Tensor):
+            if value.requires_grad:
+                out.append(value)
+        elif isinstance(value, (list, tuple)):
+            out += leaves(*value)
+        elif isinstance(value, dict):
+            out += leaves(*value.values())
+    return out
+
+
+def host(t: Any) -> Any:
+    """A result as NumPy."""
+    return np.asarray(transfer(t, "cpu").detach()._array) if isinstance(t, ut.Tensor) else t
+
+
+def cases(want: Any = lambda info, sample: True) -> list[Any]:
+    """Every (op, sample) for which `want` holds, as pytest parameters."""
+    return [
+        pytest.param(info, sample, id=f"{info.name}{i}-{sample}")
+        for info in TABLE.values()
+        for i, sample in enumerate(info.samples)
+        if want(info, sample)
+    ]
+
+
+def has_float(info: OpInfo, sample: Sample) -> bool:
+    """Whether a sample has something to differentiate."""
+
+    def found(value: Any) -> bool:
+        if isinstance(value, np.ndarray):
+            return value.dtype == np.float64
+        if isinstance(value, (list, tuple)):
+            return any(map(found, value))
+        return False
+
+    return info.grad and (found(sample.args) or found(list(sample.kwargs.values())))
+
+
+@pytest.mark.parametrize("info, sample", cases(lambda i, s: i.reference is not None))
+def test_forward(info: OpInfo, sample: Sample) -> None:
+    """The forward agrees with NumPy."""
+    found = flat(call(info, sample))
+    expected = info.reference(*arrays(sample.args), **arrays(sample.kwargs))  # type: ignore[misc]
+    listed = flat(list(expected) if isinstance(expected, (tuple, list)) else [expected])
+    assert len(found) == len(listed)
+    for f, e in zip(found, listed, strict=True):
+        if isinstance(f, ut.Tensor):
+            assert f.shape == np.shape(e)
+        np.testing.assert_allclose(host(f), e, rtol=info.rtol, atol=info.atol)
+
+
+def differentiated(info: OpInfo, sample: Sample) -> Any:
+    """The op as a function of its leaves, and the leaves."""
+    args, kwargs = tensors(sample.args, grad=True), tensors(sample.kwargs, grad=True)
+
+    def run(*_: Any) -> Any:
+        out = flat(resolve(info.name)(*args, **kwargs))
+        return tuple(t for t in out if isinstance(t, ut.Tensor))
+
+    return run, leaves(args, kwargs)
+
+
+@pytest.mark.parametrize("info, sample", cases(has_float))
+def test_gradient(info: OpInfo, sample: Sample) -> None:
+    """First derivatives agree with finite differences."""
+    run, inputs = differentiated(info, sample)
+    assert ut.autograd.gradcheck(run, inputs, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("info, sample", cases(lambda i, s: i.gradgrad and has_float(i, s)))
+def test_second_gradient(info: OpInfo, sample: Sample) -> None:
+    """Second derivatives agree with finite differences."""
+    run, inputs = differentiated(info, sample)
+    if any(t.requires_grad for t in run()):
+        assert ut.autograd.gradgradcheck(run, inputs, rtol=1e-4, atol=1e-5, fast_mode=True)
+
+
+@pytest.mark.parametrize(
+    "info, bad",
+    [
+        pytest.param(info, bad, id=f"{info.name}{i}-{bad.sample}")
+        for info in TABLE.values()
+        for i, bad in enumerate(info.bad)
+    ],
+)
+def test_error(info: OpInfo, bad: Any) -> None:
+    """Bad input raises the right error with a message that names op and values."""
+    with pytest.raises(bad.error, match=bad.match) as caught:
+        call(info, bad.sample)
+    assert isinstance(caught.value, ut.errors.UndertowError), "an error of ours, not NumPy's"
+
+
+def short_name(info: OpInfo) -> str:
+    return info.name.rsplit(".", 1)[-1]
+
+
+@pytest.mark.parametrize(
+    "info, sample", cases(lambda i, s: i.method and hasattr(ut.Tensor, short_name(i)))
+)
+def test_method(info: OpInfo, sample: Sample) -> None:
+    """The Tensor method is the same function."""
+    args = tensors(sample.args)
+    if not args or not isinstance(args[0], ut.Tensor):
+        return
+    method = getattr(args[0], short_name(info))(*args[1:], **tensors(sample.kwargs))
+    for f, e in zip(flat(method), flat(call(info, sample)), strict=True):
+        np.testing.assert_array_equal(host(f), host(e))
+
+
+@pytest.mark.parametrize(
+    "info, sample", cases(lambda i, s: i.inplace and hasattr(ut.Tensor, short_name(i) + "_"))
+)
+def test_inplace(info: OpInfo, sample: Sample) -> None:
+    """The in-place method gives the same values and gradients, where the result fits."""
+    args = tensors(sample.args, grad=True)
+    kwargs = tensors(sample.kwargs, grad=True)
+    if not args or not isinstance(args[0], ut.Tensor):
+        return
+    expected = resolve(info.name)(*args, **kwargs)
+    if expected.shape != args[0].shape or expected.dtype is not args[0].dtype:
+        return
+    target = args[0].clone()
+    found = getattr(target, short_name(info) + "_")(*args[1:], **kwargs)
+    assert found is target
+    np.testing.assert_array_equal(host(found), host(expected))
+    inputs = leaves(args, kwargs)
+    if expected.requires_grad and inputs:
+        seed = wrap(np.random.default_rng(3).standard_normal(expected.shape))
+        grads = ut.autograd.grad(expected, inputs, seed, materialize_grads=True)
+        again = ut.autograd.grad(found, inputs, seed, materialize_grads=True)
+        for a, b in zip(grads, again, strict=True):
+            np.testing.assert_allclose(host(a), host(b), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("info, sample", cases())
+def test_reference_device(info: OpInfo, sample: Sample) -> None:
+    """The reference device gives the CPU's results, and its gradients."""
+    for f, e in zip(
+        flat(call(info, sample, device="reference")), flat(call(info, sample)), strict=True
+    ):
+        if isinstance(f, ut.Tensor):
+            np.testing.assert_array_equal(host(f), host(e))
+
+
+if __name__ == "__main__":
+    raise SystemExit(pytest.main([__file__, "-q"]))
