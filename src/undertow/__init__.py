@@ -1,6 +1,7 @@
 """Undertow: tensors with automatic differentiation of any order."""
 
-from . import autograd, errors, ops
+from . import ops  # first: it publishes the functions
+from . import autograd, dtypes, errors, nn
 from .core.modes import (
     enable_grad,
     inference_mode,

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.registry import backend_of, backend_on
-from ..core.modes import no_grad
+from ..core.modes import enable_grad, no_grad
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, GradientError
 from .api import grad
@@ -85,9 +85,10 @@ def gradgradcheck(
 
     def first_order(*args: Any) -> tuple[Tensor, ...]:
         values, cotangents = args[: len(given)], args[len(given) :]
-        results = _differentiable(func(*values))
-        targets = [t for t in values if isinstance(t, Tensor) and t.requires_grad]
-        return grad(results, targets, cotangents, create_graph=True, materialize_grads=True)
+        with enable_grad():
+            results = _differentiable(func(*values))
+            targets = [t for t in values if isinstance(t, Tensor) and t.requires_grad]
+            return grad(results, targets, cotangents, create_graph=True, materialize_grads=True)
 
     if not wanted or not outputs:
         raise ArgumentError("[gradgradcheck] no input requires gradients, or no output has one")

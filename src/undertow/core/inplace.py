@@ -77,7 +77,7 @@ def check_writable(op: str, t: Tensor) -> None:
         raise InplaceError(
             f"[{op}] this tensor shares read-only NumPy memory; clone() it before changing it"
         )
-    if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+    if array.size and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
         raise InplaceError(
             f"[{op}] several elements of this tensor of shape {t.shape} share one memory "
             "location (an expanded view); clone() it before changing it in place"
@@ -158,12 +158,22 @@ def _commit(t: Tensor, value: Tensor) -> None:
         alias.seen = alias.version.value
 
 
+def _before(t: Tensor) -> Tensor:
+    """`t` for the functional op: a copy with its history if the op may save it, since `t` changes."""
+    if not current().grad:
+        return t
+    node = node_of(t)
+    old = wrap(backend_of(t._array).copy(t._array))
+    old._node, old._index = node, t._index
+    return old
+
+
 def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
     """The in-place method of a functional op: compute, then write."""
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(name, self)
-        return write(name, self, function(self, *args, **kwargs))
+        return write(name, self, function(_before(self), *args, **kwargs))
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of `{name.rstrip('_')}`; returns the tensor itself."

@@ -1,0 +1,1 @@
+"""Elementwise activation functions of nn.functional."""

@@ -1,0 +1,1 @@
+"""Comparison, logic, bits and choice: eq, where, logical_and, isnan …."""

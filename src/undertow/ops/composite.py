@@ -1,0 +1,1 @@
+"""Plain functions over ops: softmax, linear, embedding, attention, distances."""

@@ -1,0 +1,1 @@
+"""Dtype, device and Python values: to, item, tolist, numpy, copy_."""

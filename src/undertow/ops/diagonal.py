@@ -1,0 +1,1 @@
+"""Diagonals and triangles: diag, diagonal, tril, triu, block_diag …."""

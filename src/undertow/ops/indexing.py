@@ -1,0 +1,1 @@
+"""Reading and writing by index: x[…], gather, scatter, index_add, masked_fill …."""

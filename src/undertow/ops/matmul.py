@@ -1,0 +1,1 @@
+"""Products: matmul, bmm, dot, outer, addmm, cross, trace …."""

@@ -1,0 +1,1 @@
+"""Random numbers: Generator, manual_seed, rand, randn, bernoulli, multinomial …."""

@@ -1,0 +1,1 @@
+"""grid_sample, affine_grid and one_hot."""

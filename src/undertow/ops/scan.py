@@ -1,0 +1,1 @@
+"""Running reductions: cumsum, cumprod, cummax, logcumsumexp, diff, trapezoid."""

@@ -1,0 +1,1 @@
+"""Sorting and searching: sort, topk, unique, searchsorted …."""

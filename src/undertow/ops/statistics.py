@@ -1,0 +1,1 @@
+"""Order statistics and spread: median, quantile, mode, var, std, histc, bincount."""

@@ -1,0 +1,1 @@
+"""Exponentials, logarithms, trigonometry and special functions of elements."""
