@@ -10,6 +10,7 @@ from .core.modes import (
     no_grad,
     set_grad_enabled,
 )
+from .core.printing import get_printoptions, printoptions, set_printoptions
 from .core.register import FUNCTIONS as _functions
 from .core.tensor import Tensor
 from .devices import device

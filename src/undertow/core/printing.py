@@ -1,0 +1,227 @@
+"""How a tensor is shown: torch's layout, precision, notation and suffixes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.registry import CPU, backend_of
+from ..errors import ArgumentError
+from .tensor import Tensor
+
+
+@dataclass(frozen=True)
+class PrintOptions:
+    """What `set_printoptions` sets."""
+
+    precision: int = 4  # digits after the point
+    threshold: float = 1000  # more elements than this are summarised
+    edgeitems: int = 3  # how many are shown at each end of a dimension then
+    linewidth: int = 80
+    sci_mode: bool | None = None  # None: where magnitudes call for it
+
+
+_PROFILES = {
+    "default": PrintOptions(),
+    "short": PrintOptions(precision=2, edgeitems=2),
+    "full": PrintOptions(threshold=math.inf),
+}
+_options = PrintOptions()
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors are shown; what is not given stays, except `sci_mode`, as in torch.
+
+    `profile` is "default", "short" or "full".
+
+    >>> import undertow as ut
+    >>> ut.set_printoptions(precision=2)
+    >>> ut.tensor([3.14159])
+    tensor([3.14])
+    >>> ut.set_printoptions(profile="default")
+    """
+    global _options
+    options = _options
+    if profile is not None:
+        if profile not in _PROFILES:
+            raise ArgumentError(
+                f"[set_printoptions] there is no profile {profile!r}; use one of "
+                f"{', '.join(_PROFILES)}"
+            )
+        options = _PROFILES[profile]
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
+             "linewidth": linewidth}  # fmt: skip
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    for name, value in changes.items():
+        if not value >= 0:
+            raise ArgumentError(f"[set_printoptions] {name} must be at least 0, got {value}")
+    _options = replace(options, sci_mode=sci_mode, **changes)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options that `set_printoptions` sets, as its keyword arguments.
+
+    >>> import undertow as ut
+    >>> ut.get_printoptions()["precision"]
+    4
+    """
+    return asdict(_options)
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Options of `set_printoptions` for the length of a `with` block.
+
+    >>> import undertow as ut
+    >>> with ut.printoptions(precision=1):
+    ...     print(ut.tensor([3.14159]))
+    tensor([3.1])
+    """
+    global _options
+    before = _options
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        _options = before
+
+
+class Notation:
+    """One way of writing numbers, chosen for all shown values together, and its width."""
+
+    __slots__ = ("spec", "suffix", "width")
+
+    def __init__(self, values: Any) -> None:
+        self.spec = ""  # of str.format; "" writes integers and booleans as they are
+        self.suffix = ""
+        self.width = 1
+        if values.dtype.kind in "iub":
+            self.width = max((len(str(v)) for v in values.tolist()), default=1)
+            return
+        values = values.astype(np.float64)
+        values = values[np.isfinite(values) & (values != 0)]
+        self.spec, self.suffix = ".0f", "."
+        if not values.size:
+            return
+        sizes = np.abs(values)
+        low, high = float(sizes.min()), float(sizes.max())
+        scientific = _options.sci_mode
+        if scientific is None:
+            scientific = high / low > 1000 or high > 1e8 or low < 1e-4
+        if scientific:
+            self.spec, self.suffix = f".{_options.precision}e", ""
+        elif (values != np.ceil(values)).any():
+            self.spec, self.suffix = f".{_options.precision}f", ""
+        self.width = max(len(self.write(v)) for v in values.tolist())
+
+    def write(self, value: Any) -> str:
+        if not self.spec:
+            text = str(value)
+        else:
+            text = format(value, self.spec)
+            if self.suffix and math.isfinite(value):
+                text += self.suffix
+        return text.rjust(self.width)
+
+
+class ComplexNotation:
+    """Real and imaginary parts, each in a notation of its own."""
+
+    __slots__ = ("imag", "real", "width")
+
+    def __init__(self, values: Any) -> None:
+        self.real, self.imag = Notation(values.real), Notation(values.imag)
+        self.width = self.real.width + self.imag.width + 1
+
+    def write(self, value: complex) -> str:
+        imag = self.imag.write(value.imag).lstrip()
+        return f"{self.real.write(value.real)}{'' if imag[0] in '+-' else '+'}{imag}j"
+
+
+def _edges(size: int, summarise: bool) -> tuple[range, range]:
+    """The positions shown along a dimension: at its beginning, and after the dots."""
+    edge = _options.edgeitems
+    if summarise and size > 2 * edge:
+        return range(edge), range(size - edge, size)
+    return range(size), range(0)
+
+
+def _shown(x: Any, summarise: bool) -> Any:
+    """The elements that will be written, as one row."""
+    for dim, size in enumerate(x.shape):
+        first, last = _edges(size, summarise)
+        if len(first) < size:
+            x = np.take(x, [*first, *last], axis=dim)
+    return x.reshape(-1)
+
+
+def _write(x: Any, indent: int, summarise: bool, notation: Notation | ComplexNotation) -> str:
+    """The nested brackets of an array; `indent` is the column of its opening bracket."""
+    if x.ndim == 0:
+        return notation.write(x.item())
+    first, last = _edges(len(x), summarise)
+    dots = len(first) < len(x)
+    if x.ndim > 1:
+        parts = [_write(x[i], indent + 1, summarise, notation) for i in (*first, *last)]
+        if dots:
+            parts.insert(len(first), "...")
+        return f"[{(',' + chr(10) * (x.ndim - 1) + ' ' * (indent + 1)).join(parts)}]"
+    items = [notation.write(v) for v in x[: len(first)].tolist()]
+    if dots:
+        items.append(" ..." if first else "...")
+        items += [notation.write(v) for v in x[last.start :].tolist()]
+    per_line = max(1, (_options.linewidth - indent) // (notation.width + 2))
+    lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
+    return f"[{(',' + chr(10) + ' ' * (indent + 1)).join(lines)}]"
+
+
+def _suffixes(t: Tensor) -> Iterator[str]:
+    """What the numbers alone do not tell."""
+    if backend_of(t._array) is not CPU:
+        yield f"device='{t.device}'"
+    default = dtypes.get_default_dtype()
+    usual: tuple[dtypes.DType, ...] = (default,)  # an empty tensor shows no other by its elements
+    if t.numel():
+        usual = (default, dtypes.complex_of(default), dtypes.int64, dtypes.bool)
+    if not _options.edgeitems if t.numel() else t.ndim != 1:
+        yield f"size={t.shape}"
+    if t.dtype not in usual:
+        yield f"dtype={t.dtype}"
+    node = t.grad_fn
+    if node is not None:
+        yield f"grad_fn=<{node.name()}>"
+    elif t.requires_grad:
+        yield "requires_grad=True"
+
+
+def describe(t: Tensor, prefix: str = "tensor(") -> str:
+    """The text of `repr(t)` and `str(t)`."""
+    array = backend_of(t._array).to_host(t._array)
+    if array.size:
+        summarise = array.size > _options.threshold
+        notation = ComplexNotation if array.dtype.kind == "c" else Notation
+        text = prefix + _write(array, len(prefix), summarise, notation(_shown(array, summarise)))
+    else:
+        text = prefix + "[]"
+    column = len(text) - text.rfind("\n") + 1
+    for suffix in _suffixes(t):
+        if column + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * len(prefix) + suffix
+            column = len(prefix) + len(suffix)
+        else:
+            text += ", " + suffix
+            column += len(suffix) + 2
+    return text + ")"
