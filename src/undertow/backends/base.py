@@ -113,8 +113,10 @@ class Backend(ABC):
         """`out[i][j][k] = x[i][index[i][j][k]][k]` for dim 1; indices are in range."""
 
     @abstractmethod
-    def scatter(self, kind: str, x: Array, dim: int, index: Array, source: Array) -> Array:
-        """A copy of x with source combined in at the gather positions.
+    def scatter(
+        self, kind: str, x: Array, dim: int, index: Array, source: Array, inplace: bool = False
+    ) -> Array:
+        """A copy of x (or x itself, changed) with source combined in at the gather positions.
 
         kind: set add mul max min; duplicates combine in order ("set": the last one wins).
         """
@@ -124,8 +126,13 @@ class Backend(ABC):
         """Advanced indexing by integer arrays and full slices (NumPy's rules), as a copy."""
 
     @abstractmethod
-    def put(self, kind: str, x: Array, index: tuple[Any, ...], source: Array) -> Array:
-        """A copy of x with source combined in at the `take` positions; kind: set add."""
+    def put(
+        self, kind: str, x: Array, index: tuple[Any, ...], source: Array, inplace: bool = False
+    ) -> Array:
+        """A copy of x (or x itself, changed) with source combined in at the `take` positions.
+
+        kind as in `scatter`; source broadcasts to the shape that `take` would give.
+        """
 
     @abstractmethod
     def concat(self, arrays: Sequence[Array], dim: int) -> Array:

@@ -14,6 +14,7 @@ from ..devices import Device
 from ..kernel.expr import Expr
 from .base import Array, Backend, NumpyDType, Shape
 from .philox import philox_words
+from .quiet import hush, silent, unhush
 
 UFUNCS: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
@@ -99,6 +100,9 @@ _ACCUMULATE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.
                "any": np.logical_or, "all": np.logical_and}  # fmt: skip
 
 
+_COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
 def _is_half(dtype: Any) -> bool:
     return dtype.itemsize == 2 and dtype.kind not in "iu"
 
@@ -136,14 +140,16 @@ class NumpyBackend(Backend):
     def cast(self, x: Array, dtype: NumpyDType) -> Array:
         if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
             x = x.real
-        with np.errstate(all="ignore"):
-            return x.astype(dtype, order="C")
+        return x.astype(dtype, order="C")
 
     def assign(self, target: Array, source: Array) -> None:
         if source.dtype.kind == "c" and target.dtype.kind not in "cb":
             source = source.real
-        with np.errstate(all="ignore"):
+        token = hush(silent)  # not called through the dispatch door, which hushes
+        try:
             np.copyto(target, source, casting="unsafe")
+        finally:
+            unhush(token)
 
     def as_strided(self, x: Array, shape: Shape, strides: Shape, offset: int) -> Array:
         flat = self.root(x)
@@ -197,66 +203,66 @@ class NumpyBackend(Backend):
             operands = [o if isinstance(o, np.ndarray) else np.asarray(o, dtype) for o in operands]
         elif dtype.kind in "iub":
             operands = [_wrapped(o, operands) for o in operands]
-        with np.errstate(all="ignore"):
-            return np.asarray(function(*operands)).astype(dtype, copy=False)
+        return np.asarray(function(*operands)).astype(dtype, copy=False)
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
-        with np.errstate(all="ignore"):
-            if kind in ("argmax", "argmin"):
-                pick = np.argmax if kind == "argmax" else np.argmin
-                return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
-            if _is_half(x.dtype) and kind in ("sum", "prod"):
-                wide = _ACCUMULATE[kind].reduce(x.astype(np.float32), axis=dims, keepdims=keepdim)
-                return np.asarray(wide).astype(x.dtype)
-            dtype = x.dtype if kind in ("sum", "prod") else None
-            return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, dtype=dtype, keepdims=keepdim))
+        if kind in ("argmax", "argmin"):
+            pick = np.argmax if kind == "argmax" else np.argmin
+            return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
+        if _is_half(x.dtype) and kind in ("sum", "prod"):
+            wide = _ACCUMULATE[kind].reduce(x.astype(np.float32), axis=dims, keepdims=keepdim)
+            return np.asarray(wide).astype(x.dtype)
+        dtype = x.dtype if kind in ("sum", "prod") else None
+        return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, dtype=dtype, keepdims=keepdim))
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
-        with np.errstate(all="ignore"):
-            if kind in ("sum", "prod"):
-                if _is_half(x.dtype):
-                    wide = _ACCUMULATE[kind].accumulate(x.astype(np.float32), axis=dim)
-                    return wide.astype(x.dtype)
-                return _ACCUMULATE[kind].accumulate(x, axis=dim, dtype=x.dtype)
-            values = _ACCUMULATE[kind].accumulate(x, axis=dim)
-            # The last position that equals the running extreme (or is NaN), as in torch.
-            hit = (x == values) | ((x != x) & (values != values))
-            count = x.shape[dim]
-            steps = np.arange(count).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
-            indices = np.maximum.accumulate(np.where(hit, steps, 0), axis=dim)
-            return values, indices.astype(np.int64)
+        if kind in ("sum", "prod"):
+            if _is_half(x.dtype):
+                wide = _ACCUMULATE[kind].accumulate(x.astype(np.float32), axis=dim)
+                return wide.astype(x.dtype)
+            return _ACCUMULATE[kind].accumulate(x, axis=dim, dtype=x.dtype)
+        values = _ACCUMULATE[kind].accumulate(x, axis=dim)
+        # The last position that equals the running extreme (or is NaN), as in torch.
+        hit = (x == values) | ((x != x) & (values != values))
+        count = x.shape[dim]
+        steps = np.arange(count).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+        indices = np.maximum.accumulate(np.where(hit, steps, 0), axis=dim)
+        return values, indices.astype(np.int64)
 
     def gather(self, x: Array, dim: int, index: Array) -> Array:
         return x[_gather_index(index, dim)]
 
-    def scatter(self, kind: str, x: Array, dim: int, index: Array, source: Array) -> Array:
-        return self.put(kind, x, _gather_index(index, dim), source)
+    def scatter(
+        self, kind: str, x: Array, dim: int, index: Array, source: Array, inplace: bool = False
+    ) -> Array:
+        return self.put(kind, x, _gather_index(index, dim), source, inplace)
 
     def take(self, x: Array, index: tuple[Any, ...]) -> Array:
         return np.asarray(x[index])
 
-    def put(self, kind: str, x: Array, index: tuple[Any, ...], source: Array) -> Array:
-        out = np.array(x, order="C", copy=True)
-        with np.errstate(all="ignore"):
-            if kind == "set":
-                out[index] = source
-            elif kind == "add" and _is_half(out.dtype):
-                wide = out.astype(np.float32)
-                np.add.at(wide, index, source)
-                return wide.astype(out.dtype)
-            else:
-                combine = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
-                combine[kind].at(out, index, source)
+    def put(
+        self, kind: str, x: Array, index: tuple[Any, ...], source: Array, inplace: bool = False
+    ) -> Array:
+        out = x if inplace else np.array(x, order="C", copy=True)
+        if kind == "set":
+            out[index] = source
+        elif _is_half(out.dtype):
+            wide = out.astype(np.float32)
+            _accumulate(_COMBINE[kind], wide, index, source.astype(np.float32))
+            np.copyto(out, wide, casting="unsafe")
+        else:
+            _accumulate(_COMBINE[kind], out, index, source)
         return out
 
     def concat(self, arrays: Sequence[Array], dim: int) -> Array:
         return np.concatenate(arrays, axis=dim)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        with np.errstate(all="ignore"):
-            if _is_half(a.dtype):
-                return np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
-            return np.asarray(np.matmul(a, b))
+        if _is_half(a.dtype):
+            return self.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+        if a.ndim == 2 and b.ndim == 2:
+            return a.dot(b)  # BLAS for any strides, half the overhead of matmul, never a warning
+        return np.asarray(np.matmul(a, b))
 
     def sort(self, x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
         if descending:
@@ -295,6 +301,22 @@ def _gather_index(index: Array, dim: int) -> tuple[Array, ...]:
     grid = list(np.ogrid[tuple(slice(size) for size in index.shape)])
     grid[dim] = index
     return tuple(grid)
+
+
+def _accumulate(combine: Any, out: Array, index: tuple[Any, ...], source: Array) -> None:
+    """`combine.at(out, index, source)`, by the one-dimensional index that NumPy is fast at."""
+    count = len(index)
+    if not out.flags.c_contiguous or not all(isinstance(i, np.ndarray) for i in index):
+        combine.at(out, index, source)
+        return
+    line = index[0] if count else np.zeros((), np.int64)
+    for size, i in zip(out.shape[1:count], index[1:], strict=True):
+        line = line * size + i
+    row = math.prod(out.shape[count:])
+    source = np.broadcast_to(source, line.shape + out.shape[count:])
+    if row != 1:
+        line = line[..., None] * row + np.arange(row)
+    combine.at(out.reshape(-1), line.reshape(-1), source.reshape(-1))
 
 
 def _wrapped(operand: Any, operands: Sequence[Any]) -> Any:
