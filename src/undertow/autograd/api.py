@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from ..backends.quiet import hush, silent, unhush
 from ..backends.registry import backend_of
 from ..core.dispatch import apply
-from ..core.modes import current, enter, leave
+from ..core.modes import current, enter, leave, with_grad
 from ..core.node import AccumulateGrad, Node
 from ..core.op import OPS
+from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, GradientError, ShapeError
 from .engine import Run, accumulate, copied, deliver
@@ -83,6 +83,30 @@ def backward(
             t._grad = copied(g)
         else:
             t._grad = apply(OPS["add"], (t._grad, g))
+
+
+def _method(
+    self: Tensor,
+    gradient: Tensor | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+    *,
+    workers: int | None = None,
+) -> None:
+    """Compute the gradients of this tensor and add them to the leaves' `.grad`.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor(3.0, requires_grad=True)
+    >>> (x * x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs, workers=workers)
+
+
+_method.__name__ = _method.__qualname__ = "backward"
+attach("backward", _method)
 
 
 def grad(
@@ -211,19 +235,22 @@ def _run(
     keep = create_graph if retain_graph is None else retain_graph
     run = Run(task, keep, create_graph, captures)
     state = current()
-    token = enter(state.but(grad=create_graph, inference=False, pack=None, unpack=None)
-                  if state.grad is not create_graph or not state.plain else state)  # fmt: skip
+    if state.plain:
+        token = enter(with_grad(state, create_graph))
+    else:
+        token = enter(state.but(grad=create_graph, inference=False, pack=None, unpack=None))
+    hushed = hush(silent)
     try:
         ready: list[int] = []
         for target, seed in zip(task.seeds, seeds, strict=True):
             if target is not None:
                 deliver(run, target, seed._array if run.bare else seed, ready)
-        with np.errstate(all="ignore"):
-            if count > 1 and task.left >= SMALL:
-                run_pooled(run, ready, count)
-            else:
-                run_serial(run, ready)
+        if count > 1 and task.left >= SMALL:
+            run_pooled(run, ready, count)
+        else:
+            run_serial(run, ready)
     finally:
+        unhush(hushed)
         leave(token)
     if targets is None:
         return []

@@ -1,4 +1,4 @@
-"""One step of a backward pass: take what arrived at a node, run its hooks and rule, deliver.
+"""The steps of a backward pass: take what arrived at a node, run its hooks and rule, deliver.
 
 Every executor runs exactly this code; they only choose the thread. The lock guards the task's
 state and is never held while anything is computed.
@@ -27,12 +27,13 @@ from ..errors import GradientError
 from .task import Slots, Target, Task
 
 _ndarray = np.ndarray
+_np_add = np.add
 
 
 class Run:
     """A task with what its caller wants from it."""
 
-    __slots__ = ("bare", "captured", "captures", "create_graph", "lock", "quick", "retain_graph",
+    __slots__ = ("alone", "bare", "captured", "captures", "create_graph", "lock", "quick", "retain_graph",
                  "task")  # fmt: skip
 
     def __init__(
@@ -48,51 +49,75 @@ class Run:
         self.create_graph = create_graph
         self.captures = captures  # the (node, output) pairs whose gradients the caller asked for
         self.captured: dict[tuple[Node, int], Tensor] = {}
+        self.alone = True  # no second thread works at it
         self.bare = not create_graph
         self.quick = self.bare and captures is None and not current().anomaly
 
 
-def step(run: Run, i: int, ready: list[int]) -> None:
-    """Run node i, which is ready, and append the nodes that it made ready."""
+def advance(run: Run, ready: list[int], limit: int) -> None:
+    """Run up to `limit` of the ready nodes, newest first; those they make ready join the list."""
     task = run.task
-    inbox = task.inbox
-    node = task.nodes[i]
-    g = inbox[i]
-    try:
-        if run.quick and g.__class__ is _ndarray and node.hooks is None:
-            if node.__class__ is AccumulateGrad:
-                inbox[i] = None
-                accumulate(node, g, run.create_graph)  # type: ignore[arg-type]
-                return
-            if node.__class__ is Node:
-                plan = node.plan
-                fused = plan.fused if plan._fused is False else plan._fused
-                saved = node.saved
-                if fused is not None and saved is not None:
-                    for k in plan.tensors:
-                        if saved[k]._alias is not None:
-                            saved = plan.unpack(node, saved)
-                            break
-                    inbox[i] = None
-                    dtype = g.dtype
-                    for target, result in zip(task.targets[i], fused(g, saved)):  # noqa: B905 (hot)
-                        if target is not None:
+    nodes, inbox, targets = task.nodes, task.inbox, task.targets
+    quick, keep, alone = run.quick, run.retain_graph, run.alone
+    while ready and limit:
+        limit -= 1
+        i = ready.pop()
+        node = nodes[i]
+        try:
+            if quick and node.hooks is None:
+                g = inbox[i]
+                kind = node.__class__
+                if kind is Node and g.__class__ is _ndarray:
+                    plan = node.plan
+                    fused = plan._fused
+                    if fused is False:
+                        fused = plan.fused
+                    saved = node.saved
+                    if fused is not None and saved is not None:
+                        for k in plan.tensors:
+                            if saved[k]._alias is not None:
+                                saved = plan.unpack(node, saved)
+                                break
+                        inbox[i] = None
+                        dtype = g.dtype
+                        for target, result in zip(targets[i], fused(g, saved)):  # noqa: B905 (hot)
+                            if target is None:
+                                continue
                             if result.__class__ is not _ndarray or result.dtype is not dtype:
                                 result = np.asarray(result, dtype)
                             j = target[0]
-                            if inbox[j] is None:  # one output, one edge: nobody else delivers here
+                            cell = inbox[j]
+                            if cell is None:  # one output, one edge: nobody else delivers here
                                 inbox[j] = result
                                 ready.append(j)
+                            elif (
+                                alone and cell.__class__ is Slots and cell.owned
+                                and cell.next == target[2]
+                            ):  # `deliver`, without the lock that nobody contends for
+                                _np_add(cell.value, result, cell.value)
+                                cell.next += 1
+                                if cell.next == cell.total:
+                                    _completed(task, j, ready)
                             else:
                                 deliver(run, target, result, ready)
-                    if not run.retain_graph:
+                        if not keep and saved:
+                            node.saved = None
+                        continue
+                    inbox[i] = None
+                    results = node.backward([wrap(g)], targets[i])
+                    if not keep:
                         node.release()
-                    return
-        del g
-        _full_step(run, i, node, ready)
-    except BaseException as error:
-        _explain(error, node)
-        raise
+                    _deliver_all(run, node, targets[i], results, ready)
+                    continue
+                elif kind is AccumulateGrad and g.__class__ is _ndarray:
+                    inbox[i] = None
+                    accumulate(node, g, False)  # type: ignore[arg-type]
+                    continue
+                del g
+            _full_step(run, i, node, ready)
+        except BaseException as error:
+            _explain(error, node)
+            raise
 
 
 def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
@@ -119,6 +144,12 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
         return
     results = _gradients(run, node, grads, targets)
     del grads
+    _deliver_all(run, node, targets, results, ready)
+
+
+def _deliver_all(run: Run, node: Node, targets: Any, results: Any, ready: list[int]) -> None:
+    """Check what a rule returned and send it on."""
+    task = run.task
     for target, result in zip(targets, results, strict=True):
         if target is None:
             continue
@@ -136,19 +167,19 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
 def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
     """Put a gradient into its slot, add what can be added, note the node if it became ready."""
     task = run.task
-    j, out, slot = target
-    inbox = task.inbox[j]
-    cell = inbox[out] if inbox.__class__ is list else inbox
     lock = run.lock
-    if cell.__class__ is not Slots:
-        with lock:
-            if inbox.__class__ is list:
-                inbox[out] = grad
-            else:
-                task.inbox[j] = grad
-            task.remaining[j] -= 1
-            if not task.remaining[j]:
-                ready.append(j)
+    j, out, slot = target
+    cell = task.inbox[j]
+    if cell.__class__ is list:
+        outputs, cell = cell, cell[out]
+        if cell.__class__ is not Slots:
+            with lock:
+                outputs[out] = grad
+                _completed(task, j, ready)
+            return
+    elif cell is None:
+        task.inbox[j] = grad
+        ready.append(j)
         return
     with lock:
         pair = cell.offer(slot, grad)
@@ -176,8 +207,8 @@ def _add(a: Any, b: Any, owned: bool) -> Any:
     """The sum of two gradients, bare or not; in place when `a` is a sum made here."""
     if a.__class__ is _ndarray and b.__class__ is _ndarray:
         if owned:
-            return np.add(a, b, a)
-        total = np.add(a, b)
+            return _np_add(a, b, a)
+        total = _np_add(a, b)
         return total if total.__class__ is _ndarray else np.asarray(total)
     if isinstance(a, Tensor):
         return _sum(a, b)
@@ -272,7 +303,7 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
                     leaf._grad = copied(wrap(grad) if bare else grad)
             elif bare and old._node is None and grad.__class__ is _ndarray:
                 with np.errstate(all="ignore"):
-                    np.add(old._array, grad, old._array)
+                    _np_add(old._array, grad, old._array)
                 share(old).version.value += 1
             else:
                 leaf._grad = _sum(old, wrap(grad) if bare else grad)

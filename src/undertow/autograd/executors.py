@@ -14,20 +14,20 @@ that is needed is delivered to (None counts too), so the count always reaches ze
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from contextvars import copy_context
 from typing import Any
 
-from .engine import Run, step
+from .engine import Run, advance
 
 SMALL = 8  # with fewer nodes than this, threads cost more than they give
 
 
 def run_serial(run: Run, ready: list[int]) -> None:
     """Run every node on this thread, newest first."""
-    while ready:
-        step(run, ready.pop(), ready)
+    advance(run, ready, sys.maxsize)
 
 
 class _Board:
@@ -83,8 +83,8 @@ class _Board:
                     mine = self.next()
                     if mine is None:
                         return
-                ready: list[int] = []
-                step(self.run, mine, ready)
+                ready = [mine]
+                advance(self.run, ready, 1)
                 mine = self.done(ready)
         except BaseException as error:  # whatever it is, the caller gets it
             self.fail(error)
@@ -126,6 +126,7 @@ def _hire(context: Any, board: _Board, left: threading.Semaphore) -> None:
 
 def run_pooled(run: Run, ready: list[int], workers: int) -> None:
     """Run independent nodes on `workers` threads, this one included."""
+    run.alone = False
     board = _Board(run, ready)
     left = threading.Semaphore(0)
     hired = 0

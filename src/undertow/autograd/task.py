@@ -121,14 +121,25 @@ class Task:
                 for parent, out in zip(node.parents, node.indices):  # noqa: B905 (hot)
                     if parent is None:
                         row.append(None)
-                    elif find(parent) is None and len(parent.metas) == 1:
-                        # `edge`, unrolled for the commonest case
-                        j = numbers[parent] = len(nodes)
-                        nodes.append(parent)
-                        counts.append(1)
-                        row.append((j, 0, 0))
+                        continue
+                    # `edge`, unrolled for nodes of one output
+                    j = find(parent)
+                    if j is None:
+                        if len(parent.metas) == 1:
+                            row.append((len(nodes), 0, 0))
+                            numbers[parent] = len(nodes)
+                            nodes.append(parent)
+                            counts.append(1)
+                            continue
                     else:
-                        row.append(edge(parent, out))
+                        count = counts[j]
+                        if count.__class__ is int:
+                            row.append((j, 0, count))
+                            counts[j] = count + 1
+                            if count == 1:
+                                shared.append(j)
+                            continue
+                    row.append(edge(parent, out))
                 targets.append(row)
         else:
             for node in nodes:

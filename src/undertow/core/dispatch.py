@@ -15,7 +15,8 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.reference import compile_map
-from ..backends.registry import backend_of
+from ..backends.quiet import hush, silent, unhush
+from ..backends.registry import CPU, backend_of
 from ..dtypes import DType
 from ..errors import DeviceError, DTypeError, UnsupportedError
 from ..kernel.expr import Expr, substitute
@@ -44,57 +45,92 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
 
     Returns a tensor, or a tuple of tensors for an op with several outputs.
     """
-    arrays = [t._array if isinstance(t, Tensor) else t for t in inputs]
-    backend = _backend_for(op, inputs)
-    result = op.forward(backend, *arrays, *params)
-    several = op.outputs > 1
-    outs = tuple(wrap(a) for a in result) if several else (wrap(result),)
+    backend: Any = None
+    arrays: list[Any] = []
+    for t in inputs:
+        if isinstance(t, Tensor):
+            array = t._array
+            found = CPU if array.__class__ is _ndarray else backend_of(array)
+            if backend is not found:
+                if backend is not None:
+                    raise _mixed_devices(op, backend, found)
+                backend = found
+            arrays.append(array)
+        else:
+            arrays.append(t)
+    token = hush(silent)
+    try:
+        result = op.forward(backend, *arrays, *params)
+    finally:
+        unhush(token)
     state = current()
-    if op.view:
-        _link(inputs[0], outs[0], op, params)
-    if state.inference:
-        for out in outs:
+    if op.outputs == 1:
+        out: Tensor = _new(Tensor)
+        out._array = result
+        out._node = out._alias = out._grad = None
+        out._index = 0
+        if op.view:
+            _link(inputs[0], out, op, params)
+        if state.grad:
+            for t in inputs:
+                if isinstance(t, Tensor) and (t._node if t._alias is None else node_of(t)):
+                    record(op, inputs, params, (out,))
+                    break
+        elif state.inference:
             share(out).inference = True
-    if state.grad and op.rules:
-        for t in inputs:
-            if isinstance(t, Tensor) and node_of(t) is not None:
-                record(op, inputs, params, outs)
-                break
-    elif state.grad and any(o._array.dtype.kind in "fcV" for o in outs):
+        return out
+    outs = tuple([wrap(a) for a in result])
+    if state.grad:
         if any(isinstance(t, Tensor) and node_of(t) is not None for t in inputs):
             record(op, inputs, params, outs)
-    return outs if several else outs[0]
+    elif state.inference:
+        for out in outs:
+            share(out).inference = True
+    return outs
 
 
 def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequence[Tensor]) -> None:
     """Make the node of a call and hang its differentiable outputs on it."""
-    parents = tuple(node_of(t) if isinstance(t, Tensor) else None for t in inputs)
-    numbers = tuple(not isinstance(t, Tensor) for t in inputs)
-    plan = op.plan(tuple(p is not None for p in parents), numbers)
+    parents: list[Node | None] = []
+    indices: list[int] = []
+    needs: list[bool] = []
+    numbers: list[bool] = []
+    for t in inputs:
+        if isinstance(t, Tensor):
+            parent = t._node if t._alias is None else node_of(t)
+            parents.append(parent)
+            indices.append(t._index)
+            needs.append(parent is not None)
+            numbers.append(False)
+        else:
+            parents.append(None)
+            indices.append(0)
+            needs.append(False)
+            numbers.append(True)
+    plan = op.plan(tuple(needs), tuple(numbers))
     node: Node = _new(Node)
     node.plan = plan
-    node.parents = parents
-    node.indices = tuple(t._index if isinstance(t, Tensor) else 0 for t in inputs)
-    node.metas = tuple((o._array.shape, o._array.dtype) for o in outs)
+    node.parents = tuple(parents)
+    node.indices = tuple(indices)
+    node.metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
     node.hooks = None
     node.site = None
     differentiable = False
     for i, out in enumerate(outs):
         kind = out._array.dtype.kind
-        if kind == "c":
-            raise UnsupportedError(
-                f"[{op.name}] gradients through complex tensors are not supported yet; "
-                "detach() the input or compute under no_grad()"
-            )
         if kind in "fV":
             out._node = node
             out._index = i
             differentiable = True
-    if not differentiable:
-        return
-    node.saved, node.versions = plan.save(inputs, params, outs)
-    if current().anomaly:
-        node.site = forward_stack()
+        elif kind == "c":
+            raise UnsupportedError(
+                f"[{op.name}] gradients through complex tensors are not supported yet; "
+                "detach() the input or compute under no_grad()"
+            )
+    if differentiable:
+        node.saved, node.versions = plan.save(inputs, params, outs)
+        if current().anomaly:
+            node.site = forward_stack()
 
 
 def forward_stack() -> list[str]:
@@ -113,19 +149,11 @@ def _link(source: Tensor, out: Tensor, op: Op, params: tuple[Any, ...]) -> None:
     out._alias = Alias(alias.version, base, (*alias.steps, (op, params)), alias.inference)
 
 
-def _backend_for(op: Op, inputs: Sequence[Any]) -> Any:
-    backend = None
-    for t in inputs:
-        if isinstance(t, Tensor):
-            found = backend_of(t._array)
-            if backend is None:
-                backend = found
-            elif found is not backend:
-                raise DeviceError(
-                    f"[{op.name}] expects all tensors on one device, got {backend.device} and "
-                    f"{found.device}; move one with .to({str(backend.device)!r})"
-                )
-    return backend
+def _mixed_devices(op: Op, first: Any, second: Any) -> DeviceError:
+    return DeviceError(
+        f"[{op.name}] expects all tensors on one device, got {first.device} and {second.device}; "
+        f"move one with .to({str(first.device)!r})"
+    )
 
 
 # Operands of elementwise ops -----------------------------------------------------------------

@@ -51,6 +51,17 @@ _default = _state.get()
 _default_no_grad = State(grad=False)
 
 
+def with_grad(state: State, grad: bool) -> State:
+    """`state` with recording on or off."""
+    if state.grad is grad:
+        return state
+    if state is _default:
+        return _default_no_grad
+    if state is _default_no_grad:
+        return _default
+    return state.but(grad=grad)
+
+
 class Switch:
     """A context manager and decorator that changes switches; reusable and reentrant."""
 
@@ -98,13 +109,7 @@ class _GradSwitch(Switch):
         self._grad = grad
 
     def _next(self, state: State) -> State:
-        if state.grad is self._grad:
-            return state
-        if state is _default:
-            return _default_no_grad
-        if state is _default_no_grad:
-            return _default
-        return state.but(grad=self._grad and not state.inference)
+        return with_grad(state, self._grad and not state.inference)
 
 
 class no_grad(_GradSwitch):

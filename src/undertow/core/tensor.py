@@ -328,27 +328,6 @@ class Tensor:
         node.holds = self
         return RemovableHandle(node.post_accumulate, hook)
 
-    def backward(
-        self,
-        gradient: Tensor | None = None,
-        retain_graph: bool | None = None,
-        create_graph: bool = False,
-        inputs: Any = None,
-        *,
-        workers: int | None = None,
-    ) -> None:
-        """Compute the gradients of this tensor and add them to the leaves' `.grad`.
-
-        >>> import undertow as ut
-        >>> x = ut.tensor(3.0, requires_grad=True)
-        >>> (x**2).backward()
-        >>> x.grad
-        tensor(6.)
-        """
-        from ..autograd.api import backward
-
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs, workers=workers)
-
     # Sharing memory -----------------------------------------------------------------------
     def detach(self) -> Tensor:
         """The same memory without history."""
