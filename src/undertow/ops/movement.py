@@ -1,22 +1,28 @@
-"""Shapes and order: views, copies, joining and splitting."""
+"""Shapes and order of one tensor: views by shape, permutation, broadcasting and slicing, and copies
+that reverse, rotate or repeat it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..core.dispatch import apply, expand
+from ..backends.registry import backend_of
+from ..core.dispatch import apply
+from ..core.dispatch import expand as broadcast
 from ..core.op import Op
-from ..core.register import function
+from ..core.register import attach, function
 from ..core.tensor import Tensor
-from ..shapes import Shape, as_int, infer_size, wrap_dim
+from ..errors import ArgumentError, BoundsError, DimError, DTypeError, ShapeError
+from ..shapes import Shape, as_int, infer_size, wrap_dim, wrap_dims
 
+# Primitives ----------------------------------------------------------------------------------
 _view = Op(
     "view",
     lambda k, x, shape: k.reshape(x, shape),
     inputs="x",
     params="shape",
     view=True,
-    vjp={"x": lambda g, x_shape: reshape(g, x_shape)},
+    vjp={"x": lambda g, x_shape: reshaped(g, x_shape)},
 )
 _permute = Op(
     "permute",
@@ -24,8 +30,65 @@ _permute = Op(
     inputs="x",
     params="dims",
     view=True,
-    vjp={"x": lambda g, dims: permute(g, inverse_permutation(dims))},
+    vjp={"x": lambda g, dims: apply(_permute, (g,), (inverse_permutation(dims),))},
 )
+_slice = Op(
+    "slice",
+    lambda k, x, slices: k.slice(x, slices),
+    inputs="x",
+    params="slices",
+    view=True,
+    vjp={"x": lambda g, x_shape, slices: embed(g, x_shape, slices)},
+)
+
+
+def _embed_forward(k: Any, x: Any, shape: Shape, slices: tuple[Any, ...]) -> Any:
+    out = k.full(shape, 0, x.dtype)
+    k.assign(k.slice(out, slices), x)
+    return out
+
+
+_embed = Op(
+    "embed",
+    _embed_forward,
+    inputs="x",
+    params="shape slices",
+    vjp={"x": lambda g, slices: slice_view(g, slices)},
+)
+_flip = Op(
+    "flip",
+    lambda k, x, dims: k.copy(
+        k.slice(x, tuple(slice(None, None, -1 if d in dims else 1) for d in range(len(x.shape))))
+    ),
+    inputs="x",
+    params="dims",
+    vjp={"x": lambda g, dims: apply(_flip, (g,), (dims,))},
+)
+
+
+def reshaped(x: Tensor, shape: Shape) -> Tensor:
+    """`x` in a shape known to fit: itself, a view, or a copy, whatever is cheapest."""
+    array = x._array
+    if array.shape == shape:
+        return x
+    if not array.flags.c_contiguous and backend_of(array).reshape(array, shape) is None:
+        x = x.clone()
+    return apply(_view, (x,), (shape,))  # type: ignore[no-any-return]
+
+
+def slice_view(x: Tensor, slices: tuple[Any, ...]) -> Tensor:
+    """The view `x[slices]` by slices, integers and None, resolved already (in range, >= 0)."""
+    return apply(_slice, (x,), (slices,))  # type: ignore[no-any-return]
+
+
+def embed(x: Tensor, shape: Shape, slices: tuple[Any, ...]) -> Tensor:
+    """The adjoint of `slice_view`: zeros of `shape` with `x` written at `slices`."""
+    return apply(_embed, (x,), (shape, slices))  # type: ignore[no-any-return]
+
+
+def along(dim: int, entry: Any) -> tuple[Any, ...]:
+    """Slices that take `entry` along one dimension and all of those before it."""
+    return (slice(None),) * dim + (entry,)
 
 
 def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -40,15 +103,18 @@ def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-def sizes(op: str, given: Any) -> Shape:
-    """A target shape given as `2, 3`, `(2, 3)` or `[2, -1]`, not checked against anything yet."""
-    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+def sizes(op: str, given: Any, named: Any = None) -> Shape:
+    """Integers given as `2, 3`, `(2, 3)`, `[2, -1]` or by name, not checked any further."""
+    if named is not None:
+        given = named if isinstance(named, (tuple, list)) else (named,)
+    elif len(given) == 1 and isinstance(given[0], (tuple, list)):
         given = given[0]
     return tuple(as_int(op, "size", s) for s in given)
 
 
+# The same elements in another shape ----------------------------------------------------------
 @function()
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *sizes_: Any, shape: Any = None) -> Tensor:
     """The same elements in another shape: a view where the strides allow it, else a copy.
 
     >>> import undertow as ut
@@ -56,29 +122,439 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    wanted = infer_size("reshape", sizes("reshape", shape), input._array.size)
-    if wanted == input._array.shape:
-        return input
-    from ..backends.registry import backend_of
-
-    if backend_of(input._array).reshape(input._array, wanted) is None:
+    array = input._array
+    wanted = infer_size("reshape", sizes("reshape", sizes_, shape), array.size)
+    if not array.flags.c_contiguous and backend_of(array).reshape(array, wanted) is None:
         input = input.clone()
     return apply(_view, (input,), (wanted,))  # type: ignore[no-any-return]
 
 
+@function(top=False)
+def view(input: Tensor, *sizes_: Any, size: Any = None, dtype: Any = None) -> Tensor:
+    """The same memory in another shape; an error where the strides do not allow that.
+
+    >>> import undertow as ut
+    >>> ut.arange(6).view(2, 3)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
+    array = input._array
+    wanted = infer_size("view", sizes("view", sizes_, size), array.size)
+    if not array.flags.c_contiguous and backend_of(array).reshape(array, wanted) is None:
+        raise ShapeError(
+            f"[view] a tensor of shape {input.shape} with strides {input.stride()} cannot be seen "
+            f"as {wanted} without a copy; use reshape{wanted} or contiguous() first"
+        )
+    return apply(_view, (input,), (wanted,))  # type: ignore[no-any-return]
+
+
+@function(top=False)
+def view_as(input: Tensor, other: Tensor) -> Tensor:
+    """`view` in the shape of `other`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(6).view_as(ut.ones(2, 3)).shape
+    (2, 3)
+    """
+    return view(input, other.shape)
+
+
+@function(top=False)
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
+    """`reshape` to the shape of `other`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(6).reshape_as(ut.ones(2, 3)).shape
+    (2, 3)
+    """
+    return reshape(input, other.shape)
+
+
 @function()
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` joined into one.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3, 4).flatten(1).shape
+    (2, 12)
+    """
+    shape = tuple(input._array.shape)
+    ndim = len(shape)
+    first = wrap_dim("flatten", start_dim, ndim, "start_dim")
+    last = wrap_dim("flatten", end_dim, ndim, "end_dim")
+    if first > last:
+        raise ArgumentError(
+            f"[flatten] start_dim {start_dim} comes after end_dim {end_dim} in shape {shape}"
+        )
+    if first == last and ndim:
+        return input
+    joined = 1
+    for size in shape[first : last + 1]:
+        joined *= size
+    return reshaped(input, (*shape[:first], joined, *shape[last + 1 :]))
+
+
+@function()
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one contiguous dimension: a view where possible.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).ravel()
+    tensor([1, 2, 3, 4])
+    """
+    return reshaped(contiguous(input), (input._array.size,))
+
+
+@function()
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """One dimension split into several; one of their sizes may be -1.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 12).unflatten(1, (3, -1)).shape
+    (2, 3, 4)
+    """
+    shape = tuple(input._array.shape)
+    d = wrap_dim("unflatten", dim, len(shape))
+    if not shape:
+        raise DimError("[unflatten] a tensor of 0 dimensions has no dimension to split")
+    wanted = tuple(as_int("unflatten", "sizes", s) for s in sizes)
+    if not wanted:
+        raise ArgumentError("[unflatten] sizes must name at least one dimension")
+    return view(input, (*shape[:d], *infer_size("unflatten", wanted, shape[d]), *shape[d + 1 :]))
+
+
+@function()
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+    """A view without the dimensions of size 1: all of them, or those in `dim` that have size 1.
+
+    >>> import undertow as ut
+    >>> ut.zeros(1, 3, 1).squeeze().shape, ut.zeros(1, 3, 1).squeeze(0).shape
+    ((3,), (3, 1))
+    """
+    return apply(_view, (input,), (_squeezed("squeeze", input._array.shape, dim),))  # type: ignore[no-any-return]
+
+
+def _squeezed(op: str, shape: Shape, dim: Any) -> Shape:
+    if dim is None:
+        return tuple(s for s in shape if s != 1)
+    if isinstance(dim, (tuple, list)):
+        if not dim:
+            return tuple(shape)
+        gone: tuple[int, ...] = wrap_dims(op, dim, len(shape))
+    else:
+        gone = (wrap_dim(op, dim, len(shape)),)
+    return tuple(s for d, s in enumerate(shape) if s != 1 or d not in gone)
+
+
+@function()
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
+    """A view with a new dimension of size 1 at position `dim`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(3).unsqueeze(1).shape
+    (3, 1)
+    """
+    return apply(_view, (input,), (_unsqueezed("unsqueeze", input._array.shape, dim),))  # type: ignore[no-any-return]
+
+
+def _unsqueezed(op: str, shape: Shape, dim: Any) -> Shape:
+    d = wrap_dim(op, dim, len(shape) + 1)
+    return (*shape[:d], 1, *shape[d:])
+
+
+# The dimensions in another order -------------------------------------------------------------
+@function()
+def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """A view with the dimensions in another order.
 
     >>> import undertow as ut
     >>> ut.zeros(2, 3, 4).permute(2, 0, 1).shape
     (4, 2, 3)
     """
-    order = tuple(wrap_dim("permute", d, input.ndim) for d in sizes("permute", dims))
-    from ..errors import ArgumentError
+    ndim = len(input._array.shape)
+    wanted = tuple([wrap_dim("permute", d, ndim) for d in sizes("permute", order, dims)])
+    if sorted(wanted) != list(range(ndim)):
+        raise ArgumentError(f"[permute] dims {wanted} are not an order of the {ndim} dimensions")
+    return apply(_permute, (input,), (wanted,))  # type: ignore[no-any-return]
 
-    if sorted(order) != list(range(input.ndim)):
-        raise ArgumentError(
-            f"[permute] dims {order} are not an order of the {input.ndim} dimensions"
-        )
+
+def _swapped(op: str, ndim: int, first: Any, second: Any) -> tuple[int, ...]:
+    a = wrap_dim(op, first, ndim, "dim0")
+    b = wrap_dim(op, second, ndim, "dim1")
+    order = list(range(ndim))
+    if ndim:
+        order[a], order[b] = b, a
+    return tuple(order)
+
+
+@function()
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """A view with two dimensions exchanged.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).transpose(0, 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    order = _swapped("transpose", len(input._array.shape), dim0, dim1)
     return apply(_permute, (input,), (order,))  # type: ignore[no-any-return]
+
+
+@function()
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """The same as `transpose`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).swapaxes(0, 1).shape
+    (3, 2)
+    """
+    return transpose(input, axis0, axis1)
+
+
+@function()
+def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """The same as `transpose`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).swapdims(0, 1).shape
+    (3, 2)
+    """
+    return transpose(input, dim0, dim1)
+
+
+def _matrix_order(op: str, ndim: int) -> tuple[int, ...]:
+    if ndim > 2:
+        raise DimError(
+            f"[{op}] expects at most 2 dimensions, got {ndim}; use mT or transpose(dim0, dim1)"
+        )
+    return tuple(range(ndim))[::-1]
+
+
+@function()
+def t(input: Tensor) -> Tensor:
+    """A matrix transposed; a vector or zero-dimensional tensor as it is.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).t()
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    return apply(_permute, (input,), (_matrix_order("t", len(input._array.shape)),))  # type: ignore[no-any-return]
+
+
+def _reversed(input: Tensor) -> Tensor:
+    """A view with the dimensions in reverse order."""
+    return apply(_permute, (input,), (tuple(range(len(input._array.shape)))[::-1],))  # type: ignore[no-any-return]
+
+
+def _matrix_transpose(input: Tensor) -> Tensor:
+    """A view with the last two dimensions exchanged."""
+    ndim = len(input._array.shape)
+    if ndim < 2:
+        raise DimError(f"[mT] expects at least 2 dimensions, got {ndim}; use unsqueeze first")
+    return apply(_permute, (input,), ((*range(ndim - 2), ndim - 1, ndim - 2),))  # type: ignore[no-any-return]
+
+
+@function()
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged and, for complex numbers, conjugated.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).adjoint()
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    turned = _matrix_transpose(input)
+    return turned.conj() if input._array.dtype.kind == "c" else turned
+
+
+def _hermitian(input: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix."""
+    if input.ndim not in (0, 2):
+        raise DimError(f"[H] expects a matrix, got {input.ndim} dimensions; use mH for batches")
+    return adjoint(input) if input.ndim else input
+
+
+attach("T", property(_reversed))
+attach("mT", property(_matrix_transpose))
+attach("mH", property(adjoint))
+attach("H", property(_hermitian))
+
+
+@function()
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """A view with the dimensions `source` at the positions `destination`, the others in order.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3, 4).movedim(0, -1).shape
+    (3, 4, 2)
+    """
+    return _movedim("movedim", input, source, destination)
+
+
+@function()
+def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
+    """The same as `movedim`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3, 4).moveaxis((0, 1), (1, 0)).shape
+    (3, 2, 4)
+    """
+    return _movedim("moveaxis", input, source, destination)
+
+
+def _movedim(op: str, input: Tensor, source: Any, destination: Any) -> Tensor:
+    ndim = len(input._array.shape)
+    sources, targets = (
+        tuple(wrap_dim(op, d, ndim) for d in (given if isinstance(given, (tuple, list)) else (given,)))
+        for given in (source, destination)
+    )  # fmt: skip
+    if len(sources) != len(targets) or any(len(set(d)) != len(d) for d in (sources, targets)):
+        raise ArgumentError(
+            f"[{op}] source and destination must name equally many distinct dimensions, got "
+            f"{source} and {destination}"
+        )
+    if not ndim:
+        return apply(_permute, (input,), ((),))  # type: ignore[no-any-return]
+    at = dict(zip(targets, sources, strict=True))
+    others = iter([d for d in range(ndim) if d not in sources])
+    order = tuple([at[i] if i in at else next(others) for i in range(ndim)])
+    return apply(_permute, (input,), (order,))  # type: ignore[no-any-return]
+
+
+# Broadcasting --------------------------------------------------------------------------------
+@function(top=False)
+def expand(input: Tensor, *sizes_: Any, size: Any = None, implicit: bool = False) -> Tensor:
+    """A view in which dimensions of size 1 are repeated without copying; -1 keeps a size.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1], [2]]).expand(-1, 3)
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    return _expanded("expand", input, sizes("expand", sizes_, size))
+
+
+def _expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
+    from ..core.dispatch import _expand
+
+    shape = tuple(input._array.shape)
+    lead = len(wanted) - len(shape)
+    if lead < 0:
+        raise ShapeError(
+            f"[{op}] {wanted} has fewer dimensions than the tensor of shape {shape}; "
+            "dimensions can only be added in front"
+        )
+    result = list(wanted)
+    for i, new in enumerate(wanted):
+        old = shape[i - lead] if i >= lead else -1
+        if new == -1 and old >= 0:
+            result[i] = old
+        elif new < 0 or (old >= 0 and old not in (1, new)):
+            raise ShapeError(
+                f"[{op}] shape {shape} does not expand to {wanted}: at dimension {i} size "
+                f"{new} does not fit {'a new dimension' if old < 0 else old}; only size 1 expands"
+            )
+    return apply(_expand, (input,), (tuple(result),))  # type: ignore[no-any-return]
+
+
+@function(top=False)
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
+    """`expand` to the shape of `other`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(3, 1).expand_as(ut.zeros(3, 4)).shape
+    (3, 4)
+    """
+    return _expanded("expand_as", input, other.shape)
+
+
+@function()
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """A view broadcast to `size`; the same as `expand`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2]).broadcast_to((2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
+    return _expanded("broadcast_to", input, sizes("broadcast_to", (size,)))
+
+
+# Slicing -------------------------------------------------------------------------------------
+def narrowed(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """`narrow` with arguments known to be in range."""
+    return apply(_slice, (x,), (along(dim, slice(start, start + length)),))  # type: ignore[no-any-return]
+
+
+def selected(x: Tensor, dim: int, index: int) -> Tensor:
+    """`select` with arguments known to be in range."""
+    return apply(_slice, (x,), (along(dim, index),))  # type: ignore[no-any-return]
+
+
+def own_dim(op: str, dim: Any, ndim: int) -> int:
+    """`dim` counted from the front, of a tensor that must have one."""
+    if not ndim:
+        raise DimError(f"[{op}] expects a tensor of at least 1 dimension, got 0; unsqueeze it")
+    return wrap_dim(op, dim, ndim)
+
+
+@function()
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """A view of `length` positions of dimension `dim` from `start` on.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2, 3, 4]).narrow(0, 1, 2)
+    tensor([2, 3])
+    """
+    shape = input._array.shape
+    d = own_dim("narrow", dim, len(shape))
+    size = shape[d]
+    first, count = as_int("narrow", "start", start), as_int("narrow", "length", length)
+    begin = first + size if first < 0 else first
+    if count < 0 or not 0 <= begin <= size or begin + count > size:
+        raise BoundsError(
+            f"[narrow] start {first} and length {count} exceed dimension {d} of size {size}"
+        )
+    return narrowed(input, d, begin, count)
+
+
+@function()
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """A view of position `index` of dimension `dim`, without that dimension.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).select(1, 0)
+    tensor([1, 3])
+    """
+    shape = input._array.shape
+    d = own_dim("select", dim, len(shape))
+    i = as_int("select", "index", index)
+    size = shape[d]
+    if not -size <= i < size:
+        raise BoundsError(f"[select] index {i} is out of range for dimension {d} of size {size}")
+    return selected(input, d, i + size if i < 0 else i)
+
+
+# Copies in another order ---------------------------------------------------------------------
+@function()
+def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """The tensor itself if its elements lie in row-major order, else a copy that does.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).t().contiguous().is_contiguous()
+    True
+    """
+    return input if input._array.flags.c_contiguous else input.clone()
+
+
+@function()
+def flip(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+    """A copy with the elements along `dims` in reverse.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2, 3]).flip(0)
+    tensor([3, 2, 1])
+    """
+    given = sizes("flip", order, dims)
+    return apply(_flip, (input,), (wrap_dims("flip", given, input.ndim) if given else (),))  # type: ignore[no-any-return]
