@@ -92,7 +92,7 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                                 ready.append(j)
                             elif (
                                 alone and cell.__class__ is Slots and cell.owned
-                                and cell.next == target[2]
+                                and cell.next == target[2] and not cell.pending
                             ):  # `deliver`, without the lock that nobody contends for
                                 _np_add(cell.value, result, cell.value)
                                 cell.next += 1
