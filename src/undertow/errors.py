@@ -32,6 +32,10 @@ class BoundsError(UndertowError, IndexError, RuntimeError):
     """An index points outside the tensor."""
 
 
+class IndexingError(UndertowError, IndexError, TypeError):
+    """Something that cannot index this tensor: by its type, its shape, or the number of indices."""
+
+
 class DeviceError(UndertowError, RuntimeError):
     """Tensors are on different devices, or a device does not exist."""
 

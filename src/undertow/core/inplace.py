@@ -6,12 +6,12 @@ that changes is the base's: the base becomes `view_write(base, value, steps)`; s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backends.registry import backend_of
 from ..errors import DTypeError, InplaceError, ShapeError
-from .dispatch import apply, cast, expand, record
+from .dispatch import _mixed_devices, apply, cast, expand, record
 from .modes import current, enter, leave
 from .node import AccumulateGrad
 from .op import Op
@@ -138,6 +138,27 @@ def overwrite(op: str, t: Tensor, source: Tensor) -> Tensor:
         record(_overwrite, (t, source), (), (value,))
     backend_of(t._array).assign(t._array, source._array)
     _commit(t, value)
+    return t
+
+
+def update(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Tensor:
+    """`apply`, except that the result is written into the first input, which no rule of `op` saves.
+
+    The op's forward takes one more argument that tells it to change its first array itself.
+    """
+    name = f"{op.name}_"
+    t: Tensor = inputs[0]
+    check_writable(name, t)
+    arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
+    backend = backend_of(t._array)
+    for i in inputs:
+        if isinstance(i, Tensor) and backend_of(i._array) is not backend:
+            raise _mixed_devices(op, backend, backend_of(i._array))
+    after = wrap(t._array)
+    if current().grad and any(isinstance(i, Tensor) and node_of(i) is not None for i in inputs):
+        record(op, inputs, params, (after,))
+    op.forward(backend, *arrays, *params, True)
+    _commit(t, after)
     return t
 
 
