@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
 
-from .errors import DTypeError
+from .errors import ArgumentError, DTypeError
+
+__all__ = [
+    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
+    "float64", "complex64", "complex128",
+    "half", "float", "double", "short", "int", "long", "cfloat", "cdouble",
+    "get_default_dtype", "set_default_dtype", "promote_types", "can_cast", "finfo", "iinfo",
+]  # fmt: skip
 
 
 class DType:
@@ -19,7 +27,9 @@ class DType:
     __slots__ = ("_numpy", "category", "is_complex", "is_floating_point", "is_signed", "itemsize",
                  "name", "rank")  # fmt: skip
 
-    def __init__(self, name: str, itemsize: int, category: int, rank: int) -> None:
+    def __init__(
+        self, name: str, itemsize: builtins.int, category: builtins.int, rank: builtins.int
+    ) -> None:
         self.name = name
         self.itemsize = itemsize
         self.category = category  # 0 bool, 1 integer, 2 floating, 3 complex
@@ -38,7 +48,7 @@ class DType:
         return self._numpy
 
     @property
-    def is_differentiable(self) -> bool:
+    def is_differentiable(self) -> builtins.bool:
         """Whether tensors of this type can carry gradients."""
         return self.category >= 2
 
@@ -56,7 +66,8 @@ def _bfloat16_numpy() -> np.dtype[Any]:
         raise ImportError(
             "bfloat16 on the CPU needs the package ml-dtypes: pip install 'undertow[bf16]'"
         ) from None
-    return np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return found
 
 
 bool = DType("bool", 1, 0, 0)
@@ -108,11 +119,14 @@ def of_array(dtype: np.dtype[Any]) -> DType:
 
 
 def as_dtype(value: Any) -> DType:
-    """A dtype from a DType, a NumPy dtype, a name, or one of Python's bool, int, float, complex."""
+    """A dtype from a DType, a NumPy dtype, a name, or one of Python's bool, int, float, complex.
+
+    Python's float means float64 and complex means complex128, as in torch and NumPy.
+    """
     if isinstance(value, DType):
         return value
     if isinstance(value, type) and value in _BY_PYTHON:
-        return get_default_dtype() if value.__name__ == "float" else _BY_PYTHON[value]
+        return _BY_PYTHON[value]
     if isinstance(value, str) and value in _BY_NAME:
         return _BY_NAME[value]
     try:
@@ -195,55 +209,130 @@ def result_type(*operands: tuple[DType, Any]) -> DType:
     for dtype, priority in operands:
         seen = best[priority]
         best[priority] = dtype if seen is None else promote_types(seen, dtype)
-    result = best[2]
-    for lower in (best[1], best[0]):
-        if lower is None:
-            continue
-        if result is None:
-            result = lower
-        elif lower.category > result.category:
-            if lower.category == 3 and result.is_floating_point and lower is best[0]:
-                result = complex_of(result)
-            elif lower.category == 3 and result.is_floating_point:
-                result = promote_types(lower, result)
-            else:
-                result = lower
+    result = _combine(best[2], _combine(best[1], best[0]))
     if result is None:
         raise DTypeError("[result_type] needs at least one operand")
     return result
 
 
-def finfo(dtype: Any) -> Any:
-    """Machine limits of a floating dtype: `eps`, `max`, `min`, `tiny`, `bits` …
+def _combine(higher: DType | None, lower: DType | None) -> DType | None:
+    """The dtype of two priorities together; the higher one keeps its precision."""
+    if higher is None or lower is None:
+        return lower if higher is None else higher
+    if lower.category <= higher.category:
+        return higher
+    return complex_of(higher) if higher.is_floating_point else lower
 
-    >>> finfo(float32).bits
-    32
+
+class finfo:
+    """Machine limits of a floating dtype (of its parts, for a complex one), as Python numbers.
+
+    >>> import undertow as ut
+    >>> ut.finfo(ut.float32).bits, ut.finfo(ut.float64).eps
+    (32, 2.220446049250313e-16)
     """
-    wanted = as_dtype(dtype)
-    if wanted is bfloat16:
-        import ml_dtypes
 
-        return ml_dtypes.finfo(wanted.numpy)
-    return np.finfo(real_of(wanted).numpy)
+    __slots__ = ("bits", "dtype", "eps", "max", "min", "resolution", "smallest_normal", "tiny")
+
+    bits: builtins.int
+    dtype: str
+    eps: builtins.float  # between 1 and the next larger number
+    max: builtins.float
+    min: builtins.float
+    resolution: builtins.float  # of decimal digits
+    smallest_normal: builtins.float
+    tiny: builtins.float  # smallest_normal under its old name
+
+    def __init__(self, dtype: Any = None) -> None:
+        wanted = real_of(_default if dtype is None else as_dtype(dtype))
+        if not wanted.is_floating_point:
+            raise DTypeError(f"[finfo] is for floating dtypes, got {wanted}; use iinfo there")
+        limits: Any
+        if wanted is bfloat16:
+            import ml_dtypes
+
+            limits = ml_dtypes.finfo(wanted.numpy)  # type: ignore[no-untyped-call]
+        else:
+            limits = np.finfo(wanted.numpy)
+        self.dtype = wanted.name
+        self.bits = 8 * wanted.itemsize
+        for name in ("eps", "max", "min", "resolution", "smallest_normal", "tiny"):
+            setattr(self, name, getattr(limits, name).item())
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, "
+            f"eps={self.eps:g}, smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
+        )
 
 
-def iinfo(dtype: Any) -> Any:
-    """Machine limits of an integer dtype: `min`, `max`, `bits`."""
-    return np.iinfo(as_dtype(dtype).numpy)
+class iinfo:
+    """Machine limits of an integer dtype.
+
+    >>> import undertow as ut
+    >>> ut.iinfo(ut.int8)
+    iinfo(min=-128, max=127, dtype=int8)
+    """
+
+    __slots__ = ("bits", "dtype", "max", "min")
+
+    def __init__(self, dtype: Any) -> None:
+        wanted = as_dtype(dtype)
+        if wanted.category != 1:
+            raise DTypeError(f"[iinfo] is for integer dtypes, got {wanted}; use finfo there")
+        limits = np.iinfo(wanted.numpy)
+        self.dtype = wanted.name
+        self.bits, self.min, self.max = limits.bits, limits.min, limits.max
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
-def can_cast(from_: Any, to: Any) -> Any:
+def fit(op: str, value: Any, dtype: DType) -> Any:
+    """A Python number as one that `dtype` can hold, or an error that names both.
+
+    A float becomes an integer by truncation, a negative integer wraps in uint8 (as in torch); NaN,
+    infinities and numbers out of range are errors, not garbage.
+
+    >>> fit("full", 2.7, int64), fit("full", -1, uint8), fit("full", 2, float32)
+    (2, 255, 2)
+    """
+    kind = type(value).__name__
+    if kind not in ("bool", "int", "float", "complex"):
+        raise DTypeError(f"[{op}] expects a number, got {kind} {value!r}")
+    if dtype.category == 0 or kind == "bool" or dtype.category == 3:
+        return value
+    if kind == "complex":
+        if value.imag:
+            raise DTypeError(
+                f"[{op}] the complex number {value} does not fit into {dtype}; take its .real"
+            )
+        value = value.real
+    if dtype.category == 2:
+        if dtype.itemsize < 8 and abs(value) > finfo(dtype).max and abs(value) != _INFINITY:
+            raise ArgumentError(f"[{op}] {value} is out of range for {dtype}")
+        return value
+    if value != value or abs(value) == _INFINITY:
+        raise ArgumentError(f"[{op}] {value} has no value in {dtype}; use a floating dtype")
+    whole = value.__trunc__()
+    limits = iinfo(dtype)
+    if not -limits.max * (dtype is uint8) + limits.min <= whole <= limits.max:
+        raise ArgumentError(
+            f"[{op}] {value} is out of range for {dtype}, which holds {limits.min} to {limits.max}"
+        )
+    return whole % 256 if dtype is uint8 else whole
+
+
+def can_cast(from_: Any, to: Any) -> builtins.bool:
     """Whether torch's casting rules allow `from_` to become `to` (category never goes down).
 
     >>> can_cast(float32, int32), can_cast(int64, float16)
     (False, True)
     """
     source, target = as_dtype(from_), as_dtype(to)
-    if source is target:
-        return True
-    if source.category > target.category:
-        return False
-    return not (source is not bool and target is bool)
+    return source.category <= target.category
 
 
-_BY_PYTHON.update({type(True): bool, type(1): int64, type(1.0): float32, type(1j): complex64})
+_INFINITY = np.inf
+_BY_PYTHON.update({type(True): bool, type(1): int64, type(1.0): float64, type(1j): complex128})

@@ -1,13 +1,227 @@
-"""Python's and NumPy's protocols, spoken by Tensor: repr, len, iteration, numbers, pickle, arrays."""
+"""Python's and NumPy's protocols, as Tensor speaks them: numbers, sequences, copies, arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..backends.registry import CPU, backend_of
+from ..errors import ArgumentError, DeviceError, DTypeError, GradientError, UnsupportedError
+from .node import AccumulateGrad
 from .printing import describe
-from .tensor import Tensor
+from .register import FUNCTIONS, attach
+from .tensor import Tensor, node_of, wrap
 
 
+def plain_number(value: Any) -> Any:
+    """A NumPy scalar or one-element tensor as a Python number; anything else as it is."""
+    if isinstance(value, np.generic):
+        number = value.item()
+        return float(value) if isinstance(number, np.generic) else number
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def host_array(op: str, t: Tensor) -> Any:
+    """The tensor as a NumPy array that shares its memory, or an error that says what to do."""
+    if node_of(t) is not None:
+        raise GradientError(
+            f"[{op}] this tensor requires gradients, which NumPy would lose; "
+            "use tensor.detach().numpy()"
+        )
+    if backend_of(t._array) is not CPU:
+        raise DeviceError(
+            f"[{op}] this tensor is on device {str(t.device)!r}, whose memory NumPy cannot share; "
+            "use tensor.cpu().numpy()"
+        )
+    return t._array.view()
+
+
+# Python: numbers and sequences ---------------------------------------------------------------
 def _repr(self: Tensor) -> str:
     return describe(self)
 
 
-Tensor.__repr__ = _repr  # type: ignore[method-assign]
+def _format(self: Tensor, spec: str) -> str:
+    return format(self.item(), spec) if self.ndim == 0 else object.__format__(self, spec)
+
+
+def _len(self: Tensor) -> int:
+    if not self._array.shape:
+        raise DTypeError("[len] a zero-dimensional tensor has no length")
+    return int(self._array.shape[0])
+
+
+def _iter(self: Tensor) -> Iterator[Tensor]:
+    if not self._array.shape:
+        raise DTypeError("[iter] a zero-dimensional tensor has nothing to iterate over; use item()")
+    return iter(self.unbind(0))
+
+
+def _reversed(self: Tensor) -> Tensor:
+    return self.flip(0) if self.ndim else self
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    if not isinstance(element, (Tensor, bool, int, float, complex, np.generic)):
+        raise DTypeError(f"[in] looks for a number or a tensor, got {type(element).__name__}")
+    return bool((self == element).any())
+
+
+def _bool(self: Tensor) -> bool:
+    if self._array.size != 1:
+        raise ArgumentError(
+            f"[bool] a tensor of shape {self.shape} with {self.numel()} elements is neither true "
+            "nor false; use .any() or .all()"
+        )
+    return bool(self.item())
+
+
+def _float(self: Tensor) -> float:
+    return float(self.item())
+
+
+def _int(self: Tensor) -> int:
+    return int(self.item())
+
+
+def _complex(self: Tensor) -> complex:
+    return complex(self.item())
+
+
+def _index(self: Tensor) -> int:
+    if self.dtype.category > 1 or self._array.size != 1:
+        raise DTypeError(
+            f"[index] only an integer tensor of one element is an index, this one is {self.dtype} "
+            f"of shape {self.shape}"
+        )
+    return int(self.item())
+
+
+# Python: copies and pickles ------------------------------------------------------------------
+def _rebuild(host: Any, device: str, requires_grad: bool) -> Tensor:
+    """A tensor from what `__reduce_ex__` stored."""
+    from ..backends.registry import backend_on
+
+    return wrap(backend_on(device).from_host(host)).requires_grad_(requires_grad)
+
+
+def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
+    """Elements, device and `requires_grad`; a pickle has no history, so it makes a leaf."""
+    host = backend_of(self._array).to_host(self._array)
+    return _rebuild, (host, str(self.device), self.requires_grad)
+
+
+def _copy(self: Tensor) -> Tensor:
+    """The same memory: a leaf of its own, or the same output of the same node."""
+    node = node_of(self)
+    if node is None or isinstance(node, AccumulateGrad):
+        return self.detach().requires_grad_(node is not None)
+    return self._attached(node, self._index)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    if id(self) in memo:
+        return memo[id(self)]  # type: ignore[no-any-return]
+    if not self.is_leaf:
+        raise GradientError(
+            "[deepcopy] only leaves can be copied deeply, this tensor was made by "
+            f"{self.grad_fn.name()}; use detach() or clone()"  # type: ignore[union-attr]
+        )
+    out = wrap(backend_of(self._array).copy(self._array)).requires_grad_(self.requires_grad)
+    memo[id(self)] = out
+    if self._grad is not None:
+        out._grad = _deepcopy(self._grad, memo)
+    return out
+
+
+# NumPy ---------------------------------------------------------------------------------------
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """`np.asarray(tensor)` shares memory, `np.array(tensor)` copies."""
+    host = host_array("__array__", self)
+    if dtype is not None and np.dtype(dtype) != host.dtype:
+        if copy is False:
+            raise ArgumentError(f"[__array__] {self.dtype} becomes {dtype} only by copying")
+        return host.astype(dtype)
+    return host.copy() if copy else host
+
+
+# NumPy's names for ufuncs that Undertow (with torch) calls otherwise.
+_UFUNC_NAMES = {
+    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "power": "pow",
+    "negative": "neg", "absolute": "abs", "fabs": "abs", "mod": "remainder", "rint": "round",
+    "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "conjugate": "conj",
+    "right_shift": "bitwise_right_shift", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
+    "greater_equal": "ge", "degrees": "rad2deg", "radians": "deg2rad",
+}  # fmt: skip
+
+
+def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """`ndarray * tensor` and `np.exp(tensor)` are the tensor's own operations.
+
+    With `out=` an array (`array += tensor`) NumPy computes, on the tensors' elements.
+    """
+    out = kwargs.get("out")
+    if out is not None and not any(isinstance(o, Tensor) for o in out):
+        arrays = [host_array(ufunc.__name__, i) if isinstance(i, Tensor) else i for i in inputs]
+        return getattr(ufunc, method)(*arrays, **kwargs)
+    if method != "__call__" or kwargs:
+        way = f"np.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+        given = f" with {', '.join(kwargs)}" if kwargs else ""
+        raise UnsupportedError(
+            f"[{ufunc.__name__}] {way}{given} does not work on tensors; "
+            "use Undertow's own functions, or tensor.numpy()"
+        )
+    own = FUNCTIONS.get(_UFUNC_NAMES.get(ufunc.__name__, ufunc.__name__))
+    if own is None:
+        raise UnsupportedError(
+            f"[{ufunc.__name__}] np.{ufunc.__name__} has no Undertow counterpart; "
+            "use np functions on tensor.numpy()"
+        )
+    return own(*(i if isinstance(i, Tensor) else _as_operand(ufunc.__name__, i) for i in inputs))
+
+
+def _as_operand(op: str, value: Any) -> Any:
+    """An operand that NumPy met beside a tensor: arrays become tensors on the CPU."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        from .dispatch import operand
+
+        return operand(op, value)
+    return value
+
+
+# DLPack --------------------------------------------------------------------------------------
+def _dlpack(
+    self: Tensor,
+    *,
+    stream: Any = None,
+    max_version: Any = None,
+    dl_device: Any = None,
+    copy: bool | None = None,
+) -> Any:
+    host = host_array("__dlpack__", self)
+    if host.dtype.kind == "V":
+        raise UnsupportedError(
+            "[__dlpack__] bfloat16 cannot be exchanged; convert it with .float() first"
+        )
+    if stream is not None:
+        raise ArgumentError(f"[__dlpack__] a CPU tensor has no stream, got stream={stream!r}")
+    return host.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+
+
+def _dlpack_device(self: Tensor) -> tuple[int, int]:
+    return host_array("__dlpack_device__", self.detach()).__dlpack_device__()  # type: ignore[no-any-return]
+
+
+for _name, _method in {
+    "__repr__": _repr, "__format__": _format, "__len__": _len, "__iter__": _iter,
+    "__reversed__": _reversed, "__contains__": _contains, "__bool__": _bool,
+    "__float__": _float, "__int__": _int, "__complex__": _complex, "__index__": _index,
+    "__reduce_ex__": _reduce_ex, "__copy__": _copy, "__deepcopy__": _deepcopy,
+    "__array__": _array, "__array_ufunc__": _array_ufunc,
+    "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
+}.items():  # fmt: skip
+    attach(_name, _method)
