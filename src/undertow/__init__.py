@@ -2,6 +2,7 @@
 
 from . import ops  # first: it publishes the functions
 from . import autograd, dtypes, errors, nn
+from .backends.threads import get_num_threads, set_num_threads
 from .core.modes import (
     enable_grad,
     inference_mode,

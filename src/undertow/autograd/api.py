@@ -14,8 +14,8 @@ from ..core.op import OPS
 from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, GradientError, ShapeError
+from . import executors
 from .engine import Run, accumulate, copied, deliver
-from .executors import SMALL, run_pooled, run_serial
 from .task import Task
 
 _workers = 1
@@ -245,10 +245,10 @@ def _run(
         for target, seed in zip(task.seeds, seeds, strict=True):
             if target is not None:
                 deliver(run, target, seed._array if run.bare else seed, ready)
-        if count > 1 and task.left >= SMALL:
-            run_pooled(run, ready, count)
+        if count > 1 and executors.worth_pooling(task):
+            executors.run_pooled(run, ready, count)
         else:
-            run_serial(run, ready)
+            executors.run_serial(run, ready)
     finally:
         unhush(hushed)
         leave(token)

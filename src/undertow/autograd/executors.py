@@ -14,15 +14,31 @@ that is needed is delivered to (None counts too), so the count always reaches ze
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections import deque
 from contextvars import copy_context
 from typing import Any
 
+from ..backends.threads import shared_between
 from .engine import Run, advance
+from .task import Task
 
-SMALL = 8  # with fewer nodes than this, threads cost more than they give
+_FEW = 8  # nodes
+_LITTLE = 4096  # elements in a node's output, on average
+
+
+def worth_pooling(task: Task) -> bool:
+    """Whether a graph is large enough that threads give more than they cost.
+
+    Only large kernels run outside the interpreter's lock, so both the number of nodes and the
+    size of what they compute count.
+    """
+    if task.left < _FEW:
+        return False
+    elements = sum(math.prod(shape) for node in task.nodes for shape, _ in node.metas)
+    return elements >= _LITTLE * task.left
 
 
 def run_serial(run: Run, ready: list[int]) -> None:
@@ -130,19 +146,20 @@ def run_pooled(run: Run, ready: list[int], workers: int) -> None:
     board = _Board(run, ready)
     left = threading.Semaphore(0)
     hired = 0
-    try:
-        for _ in range(workers - 1):
-            _hire(copy_context(), board, left)
-            hired += 1
-        board.work()
-    except BaseException as error:  # an interrupt between two statements
-        board.fail(error)
-    while hired:
+    with shared_between(workers):
         try:
-            left.acquire()
-            hired -= 1
-        except BaseException as error:  # an interrupt while the helpers finish their nodes
+            for _ in range(workers - 1):
+                _hire(copy_context(), board, left)
+                hired += 1
+            board.work()
+        except BaseException as error:  # an interrupt between two statements
             board.fail(error)
+        while hired:
+            try:
+                left.acquire()
+                hired -= 1
+            except BaseException as error:  # an interrupt while the helpers finish their nodes
+                board.fail(error)
     if board.error is not None:
         raise board.error
 

@@ -1,0 +1,174 @@
+"""The design, guarded: import direction, one definition per op, complete backends, docs, samples."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from op_samples import load
+from test_ops import cases, flat, has_float, leaves, resolve, tensors
+
+import undertow as ut
+from undertow.backends.base import Backend
+from undertow.backends.reference import UFUNCS
+from undertow.backends.registry import backend_on, devices
+from undertow.core.op import OPS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.kernel.expr import PRIMITIVES
+
+SOURCE = Path(ut.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+# Imports go down this list, never up; a room may import from itself.
+ROOMS = ["errors", "dtypes", "devices", "shapes", "kernel", "backends", "core", "ops", "autograd",
+         "nn", "utils"]  # fmt: skip
+# Random functions have no NumPy reference to compare with; tests/test_random.py holds them.
+TESTED_ELSEWHERE: dict[str, str] = {}
+
+
+def room(path: Path) -> str:
+    """The room of a file: its folder, or its own name for the vocabulary files."""
+    relative = path.relative_to(SOURCE)
+    return relative.parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> list[tuple[int, str]]:
+    """The rooms that a file imports from, with line numbers."""
+    package = ["undertow", *path.relative_to(SOURCE).parts[:-1]]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = package[: len(package) - node.level + 1]
+                module = [*base, *(node.module.split(".") if node.module else [])]
+            else:
+                module = (node.module or "").split(".")
+            if module[0] == "undertow":
+                names = [module[1]] if len(module) > 1 else [a.name for a in node.names]
+                found += [(node.lineno, name) for name in names]
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                parts = alias.name.split(".")
+                if parts[0] == "undertow" and len(parts) > 1:
+                    found.append((node.lineno, parts[1]))
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_down(path: Path) -> None:
+    """No room imports from a room above it."""
+    here = room(path)
+    if here == "__init__":
+        return
+    assert here in ROOMS, f"{path} stands in no room of the design"
+    for line, there in imported(path):
+        assert there in ROOMS, f"{path}:{line} imports {there}, which is no room"
+        assert ROOMS.index(there) <= ROOMS.index(here), f"{path}:{line} imports {there} from {here}"
+
+
+def test_one_definition_per_op() -> None:
+    """Every op is defined by one call in one file, and nothing imports torch."""
+    names: Counter[str] = Counter()
+    for path in FILES:
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                if node.func.id in ("Op", "elementwise_op") and node.args:
+                    first = node.args[0]
+                    if isinstance(first, ast.Constant):
+                        names[str(first.value)] += 1
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                module = getattr(node, "module", None) or node.names[0].name
+                assert not module.startswith(("torch", "jax")), f"{path} imports {module}"
+    assert [n for n, count in names.items() if count > 1] == []
+    assert set(names) <= set(OPS)
+
+
+def test_backends_are_complete() -> None:
+    """Every device answers every form, and NumPy interprets every primitive."""
+    assert set(UFUNCS) == set(PRIMITIVES)
+    for device in devices():
+        backend = backend_on(device)
+        assert isinstance(backend, Backend)
+        for form in Backend.__abstractmethods__:
+            assert callable(getattr(backend, form))
+
+
+def public() -> list[Any]:
+    """Every published function, once."""
+    both = {**{f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()}, **FUNCTIONS}
+    return [pytest.param(name, function, id=name) for name, function in sorted(both.items())]
+
+
+@pytest.mark.parametrize("name, function", public())
+def test_public_functions_are_documented(name: str, function: Any) -> None:
+    """A docstring with a runnable example."""
+    assert function.__doc__, f"{name} has no docstring"
+    assert ">>>" in function.__doc__, f"the docstring of {name} has no example"
+
+
+def test_public_methods_are_documented() -> None:
+    """Every public method and property of Tensor has a docstring."""
+    bare = [
+        name
+        for name, value in vars(ut.Tensor).items()
+        if not name.startswith("_") and not getattr(value, "__doc__", None)
+    ]
+    assert bare == []
+
+
+def test_every_function_has_samples() -> None:
+    """An op without samples fails the suite."""
+    table = load()
+    named = {id(resolve(name)) for name in table} | {
+        id(resolve(name)) for name in TESTED_ELSEWHERE
+    }
+    missing = [
+        name
+        for group in (FUNCTIONS, {f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()})
+        for name, function in group.items()
+        if id(function) not in named
+    ]
+    assert missing == []
+
+
+def test_every_rule_is_exercised() -> None:
+    """Each op that has a derivative occurs in the graph of some sample that is gradchecked."""
+    seen: set[str] = set()
+
+    def walk(outputs: Any) -> None:
+        stack = [t.grad_fn for t in outputs if isinstance(t, ut.Tensor)]
+        visited = set()
+        while stack:
+            node = stack.pop()
+            if node is not None and node not in visited and hasattr(node, "plan"):
+                visited.add(node)
+                seen.add(node.plan.op.name)
+                stack += node.parents
+
+    for case in cases(has_float):
+        info, sample = case.values
+        args, kwargs = tensors(sample.args, grad=True), tensors(sample.kwargs, grad=True)
+        outputs = [t for t in flat(resolve(info.name)(*args, **kwargs))
+                   if isinstance(t, ut.Tensor) and t.requires_grad]  # fmt: skip
+        walk(outputs)
+        inputs = leaves(args, kwargs)
+        if outputs and inputs:
+            seeds = [ut.ones_like(o, requires_grad=True) for o in outputs]
+            walk(ut.autograd.grad(outputs, inputs, seeds, create_graph=True, materialize_grads=True))
+    with_rules = {name for name, op in OPS.items() if op.rules}
+    # These three are met only where tensors change in place or move between devices.
+    elsewhere = {"view_write", "overwrite", "transfer"}
+    assert sorted(with_rules - seen - elsewhere) == []
+
+
+def test_numpy_warnings_do_not_leak() -> None:
+    """Infinities and NaN raise no NumPy warning, even where warnings are errors."""
+    x = ut.tensor([0.0, 1e38, -1.0])
+    with np.errstate(all="raise"):
+        assert (x / 0).isinf().any()
+        assert (x * 1e10).isinf().any()
+        assert (x - x / 0 + x / 0).isnan().any()
