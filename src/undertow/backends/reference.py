@@ -36,6 +36,7 @@ UFUNCS: dict[str, Any] = {
     "conj": np.conjugate, "angle": np.angle,
 }  # fmt: skip
 
+_ndarray = np.ndarray
 _compiled: dict[tuple[int, int], tuple[Expr, Callable[..., Any]]] = {}  # by identity and arity
 
 
@@ -79,25 +80,40 @@ def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
     result = visit(expr)
     arguments = ", ".join(f"a{i}" for i in range(arity))
     source = "\n".join([f"def kernel({arguments}):", *lines, f"    return {result}"])
-    scope: dict[str, Any] = dict(UFUNCS)
+    # The name lets the warnings filter of core/dispatch know NumPy's warnings from in there.
+    scope: dict[str, Any] = {**UFUNCS, "__name__": __name__}
     exec(source, scope)
     kernel: Callable[..., Any] = scope["kernel"]
+    if len(lines) < 2:
+        return kernel  # one ufunc knows by itself about half precision and weak numbers
 
     def run(*operands: Any) -> Any:
-        # Half precision is computed in single, as compiled kernels will.
-        half = next((o.dtype for o in operands if getattr(o, "itemsize", 0) == 2
-                     and o.dtype.kind not in "iu"), None)  # fmt: skip
-        if half is None:
+        dtype = None
+        numbers = False
+        for o in operands:
+            if o.__class__ is not _ndarray:
+                numbers = True
+            elif dtype is None or dtype.kind == "b":
+                dtype = o.dtype
+        if dtype is None or dtype.kind in "iubc":
             return kernel(*operands)
-        wide = (o.astype(np.float32) if isinstance(o, np.ndarray) else o for o in operands)
-        out = kernel(*wide)
-        return out.astype(half) if out.dtype == np.float32 else out
+        half = dtype.itemsize == 2
+        if half:  # computed in single, as compiled kernels will
+            operands = tuple(
+                o.astype(np.float32) if o.__class__ is _ndarray and o.dtype == dtype else o
+                for o in operands
+            )
+        if numbers:  # lest an expression of numbers alone become float64
+            number = np.float32 if half else dtype.type
+            operands = tuple(number(o) if type(o) in (int, float) else o for o in operands)
+        out = kernel(*operands)
+        return out.astype(dtype) if half and out.dtype == np.float32 else out
 
     return run
 
 
 _ACCUMULATE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
-               "any": np.logical_or, "all": np.logical_and}  # fmt: skip
+               "any": np.logical_or, "all": np.logical_and, "logaddexp": np.logaddexp}  # fmt: skip
 
 
 _COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -201,7 +217,7 @@ class NumpyBackend(Backend):
         if dtype.kind == "V" or (dtype.itemsize == 2 and dtype.name == "bfloat16"):
             # bfloat16 is no NumPy builtin, so numbers are not weak beside it.
             operands = [o if isinstance(o, np.ndarray) else np.asarray(o, dtype) for o in operands]
-        elif dtype.kind in "iub":
+        elif dtype.kind in "iu":  # a boolean result compares with the number as it is
             operands = [_wrapped(o, operands) for o in operands]
         return np.asarray(function(*operands)).astype(dtype, copy=False)
 
@@ -216,7 +232,7 @@ class NumpyBackend(Backend):
         return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, dtype=dtype, keepdims=keepdim))
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
-        if kind in ("sum", "prod"):
+        if kind in ("sum", "prod", "logaddexp"):
             if _is_half(x.dtype):
                 wide = _ACCUMULATE[kind].accumulate(x.astype(np.float32), axis=dim)
                 return wide.astype(x.dtype)
@@ -228,6 +244,18 @@ class NumpyBackend(Backend):
         steps = np.arange(count).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
         indices = np.maximum.accumulate(np.where(hit, steps, 0), axis=dim)
         return values, indices.astype(np.int64)
+
+    def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
+        if _is_half(b.dtype):
+            wide = self.recurrence(a.astype(np.float32), b.astype(np.float32), dim, reverse)
+            return wide.astype(b.dtype)
+        out = np.array(b, order="C", copy=True)
+        factors, steps = np.moveaxis(a, dim, 0), np.moveaxis(out, dim, 0)
+        if reverse:
+            factors, steps = factors[::-1], steps[::-1]
+        for i in range(1, len(steps)):
+            steps[i] += factors[i] * steps[i - 1]
+        return out
 
     def gather(self, x: Array, dim: int, index: Array) -> Array:
         return x[_gather_index(index, dim)]

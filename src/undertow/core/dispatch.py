@@ -23,7 +23,7 @@ from ..kernel.expr import Expr, substitute
 from ..shapes import broadcast_shapes
 from .modes import current
 from .node import Node
-from .op import Op, Plan
+from .op import EVERY, Op, Plan
 from .tensor import Alias, Tensor, node_of, share, wrap
 
 _new = object.__new__
@@ -199,16 +199,29 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         return substitute(op.expr, values)  # type: ignore[return-value]
     operands = [operand(op.name, v) for v in values]
     dtype = compute_dtype(op.name, operands, op.kind)
+    if EVERY[dtype.category] not in op.domain:
+        raise _outside(op, dtype)
     if not any(isinstance(o, Tensor) for o in operands):
         operands[0] = wrap(_asarray(operands[0], dtype.numpy))
+    operands = align(op.name, operands, dtype)
+    try:
+        return apply(op, operands)  # type: ignore[no-any-return]
+    except TypeError as error:
+        if isinstance(error, DTypeError):
+            raise
+        raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
+
+
+def align(op: str, operands: list[Any], dtype: DType, skip: int = 0) -> list[Any]:
+    """The operands on one device and, but for the first `skip`, in one dtype; broadcast if recorded."""
     operands = _one_device(operands)
     shape = broadcast_shapes(
-        op.name, *(tuple(o._array.shape) for o in operands if isinstance(o, Tensor))
+        op, *(tuple(o._array.shape) for o in operands if isinstance(o, Tensor))
     )
     wanted = current().grad
     for i, o in enumerate(operands):
         if isinstance(o, Tensor):
-            if o._array.dtype != dtype.numpy:
+            if i >= skip and o._array.dtype != dtype.numpy:
                 o = cast(o, dtype)
             # Without a gradient the backend broadcasts by itself.
             if wanted and o._array.shape != shape and node_of(o) is not None:
@@ -216,16 +229,22 @@ def elementwise(op: Op, *values: Any) -> Tensor:
             operands[i] = o
         elif dtype.category == 0 and type(o) is not bool:
             operands[i] = bool(o)
-    if dtype.category == 0 and op.name in ("sub", "neg"):
-        raise DTypeError(
-            f"[{op.name}] is not defined for bool tensors; use logical_not or ^ instead"
-        )
-    try:
-        return apply(op, operands)  # type: ignore[no-any-return]
-    except TypeError as error:
-        if isinstance(error, DTypeError):
-            raise
-        raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
+    return operands
+
+
+def _outside(op: Op, dtype: DType) -> DTypeError:
+    names = {"b": "bool", "i": "integer", "f": "floating", "c": "complex"}
+    listed = ", ".join(names[letter] for letter in op.domain)
+    hint = "; use logical_not or ^ instead" if op.name in ("sub", "rsub", "neg") else ""
+    return DTypeError(f"[{op.name}] is defined for {listed} tensors, not for {dtype}{hint}")
+
+
+_KINDS = {"b": "b", "i": "iu", "f": "fV", "c": "c"}  # NumPy's letters for ours
+
+
+def _letters(op: Op) -> str | None:
+    """The NumPy dtype kinds that the op takes; None for all."""
+    return None if op.domain == EVERY else "".join(_KINDS[letter] for letter in op.domain)
 
 
 def _one_device(operands: list[Any]) -> list[Any]:
@@ -303,6 +322,7 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
     assert op.expr is not None
     ufunc = compile_map(op.expr, 1)
     boolean = op.kind == "bool"
+    letters = _letters(op)
     plan = op.plan((True,), (False,))
     saves_input = plan.recipe == (("in", 0),)
     saves_output = plan.recipe == (("out", 0),)
@@ -318,6 +338,8 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
             if r.__class__ is not _ndarray:
                 r = _asarray(r)
             if not boolean and r.dtype is not x.dtype:
+                return elementwise(op, input)
+            if letters is not None and x.dtype.kind not in letters:
                 return elementwise(op, input)
         except _GIVE_UP:
             return elementwise(op, input)
@@ -357,6 +379,7 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
     assert op.expr is not None
     ufunc = compile_map(op.expr, 2)
     boolean = op.kind == "bool"
+    letters = _letters(op)
     both = op.plan((True, True), (False, False))
     first = op.plan((True, False), (False, False))
     second = op.plan((False, True), (False, False))
@@ -381,6 +404,8 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
             if r.__class__ is not _ndarray:
                 r = _asarray(r)
             if not boolean and r.dtype is not x.dtype:
+                return elementwise(op, input, other)
+            if letters is not None and x.dtype.kind not in letters:
                 return elementwise(op, input, other)
         except _GIVE_UP:
             return elementwise(op, input, other)

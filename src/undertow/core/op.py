@@ -35,13 +35,15 @@ from .modes import current
 from .node import Node, no_rule, version_error
 
 OPS: dict[str, Op] = {}
+EVERY = "bifc"  # the domain of most ops; see elementwise_op
 _BOOL = np.dtype(bool)
+_REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
 
 
 class Op:
     """One primitive operation; see Note [rules]."""
 
-    __slots__ = ("arity", "expr", "forward", "inputs", "kind", "name", "outputs", "params",
+    __slots__ = ("arity", "domain", "expr", "forward", "inputs", "kind", "name", "outputs", "params",
                  "plans", "rules", "variadic", "view")  # fmt: skip
 
     def __init__(
@@ -69,6 +71,7 @@ class Op:
         self.outputs = outputs
         self.expr: Expr | None = None
         self.kind = ""
+        self.domain = EVERY
         self.plans: dict[Any, Plan] = {}
         self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
         for target, rule in (vjp or {}).items():
@@ -106,22 +109,30 @@ def elementwise_op(
     inputs: str,
     vjp: Mapping[str, Callable[..., Any]] | None = None,
     kind: str = "promote",
+    domain: str = EVERY,
 ) -> Op:
     """An op declared by a scalar expression.
 
     kind is the dtype rule: "promote" (the common dtype), "float" (integers become the default
-    floating dtype first) or "bool" (computed in the common dtype, boolean result).
+    floating dtype first), "bool" (computed in the common dtype, boolean result) or "real" (the
+    common dtype; a complex one gives its real part's). domain tells the categories of the compute
+    dtype that the op takes: some of b(ool), i(nteger), f(loating), c(omplex).
     """
     arity = len(inputs.split())
     expr = trace(function, arity)
 
     def forward(k: Any, *operands: Any) -> Any:
-        array = next(o for o in operands if hasattr(o, "dtype"))
-        return k.map(expr, operands, _BOOL if kind == "bool" else array.dtype)
+        dtype = next(o for o in operands if hasattr(o, "dtype")).dtype
+        if kind == "bool":
+            dtype = _BOOL
+        elif kind == "real":
+            dtype = _REAL.get(dtype, dtype)
+        return k.map(expr, operands, dtype)
 
     op = Op(name, forward, inputs=inputs, vjp=vjp)
     op.expr = expr
     op.kind = kind
+    op.domain = domain
     return op
 
 

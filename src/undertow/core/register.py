@@ -61,6 +61,17 @@ def function(
     return publish
 
 
+def alias(of: str, *names: str) -> None:
+    """Publish a function, and its methods, under further names: `alias("mul", "multiply")`."""
+    for name in names:
+        if of in FUNCTIONS:
+            _add(FUNCTIONS, name, FUNCTIONS[of])
+        for suffix in ("", "_"):
+            method = Tensor.__dict__.get(of + suffix)
+            if method is not None:
+                attach(name + suffix, method)
+
+
 def attach(name: str, method: Any) -> None:
     """Give Tensor a method; a name that is taken is an error."""
     if name in Tensor.__dict__ and name not in ("__eq__", "__ne__"):
