@@ -106,7 +106,11 @@ class Backend(ABC):
 
     @abstractmethod
     def scan(self, kind: str, x: Array, dim: int) -> Any:
-        """kind: sum prod; or max min, which return values and indices of their positions."""
+        """kind: sum prod logaddexp; or max min, which return values and indices of positions."""
+
+    @abstractmethod
+    def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
+        """`h[i] = a[i] * h[i-1] + b[i]` along `dim` from zero; reversed, from the other end."""
 
     @abstractmethod
     def gather(self, x: Array, dim: int, index: Array) -> Array:

@@ -257,6 +257,18 @@ class NumpyBackend(Backend):
             steps[i] += factors[i] * steps[i - 1]
         return out
 
+    def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
+        if _is_half(b.dtype):
+            wide = self.recurrence(a.astype(np.float32), b.astype(np.float32), dim, reverse)
+            return wide.astype(b.dtype)
+        out = np.array(b, order="C", copy=True)
+        factors, steps = np.moveaxis(a, dim, 0), np.moveaxis(out, dim, 0)
+        if reverse:
+            factors, steps = factors[::-1], steps[::-1]
+        for i in range(1, len(steps)):
+            steps[i] += factors[i] * steps[i - 1]
+        return out
+
     def gather(self, x: Array, dim: int, index: Array) -> Array:
         return x[_gather_index(index, dim)]
 

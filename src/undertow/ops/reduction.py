@@ -1,23 +1,111 @@
-"""Reductions: sum, mean, max, var, norms … over some or all dimensions."""
+"""Reductions to one value: sum, mean, prod, extremes, any, all, logsumexp, norms …"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple, NoReturn
 
 from .. import dtypes
-from ..core.dispatch import apply, cast, expand
-from ..core.op import Op
+from ..core.dispatch import apply, binary_door, cast, expand
+from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..shapes import Shape, reduced_shape, wrap_dims
-from .movement import reshape
+from ..errors import DimError, DTypeError
+from ..kernel.expr import call, trace, where
+from ..shapes import Shape, reduced_shape, wrap_dim, wrap_dims
+from .movement import reshaped
+from .scan import accumulator, others
 
 
+class Extreme(NamedTuple):
+    """What `max`, `min`, `median`, `mode`, `sort`, `topk` … return for a dimension."""
+
+    values: Tensor
+    indices: Tensor
+
+
+class MinMax(NamedTuple):
+    """What `aminmax` returns."""
+
+    min: Tensor
+    max: Tensor
+
+
+# What reductions share -------------------------------------------------------------------------
 def spread(g: Tensor, shape: Shape, dims: tuple[int, ...]) -> Tensor:
     """A reduced value `g`, whatever keepdim was, expanded back over the reduced `dims`."""
-    return expand(reshape(g, reduced_shape(shape, dims, True)), shape)
+    return expand(reshaped(g, reduced_shape(shape, dims, True)), shape)
 
 
+def place(g: Tensor, shape: Shape, dim: int, index: Tensor) -> Tensor:
+    """Zeros of `shape` with `g` added at the positions that `index` gathered along `dim`."""
+    if g._array.ndim < len(shape):
+        kept = reduced_shape(shape, (dim,), True)
+        g, index = reshaped(g, kept), reshaped(index, kept)
+    return g.new_zeros(shape).scatter_add(dim, index, g)  # type: ignore[no-any-return]
+
+
+def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The rule of an extreme: `g` divided evenly among the elements that equal it."""
+    shape = x.shape
+    hit = _ties(x, spread(out.detach(), shape, dims))
+    count = apply(_sum, (cast(hit, dtypes.of_array(g._array.dtype)),), (dims, True))
+    part = expand(reshaped(g, count.shape) / count, shape)
+    return part.where(hit, part.new_zeros(()))  # type: ignore[no-any-return]
+
+
+_ties = binary_door(
+    elementwise_op("ties", lambda x, m: (x == m) | ((x != x) & (m != m)), inputs="x m",
+                   kind="bool")
+)  # fmt: skip
+
+
+def count_of(shape: Shape, dims: tuple[int, ...]) -> int:
+    """How many elements each reduced value stands for."""
+    return math.prod(shape[d] for d in dims)
+
+
+def floating(op: str, input: Tensor, dtype: Any = None, hint: str = "") -> Tensor:
+    """`input` cast to `dtype` if that is given; an error if integers are left."""
+    if dtype is not None:
+        input = cast(input, dtypes.as_dtype(dtype))
+    if input._array.dtype.kind in "iub":
+        fix = hint or "convert it first, for example with .to(ut.float32)"
+        raise DTypeError(f"[{op}] needs a floating tensor, got {input.dtype}; {fix}")
+    return input
+
+
+def as_floating(input: Tensor) -> Tensor:
+    """Integers and booleans in the default dtype; anything else as it is."""
+    return cast(input, dtypes.get_default_dtype()) if input._array.dtype.kind in "iub" else input
+
+
+def is_half(x: Tensor) -> bool:
+    """Whether `x` is float16 or bfloat16, whose reductions are computed in float32."""
+    dtype = x._array.dtype
+    return dtype.itemsize == 2 and dtype.kind not in "iu"
+
+
+def ordered(op: str, input: Tensor, dims: tuple[int, ...]) -> None:
+    """Check that an extreme over `dims` exists: no empty dimension, no complex numbers."""
+    array = input._array
+    if array.size == 0 and 0 in [array.shape[d] for d in dims]:
+        _empty(op, input.shape, dims)
+    if array.dtype.kind == "c":
+        raise DTypeError(
+            f"[{op}] complex numbers have no order, got {input.dtype}; take abs() or .real first"
+        )
+
+
+def _empty(op: str, shape: Shape, dims: tuple[int, ...]) -> NoReturn:
+    dim = next(d for d in dims if shape[d] == 0)
+    fix = "reduce another dim" if 0 in dims and len(shape) > 1 else "give at least one element"
+    raise DimError(
+        f"[{op}] has no value over dim {dim} of size 0 of a tensor of shape {shape}; {fix}"
+    )
+
+
+# Sums and products -----------------------------------------------------------------------------
 _sum = Op(
     "sum",
     lambda k, x, dims, keepdim: k.reduce("sum", x, dims, keepdim),
@@ -25,6 +113,21 @@ _sum = Op(
     params="dims keepdim",
     vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)},
 )
+_prod = Op(
+    "prod",
+    lambda k, x, dims, keepdim: k.reduce("prod", x, dims, keepdim),
+    inputs="x",
+    params="dims keepdim",
+)
+
+
+@_prod.vjp("x")
+def _prod_rule(g: Tensor, x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    shape = x.shape
+    if len(dims) == 1:
+        return spread(g, shape, dims) * others(x, dims[0])
+    rest = reshaped(others(reshaped(x, (x.numel(),)), 0), shape)  # all dimensions as one
+    return spread(g, shape, dims) * rest
 
 
 @function()
@@ -35,9 +138,272 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     >>> ut.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(dim=0)
     tensor([4., 6.])
     """
-    if dtype is not None:
-        input = cast(input, dtypes.as_dtype(dtype))
-    elif input.dtype.category < 2:
-        input = cast(input, dtypes.int64)
+    input = accumulator(input, dtype)
     dims = wrap_dims("sum", dim, input.ndim)
     return apply(_sum, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+
+
+@function()
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over all or some dimensions; NaN where there are no elements.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1.0, 2.0], [3.0, 5.0]]).mean(dim=1)
+    tensor([1.5000, 4.0000])
+    """
+    input = floating("mean", input, dtype, "pass dtype=ut.float32 or convert it first")
+    if is_half(input):  # a sum of halves could overflow before it is divided
+        return cast(mean(input, dim, keepdim, dtype=dtypes.float32), input.dtype)
+    shape = input._array.shape
+    dims = wrap_dims("mean", dim, len(shape))
+    return apply(_sum, (input,), (dims, keepdim)) / count_of(shape, dims)  # type: ignore[no-any-return]
+
+
+@function()
+def prod(
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The product over all dimensions or one; integers are multiplied as int64.
+
+    The gradient is right to any order also where factors are zero.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).prod(dim=1)
+    tensor([ 2, 12])
+    """
+    input = accumulator(input, dtype)
+    dims = wrap_dims("prod", None if dim is None else (wrap_dim("prod", dim, input.ndim),),
+                     input.ndim)  # fmt: skip
+    return apply(_prod, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+
+
+# Extremes --------------------------------------------------------------------------------------
+_amax = Op(
+    "amax",
+    lambda k, x, dims, keepdim: k.reduce("max", x, dims, keepdim),
+    inputs="x",
+    params="dims keepdim",
+    vjp={"x": lambda g, x, out, dims: even_share(g, x, out, dims)},
+)
+_amin = Op(
+    "amin",
+    lambda k, x, dims, keepdim: k.reduce("min", x, dims, keepdim),
+    inputs="x",
+    params="dims keepdim",
+    vjp={"x": lambda g, x, out, dims: even_share(g, x, out, dims)},
+)
+
+
+def _chosen_forward(k: Any, x: Any, kind: str, dim: int, keepdim: bool) -> Any:
+    index = k.reduce(kind, x, (dim,), True)
+    values = k.gather(x, dim, index)
+    if keepdim:
+        return values, index
+    shape = reduced_shape(x.shape, (dim,), False)
+    return k.reshape(values, shape), k.reshape(index, shape)
+
+
+_chosen = Op(
+    "chosen",
+    _chosen_forward,
+    inputs="x",
+    params="kind dim keepdim",
+    outputs=2,
+    vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
+)
+_position = Op(
+    "position", lambda k, x, kind, dim, keepdim: k.reduce(kind, x, (dim,), keepdim), inputs="x",
+    params="kind dim keepdim",
+)  # fmt: skip
+
+
+def _extreme(op: Op, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    dims = wrap_dims(name, dim, input.ndim)
+    ordered(name, input, dims)
+    return apply(op, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+
+
+def _along(name: str, input: Tensor, dim: Any, keepdim: bool) -> Extreme:
+    d = wrap_dim(name, dim, input.ndim)
+    if not input._array.ndim:
+        input, keepdim = reshaped(input, (1,)), False
+    ordered(name, input, (d,))
+    return Extreme(*apply(_chosen, (input,), (f"arg{name}", d, keepdim)))
+
+
+def _argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    shape = input.shape
+    if dim is None or not shape:
+        wrap_dim(name, dim or 0, len(shape))
+        flat = reshaped(input.detach(), (input.numel(),))
+        ordered(name, flat, (0,))
+        found = apply(_position, (flat,), (name, 0, False))
+        return reshaped(found, (1,) * len(shape)) if keepdim else found
+    d = wrap_dim(name, dim, len(shape))
+    ordered(name, input, (d,))
+    return apply(_position, (input,), (name, d, keepdim))  # type: ignore[no-any-return]
+
+
+@function()
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The maximum over all or some dimensions; its gradient is shared evenly between ties.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1.0, 5.0], [3.0, 2.0]]).amax(dim=1)
+    tensor([5., 3.])
+    """
+    return _extreme(_amax, "amax", input, dim, keepdim)
+
+
+@function()
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The minimum over all or some dimensions; its gradient is shared evenly between ties.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1.0, 5.0], [3.0, 2.0]]).amin(dim=1)
+    tensor([1., 2.])
+    """
+    return _extreme(_amin, "amin", input, dim, keepdim)
+
+
+@function()
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The maximum: of all elements, along a dim with its indices, or of two tensors.
+
+    Over all elements the gradient is shared evenly between ties; along a dim it goes to the
+    element at the returned index, the first of the largest. NaN counts as largest.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([[1.0, 5.0], [3.0, 2.0]])
+    >>> ut.max(x)
+    tensor(5.)
+    >>> values, indices = ut.max(x, dim=1)
+    >>> indices
+    tensor([1, 0])
+    >>> ut.max(x, ut.tensor(2.5))
+    tensor([[2.5000, 5.0000],
+            [3.0000, 2.5000]])
+    """
+    if dim is None and other is None:
+        return _extreme(_amax, "max", input, None, False)
+    if other is not None or isinstance(dim, Tensor):
+        return input.maximum(dim if other is None else other)
+    return _along("max", input, dim, keepdim)
+
+
+@function()
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The minimum: of all elements, along a dim with its indices, or of two tensors.
+
+    Gradients and NaN as for `max`.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([[1.0, 5.0], [3.0, 2.0]])
+    >>> ut.min(x)
+    tensor(1.)
+    >>> ut.min(x, dim=0).indices
+    tensor([0, 1])
+    """
+    if dim is None and other is None:
+        return _extreme(_amin, "min", input, None, False)
+    if other is not None or isinstance(dim, Tensor):
+        return input.minimum(dim if other is None else other)
+    return _along("min", input, dim, keepdim)
+
+
+@function()
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the first maximum along `dim`, or in the flattened tensor.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1.0, 5.0], [3.0, 2.0]]).argmax(dim=1)
+    tensor([1, 0])
+    """
+    return _argument("argmax", input, dim, keepdim)
+
+
+@function()
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the first minimum along `dim`, or in the flattened tensor.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1.0, 5.0], [3.0, 2.0]]).argmin()
+    tensor(0)
+    """
+    return _argument("argmin", input, dim, keepdim)
+
+
+# Logic -----------------------------------------------------------------------------------------
+_truth = Op(
+    "truth", lambda k, x, kind, dims, keepdim: k.reduce(kind, x, dims, keepdim), inputs="x",
+    params="kind dims keepdim",
+)  # fmt: skip
+
+
+def _logic(kind: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    out = apply(_truth, (input,), (kind, wrap_dims(kind, dim, input.ndim), keepdim))
+    return cast(out, dtypes.uint8) if input.dtype is dtypes.uint8 else out
+
+
+@function()
+def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether some element is nonzero, over all or some dimensions.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[True, False], [False, False]]).any(dim=1)
+    tensor([ True, False])
+    """
+    return _logic("any", input, dim, keepdim)
+
+
+@function()
+def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether every element is nonzero, over all or some dimensions.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[True, True], [False, True]]).all(dim=1)
+    tensor([ True, False])
+    """
+    return _logic("all", input, dim, keepdim)
+
+
+# Logarithms of sums ----------------------------------------------------------------------------
+_finite_or_zero = trace(lambda m: where(call("isinf", m), 0.0, m), 1)
+_exp_of_difference = trace(lambda x, m: call("exp", x - m), 2)
+_log_and_add = trace(lambda s, m: call("log", s) + m, 2)
+
+
+def _logsumexp_forward(k: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    kept = reduced_shape(x.shape, dims, True)
+    if count_of(x.shape, dims) == 0:
+        out = k.full(kept, -math.inf, x.dtype)
+    else:
+        top = k.map(_finite_or_zero, [k.reduce("max", x, dims, True)], x.dtype)
+        total = k.reduce("sum", k.map(_exp_of_difference, [x, top], x.dtype), dims, True)
+        out = k.map(_log_and_add, [total, top], x.dtype)
+    return out if keepdim else k.reshape(out, reduced_shape(x.shape, dims, False))
+
+
+_logsumexp = Op("logsumexp", _logsumexp_forward, inputs="x", params="dims keepdim")
+
+
+@_logsumexp.vjp("x")
+def _logsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
+    # Where everything is -inf the weights are zero, not exp(-inf + inf).
+    total = out.where(out != -math.inf, out.new_zeros(()))
+    return spread(g, x.shape, dims) * (x - spread(total, x.shape, dims)).exp()
+
+
+@function()
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """`log(sum(exp(input)))` over some dimensions, without overflow.
+
+    Where all elements are -inf the result is -inf and the gradient zero (torch's is NaN).
+
+    >>> import undertow as ut
+    >>> ut.tensor([1000.0, 1000.0]).logsumexp(dim=0)
+    tensor(1000.6931)
+    """
+    input = as_floating(input)
+    dims = wrap_dims("logsumexp", dim, input.ndim)
+    return apply(_logsumexp, (input,), (dims, keepdim))  # type: ignore[no-any-return]
