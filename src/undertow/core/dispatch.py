@@ -317,18 +317,20 @@ def _reduce_to(k: Any, x: Any, shape: tuple[int, ...]) -> Any:
 
 
 # The unrolled doors --------------------------------------------------------------------------
+_SAVES: dict[Any, str] = {(): "nothing", (("in", 0),): "input", (("out", 0),): "output"}
+
+
 def unary_door(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of one tensor."""
     assert op.expr is not None
     ufunc = compile_map(op.expr, 1)
     boolean = op.kind == "bool"
     letters = _letters(op)
-    plan = op.plan((True,), (False,))
-    saves_input = plan.recipe == (("in", 0),)
-    saves_output = plan.recipe == (("out", 0),)
-    plain = saves_input or saves_output or not plan.recipe
+    plan: Plan | None = None  # made when first needed, with what it saves
+    saves = ""
 
     def door(input: Any) -> Tensor:
+        nonlocal plan, saves
         state = current()
         try:
             x = input._array
@@ -353,7 +355,10 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
             alias = input._alias
             parent = input._node if alias is None else node_of(input)
             if parent is not None:
-                if not plain or alias is not None:
+                if plan is None:
+                    plan = op.plan((True,), (False,))
+                    saves = _SAVES.get(plan.recipe, "other")
+                if alias is not None or saves == "other":
                     record(op, (input,), (), (t,))
                     return t
                 node: Node = _new(Node)
@@ -364,10 +369,10 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
                 node.hooks = None
                 node.site = None
                 node.versions = None
-                if saves_output:
+                if saves == "output":
                     node.saved = (t._twin(),)
                 else:
-                    node.saved = (input,) if saves_input else ()
+                    node.saved = (input,) if saves == "input" else ()
                 t._node = node
         return t
 
@@ -380,11 +385,9 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
     ufunc = compile_map(op.expr, 2)
     boolean = op.kind == "bool"
     letters = _letters(op)
-    both = op.plan((True, True), (False, False))
-    first = op.plan((True, False), (False, False))
-    second = op.plan((False, True), (False, False))
-    scaled = op.plan((True, False), (False, True))
-    savers = {p: _saver(p) for p in (both, first, second, scaled)}
+    # By which operands need gradients (1: the first, 2: the second, 4: the second is a number),
+    # the plan and how to save for it; made when first met.
+    table: list[Any] = [None] * 8
 
     def door(input: Any, other: Any) -> Tensor:
         state = current()
@@ -412,22 +415,20 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
         if state.grad and not boolean:
             alias = input._alias
             parent = input._node if alias is None else node_of(input)
+            code = 0 if parent is None else 1
             if number:
                 other_parent = None
-                plan = scaled
+                code += 4
+            elif other._alias is None:
+                other_parent = other._node
             else:
-                if other._alias is None:
-                    other_parent = other._node
-                else:
-                    alias = other._alias
-                    other_parent = node_of(other)
-                if parent is None:
-                    plan = second
-                else:
-                    plan = first if other_parent is None else both
-            if parent is not None or other_parent is not None:
+                alias = other._alias
+                other_parent = node_of(other)
+            if other_parent is not None:
+                code += 2
+            if code & 3:
+                plan, saver = table[code] or _fill(table, op, code)
                 shape = r.shape
-                saver = savers[plan]
                 if saver is None or not (number or x.shape == shape == y.shape):
                     return elementwise(op, input, other)
                 node: Node = _new(Node)
@@ -468,6 +469,7 @@ _SAVERS: dict[Any, Callable[[Any, Any], tuple[Any, ...]]] = {
 }
 
 
-def _saver(plan: Plan) -> Callable[[Any, Any], tuple[Any, ...]] | None:
-    return _SAVERS.get(plan.recipe)
-
+def _fill(table: list[Any], op: Op, code: int) -> Any:
+    plan = op.plan((bool(code & 1), bool(code & 2)), (False, bool(code & 4)))
+    table[code] = plan, _SAVERS.get(plan.recipe)
+    return table[code]

@@ -23,7 +23,6 @@ arrays. A first-order backward takes that shortcut; with create_graph the rule r
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -81,7 +80,8 @@ class Op:
         """Declare the rule for some inputs: `@op.vjp("x")`."""
 
         def declare(rule: Callable[..., Any]) -> Callable[..., Any]:
-            wants = tuple(inspect.signature(rule).parameters)
+            code = rule.__code__
+            wants = code.co_varnames[: code.co_argcount]
             for target in targets:
                 if target not in self.inputs:
                     raise ValueError(f"[{self.name}] has no input {target!r} to differentiate")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -41,7 +40,8 @@ def function(
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
-        parameters = inspect.signature(fn).parameters
+        code = fn.__code__
+        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if "dim" in parameters or "keepdim" in parameters:
             fn = _with_aliases(fn)
         fn.__name__ = fn.__qualname__ = public
