@@ -1,25 +1,27 @@
-"""Making tensors from data and from nothing."""
+"""Making tensors of one value, of sequences, and of complex parts; from_data reads the others."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
-
-import numpy as np
 
 from .. import dtypes
 from ..backends.registry import backend_of, backend_on
-from ..core.dispatch import apply
+from ..core.dispatch import apply, cast, expand, transfer
+from ..core.modes import current
 from ..core.op import Op
+from ..core.protocol import plain_number
 from ..core.register import function
-from ..core.tensor import Tensor, wrap
-from ..errors import DTypeError
-from ..shapes import as_shape
+from ..core.tensor import Tensor, node_of, share, wrap
+from ..dtypes import DType
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..shapes import Shape, as_int, as_shape, broadcast_shapes
 
 _clone = Op("clone", lambda k, x: k.copy(x), inputs="x", vjp={"x": lambda g: g})
 
 
 @function()
-def clone(input: Tensor) -> Tensor:
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy in memory of its own that gradients flow through.
 
     >>> import undertow as ut
@@ -29,43 +31,49 @@ def clone(input: Tensor) -> Tensor:
     return apply(_clone, (input,))  # type: ignore[no-any-return]
 
 
-@function(method=False)
-def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """A new tensor with a copy of `data`: numbers, nested lists, arrays or tensors.
-
-    >>> import undertow as ut
-    >>> ut.tensor([[1.0, 2.0], [3.0, 4.0]])
-    tensor([[1., 2.],
-            [3., 4.]])
-    """
-    if isinstance(data, Tensor):
-        array = np.array(backend_of(data._array).to_host(data._array))
-    elif isinstance(data, (np.ndarray, np.generic)):
-        array = np.array(data)
-    else:
-        array = np.array(data)
-        if array.dtype == object:
-            raise DTypeError("[tensor] data must be numbers or nested lists of one shape")
-        if dtype is None and array.dtype == np.float64:
-            dtype = dtypes.get_default_dtype()
-    wanted = dtypes.of_array(array.dtype) if dtype is None else dtypes.as_dtype(dtype)
-    array = array.astype(wanted.numpy, copy=False)
-    result = wrap(backend_on(device).from_host(array))
-    return result.requires_grad_() if requires_grad else result
+def made(array: Any, requires_grad: bool = False) -> Tensor:
+    """A fresh array as the leaf that a creation function returns."""
+    t = wrap(array)
+    if current().inference:
+        share(t).inference = True
+    return t.requires_grad_() if requires_grad else t
 
 
-def filled(shape: Any, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+# One value ----------------------------------------------------------------------------------
+def filled(shape: Shape, value: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """A tensor of one value; what `zeros`, `ones` and `full` share."""
     wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    result = wrap(backend_on(device).full(shape, value, wanted.numpy))
-    return result.requires_grad_() if requires_grad else result
+    return made(backend_on(device).full(shape, value, wanted.numpy), requires_grad)
+
+
+def _like(
+    input: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool, shape: Any = None
+) -> Tensor:
+    """`filled` with the dtype, device and shape of another tensor unless given."""
+    array = input._array
+    backend = backend_of(array) if device is None else backend_on(device)
+    kind = array.dtype if dtype is None else dtypes.as_dtype(dtype).numpy
+    return made(
+        backend.full(tuple(array.shape) if shape is None else shape, value, kind), requires_grad
+    )
+
+
+def _shape(op: str, sizes: Any, size: Any) -> Shape:
+    """The shape from `op(2, 3)`, `op((2, 3))` or `op(size=(2, 3))`."""
+    if size is not None:
+        sizes = (size,)
+    elif not sizes:
+        raise DTypeError(f"[{op}] needs a size, such as {op}(2, 3); a scalar has size ()")
+    return as_shape(op, sizes)
 
 
 @function(method=False)
 def zeros(
-    *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Zeros of the given shape.
 
@@ -74,23 +82,94 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return filled(as_shape("zeros", size), 0, dtype, device, requires_grad)
+    return filled(_shape("zeros", sizes, size), 0, dtype, device, requires_grad)
 
 
 @function(method=False)
-def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def ones(
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Ones of the given shape.
 
     >>> import undertow as ut
     >>> ut.ones(2)
     tensor([1., 1.])
     """
-    return filled(as_shape("ones", size), 1, dtype, device, requires_grad)
+    return filled(_shape("ones", sizes, size), 1, dtype, device, requires_grad)
+
+
+@function(method=False)
+def empty(
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Memory of the given shape whose elements have any value, until they are set.
+
+    >>> import undertow as ut
+    >>> ut.empty(2, 3).shape
+    (2, 3)
+    """
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    shape = _shape("empty", sizes, size)
+    return made(backend_on(device).empty(shape, wanted.numpy), requires_grad)
+
+
+@function(method=False)
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`fill_value` in every element; its type gives the dtype (bool, int64, floating, complex).
+
+    >>> import undertow as ut
+    >>> ut.full((2,), 7), ut.full((2,), 0.5)
+    (tensor([7, 7]), tensor([0.5000, 0.5000]))
+    """
+    shape = as_shape("full", size if isinstance(size, int) else tuple(size))
+    if isinstance(fill_value, Tensor) and node_of(fill_value) is not None and current().grad:
+        wanted = fill_value.dtype if dtype is None else dtypes.as_dtype(dtype)
+        value = cast(fill_value.reshape(()), wanted)
+        return clone(expand(value if device is None else transfer(value, device), shape))
+    number = plain_number(fill_value)
+    wanted = dtypes.of_scalar(number) if dtype is None else dtypes.as_dtype(dtype)
+    return filled(shape, dtypes.fit("full", number, wanted), wanted, device, requires_grad)
+
+
+@function(method=False)
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A number as a zero-dimensional tensor of the default dtype, whatever the number's type.
+
+    >>> import undertow as ut
+    >>> ut.scalar_tensor(3)
+    tensor(3.)
+    """
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    value = dtypes.fit("scalar_tensor", plain_number(s), wanted)
+    return filled((), value, wanted, device, requires_grad)
 
 
 @function(method=False)
 def zeros_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Zeros of the shape, dtype and device of `input`.
 
@@ -98,12 +177,17 @@ def zeros_like(
     >>> ut.zeros_like(ut.tensor([1, 2]))
     tensor([0, 0])
     """
-    return filled(input.shape, 0, dtype or input.dtype, device or input.device, requires_grad)
+    return _like(input, 0, dtype, device, requires_grad)
 
 
 @function(method=False)
 def ones_like(
-    input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
 ) -> Tensor:
     """Ones of the shape, dtype and device of `input`.
 
@@ -111,13 +195,326 @@ def ones_like(
     >>> ut.ones_like(ut.tensor([5, 6]))
     tensor([1, 1])
     """
-    return filled(input.shape, 1, dtype or input.dtype, device or input.device, requires_grad)
+    return _like(input, 1, dtype, device, requires_grad)
+
+
+@function(method=False)
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`fill_value` in the shape, dtype and device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.full_like(ut.tensor([5, 6]), 2)
+    tensor([2, 2])
+    """
+    return new_full(
+        input, input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad
+    )
+
+
+@function(method=False)
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Memory of the shape, dtype and device of `input`, with any values.
+
+    >>> import undertow as ut
+    >>> ut.empty_like(ut.ones(2, 3)).shape
+    (2, 3)
+    """
+    return new_empty(input, input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 @function(top=False)
 def new_zeros(
-    input: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
 ) -> Tensor:
-    """Zeros of another shape, with the dtype and device of `input`."""
-    shape = as_shape("new_zeros", size)
-    return filled(shape, 0, dtype or input.dtype, device or input.device, requires_grad)
+    """Zeros of another shape, with the dtype and device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2]).new_zeros(3)
+    tensor([0, 0, 0])
+    """
+    return _like(input, 0, dtype, device, requires_grad, _shape("new_zeros", sizes, size))
+
+
+@function(top=False)
+def new_ones(
+    input: Tensor,
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones of another shape, with the dtype and device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2]).new_ones(3)
+    tensor([1, 1, 1])
+    """
+    return _like(input, 1, dtype, device, requires_grad, _shape("new_ones", sizes, size))
+
+
+@function(top=False)
+def new_full(
+    input: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`fill_value` in another shape, with the dtype and device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2]).new_full((3,), 7)
+    tensor([7, 7, 7])
+    """
+    return full(
+        size,
+        fill_value,
+        dtype=input.dtype if dtype is None else dtype,
+        device=input.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
+@function(top=False)
+def new_empty(
+    input: Tensor,
+    *sizes: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Memory of another shape, with the dtype and device of `input` and any values.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2]).new_empty(3).dtype
+    undertow.int64
+    """
+    return empty(
+        _shape("new_empty", sizes, size),
+        dtype=input.dtype if dtype is None else dtype,
+        device=input.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
+# Sequences ----------------------------------------------------------------------------------
+@function(method=False)
+def arange(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`start`, `start + step`, … below `end`; int64 when all three are integers.
+
+    >>> import undertow as ut
+    >>> ut.arange(5), ut.arange(1, 2, 0.25)
+    (tensor([0, 1, 2, 3, 4]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))
+    """
+    if end is None:
+        start, end = 0, start
+    first, last, by = (plain_number(v) for v in (start, end, step))
+    if not all(isinstance(v, (int, float)) for v in (first, last, by)):
+        raise DTypeError(f"[arange] expects real numbers, got {start!r}, {end!r} and {step!r}")
+    whole = all(isinstance(v, int) for v in (first, last, by))
+    if dtype is None:
+        wanted = dtypes.int64 if whole else dtypes.get_default_dtype()
+    else:
+        wanted = dtypes.as_dtype(dtype)
+    if wanted.category in (0, 3):
+        raise DTypeError(f"[arange] counts in integers or floating numbers, not in {wanted}")
+    if wanted.category == 1:
+        by = dtypes.fit("arange", by, wanted) if by >= 0 else int(by)
+    if by == 0:
+        raise ArgumentError(f"[arange] step must not be zero in {wanted}, got {step!r}")
+    if not all(math.isfinite(v) for v in (first, last, by)):
+        raise ArgumentError(f"[arange] expects finite numbers, got {start}, {end} and {step}")
+    if (last - first) * by < 0:
+        raise ArgumentError(
+            f"[arange] from {first} to {last} with step {by} goes the wrong way; change its sign"
+        )
+    count = -((first - last) // by) if whole else math.ceil((last - first) / by)
+    first = int(first) if wanted.category == 1 else first
+    array = backend_on(device).arange(first, by, count, wanted.numpy)
+    return made(array, requires_grad)
+
+
+def _spaced(op: str, start: Any, end: Any, steps: Any, dtype: Any, device: Any) -> Tensor:
+    """`steps` numbers from `start` to `end`, each counted from the nearer end, as in torch."""
+    n = as_int(op, "steps", steps)
+    if n < 0:
+        raise ArgumentError(f"[{op}] steps must be at least 0, got {n}")
+    for value in (start, end):
+        if isinstance(value, Tensor) and value.ndim:
+            raise ShapeError(
+                f"[{op}] start and end are numbers or zero-dimensional tensors, "
+                f"got shape {value.shape}"
+            )
+    first, last = plain_number(start), plain_number(end)
+    if dtype is None:
+        kind = dtypes.of_scalar(first + last)
+        wanted = kind if kind.category >= 2 else dtypes.get_default_dtype()
+    else:
+        wanted = dtypes.as_dtype(dtype)
+    if wanted.category == 0:
+        raise DTypeError(f"[{op}] is not defined for {wanted}")
+    if wanted.category == 1:
+        first, last = dtypes.fit(op, first, wanted), dtypes.fit(op, last, wanted)
+    k = backend_on(device)
+    step = (last - first) / (n - 1) if n > 1 else 0
+    half = (n + 1) // 2 if n == 1 else n // 2
+    front = k.arange(first, step, half, wanted.numpy)
+    back = k.slice(k.arange(last, -step, n - half, wanted.numpy), (slice(None, None, -1),))
+    return made(k.concat([front, back], 0))
+
+
+@function(method=False)
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included.
+
+    Unlike torch's, it is differentiable in `start` and `end` when they are tensors.
+
+    >>> import undertow as ut
+    >>> ut.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    ends = [v for v in (start, end) if isinstance(v, Tensor) and node_of(v) is not None]
+    if ends and current().grad:
+        _spaced("linspace", start, end, steps, dtype, device)  # for its checks
+        wanted = ends[0].dtype if dtype is None else dtypes.as_dtype(dtype)
+        weights = _spaced("linspace", 0.0, 1.0, steps, wanted, device or ends[0].device)
+        out = weights * end + (1 - weights) * start
+        return out
+    out = _spaced("linspace", start, end, steps, dtype, device)
+    return out.requires_grad_() if requires_grad else out
+
+
+@function(method=False)
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`base` to the powers `linspace(start, end, steps)`.
+
+    >>> import undertow as ut
+    >>> ut.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    inner = wanted if wanted.is_complex else dtypes.float64
+    powers = filled((), base, inner, device, False) ** linspace(
+        start, end, steps, dtype=inner, device=device
+    )
+    out = cast(powers, wanted)
+    return out.requires_grad_() if requires_grad else out
+
+
+@function(method=False)
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere.
+
+    >>> import undertow as ut
+    >>> ut.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    rows, columns = as_shape("eye", (n, n if m is None else m))
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    k = backend_on(device)
+    out = k.full((rows, columns), 0, wanted.numpy)
+    diagonal = k.as_strided(out, (min(rows, columns),), (columns + 1,), 0)
+    k.assign(diagonal, k.full((), 1, wanted.numpy))
+    return made(out, requires_grad)
+
+
+# Complex numbers ----------------------------------------------------------------------------
+def _complex_forward(k: Any, real: Any, imag: Any, shape: Shape, dtype: DType) -> Any:
+    out = k.empty(shape, dtype.numpy)
+    k.assign(k.part(out, "real"), real)
+    k.assign(k.part(out, "imag"), imag)
+    return out
+
+
+_complex = Op("complex", _complex_forward, inputs="real imag", params="shape dtype")
+
+
+@function(method=False, name="complex")
+def complex_(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers from real and imaginary parts of one floating dtype.
+
+    >>> import undertow as ut
+    >>> ut.complex(ut.tensor([1.0, 2.0]), ut.tensor([3.0, -4.0]))
+    tensor([1.+3.j, 2.-4.j])
+    """
+    if real.dtype is not imag.dtype or real.dtype not in (dtypes.float32, dtypes.float64):
+        raise DTypeError(
+            f"[complex] expects two tensors of float32 or of float64, got {real.dtype} and "
+            f"{imag.dtype}"
+        )
+    shape = broadcast_shapes("complex", real.shape, imag.shape)
+    dtype = dtypes.complex_of(real.dtype)
+    return apply(_complex, (real, imag), (shape, dtype))  # type: ignore[no-any-return]
+
+
+@function(method=False)
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Complex numbers from absolute values and angles of one floating dtype.
+
+    >>> import undertow as ut
+    >>> ut.polar(ut.tensor([2.0]), ut.tensor([0.0]))
+    tensor([2.+0.j])
+    """
+    if abs.dtype is not angle.dtype or abs.dtype not in (dtypes.float32, dtypes.float64):
+        raise DTypeError(
+            f"[polar] expects two tensors of float32 or of float64, got {abs.dtype} and "
+            f"{angle.dtype}"
+        )
+    return complex_(abs * angle.cos(), abs * angle.sin())

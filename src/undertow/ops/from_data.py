@@ -1,0 +1,293 @@
+"""Tensors from numbers, nested lists, arrays and other libraries' tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.registry import backend_of, backend_on
+from ..core.dispatch import cast, transfer
+from ..core.register import function
+from ..core.tensor import Tensor, wrap
+from ..dtypes import DType
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
+from .creation import made
+
+
+def _host(op: str, data: Any, dtype: DType | None) -> Any:
+    """The elements of any accepted `data` as a NumPy array in `dtype`, or in the inferred one.
+
+    Arrays and tensors are not copied when they have the dtype; lists are read.
+    """
+    if isinstance(data, Tensor):
+        return _converted(op, backend_of(data._array).to_host(data._array), dtype)
+    if isinstance(data, (np.ndarray, np.generic)):
+        return _converted(op, np.asarray(data), dtype)
+    if isinstance(data, (str, bytes)):
+        raise DTypeError(f"[{op}] {data!r} is text, not numbers; pass numbers or nested lists")
+    if isinstance(data, (bytearray, memoryview, range)):
+        data = list(data)
+    elif hasattr(data, "__array__"):
+        return _converted(op, np.asarray(data), dtype)
+    elif hasattr(data, "__dlpack__"):
+        return _converted(op, from_dlpack(data)._array, dtype)
+    try:
+        array = np.array(data)
+    except OverflowError:
+        raise _too_large(op, data) from None
+    except (ValueError, TypeError, GradientError):
+        array = np.array(_plain(op, data, 0))
+    if array.dtype.kind not in "biufcV":
+        _plain(op, data, 0)  # raises for what is not a number
+        raise _too_large(op, data)
+    if array.dtype.kind in "uf" and array.size and np.abs(array).max() >= 2.0**63:
+        _check_integers(op, data)  # NumPy reads integers beyond 64 bits as floats
+    if dtype is not None:
+        return _fitted(op, array, dtype)
+    if array.dtype == np.float64 and not _typed(data):
+        return array.astype(dtypes.get_default_dtype().numpy)
+    if array.dtype == np.complex128 and not _typed(data):
+        return array.astype(dtypes.of_scalar(1j).numpy)
+    return _converted(op, array, None)
+
+
+def _plain(op: str, data: Any, depth: int) -> Any:
+    """Nested lists of numbers, tensors and arrays as lists; an error names the place."""
+    if isinstance(data, Tensor):
+        return data.tolist()
+    if isinstance(data, (np.ndarray, np.generic)):
+        return data.tolist()
+    if not isinstance(data, (list, tuple)):
+        if not isinstance(data, (bool, int, float, complex)):
+            raise DTypeError(
+                f"[{op}] cannot make a tensor of {type(data).__name__} {data!r} at depth {depth}; "
+                "pass numbers or nested lists of them"
+            )
+        return data
+    members = [_plain(op, member, depth + 1) for member in data]
+    lengths = [len(m) if isinstance(m, list) else None for m in members]
+    for i, length in enumerate(lengths):
+        if length != lengths[0]:
+            parts = ["a number" if n is None else f"length {n}" for n in (lengths[0], length)]
+            raise ShapeError(
+                f"[{op}] the data is ragged: at depth {depth + 1}, item 0 has {parts[0]} and item "
+                f"{i} has {parts[1]}; pad it to one length"
+            )
+    return members
+
+
+def _leaves(data: Any) -> Any:
+    if isinstance(data, (list, tuple)):
+        for member in data:
+            yield from _leaves(member)
+    else:
+        yield data
+
+
+def _typed(data: Any) -> bool:
+    """Whether the first element has a dtype of its own, as NumPy scalars and tensors do."""
+    while isinstance(data, (list, tuple)):
+        if not data:
+            return False
+        data = data[0]
+    return isinstance(data, (Tensor, np.ndarray, np.generic))
+
+
+def _check_integers(op: str, data: Any) -> None:
+    for value in _leaves(data):
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise _too_large(op, data)
+
+
+def _too_large(op: str, data: Any) -> ArgumentError:
+    value = max((v for v in _leaves(data) if isinstance(v, int)), key=abs, default=data)
+    return ArgumentError(f"[{op}] {value} is out of range for int64; write it as a float")
+
+
+def _converted(op: str, array: Any, dtype: DType | None) -> Any:
+    """An array in `dtype` (None: in the Undertow dtype of its own) and in native byte order."""
+    found = dtypes.of_array(array.dtype)
+    if array.dtype != found.numpy:
+        array = array.astype(found.numpy)
+    if array.__class__ is not np.ndarray:
+        array = np.asarray(array)
+    if dtype is None or dtype is found:
+        return array
+    return cast(wrap(array), dtype)._array
+
+
+def _fitted(op: str, array: Any, dtype: DType) -> Any:
+    """Numbers of lists in a dtype that was asked for; those it cannot hold are an error."""
+    kind = array.dtype.kind
+    if dtype.category == 1 and array.size and kind != "b":
+        limits = dtypes.iinfo(dtype)
+        low = -255 if dtype is dtypes.uint8 else limits.min  # uint8 wraps negatives, as torch's
+        host = array.real if kind == "c" else array
+        whole = np.trunc(host) if kind in "fc" else host
+        good = (whole >= low) & (whole <= limits.max)
+        if kind in "fc" and dtype is dtypes.int64:
+            good &= whole < 2.0**63
+        if not good.all():
+            dtypes.fit(op, array[~good][0].item(), dtype)
+    if kind == "c" and dtype.category < 3 and array.imag.any():
+        dtypes.fit(op, array[array.imag != 0][0].item(), dtype)
+    with np.errstate(all="ignore"):
+        if kind == "c" and dtype.category in (1, 2):
+            array = array.real
+        if dtype is dtypes.uint8 and kind in "fci":
+            array = array.astype(np.int64)
+        return array.astype(dtype.numpy, copy=False)
+
+
+@function(method=False)
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A new tensor with a copy of `data`: numbers, nested lists, arrays or tensors.
+
+    Python floats become the default dtype, integers int64; arrays and tensors keep theirs.
+    A number that an integer `dtype` cannot hold (NaN, infinity, out of range) is an error.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    array = _host("tensor", data, None if dtype is None else dtypes.as_dtype(dtype))
+    if device is None and isinstance(data, Tensor):
+        device = data.device
+    if isinstance(data, Tensor):
+        array = np.array(array, order="C")
+    elif not isinstance(data, (bool, int, float, complex, list, tuple)):
+        array = array.copy()
+    return made(backend_on(device).from_host(array), requires_grad)
+
+
+@function(method=False)
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """`data` as a tensor that shares its memory where it can.
+
+    A tensor of that dtype and device is returned itself, with its history; a NumPy array is shared.
+
+    >>> import numpy as np
+    >>> import undertow as ut
+    >>> a = np.zeros(2)
+    >>> t = ut.as_tensor(a)
+    >>> a[0] = 5
+    >>> t
+    tensor([5., 0.], dtype=undertow.float64)
+    """
+    wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(data, Tensor):
+        out = data if wanted is None else cast(data, wanted)
+        return out if device is None else transfer(out, device)
+    return made(backend_on(device).from_host(_host("as_tensor", data, wanted)))
+
+
+@function(method=False)
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`obj` as a tensor: shared (`copy=False`), copied (`copy=True`), or shared where it can be.
+
+    The result has no history: `requires_grad` alone says whether it wants gradients.
+
+    >>> import undertow as ut
+    >>> ut.asarray([1, 2], dtype=ut.float32)
+    tensor([1., 2.])
+    """
+    found = as_tensor(obj, dtype, device)
+    shared = isinstance(obj, (Tensor, np.ndarray)) or hasattr(obj, "__dlpack__")
+    if isinstance(obj, Tensor):
+        shared = found is obj
+    elif isinstance(obj, np.ndarray):
+        shared = found._array.__class__ is np.ndarray and np.may_share_memory(found._array, obj)
+    if copy is False and not shared:
+        raise ArgumentError(
+            f"[asarray] {type(obj).__name__} becomes a tensor of {found.dtype} on {found.device} "
+            "only by copying; leave out copy=False"
+        )
+    if isinstance(obj, Tensor) and copy is not True:
+        found = found.detach()
+    if copy and shared:
+        found = made(backend_of(found._array).copy(found._array))
+    return found.requires_grad_() if requires_grad else found
+
+
+@function(method=False)
+def from_numpy(ndarray: Any) -> Tensor:
+    """A tensor that shares the memory of a NumPy array: writing to one changes the other.
+
+    Negative strides are kept, and a read-only array gives a tensor that cannot be written.
+    Changes made through the array do not raise the tensor's version counter.
+
+    >>> import numpy as np
+    >>> import undertow as ut
+    >>> ut.from_numpy(np.arange(3))
+    tensor([0, 1, 2])
+    """
+    if not isinstance(ndarray, np.ndarray):
+        raise DTypeError(
+            f"[from_numpy] expects a NumPy array, got {type(ndarray).__name__}; use ut.tensor"
+        )
+    found = dtypes.of_array(ndarray.dtype)
+    if ndarray.dtype != found.numpy:
+        raise DTypeError(
+            f"[from_numpy] an array of {ndarray.dtype} in foreign byte order cannot share its "
+            "memory; use ut.tensor(array), which copies"
+        )
+    return made(ndarray.view(np.ndarray))
+
+
+@function(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor that shares the memory of another library's CPU tensor (DLPack).
+
+    >>> import numpy as np
+    >>> import undertow as ut
+    >>> ut.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
+    """
+    try:
+        array = np.from_dlpack(ext_tensor, copy=copy)
+    except (AttributeError, TypeError):
+        raise DTypeError(
+            f"[from_dlpack] {type(ext_tensor).__name__} does not offer __dlpack__"
+        ) from None
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise UnsupportedError(
+            f"[from_dlpack] cannot share this {type(ext_tensor).__name__}: {error}; "
+            "move it to the CPU in a common dtype first"
+        ) from error
+    dtypes.of_array(array.dtype)
+    return made(backend_on(device).from_host(array))
+
+
+@function(top=False)
+def new_tensor(
+    input: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A copy of `data` in the dtype and on the device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([0.5]).new_tensor([1, 2])
+    tensor([1., 2.])
+    """
+    return tensor(
+        data,
+        dtype=input.dtype if dtype is None else dtype,
+        device=input.device if device is None else device,
+        requires_grad=requires_grad,
+    )
