@@ -141,12 +141,11 @@ def overwrite(op: str, t: Tensor, source: Tensor) -> Tensor:
     return t
 
 
-def update(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Tensor:
+def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Tensor:
     """`apply`, except that the result is written into the first input, which no rule of `op` saves.
 
-    The op's forward takes one more argument that tells it to change its first array itself.
+    With `inplace=True` the op's forward changes its first array itself.
     """
-    name = f"{op.name}_"
     t: Tensor = inputs[0]
     check_writable(name, t)
     arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
@@ -157,7 +156,7 @@ def update(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Tenso
     after = wrap(t._array)
     if current().grad and any(isinstance(i, Tensor) and node_of(i) is not None for i in inputs):
         record(op, inputs, params, (after,))
-    op.forward(backend, *arrays, *params, True)
+    op.forward(backend, *arrays, *params, inplace=True)
     _commit(t, after)
     return t
 

@@ -1,1 +1,455 @@
-"""Reading and writing by index: x[…], gather, scatter, index_add, masked_fill …."""
+"""Indexing: `x[…]` to read and to write, and its named forms by positions and by masks.
+
+Note [indexing]
+An index is taken apart into a basic part (integers, slices, None, Ellipsis), which is a view, and
+an advanced part, one integer tensor for each of some dimensions of that view. Masks become the
+coordinates of their true elements. The advanced part is the primitive `index`, whose adjoint
+`unindex` adds into zeros, so that repeated indices accumulate. As in torch, and unlike NumPy, an
+integer is always basic: it never decides where the indexed dimensions go.
+
+Note [last wins]
+Where an op *sets* the same element twice, the last value in index order wins, and the gradient goes
+to that value alone (torch leaves both undefined). So setting has an adjoint of its own: `index_last`
+reads like `index`, but gives zero for every value that a later one replaced.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.registry import backend_of
+from ..core.dispatch import apply, cast, expand
+from ..core.inplace import overwrite, update
+from ..core.op import Op
+from ..core.register import attach, function
+from ..core.tensor import Tensor, wrap
+from ..errors import ArgumentError, BoundsError, DTypeError, IndexingError, ShapeError
+from ..kernel.expr import call, trace
+from ..shapes import Shape, as_int, broadcast_shapes, wrap_dim
+from .comparison import where
+from .movement import reshaped, slice_view
+
+_ALL = slice(None)
+_INT64 = np.dtype(np.int64)
+_BOOL = np.dtype(bool)
+EQUAL = trace(lambda a, b: a == b, 2)
+CHOOSE = trace(lambda mask, a, b: call("where", mask, a, b), 3)
+_WRAP = trace(lambda i, size: call("where", i < 0, i + size, i), 2)
+
+
+# Primitives ----------------------------------------------------------------------------------
+def _key(indices: Sequence[Any], dims: tuple[int, ...]) -> tuple[Any, ...]:
+    """The index tuple of `k.take` that applies indices[i] to dimension dims[i]."""
+    key: list[Any] = [_ALL] * (dims[-1] + 1)
+    for d, index in zip(dims, indices, strict=True):
+        key[d] = index
+    return tuple(key)
+
+
+def _index_forward(k: Any, x: Any, *rest: Any) -> Any:
+    *indices, dims = rest
+    return k.take(x, _key(indices, dims))
+
+
+def _unindex_forward(k: Any, x: Any, *rest: Any) -> Any:
+    *indices, dims, shape = rest
+    return k.put("add", k.full(shape, 0, x.dtype), _key(indices, dims), x, True)
+
+
+def _index_last_forward(k: Any, x: Any, *rest: Any) -> Any:
+    *indices, dims = rest
+    key = _key(indices, dims)
+    found = k.take(x, key)
+    order = k.reshape(k.arange(0, 1, found.size, _INT64), found.shape)
+    writer = k.take(k.put("set", k.full(x.shape, 0, _INT64), key, order, True), key)
+    return k.map(CHOOSE, (k.map(EQUAL, (writer, order), _BOOL), found, 0), x.dtype)
+
+
+def _index_put_forward(k: Any, x: Any, value: Any, *rest: Any, inplace: bool = False) -> Any:
+    *indices, dims, kind = rest
+    return k.put(kind, x, _key(indices, dims), value, inplace)
+
+
+_index = Op(
+    "index", _index_forward, inputs="x *indices", params="dims",
+    vjp={"x": lambda g, indices, dims, x_shape: apply(_unindex, (g, *indices), (dims, x_shape))},
+)  # fmt: skip
+_unindex = Op(
+    "unindex", _unindex_forward, inputs="x *indices", params="dims shape",
+    vjp={"x": lambda g, indices, dims: apply(_index, (g, *indices), (dims,))},
+)  # fmt: skip
+_index_last = Op(
+    "index_last", _index_last_forward, inputs="x *indices", params="dims",
+    vjp={"x": lambda g, indices, dims, x_shape: apply(
+        _index_put, (g.new_zeros(x_shape), g, *indices), (dims, "set"))},
+)  # fmt: skip
+_index_put = Op(
+    "index_put", _index_put_forward, inputs="x value *indices", params="dims kind",
+    vjp={
+        "x": lambda g, indices, dims, kind: g if kind == "add" else apply(
+            _index_put, (g, g.new_zeros(()), *indices), (dims, kind)),
+        "value": lambda g, indices, dims, kind: apply(
+            _index if kind == "add" else _index_last, (g, *indices), (dims,)),
+    },
+)  # fmt: skip
+_wrap_index = Op("wrap_index", lambda k, x, size: k.map(_WRAP, (x, size), x.dtype), inputs="x",
+                 params="size")  # fmt: skip
+_nonzero = Op("nonzero", lambda k, x: k.nonzero(x), inputs="x")
+
+
+def put(
+    name: str, x: Tensor, value: Tensor, indices: Sequence[Tensor], dims: tuple[int, ...], kind: str
+) -> Tensor:
+    """`x` with `value` set or added at `index` positions; a `name_` writes into `x` itself."""
+    inputs = (x, value, *indices)
+    if name.endswith("_"):
+        return update(name, _index_put, inputs, (dims, kind))
+    return apply(_index_put, inputs, (dims, kind))  # type: ignore[no-any-return]
+
+
+def index(x: Tensor, indices: Sequence[Tensor], dims: tuple[int, ...]) -> Tensor:
+    """`x` indexed at some dimensions (in rising order) by tensors that are in range."""
+    return apply(_index, (x, *indices), (dims,))  # type: ignore[no-any-return]
+
+
+# Checking indices ----------------------------------------------------------------------------
+def position_tensor(op: str, value: Any, name: str = "index") -> Tensor:
+    """An int64 tensor from one of an index dtype."""
+    if not isinstance(value, Tensor):
+        raise DTypeError(f"[{op}] {name} must be an integer tensor, got {type(value).__name__}")
+    dtype = value._array.dtype
+    if dtype == _INT64:
+        return value
+    if dtype == np.int32:
+        return cast(value, dtypes.int64)
+    raise DTypeError(
+        f"[{op}] {name} must be int64 or int32, got {value.dtype}; convert it with .to(ut.int64)"
+    )
+
+
+def in_range(op: str, index: Tensor, size: int, dim: int, negative: bool = False) -> Tensor:
+    """`index` if it lies in 0 … size - 1; negative ones are counted from the end if allowed."""
+    array = index._array
+    if not array.size:
+        return index
+    k = backend_of(array)
+    every = tuple(range(len(array.shape)))
+    low = int(k.to_host(k.reduce("min", array, every, False)))
+    high = int(k.to_host(k.reduce("max", array, every, False)))
+    if high >= size or low < (-size if negative else 0):
+        bad = high if high >= size else low
+        first = -size if negative else 0
+        allowed = f"expected {first} to {size - 1}" if size else "there is nothing to index"
+        raise BoundsError(
+            f"[{op}] index {bad} is out of range for dimension {dim} of size {size}; {allowed}"
+        )
+    return apply(_wrap_index, (index,), (size,)) if low < 0 else index
+
+
+def _check_mask(op: str, mask: Any) -> Tensor:
+    if not isinstance(mask, Tensor) or mask._array.dtype != _BOOL:
+        found = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise DTypeError(f"[{op}] mask must be a bool tensor, got {found}")
+    return mask
+
+
+def _coordinates(mask: Tensor) -> list[Tensor]:
+    """The coordinates of the true elements, one tensor for each dimension of the mask."""
+    table = apply(_nonzero, (mask.detach(),))._array
+    k = backend_of(table)
+    return [wrap(k.copy(k.slice(table, (_ALL, d)))) for d in range(table.shape[1])]
+
+
+def same_dtype(op: str, x: Tensor, other: Tensor, name: str) -> None:
+    """Raise unless both have one dtype."""
+    if x._array.dtype != other._array.dtype:
+        raise DTypeError(
+            f"[{op}] input and {name} must have one dtype, got {x.dtype} and {other.dtype}; "
+            f"convert it with .to({x.dtype})"
+        )
+
+
+def number_for(op: str, x: Tensor, value: Any) -> Any:
+    """A Python number as an element of `x` can hold it: no NaN in integers, no complex in reals."""
+    category = x.dtype.category
+    if isinstance(value, complex) and category < 3:
+        raise DTypeError(f"[{op}] the complex number {value} cannot be stored in {x.dtype}")
+    if category == 1:
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise ArgumentError(f"[{op}] {value} cannot be stored in {x.dtype}")
+            value = int(value)
+        limits = dtypes.iinfo(x.dtype)
+        if not limits.min <= value <= limits.max:
+            raise ArgumentError(
+                f"[{op}] {value} is out of range for {x.dtype}: {limits.min} to {limits.max}"
+            )
+    return bool(value) if category == 0 else value
+
+
+def fill_value(op: str, x: Tensor, value: Any) -> Any:
+    """A number, or a zero-dimensional tensor cast to the dtype of `x`."""
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ShapeError(
+                f"[{op}] value must be a number or a zero-dimensional tensor, got shape "
+                f"{value.shape}"
+            )
+        return cast(value, x.dtype)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (bool, int, float, complex)):
+        raise DTypeError(f"[{op}] value must be a number, got {type(value).__name__}")
+    return number_for(op, x, value)
+
+
+def as_tensor_of(op: str, x: Tensor, value: Any) -> Tensor:
+    """`value` as a tensor of the dtype of `x` on its device; numbers become zero-dimensional."""
+    filled = fill_value(op, x, value)
+    if isinstance(filled, Tensor):
+        return filled
+    return wrap(backend_of(x._array).full((), filled, x._array.dtype))
+
+
+# x[…] ----------------------------------------------------------------------------------------
+def _getitem(self: Tensor, key: Any) -> Tensor:
+    """The elements at an index, as in torch: basic indices give a view, others a copy."""
+    if key.__class__ is int:
+        shape = self._array.shape
+        if shape and -shape[0] <= key < shape[0]:
+            return slice_view(self, (key if key >= 0 else key + shape[0],))
+    slices, indices, dims = _resolve("getitem", self, key)
+    if slices is not None:
+        self = slice_view(self, slices)
+    return index(self, indices, dims) if dims else self
+
+
+def _setitem(self: Tensor, key: Any, value: Any) -> None:
+    """Write `value`, broadcast and cast, at an index; takes part in autograd, also through views."""
+    slices, indices, dims = _resolve("setitem", self, key)
+    if isinstance(value, np.ndarray):
+        dtypes.of_array(value.dtype)
+        value = cast(wrap(backend_of(self._array).from_host(value)), self.dtype)
+    elif not isinstance(value, Tensor):
+        value = as_tensor_of("setitem", self, value)
+    target = self if slices is None else slice_view(self, slices)
+    if not dims:
+        overwrite("setitem", target, _fitted("setitem", value, target.shape))
+        return
+    same_dtype("setitem", self, value, "value")
+    shape = indexed_shape("setitem", target.shape, [i.shape for i in indices], dims)
+    value = expand(_fitted("setitem", value, shape), shape)
+    put("setitem_", target, value, indices, dims, "set")
+
+
+attach("__getitem__", _getitem)
+attach("__setitem__", _setitem)
+
+
+def _fitted(op: str, value: Tensor, shape: Shape) -> Tensor:
+    """`value` without the leading dimensions of size 1 that `shape` does not have."""
+    given = value.shape
+    extra = len(given) - len(shape)
+    if extra > 0 and all(size == 1 for size in given[:extra]):
+        value = reshaped(value, given[extra:])
+    small = value.shape
+    lead = len(shape) - len(small)
+    if lead < 0 or any(s not in (1, t) for s, t in zip(small, shape[lead:], strict=True)):
+        raise ShapeError(f"[{op}] a value of shape {given} does not broadcast to {shape}")
+    return value
+
+
+def indexed_shape(
+    op: str, shape: Shape, shapes: Sequence[Shape], dims: tuple[int, ...]
+) -> Shape:
+    """The shape of `index`: indexed dimensions side by side stay in place, others go first."""
+    try:
+        common = shapes[0] if len(shapes) == 1 else broadcast_shapes(op, *shapes)
+    except ShapeError:
+        listed = ", ".join(map(str, shapes))
+        raise IndexingError(f"[{op}] index tensors of shapes {listed} do not broadcast") from None
+    first, last = dims[0], dims[-1]
+    if last - first == len(dims) - 1:
+        return shape[:first] + common + shape[last + 1 :]
+    return common + tuple(size for d, size in enumerate(shape) if d not in dims)
+
+
+def _resolve(
+    op: str, x: Tensor, key: Any
+) -> tuple[tuple[Any, ...] | None, list[Tensor], tuple[int, ...]]:
+    """The view of an index (None: x itself), its index tensors, and their dimensions in the view."""
+    items = [_item(op, x, i) for i in (key if isinstance(key, tuple) else (key,))]
+    shape = x._array.shape
+    used = sum(_consumes(i) for i in items)
+    rest = len(shape) - used
+    if rest < 0:
+        raise IndexingError(
+            f"[{op}] {used} indices are too many for a tensor of shape {tuple(shape)}"
+            + ("; use .item() to get its number" if not shape else "")
+        )
+    if items.count(Ellipsis) > 1:
+        raise IndexingError(f"[{op}] an index has at most one Ellipsis")
+    slices: list[Any] = []
+    indices: list[Tensor] = []
+    dims: list[int] = []
+    dim = 0  # in x
+    at = 0  # in the view
+    for item in items:
+        if item is None:
+            slices.append(None)
+            at += 1
+        elif item is Ellipsis:
+            slices += [_ALL] * rest
+            dim += rest
+            at += rest
+        elif item is True or item is False:
+            # A new dimension of size 1 or 0: torch indexes it by [0] or [].
+            slices.append(None)
+            k = backend_of(x._array)
+            indices.append(wrap(k.full((int(item),), 0, _INT64)))
+            dims.append(at)
+            at += 1
+        elif item.__class__ is int:
+            size = shape[dim]
+            if not -size <= item < size:
+                raise BoundsError(
+                    f"[{op}] index {item} is out of range for dimension {dim} of size {size}"
+                )
+            slices.append(item + size if item < 0 else item)
+            dim += 1
+        elif item.__class__ is slice:
+            slices.append(_slice(op, item, shape[dim]))
+            dim += 1
+            at += 1
+        elif item._array.dtype == _BOOL:
+            count = item.ndim
+            if item.shape != shape[dim : dim + count]:
+                raise IndexingError(
+                    f"[{op}] a mask of shape {item.shape} does not fit dimensions {dim} to "
+                    f"{dim + count - 1} of a tensor of shape {tuple(shape)}"
+                )
+            indices += _coordinates(item)
+            dims += range(at, at + count)
+            slices += [_ALL] * count
+            dim += count
+            at += count
+        else:
+            indices.append(in_range(op, item, shape[dim], dim, negative=True))
+            dims.append(at)
+            slices.append(_ALL)
+            dim += 1
+            at += 1
+    if len(indices) > 1:
+        indexed_shape(op, (), [i.shape for i in indices], (0,))  # they must broadcast
+    if indices and all(s is _ALL for s in slices):
+        return None, indices, tuple(dims)
+    return tuple(slices), indices, tuple(dims)
+
+
+def _consumes(item: Any) -> int:
+    """How many dimensions of the tensor an item of an index takes up."""
+    if item is None or item is Ellipsis or item is True or item is False:
+        return 0
+    return item.ndim if isinstance(item, Tensor) and item._array.dtype == _BOOL else 1
+
+
+def _item(op: str, x: Tensor, item: Any) -> Any:
+    """One item of an index as None, Ellipsis, a bool, an int, a slice or a bool or int64 tensor."""
+    if item is None or item is Ellipsis or item.__class__ in (int, bool, slice):
+        return item
+    if isinstance(item, np.bool_):
+        return bool(item)
+    if isinstance(item, (list, tuple, range, np.ndarray)):
+        item = _listed(op, x, item)
+    if isinstance(item, Tensor):
+        dtype = item.dtype
+        if dtype is dtypes.uint8:
+            warnings.warn("[index] a uint8 tensor is taken for a mask, which torch has deprecated; "
+                          "convert it with .to(ut.bool)", stacklevel=4)  # fmt: skip
+            item, dtype = cast(item, dtypes.bool), dtypes.bool
+        if dtype is dtypes.bool:
+            return item if item.ndim else bool(backend_of(item._array).to_host(item._array))
+        if dtype is not dtypes.int64 and dtype is not dtypes.int32:
+            raise IndexingError(
+                f"[{op}] a tensor that indexes must be int64, int32 or bool, got {dtype}; "
+                "convert it with .to(ut.int64)"
+            )
+        if not item.ndim:
+            return int(backend_of(item._array).to_host(item._array))
+        return cast(item, dtypes.int64)
+    try:
+        return operator.index(item)
+    except TypeError:
+        raise IndexingError(
+            f"[{op}] an index is made of integers, slices, None, Ellipsis, and integer or bool "
+            f"tensors; got {type(item).__name__} {item!r}"
+        ) from None
+
+
+def _listed(op: str, x: Tensor, item: Any) -> Tensor:
+    """A list, range or array in an index as a tensor on the device of `x`."""
+    if isinstance(item, (list, tuple)) and any(isinstance(i, Tensor) for i in item):
+        item = [i.tolist() if isinstance(i, Tensor) else i for i in item]
+    try:
+        array = np.asarray(item)
+    except ValueError:
+        array = np.asarray(None)
+    if not array.size and not isinstance(item, np.ndarray):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iub":
+        raise IndexingError(
+            f"[{op}] a list or array in an index holds integers or bools, got {item!r:.60}"
+        )
+    if array.dtype.kind == "u" and array.dtype != np.uint8 or array.dtype.kind == "i":
+        array = array.astype(np.int64)
+    return wrap(backend_of(x._array).from_host(array))
+
+
+def _slice(op: str, item: slice, size: int) -> slice:
+    if item.start is None and item.stop is None and item.step is None:
+        return _ALL
+    try:
+        start, stop, step = item.indices(size)
+    except (TypeError, ValueError) as error:
+        kind = ArgumentError if isinstance(error, ValueError) else IndexingError
+        raise kind(f"[{op}] {item}: {error}") from None
+    if step < 0:
+        raise ArgumentError(
+            f"[{op}] a slice has a positive step, got {item}; use flip() to reverse a dimension"
+        )
+    return slice(start, stop, step)
+
+
+# By masks ------------------------------------------------------------------------------------
+@function(inplace=True)
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`.
+
+    >>> import undertow as ut
+    >>> ut.masked_fill(ut.tensor([1.0, 2.0]), ut.tensor([True, False]), 9)
+    tensor([9., 2.])
+    """
+    _check_mask("masked_fill", mask)
+    value = fill_value("masked_fill", input, value)
+    return where(mask, value, input)  # type: ignore[no-any-return]
+
+
+@function()
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension.
+
+    >>> import undertow as ut
+    >>> ut.nonzero(ut.tensor([[0, 3], [4, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    if as_tuple:
+        return tuple(_coordinates(input if input.ndim else reshaped(input, (1,))))
+    return apply(_nonzero, (input.detach(),))
