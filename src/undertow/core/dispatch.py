@@ -18,7 +18,7 @@ from ..backends.reference import compile_map
 from ..backends.quiet import hush, silent, unhush
 from ..backends.registry import CPU, backend_of
 from ..dtypes import DType
-from ..errors import DeviceError, DTypeError, UnsupportedError
+from ..errors import ArgumentError, DeviceError, DTypeError, UnsupportedError
 from ..kernel.expr import Expr, substitute
 from ..shapes import broadcast_shapes
 from .modes import current
@@ -168,7 +168,7 @@ def operand(op: str, value: Any) -> Any:
         return wrap(_asarray(value))
     if isinstance(value, _ndarray):
         dtypes.of_array(value.dtype)
-        return wrap(value)
+        return wrap(_asarray(value))
     if isinstance(value, _NUMBERS):
         return value
     raise DTypeError(
@@ -285,9 +285,28 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
     if x._array.dtype == dtype.numpy:
         return x
     if not dtype.is_differentiable:
+        if dtype.category == 1 and x._array.dtype.kind in "fcV":
+            _check_integers(x, dtype)
         with_grad = current().grad and node_of(x) is not None
         return apply(_cast, (x.detach() if with_grad else x,), (dtype, x.dtype))  # type: ignore[no-any-return]
     return apply(_cast, (x,), (dtype, x.dtype))  # type: ignore[no-any-return]
+
+
+def _check_integers(x: Tensor, dtype: DType) -> None:
+    """Raise for numbers that have no value in 64 bits, where a cast would give garbage."""
+    k = backend_of(x._array)
+    array = k.part(x._array, "real") if x._array.dtype.kind == "c" else x._array
+    if array.size:
+        dims = tuple(range(len(array.shape)))
+        low, high = (float(k.to_host(k.reduce(r, array, dims, False))) for r in ("min", "max"))
+        if not (-(2.0**63) <= low and high < 2.0**63):
+            host = k.to_host(array).astype(np.float64)
+            wrong = host[~((host >= -(2.0**63)) & (host < 2.0**63))]
+            shown = ", ".join(str(v) for v in wrong[:3].tolist())
+            raise ArgumentError(
+                f"[to] {wrong.size} of {host.size} numbers have no value in {dtype}: {shown}"
+                f"{' …' if wrong.size > 3 else ''}; replace them first, with nan_to_num or clamp"
+            )
 
 
 def expand(x: Tensor, shape: tuple[int, ...]) -> Tensor:
