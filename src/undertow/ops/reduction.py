@@ -10,9 +10,10 @@ from ..core.dispatch import apply, binary_door, cast, expand
 from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..errors import DimError, DTypeError
-from ..kernel.expr import call, trace, where
+from ..errors import ArgumentError, DimError, DTypeError, UnsupportedError
+from ..kernel.expr import call, trace
 from ..shapes import Shape, reduced_shape, wrap_dim, wrap_dims
+from .comparison import isnan, where
 from .movement import reshaped
 from .scan import accumulator, others
 
@@ -34,7 +35,9 @@ class MinMax(NamedTuple):
 # What reductions share -------------------------------------------------------------------------
 def spread(g: Tensor, shape: Shape, dims: tuple[int, ...]) -> Tensor:
     """A reduced value `g`, whatever keepdim was, expanded back over the reduced `dims`."""
-    return expand(reshaped(g, reduced_shape(shape, dims, True)), shape)
+    if g._array.shape:
+        g = reshaped(g, reduced_shape(shape, dims, True))
+    return expand(g, shape)
 
 
 def place(g: Tensor, shape: Shape, dim: int, index: Tensor) -> Tensor:
@@ -50,8 +53,7 @@ def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tens
     shape = x.shape
     hit = _ties(x, spread(out.detach(), shape, dims))
     count = apply(_sum, (cast(hit, dtypes.of_array(g._array.dtype)),), (dims, True))
-    part = expand(reshaped(g, count.shape) / count, shape)
-    return part.where(hit, part.new_zeros(()))  # type: ignore[no-any-return]
+    return where(hit, expand(reshaped(g, count.shape) / count, shape), 0)  # type: ignore[no-any-return]
 
 
 _ties = binary_door(
@@ -368,7 +370,7 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 # Logarithms of sums ----------------------------------------------------------------------------
-_finite_or_zero = trace(lambda m: where(call("isinf", m), 0.0, m), 1)
+_finite_or_zero = trace(lambda m: call("where", call("isinf", m), 0.0, m), 1)
 _exp_of_difference = trace(lambda x, m: call("exp", x - m), 2)
 _log_and_add = trace(lambda s, m: call("log", s) + m, 2)
 
@@ -390,7 +392,7 @@ _logsumexp = Op("logsumexp", _logsumexp_forward, inputs="x", params="dims keepdi
 @_logsumexp.vjp("x")
 def _logsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
     # Where everything is -inf the weights are zero, not exp(-inf + inf).
-    total = out.where(out != -math.inf, out.new_zeros(()))
+    total = where(out == -math.inf, 0, out)
     return spread(g, x.shape, dims) * (x - spread(total, x.shape, dims)).exp()
 
 
@@ -407,3 +409,148 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     input = as_floating(input)
     dims = wrap_dims("logsumexp", dim, input.ndim)
     return apply(_logsumexp, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+
+
+# Without NaN -----------------------------------------------------------------------------------
+@function()
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over all or some dimensions with NaN taken for zero.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1.0, float("nan"), 3.0]).nansum()
+    tensor(4.)
+    """
+    dims = wrap_dims("nansum", dim, input.ndim)
+    input = accumulator(input, dtype)
+    if input._array.dtype.kind not in "iub":
+        input = where(isnan(input), 0, input)
+    return apply(_sum, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+
+
+@function()
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over all or some dimensions of the elements that are not NaN.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1.0, float("nan"), 3.0]).nanmean()
+    tensor(2.)
+    """
+    input = floating("nanmean", input, dtype, "pass dtype=ut.float32 or convert it first")
+    if is_half(input):
+        return cast(nanmean(input, dim, keepdim, dtype=dtypes.float32), input.dtype)
+    dims = wrap_dims("nanmean", dim, input.ndim)
+    missing = isnan(input)
+    count = apply(_sum, (cast(~missing, input.dtype),), (dims, keepdim))
+    return apply(_sum, (where(missing, 0, input),), (dims, keepdim)) / count  # type: ignore[no-any-return]
+
+
+@function()
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements are nonzero, over all or some dimensions; NaN is nonzero.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[0, 1, 2], [0, 0, 3]]).count_nonzero(dim=1)
+    tensor([2, 1])
+    """
+    dims = wrap_dims("count_nonzero", dim, input.ndim)
+    return apply(_sum, (cast(input != 0, dtypes.int64),), (dims, False))  # type: ignore[no-any-return]
+
+
+@function()
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
+    """The minimum and the maximum, of all elements or along a dim.
+
+    >>> import undertow as ut
+    >>> low, high = ut.tensor([3.0, 1.0, 2.0]).aminmax()
+    >>> low, high
+    (tensor(1.), tensor(3.))
+    """
+    dims = None if dim is None else (wrap_dim("aminmax", dim, input.ndim),)
+    return MinMax(_extreme(_amin, "aminmax", input, dims, keepdim),
+                  _extreme(_amax, "aminmax", input, dims, keepdim))  # fmt: skip
+
+
+# Norms -----------------------------------------------------------------------------------------
+_square = trace(lambda x: x * x, 1)
+_root = trace(lambda s: call("sqrt", s), 1)
+_power = trace(lambda x, p: call("pow", call("abs", x), p), 2)
+_nonzero = trace(lambda x: call("where", x != 0, 1.0, 0.0), 1)
+
+
+def _norm_forward(k: Any, x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
+    if p == 0:
+        return k.reduce("sum", k.map(_nonzero, [x], x.dtype), dims, keepdim)
+    if p == 2:
+        total = k.reduce("sum", k.map(_square, [x], x.dtype), dims, keepdim)
+        return k.map(_root, [total], x.dtype)
+    total = k.reduce("sum", k.map(_power, [x, p], x.dtype), dims, keepdim)
+    return k.map(_power, [total, 1 / p], x.dtype)
+
+
+_norm = Op("norm", _norm_forward, inputs="x", params="p dims keepdim")
+
+
+@_norm.vjp("x")
+def _norm_rule(g: Tensor, x: Tensor, out: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
+    # sign(x) (|x| / norm)^(p - 1), and the subgradient zero where the norm is zero. Both the norm
+    # and, for p < 1, the elements are made harmless before they divide, so that no order is NaN.
+    if p == 0:
+        return g.new_zeros(x.shape)  # type: ignore[no-any-return]
+    flat = out == 0
+    g = spread(where(flat, 0, g), x.shape, dims)
+    ratio = x / spread(where(flat, 1, out), x.shape, dims)
+    if p == 2:
+        return g * ratio
+    size = ratio.abs()
+    if p < 1:
+        hole = x == 0
+        return g * where(hole, 0, ratio.sign() * where(hole, 1, size) ** (p - 1))
+    return g * (ratio.sign() * size ** (p - 1))
+
+
+def vector_norm(op: str, x: Tensor, p: Any, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """The p-norm of the elements over `dims`, for any number p."""
+    if is_half(x):
+        return cast(vector_norm(op, cast(x, dtypes.float32), p, dims, keepdim), x.dtype)
+    if x._array.dtype.kind == "c":
+        x = x.abs()
+    if p == math.inf or p == -math.inf or (p < 0 and not x.numel()):
+        return _extreme(_amax if p > 0 else _amin, op, x.abs(), dims, keepdim)
+    if p == 1:
+        return apply(_sum, (x.abs(),), (dims, keepdim))  # type: ignore[no-any-return]
+    return apply(_norm, (x,), (float(p), dims, keepdim))  # type: ignore[no-any-return]
+
+
+@function()
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The p-norm of the elements over all or some dimensions.
+
+    p is a number (0 counts the nonzero elements), `inf`, `-inf`, or "fro", which is 2. Where the
+    norm is zero its gradient is zero.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[3.0, 4.0], [6.0, 8.0]]).norm(dim=1)
+    tensor([ 5., 10.])
+    """
+    input = floating("norm", input, dtype)
+    if p is None or p == "fro":
+        p = 2.0
+    elif p == "nuc":
+        raise UnsupportedError("[norm] p='nuc' needs singular values, which are not available yet")
+    elif not isinstance(p, (int, float)):
+        raise ArgumentError(f"[norm] p must be a number, 'fro' or 'nuc', got {p!r}")
+    return vector_norm("norm", input, p, wrap_dims("norm", dim, input.ndim), keepdim)
+
+
+@function()
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of `input - other`.
+
+    >>> import undertow as ut
+    >>> ut.dist(ut.tensor([1.0, 2.0]), ut.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    difference = floating("dist", input - other)
+    return vector_norm("dist", difference, p, tuple(range(difference.ndim)), False)
