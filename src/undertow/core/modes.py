@@ -8,15 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar, Token
+from functools import partial
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class State:
-    """The switches. `plain` is True when only `grad` differs from the default."""
+    """The switches. `plain` is True when only `grad` differs from the default.
 
-    __slots__ = ("anomaly", "check_nan", "grad", "inference", "pack", "plain", "unpack")
+    `origin` is the node whose rule is running, known in anomaly mode only; `refuse` is the message
+    with which saved-tensor hooks are disabled.
+    """
+
+    __slots__ = ("anomaly", "check_nan", "grad", "inference", "origin", "pack", "plain", "refuse",
+                 "unpack")  # fmt: skip
 
     def __init__(
         self,
@@ -26,6 +32,8 @@ class State:
         check_nan: bool = True,
         pack: Callable[[Any], Any] | None = None,
         unpack: Callable[[Any], Any] | None = None,
+        origin: Any = None,
+        refuse: str | None = None,
     ) -> None:
         self.grad = grad
         self.inference = inference
@@ -33,6 +41,8 @@ class State:
         self.check_nan = check_nan
         self.pack = pack
         self.unpack = unpack
+        self.origin = origin
+        self.refuse = refuse
         self.plain = not inference and not anomaly and pack is None
 
     def but(self, **changes: Any) -> State:
@@ -63,7 +73,7 @@ def with_grad(state: State, grad: bool) -> State:
 
 
 class Switch:
-    """A context manager and decorator that changes switches; reusable and reentrant."""
+    """A context manager and decorator that changes switches; reusable, reentrant, shareable."""
 
     __slots__ = ("_changes", "_tokens")
 
@@ -78,27 +88,111 @@ class Switch:
         return state.but(**self._changes)
 
     def __exit__(self, *exc: object) -> None:
-        leave(self._tokens.pop())
+        # The last token is ours unless another thread or task has entered the same object since;
+        # a token knows its context and refuses to be used in another.
+        for token in reversed(self._tokens):
+            try:
+                leave(token)
+            except ValueError:
+                continue
+            self._tokens.remove(token)
+            return
 
     def __call__(self, function: F) -> F:
-        import functools
-        import inspect
+        return decorate(lambda: enter(self._next(current())), function)
 
-        if inspect.isgeneratorfunction(function):
-            raise TypeError(
-                f"[{type(self).__name__}] cannot decorate the generator {function.__name__}: "
-                "its body runs outside the call; use `with` inside it"
-            )
+
+def decorate(begin: Callable[[], Token[State]], function: F) -> F:
+    """`function` with the switches of `begin` set while its body runs, and only then.
+
+    A generator's body runs between `yield`s, a coroutine's while it is awaited.
+    """
+    import functools
+    import inspect
+
+    if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            token = enter(self._next(current()))
+        async def wrapped_async_generator(*args: Any, **kwargs: Any) -> Any:
+            body = function(*args, **kwargs)
+            step = body.__anext__()
+            while True:
+                try:
+                    sent = yield await _Guarded(begin, step)
+                except StopAsyncIteration:
+                    return
+                except GeneratorExit:
+                    await _Guarded(begin, body.aclose())
+                    raise
+                except BaseException as error:
+                    step = body.athrow(error)
+                else:
+                    step = body.asend(sent)
+
+        return wrapped_async_generator  # type: ignore[return-value]
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def wrapped_coroutine(*args: Any, **kwargs: Any) -> Any:
+            return await _Guarded(begin, function(*args, **kwargs))
+
+        return wrapped_coroutine  # type: ignore[return-value]
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def wrapped_generator(*args: Any, **kwargs: Any) -> Any:
+            return _resume(begin, function(*args, **kwargs))
+
+        return wrapped_generator  # type: ignore[return-value]
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        token = begin()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            leave(token)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def _resume(begin: Callable[[], Token[State]], body: Any) -> Any:
+    """A generator that runs `body` with the switches set, and its consumer without."""
+    step: Callable[[], Any] = lambda: next(body)  # noqa: E731
+    while True:
+        token = begin()
+        try:
+            value = step()
+        except StopIteration as end:
+            return end.value
+        finally:
+            leave(token)
+        try:
+            sent = yield value
+        except GeneratorExit:
+            token = begin()
             try:
-                return function(*args, **kwargs)
+                body.close()
             finally:
                 leave(token)
+            raise
+        except BaseException as error:
+            step = partial(body.throw, error)
+        else:
+            step = partial(body.send, sent)
 
-        return wrapped  # type: ignore[return-value]
+
+class _Guarded:
+    """An awaitable that runs another's steps with the switches set."""
+
+    __slots__ = ("_begin", "_body")
+
+    def __init__(self, begin: Callable[[], Token[State]], body: Any) -> None:
+        self._begin = begin
+        self._body = body
+
+    def __await__(self) -> Any:
+        return _resume(self._begin, self._body.__await__())
 
 
 class _GradSwitch(Switch):
@@ -120,9 +214,14 @@ class no_grad(_GradSwitch):
     >>> with ut.no_grad():
     ...     (x * 2).requires_grad
     False
+
+    As a decorator of functions, generators and coroutines it needs no parentheses.
     """
 
     __slots__ = ()
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self) -> None:
         super().__init__(False)
@@ -132,6 +231,9 @@ class enable_grad(_GradSwitch):
     """Record again inside `no_grad` (inside `inference_mode` nothing is ever recorded)."""
 
     __slots__ = ()
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self) -> None:
         super().__init__(True)
@@ -177,6 +279,9 @@ class inference_mode(Switch):
     """
 
     __slots__ = ()
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return cls()(mode) if callable(mode) else super().__new__(cls)
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__(inference=bool(mode), **({"grad": False} if mode else {"grad": True}))
