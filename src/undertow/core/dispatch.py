@@ -145,8 +145,17 @@ def forward_stack() -> list[str]:
 
 def _link(source: Tensor, out: Tensor, op: Op, params: tuple[Any, ...]) -> None:
     alias = share(source)
-    base = source if alias.base is None else alias.base
-    out._alias = Alias(alias.version, base, (*alias.steps, (op, params)), alias.inference)
+    node_of(source)  # its steps lead to what the base is now
+    step = (op, params)
+    tracked = alias.tracked and current().grad
+    if alias.base is None:
+        out._alias = Alias(
+            alias.version, source, (step,), alias.inference, tracked, len(alias.turns)
+        )
+    else:
+        out._alias = Alias(
+            alias.version, alias.base, (*alias.steps, step), alias.inference, tracked, alias.turned
+        )
 
 
 def _mixed_devices(op: Op, first: Any, second: Any) -> DeviceError:

@@ -9,17 +9,48 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from ..backends.quiet import hush, silent, unhush
 from ..backends.registry import backend_of
 from ..errors import DTypeError, InplaceError, ShapeError
 from .dispatch import _mixed_devices, apply, cast, expand, record
 from .modes import current, enter, leave
-from .node import AccumulateGrad
+from .node import AccumulateGrad, Node
 from .op import Op
-from .tensor import Alias, Tensor, node_of, share, wrap
+from .tensor import Alias, Tensor, Version, node_of, share, wrap
+
+# Note [view writes]
+# What an in-place change of a view does to its base is one op: base and value in, new base out.
+# Its rules follow the recorded steps through the gradient of the base. Steps such as `view` and
+# `as_strided` mean something only in the memory layout that they were recorded for, so a base
+# that is not plain row-major memory hands its geometry on, and the gradient is laid out likewise.
+Geometry = tuple[tuple[int, ...], int, int]  # strides, offset and extent of memory, in elements
 
 
-def _view_write_forward(k: Any, base: Any, value: Any, steps: Any) -> Any:
-    out = k.copy(base)
+def _geometry(array: Any, steps: tuple[Any, ...]) -> Geometry | None:
+    storage = any(op.name == "as_strided" for op, _ in steps)
+    if array.flags.c_contiguous and not storage:
+        return None
+    strides = tuple(s // array.dtype.itemsize for s in array.strides)
+    if storage:
+        backend = backend_of(array)
+        return strides, backend.storage_offset(array), backend.root(array).size
+    extent = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
+    return strides, 0, extent if array.size else 0
+
+
+def _lay_out(k: Any, x: Any, geometry: Geometry | None) -> Any:
+    if geometry is None:
+        return k.copy(x)
+    strides, offset, extent = geometry
+    out = k.as_strided(k.full((extent,), 0, x.dtype), x.shape, strides, offset)
+    k.assign(out, x)
+    return out
+
+
+def _view_write_forward(k: Any, base: Any, value: Any, steps: Any, geometry: Any) -> Any:
+    out = _lay_out(k, base, geometry)
     target = out
     for op, params in steps:
         target = op.forward(k, target, *params)
@@ -34,15 +65,21 @@ def replay(x: Tensor, steps: tuple[Any, ...]) -> Tensor:
     return x
 
 
-def _without(g: Tensor, steps: Any) -> Tensor:
-    hole = replay(g.detach(), steps)
-    zeros = wrap(backend_of(g._array).full(hole.shape, 0, g._array.dtype))
-    return apply(_view_write, (g, zeros), (steps,))  # type: ignore[no-any-return]
+def _within(g: Tensor, steps: Any, geometry: Any) -> Tensor:
+    if geometry is not None or not g._array.flags.c_contiguous:
+        g = apply(_laid_out, (g,), (geometry,))
+    return replay(g, steps)
 
 
+def _without(g: Tensor, value_shape: Any, steps: Any, geometry: Any) -> Tensor:
+    zeros = wrap(backend_of(g._array).full(value_shape, 0, g._array.dtype))
+    return apply(_view_write, (g, zeros), (steps, geometry))  # type: ignore[no-any-return]
+
+
+_laid_out = Op("laid_out", _lay_out, inputs="x", params="geometry", vjp={"x": lambda g: g})
 _view_write = Op(
-    "view_write", _view_write_forward, inputs="base value", params="steps",
-    vjp={"base": _without, "value": lambda g, steps: replay(g, steps)},
+    "view_write", _view_write_forward, inputs="base value", params="steps geometry",
+    vjp={"base": _without, "value": _within},
 )  # fmt: skip
 
 _overwrite = Op(
@@ -58,29 +95,49 @@ def zeros_of(t: Tensor) -> Tensor:
 
 def refresh(t: Tensor, alias: Alias) -> None:
     """Bring the node of a view up to date with its base; see Note [views]."""
-    alias.seen = alias.version.value
     base = alias.base
-    if base is None or base._node is None or isinstance(t._node, AccumulateGrad):
+    assert base is not None
+    alias.seen = base._node
+    if base._node is None or not alias.tracked:
         return
     token = enter(current().but(grad=True, inference=False, pack=None, unpack=None))
     try:
-        fresh = replay(base, alias.steps)
+        fresh = replay(base, _steps(alias))
     finally:
         leave(token)
-    t._node, t._index = fresh._node, fresh._index
+    _rehang(t, fresh._node, fresh._index)
+
+
+def _steps(alias: Alias) -> tuple[Any, ...]:
+    """The way from the base as it is now to the view."""
+    turns: tuple[Any, ...] = alias.base._alias.turns  # type: ignore[union-attr]
+    missed = len(turns) - alias.turned
+    return turns[:missed] + alias.steps if missed else alias.steps
+
+
+def _rehang(t: Tensor, node: Node | None, index: int) -> None:
+    """Make `t` output `index` of `node`; `retain_grad` is about the tensor, so it moves along."""
+    old, i = t._node, t._index
+    t._node, t._index = node, index
+    if old is not None and old.hooks is not None and node is not None:
+        reference = old.hooks.capture.get(i)
+        if reference is not None and reference() is t:
+            node._hooks().capture[index] = old.hooks.capture.pop(i)
 
 
 def check_writable(op: str, t: Tensor) -> None:
     """Raise unless `t` may be changed in place now; nothing has been changed then."""
     array = getattr(t._array, "host", t._array)
-    if not array.flags.writeable:
+    flags = array.flags
+    if not flags.writeable:
         raise InplaceError(
             f"[{op}] this tensor shares read-only NumPy memory; clone() it before changing it"
         )
-    if array.size and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+    if not flags.forc and _overlaps(array):
         raise InplaceError(
-            f"[{op}] several elements of this tensor of shape {t.shape} share one memory "
-            "location (an expanded view); clone() it before changing it in place"
+            f"[{op}] several elements of this tensor of shape {t.shape} and strides {t.stride()} "
+            "share one memory location (an expanded or overlapping view); clone() it before "
+            "changing it in place"
         )
     state = current()
     alias = t._alias
@@ -94,12 +151,45 @@ def check_writable(op: str, t: Tensor) -> None:
                 f"[{op}] a leaf that requires gradients cannot be changed in place; "
                 "do it under no_grad() or on a clone()"
             )
-        if alias is not None and alias.base is not None:
-            if isinstance(alias.base._node, AccumulateGrad):
-                raise InplaceError(
-                    f"[{op}] a view of a leaf that requires gradients cannot be changed in "
-                    "place; do it under no_grad() or on a clone()"
-                )
+        base = None if alias is None else alias.base
+        if base is not None and isinstance(base._node, AccumulateGrad):
+            raise InplaceError(
+                f"[{op}] a view of a leaf that requires gradients cannot be changed in "
+                "place; do it under no_grad() or on a clone()"
+            )
+
+
+def _overlaps(array: Any) -> bool:
+    """Whether two elements of a strided array share memory."""
+    span = 0
+    ambiguous = False
+    dims = list(zip(array.strides, array.shape, strict=True))
+    for stride, size in sorted(dims):
+        if size == 0:
+            return False
+        if size > 1:
+            if stride == 0:
+                return True
+            ambiguous = ambiguous or stride <= span
+            span += stride * (size - 1)
+    if not ambiguous:
+        return False
+    places = np.zeros((), np.int64)
+    for stride, size in dims:
+        places = places[..., None] + np.arange(size) * stride
+    return bool(np.unique(places).size < places.size)
+
+
+def _check_history(op: str, t: Tensor, node: Node | None) -> None:
+    """Raise if a view made under no_grad would have to rewrite the history of its base."""
+    alias = t._alias
+    if alias is None or alias.base is None or alias.tracked or not current().grad:
+        return
+    if node is not None or alias.base._node is not None:
+        raise InplaceError(
+            f"[{op}] this view was made under no_grad(), so a change with gradients cannot reach "
+            "its base; make the view with gradients enabled, or change it under no_grad()"
+        )
 
 
 def write(op: str, t: Tensor, value: Tensor) -> Tensor:
@@ -107,16 +197,19 @@ def write(op: str, t: Tensor, value: Tensor) -> Tensor:
     check_writable(op, t)
     if value.shape != t.shape:
         raise ShapeError(
-            f"[{op}] the result has shape {value.shape}, which does not fit in place into "
-            f"{t.shape}"
+            f"[{op}] the result has shape {value.shape}, which does not fit in place into {t.shape}"
         )
     if value._array.dtype != t._array.dtype:
         if value.dtype.category > t.dtype.category:
             raise DTypeError(
-                f"[{op}] the result is {value.dtype}, which cannot be stored in place in "
-                f"{t.dtype}"
+                f"[{op}] the result is {value.dtype}, which cannot be stored in place in {t.dtype}"
             )
         value = cast(value, t.dtype)
+    if current().grad:
+        node = node_of(value)
+        _check_history(op, t, node)
+        if node is None and node_of(t) is not None:  # the op has no gradient: that of t is zero
+            value = _replaced(t, value)
     backend_of(t._array).assign(t._array, value._array)
     _commit(t, value)
     return t
@@ -133,12 +226,20 @@ def overwrite(op: str, t: Tensor, source: Tensor) -> Tensor:
             raise ShapeError(f"[{op}] shape {source.shape} does not broadcast to {t.shape}")
         source = expand(source, t.shape)
     value = source
-    if current().grad and (node_of(t) is not None or node_of(source) is not None):
-        value = wrap(source._array)
-        record(_overwrite, (t, source), (), (value,))
+    if current().grad:
+        _check_history(op, t, node_of(source))
+        # Of a view, `view_write` takes the old gradient away.
+        if node_of(t) is not None and t._base is None:
+            value = _replaced(t, source)
     backend_of(t._array).assign(t._array, source._array)
     _commit(t, value)
     return t
+
+
+def _replaced(t: Tensor, source: Tensor) -> Tensor:
+    value = wrap(source._array)
+    record(_overwrite, (t, source), (), (value,))
+    return value
 
 
 def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Tensor:
@@ -156,7 +257,12 @@ def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = (
     after = wrap(t._array)
     if current().grad and any(isinstance(i, Tensor) and node_of(i) is not None for i in inputs):
         record(op, inputs, params, (after,))
-    op.forward(backend, *arrays, *params, inplace=True)
+    _check_history(name, t, after._node)
+    token = hush(silent)
+    try:
+        op.forward(backend, *arrays, *params, inplace=True)
+    finally:
+        unhush(token)
     _commit(t, after)
     return t
 
@@ -164,27 +270,30 @@ def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = (
 def _commit(t: Tensor, value: Tensor) -> None:
     """Raise the version of t's memory and give it the history of `value`."""
     alias = share(t)
+    alias.version.value += 1
+    if not current().grad:
+        return
     node = node_of(value)
     base = alias.base
-    if current().grad and (node is not None or t._node is not None):
-        if base is None:
-            t._node, t._index = node, value._index
-        elif node is not None or base._node is not None:
-            after = wrap(base._array)
-            record(_view_write, (base, value), (alias.steps,), (after,))
-            base._node, base._index = after._node, after._index
-    alias.version.value += 1
     if base is None:
-        alias.seen = alias.version.value
+        if node is not None:
+            _rehang(t, node, value._index)
+    elif node is not None or base._node is not None:
+        after = wrap(base._array)
+        steps = _steps(alias)
+        record(_view_write, (base, value), (steps, _geometry(base._array, steps)), (after,))
+        _rehang(base, after._node, after._index)
+        if t._node is not None and t._node.hooks is not None:
+            node_of(t)  # a retained gradient is that of the new value
 
 
 def _before(t: Tensor) -> Tensor:
-    """`t` for the functional op: a copy with its history if the op may save it, since `t` changes."""
+    """`t` for the functional op: the same memory and history, copied if it is saved."""
     if not current().grad:
         return t
-    node = node_of(t)
-    old = wrap(backend_of(t._array).copy(t._array))
-    old._node, old._index = node, t._index
+    old = wrap(t._array)
+    old._node, old._index = node_of(t), t._index
+    old._alias = Alias(Version(doomed=True))
     return old
 
 
@@ -205,27 +314,27 @@ def inplace_door(ufunc: Any, function: Callable[..., Tensor], name: str) -> Call
     slow = inplace(function, name)
 
     def method(self: Tensor, other: Any, *args: Any, **kwargs: Any) -> Tensor:
-        import numpy as np
-
         x = self._array
         state = current()
         if not args and not kwargs and state.plain and x.__class__ is np.ndarray:
             kind = other.__class__
             number = kind is float or kind is int
-            y = other if number else getattr(other, "_array", None)
-            quiet = not state.grad or (
-                self._node is None and (number or getattr(other, "_node", None) is None)
+            y: Any = other if number else getattr(other, "_array", None)
+            fits = number or (
+                isinstance(other, Tensor) and y.dtype == x.dtype and y.shape == x.shape
             )
-            if quiet and (number or getattr(y, "dtype", None) == x.dtype) and x.dtype.kind == "f":
-                alias = self._alias
-                if state.grad and alias is not None and alias.base is not None:
-                    return slow(self, other)
+            quiet = not state.grad or (
+                self._node is None and self._base is None and (number or node_of(other) is None)
+            )
+            if fits and quiet and x.dtype.kind == "f":
                 check_writable(name, self)
-                if number or y.shape == x.shape:  # type: ignore[union-attr]
-                    with np.errstate(all="ignore"):
-                        ufunc(x, y, x)
-                    share(self).version.value += 1
-                    return self
+                token = hush(silent)
+                try:
+                    ufunc(x, y, x)
+                finally:
+                    unhush(token)
+                share(self).version.value += 1
+                return self
         return slow(self, other, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = name

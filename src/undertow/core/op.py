@@ -232,12 +232,17 @@ class Plan:
 
     def seal(self, saved: list[Any]) -> tuple[tuple[Any, ...], Any]:
         """Check that saved tensors may be saved, note their versions, apply packing hooks."""
-        aliased = False
+        aliased = doomed = False
         for j in self.tensors:
             for t in _members(saved[j]):
                 if t._alias is not None:
                     aliased = True
                     t._check_savable(self.op.name)
+                    doomed = doomed or t._alias.version.doomed
+        if doomed:
+            for j in self.tensors:
+                kept = [t._kept() for t in _members(saved[j])]
+                saved[j] = Group(kept) if isinstance(saved[j], Group) else kept[0]
         versions = None
         if aliased:
             versions = tuple(t._version for j in self.tensors for t in _members(saved[j]))

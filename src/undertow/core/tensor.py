@@ -20,12 +20,17 @@ _new = object.__new__
 
 
 class Version:
-    """How often a buffer has been changed in place; one object for all tensors that share it."""
+    """How often a buffer has been changed in place; one object for all tensors that share it.
 
-    __slots__ = ("value",)
+    `doomed` marks the stand-in that an in-place op computes from: its memory is about to be
+    overwritten, so whoever saves it saves a copy.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("doomed", "value")
+
+    def __init__(self, doomed: bool = False) -> None:
         self.value = 0
+        self.doomed = doomed
 
 
 class Alias:
@@ -34,11 +39,15 @@ class Alias:
     Note [views]
     A view knows its base (which is never a view itself) and the steps, (op, params) each, that
     lead from there. An in-place operation on a view rewrites the history of the base, so every
-    other view's node is out of date; `seen` tells, and `node_of` replays the steps when next used.
+    other view's node is out of date: `seen` is the base's node that the view was made from, and
+    when that is no longer the base's node, `node_of` replays the steps before the view is used.
+    A view made under no_grad is a constant: it never follows its base (`tracked` is False).
+    An op such as `t_` turns the base itself; its `turns` lead from the new shape back to the one
+    that older views started from, and `turned` counts those that a view has seen already.
     A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
     """
 
-    __slots__ = ("base", "inference", "seen", "steps", "version")
+    __slots__ = ("base", "inference", "seen", "steps", "tracked", "turned", "turns", "version")
 
     def __init__(
         self,
@@ -46,12 +55,17 @@ class Alias:
         base: Tensor | None = None,
         steps: tuple[Any, ...] = (),
         inference: bool = False,
+        tracked: bool = True,
+        turned: int = 0,
     ) -> None:
         self.version = version
         self.base = base
         self.steps = steps
-        self.seen = version.value
+        self.seen = None if base is None else base._node
         self.inference = inference
+        self.tracked = tracked
+        self.turned = turned
+        self.turns: tuple[Any, ...] = ()
 
 
 class Tensor:
@@ -340,6 +354,7 @@ class Tensor:
                 "[detach_] a view cannot be detached in place: its base would still have the "
                 "history; use detach()"
             )
+        share(self)  # whoever saved it must attach it to its old history again
         self._node = None
         self._index = 0
         return self
@@ -379,6 +394,14 @@ class Tensor:
         other._node = node
         other._index = index
         return other
+
+    def _kept(self) -> Tensor:
+        """Itself, or a copy of its value and history when its memory is about to be overwritten."""
+        if self._alias is None or not self._alias.version.doomed:
+            return self
+        kept = wrap(backend_of(self._array).copy(self._array))
+        kept._node, kept._index = node_of(self), self._index
+        return kept
 
     def _check_savable(self, op: str) -> None:
         if self._alias is not None and self._alias.inference:
@@ -423,7 +446,7 @@ def share(t: Tensor) -> Alias:
 def node_of(t: Tensor) -> Node | None:
     """The node that made `t`, brought up to date first if `t` is a view; see Note [views]."""
     alias = t._alias
-    if alias is not None and alias.base is not None and alias.seen != alias.version.value:
+    if alias is not None and alias.base is not None and alias.seen is not alias.base._node:
         from .inplace import refresh
 
         refresh(t, alias)
