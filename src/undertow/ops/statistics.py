@@ -12,6 +12,7 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError
 from ..kernel.expr import call, trace
 from ..shapes import wrap_dims
+from .comparison import where
 from .reduction import count_of, floating, is_half, mean, spread
 
 # Variance --------------------------------------------------------------------------------------
@@ -58,7 +59,7 @@ def _var_rule(g: Tensor, x: Tensor, dims: tuple[int, ...], freedom: float) -> Te
 def _std_rule(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...], freedom: float) -> Tensor:
     # Where all elements are equal the deviation has a corner; its gradient there is zero.
     flat = out == 0
-    slope = (g / out.masked_fill(flat, 1)).masked_fill(flat, 0)
+    slope = where(flat, 0, g) / where(flat, 1, out)
     return spread(slope, x.shape, dims) * _deviation(x, dims, freedom)
 
 
