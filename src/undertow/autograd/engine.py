@@ -100,7 +100,7 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                                     _completed(task, j, ready)
                             else:
                                 deliver(run, target, result, ready)
-                        if not keep and saved:
+                        if not keep and plan.tensors:
                             node.saved = None
                         continue
                     inbox[i] = None

@@ -158,7 +158,7 @@ def decorate(begin: Callable[[], Token[State]], function: F) -> F:
 
 def _resume(begin: Callable[[], Token[State]], body: Any) -> Any:
     """A generator that runs `body` with the switches set, and its consumer without."""
-    step: Callable[[], Any] = lambda: next(body)  # noqa: E731
+    step: Callable[[], Any] = partial(next, body)
     while True:
         token = begin()
         try:

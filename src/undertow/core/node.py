@@ -122,8 +122,11 @@ class Node:
         ]
 
     def release(self) -> None:
-        """Free what was saved for the derivative."""
-        if self.saved:  # an empty tuple has nothing to free, so the node can run again
+        """Free the tensors that were saved for the derivative.
+
+        A node that saved none has nothing to free, so it can run again, as in torch.
+        """
+        if self.plan.tensors:
             self.saved = None
 
 
@@ -163,13 +166,42 @@ class AccumulateGrad(Node):
         pass
 
 
+class Barrier(Node):
+    """Where a derivative ends: whoever differentiates through it gets its error.
+
+    Its parents are what the value depends on, so that no path is silently cut off.
+    """
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: str, sources: list[tuple[Node | None, int]], meta: Meta) -> None:
+        self.message = message
+        self.parents = tuple(node for node, _ in sources)
+        self.indices = tuple(index for _, index in sources)
+        self.metas = (meta,)
+        self.saved = ()
+        self.versions = None
+        self.hooks = None
+        self.site = None
+
+    def name(self) -> str:
+        return "NotDifferentiable"
+
+    def backward(self, grads: list[Any], wanted: Any) -> Any:
+        raise GradientError(self.message)
+
+    def release(self) -> None:
+        pass
+
+
 def version_error(node: Node, what: str, saved: int, found: int) -> VersionError:
     """The error for a saved value that has changed since."""
     where = f"\nForward call:\n{''.join(node.site)}" if node.site else (
         "; ut.autograd.detect_anomaly() shows the forward line"
     )  # fmt: skip
+    op = node.plan.op.name if hasattr(node, "plan") else node.name()
     return VersionError(
-        f"[{node.plan.op.name}] {what}, saved at version {saved} for the gradient, is now at "
+        f"[{op}] {what}, saved at version {saved} for the gradient, is now at "
         f"version {found}: it was changed in place after the forward; "
         f"clone it before the in-place operation{where}"
     )
