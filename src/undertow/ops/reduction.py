@@ -15,14 +15,7 @@ from ..kernel.expr import call, trace
 from ..shapes import Shape, reduced_shape, wrap_dim, wrap_dims
 from .comparison import isnan, where
 from .movement import reshaped
-from .scan import accumulator, others
-
-
-class Extreme(NamedTuple):
-    """What `max`, `min`, `median`, `mode`, `sort`, `topk` … return for a dimension."""
-
-    values: Tensor
-    indices: Tensor
+from .scan import Selection, accumulator, others, place
 
 
 class MinMax(NamedTuple):
@@ -38,14 +31,6 @@ def spread(g: Tensor, shape: Shape, dims: tuple[int, ...]) -> Tensor:
     if g._array.shape:
         g = reshaped(g, reduced_shape(shape, dims, True))
     return expand(g, shape)
-
-
-def place(g: Tensor, shape: Shape, dim: int, index: Tensor) -> Tensor:
-    """Zeros of `shape` with `g` added at the positions that `index` gathered along `dim`."""
-    if g._array.ndim < len(shape):
-        kept = reduced_shape(shape, (dim,), True)
-        g, index = reshaped(g, kept), reshaped(index, kept)
-    return g.new_zeros(shape).scatter_add(dim, index, g)  # type: ignore[no-any-return]
 
 
 def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -179,7 +164,7 @@ def prod(
     return apply(_prod, (input,), (dims, keepdim))  # type: ignore[no-any-return]
 
 
-# Extremes --------------------------------------------------------------------------------------
+# Selections --------------------------------------------------------------------------------------
 _amax = Op(
     "amax",
     lambda k, x, dims, keepdim: k.reduce("max", x, dims, keepdim),
@@ -225,12 +210,12 @@ def _extreme(op: Op, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tenso
     return apply(op, (input,), (dims, keepdim))  # type: ignore[no-any-return]
 
 
-def _along(name: str, input: Tensor, dim: Any, keepdim: bool) -> Extreme:
+def _along(name: str, input: Tensor, dim: Any, keepdim: bool) -> Selection:
     d = wrap_dim(name, dim, input.ndim)
     if not input._array.ndim:
         input, keepdim = reshaped(input, (1,)), False
     ordered(name, input, (d,))
-    return Extreme(*apply(_chosen, (input,), (f"arg{name}", d, keepdim)))
+    return Selection(*apply(_chosen, (input,), (f"arg{name}", d, keepdim)))
 
 
 def _argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:

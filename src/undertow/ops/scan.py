@@ -1,16 +1,36 @@
-"""Running totals along a dimension: cumulative sums, products, extremes, and their inverses."""
+"""Running totals along a dimension, their differences, and integrals by the trapezoid rule."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..core.dispatch import apply, cast
 from ..core.op import Op
-from ..core.register import function
+from ..core.register import alias, function
 from ..core.tensor import Tensor
-from ..shapes import wrap_dim
-from .movement import along
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..shapes import Shape, as_int, reduced_shape, wrap_dim
+from .comparison import where
+from .joining import cat
+from .movement import along, narrowed, own_dim, reshaped
+
+
+class Selection(NamedTuple):
+    """Elements picked along a dimension: what `max`, `sort`, `topk`, `cummax` … return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def place(g: Tensor, shape: Shape, dim: int, index: Tensor) -> Tensor:
+    """The rule of a selection: zeros of `shape` with `g` added where `index` points along `dim`."""
+    if g.ndim < len(shape):
+        kept = reduced_shape(shape, (dim,), True)
+        g, index = reshaped(g, kept), reshaped(index, kept)
+    return g.new_zeros(shape).scatter_add(dim, index, g)  # type: ignore[no-any-return]
+
 
 # Note [recurrence]
 # h[i] = a[i] * h[i-1] + b[i] is closed under differentiation: the cotangent of b is the same
@@ -126,3 +146,166 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     tensor([ 1,  2,  6, 24])
     """
     return _scan(_cumprod, accumulator(input, dtype), dim)  # type: ignore[no-any-return]
+
+
+# Extremes --------------------------------------------------------------------------------------
+_cummax = Op(
+    "cummax", lambda k, x, dim: k.scan("max", x, dim), inputs="x", params="dim", outputs=2,
+    vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
+)  # fmt: skip
+_cummin = Op(
+    "cummin", lambda k, x, dim: k.scan("min", x, dim), inputs="x", params="dim", outputs=2,
+    vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
+)  # fmt: skip
+
+
+def _running_extreme(op: Op, input: Tensor, dim: Any) -> Selection:
+    if input._array.dtype.kind == "c":
+        raise DTypeError(
+            f"[{op.name}] complex numbers have no order, got {input.dtype}; take abs() first"
+        )
+    return Selection(*_scan(op, input, dim))
+
+
+@function()
+def cummax(input: Tensor, dim: int) -> Selection:
+    """The running maximum along `dim`, and the index of the last element that attains it.
+
+    >>> import undertow as ut
+    >>> values, indices = ut.tensor([1, 3, 2, 3]).cummax(0)
+    >>> values, indices
+    (tensor([1, 3, 3, 3]), tensor([0, 1, 1, 3]))
+    """
+    return _running_extreme(_cummax, input, dim)
+
+
+@function()
+def cummin(input: Tensor, dim: int) -> Selection:
+    """The running minimum along `dim`, and the index of the last element that attains it.
+
+    >>> import undertow as ut
+    >>> ut.tensor([3, 1, 2]).cummin(0).values
+    tensor([3, 1, 1])
+    """
+    return _running_extreme(_cummin, input, dim)
+
+
+# Logarithms of sums ----------------------------------------------------------------------------
+_logcumsumexp = Op(
+    "logcumsumexp", lambda k, x, dim: k.scan("logaddexp", x, dim), inputs="x", params="dim"
+)
+
+
+@_logcumsumexp.vjp("x")
+def _logcumsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dim: int) -> Tensor:
+    # Each total depends on the one before by exp(out[i-1] - out[i]), which never exceeds one; where
+    # nothing but -inf has been seen, it does not depend on it at all.
+    total = where(out == -math.inf, 0, out)
+    carry = (out - shift(total, dim, -1, math.inf)).exp()
+    return recurrence(carry, g, dim, True) * (x - total).exp()
+
+
+@function()
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """`log(cumsum(exp(input)))` along `dim`, without overflow.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1000.0, 1000.0]).logcumsumexp(0)
+    tensor([1000.0000, 1000.6931])
+    """
+    if input._array.dtype.kind in "iubc":
+        raise DTypeError(
+            f"[logcumsumexp] needs a floating tensor, got {input.dtype}; convert it first, for "
+            "example with .to(ut.float32)"
+        )
+    return _scan(_logcumsumexp, input, dim)  # type: ignore[no-any-return]
+
+
+# Differences and integrals ---------------------------------------------------------------------
+def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Each element but the last, and each but the first."""
+    count = max(x._array.shape[dim] - 1, 0)
+    return narrowed(x, dim, 0, count), narrowed(x, dim, x._array.shape[dim] - count, count)
+
+
+@function()
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The n-th difference of neighbours along `dim`; booleans are compared.
+
+    >>> import undertow as ut
+    >>> ut.diff(ut.tensor([1, 4, 9]), prepend=ut.tensor([0]))
+    tensor([1, 3, 5])
+    """
+    d = own_dim("diff", dim, input.ndim)
+    if as_int("diff", "n", n) < 0:
+        raise ArgumentError(f"[diff] n must be 0 or more, got {n}")
+    for name, part in (("prepend", prepend), ("append", append)):
+        if part is not None and (part.ndim != input.ndim or
+                                 reduced_shape(part.shape, (d,), False)
+                                 != reduced_shape(input.shape, (d,), False)):  # fmt: skip
+            raise ShapeError(
+                f"[diff] {name} of shape {part.shape} does not fit {input.shape}: they may differ "
+                f"in dimension {d} only"
+            )
+    if n == 0:
+        return input.clone()
+    if prepend is not None or append is not None:
+        input = cat([t for t in (prepend, input, append) if t is not None], d)
+    boolean = input.dtype is dtypes.bool
+    for _ in range(min(n, input.shape[d])):
+        before, after = _neighbours(input, d)
+        input = after ^ before if boolean else after - before
+    return input
+
+
+def _trapezoids(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tuple[Tensor, int]:
+    """Twice the area of each trapezoid, and the dimension along which they stand."""
+    d = own_dim(op, dim, y.ndim)
+    for name, t in (("y", y), ("x", x)):
+        if t is not None and t.dtype is dtypes.bool:
+            raise DTypeError(f"[{op}] is not defined for bool, got it for {name}; convert it first")
+    left, right = _neighbours(y, d)
+    if x is None:
+        return (left + right) * dx, d
+    if x.ndim == 1 and x.shape[0] != y.shape[d]:
+        raise ShapeError(
+            f"[{op}] needs one x for each sample: x has {x.shape[0]}, y has {y.shape[d]} along "
+            f"dimension {d}"
+        )
+    if x.ndim < y.ndim:
+        lead = (1,) * (y.ndim - x.ndim)
+        x = reshaped(x, (*lead[:d], x.shape[0], *lead[d:]) if x.ndim == 1 else (*lead, *x.shape))
+    from_, to = _neighbours(x, d - y.ndim + x.ndim)
+    return (to - from_) * (left + right), max(x.ndim, y.ndim) - y.ndim + d
+
+
+@function(method=False)
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
+    """The integral of samples `y` along `dim` by the trapezoid rule, at points `x` or `dx` apart.
+
+    >>> import undertow as ut
+    >>> ut.trapezoid(ut.tensor([1.0, 5.0, 10.0]), ut.tensor([1.0, 3.0, 6.0]))
+    tensor(28.5000)
+    """
+    areas, d = _trapezoids("trapezoid", y, x, dx, dim)
+    return areas.sum(d) / 2  # type: ignore[no-any-return]
+
+
+alias("trapezoid", "trapz")
+
+
+@function(method=False)
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1
+) -> Tensor:
+    """The running integral of samples `y` along `dim` by the trapezoid rule.
+
+    >>> import undertow as ut
+    >>> ut.cumulative_trapezoid(ut.tensor([1.0, 5.0, 10.0]))
+    tensor([ 3.0000, 10.5000])
+    """
+    areas, d = _trapezoids("cumulative_trapezoid", y, x, dx, dim)
+    return cumsum(areas, d) / 2

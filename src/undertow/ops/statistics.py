@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import dtypes
+from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor
-from ..errors import ArgumentError
+from ..core.tensor import Tensor, wrap
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import call, trace
-from ..shapes import wrap_dims
-from .comparison import where
-from .reduction import count_of, floating, is_half, mean, spread
+from ..shapes import as_int, reduced_shape, wrap_dim, wrap_dims
+from .comparison import isnan, where
+from .movement import movedim, reshaped
+from .reduction import count_of, even_share, floating, is_half, mean, ordered, spread
+from .scan import Selection
+from .sort import pick, sorted_along
 
 # Variance --------------------------------------------------------------------------------------
 _over = trace(lambda a, b: a / b, 2)
@@ -144,3 +149,292 @@ def std_mean(
     """
     spread_out = std(input, dim, unbiased, keepdim, correction=correction)
     return spread_out, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+
+
+# Medians and modes -----------------------------------------------------------------------------
+_is_nan = trace(lambda x: x != x, 1)
+_middle = trace(  # of n sorted elements whose last m are NaN: the first NaN, else the lower middle
+    lambda m, n: call("where", m > 0, n - m, call("floor_div", n - 1, 2)), 2
+)
+_middle_of_numbers = trace(
+    lambda m, n: call("maximum", call("floor_div", n - m - 1, 2), 0), 2
+)
+
+
+def _middle_index(k: Any, x: Any, dim: int, skip: bool) -> tuple[Any, Any]:
+    """The median along `dim`, kept, and its index."""
+    int64 = dtypes.int64.numpy
+    values, order = k.sort(x, dim, False)
+    missing = k.cast(k.map(_is_nan, [x], dtypes.bool.numpy), int64)
+    missing = k.reduce("sum", missing, (dim,), True)
+    where_ = k.map(_middle_of_numbers if skip else _middle, [missing, x.shape[dim]], int64)
+    return k.gather(values, dim, where_), k.gather(order, dim, where_)
+
+
+def _median_forward(k: Any, x: Any, skip: bool) -> Any:
+    return k.reshape(_middle_index(k, k.reshape(k.copy(x), (-1,)), 0, skip)[0], ())
+
+
+_median = Op(
+    "median",
+    _median_forward,
+    inputs="x",
+    params="skip",
+    vjp={"x": lambda g, x, out: even_share(g, x, out, tuple(range(x.ndim)))},
+)
+_median_position = Op(
+    "median_position", lambda k, x, dim, skip: _middle_index(k, x, dim, skip)[1], inputs="x",
+    params="dim skip",
+)  # fmt: skip
+
+
+def _medians(op: str, input: Tensor, dim: Any, keepdim: bool, skip: bool) -> Any:
+    if dim is None:
+        if not input.numel() and input._array.dtype.kind not in "iubc":
+            return input.sum() * math.nan
+        ordered(op, input, tuple(range(input.ndim)))
+        return apply(_median, (input,), (skip,))
+    return _selected(_median_position, op, input, dim, keepdim, (skip,))
+
+
+def _selected(
+    position: Op, op: str, input: Tensor, dim: Any, keepdim: bool, more: tuple[Any, ...] = ()
+) -> Selection:
+    d = wrap_dim(op, dim, input.ndim)
+    if not input.ndim:
+        input, keepdim = reshaped(input, (1,)), False
+    ordered(op, input, (d,))
+    return pick(input, d, apply(position, (input,), (d, *more)), keepdim)
+
+
+@function()
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of all elements, or along a dim with its index; NaN if any element is.
+
+    Of an even number of elements it is the lower of the two in the middle.
+
+    >>> import undertow as ut
+    >>> ut.tensor([3.0, 1.0, 2.0, 4.0]).median()
+    tensor(2.)
+    >>> ut.tensor([[3.0, 1.0, 2.0]]).median(dim=1).indices
+    tensor([2])
+    """
+    return _medians("median", input, dim, keepdim, False)
+
+
+@function()
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median of the elements that are not NaN, of all or along a dim with its index.
+
+    >>> import undertow as ut
+    >>> ut.tensor([3.0, float("nan"), 2.0]).nanmedian()
+    tensor(2.)
+    """
+    return _medians("nanmedian", input, dim, keepdim, True)
+
+
+_changes = trace(lambda a, b: a != b, 2)
+_start_of_run = trace(lambda new, i: call("where", new, i, 0), 2)
+_minus = trace(lambda a, b: a - b, 2)
+
+
+def _mode_forward(k: Any, x: Any, dim: int) -> Any:
+    """The index of the last of the most frequent elements, of the smallest of those."""
+    int64, bool_ = dtypes.int64.numpy, dtypes.bool.numpy
+    values, order = k.sort(x, dim, False)
+    count = x.shape[dim]
+    head = (slice(None),) * dim
+    pair = [k.slice(values, (*head, slice(1, None))), k.slice(values, (*head, slice(0, count - 1)))]
+    first = k.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), True, bool_)
+    new = k.concat([first, k.map(_changes, pair, bool_)], dim)
+    steps = k.reshape(k.arange(0, 1, count, int64), (count,) + (1,) * (len(x.shape) - dim - 1))
+    starts, _ = k.scan("max", k.map(_start_of_run, [new, steps], int64), dim)
+    longest = k.reduce("argmax", k.map(_minus, [steps, starts], int64), (dim,), True)
+    return k.gather(order, dim, longest)
+
+
+_mode_position = Op("mode_position", _mode_forward, inputs="x", params="dim")
+
+
+@function()
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Selection:
+    """The most frequent element along `dim` (the smallest of several), and its last index.
+
+    >>> import undertow as ut
+    >>> value, index = ut.tensor([1, 3, 1, 2, 3]).mode()
+    >>> value, index
+    (tensor(1), tensor(2))
+    """
+    return _selected(_mode_position, "mode", input, dim, keepdim)
+
+
+# Quantiles -------------------------------------------------------------------------------------
+_ROUNDINGS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantiles(
+    op: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip: bool
+) -> Tensor:
+    input = floating(op, input)
+    ordered(op, input, ())
+    if interpolation not in _ROUNDINGS:
+        raise ArgumentError(
+            f"[{op}] interpolation must be one of {', '.join(_ROUNDINGS)}, got {interpolation!r}"
+        )
+    if not input.numel():
+        raise ShapeError(f"[{op}] has no value for an empty tensor of shape {input.shape}")
+    if not isinstance(q, Tensor):
+        q = wrap(backend_of(input._array).full((), q, input._array.dtype))
+    elif q.dtype is not input.dtype:
+        raise DTypeError(f"[{op}] q must have the input's dtype {input.dtype}, got {q.dtype}")
+    if q.ndim > 1:
+        raise ShapeError(f"[{op}] q must be a number or have 1 dimension, got shape {q.shape}")
+    if not bool(((q >= 0) & (q <= 1)).all()):
+        raise ArgumentError(f"[{op}] q must be between 0 and 1, got {q.tolist()}")
+    if dim is None or not input.ndim:
+        wrap_dim(op, dim or 0, input.ndim)
+        last, kept = reshaped(input, (input.numel(),)), (1,) * input.ndim
+    else:
+        d = wrap_dim(op, dim, input.ndim)
+        last, kept = movedim(input, d, -1), reduced_shape(input.shape, (d,), True)
+    out = _interpolated(last, reshaped(q, (q.numel(),)), interpolation, skip)
+    shape = kept if keepdim else reduced_shape(last.shape, (last.ndim - 1,), False)
+    return reshaped(movedim(out, -1, 0), (*q.shape, *shape))
+
+
+def _interpolated(x: Tensor, q: Tensor, interpolation: str, skip: bool) -> Tensor:
+    """The quantiles `q` along the last dimension, which they replace."""
+    count = x.shape[-1]
+    missing = isnan(x)
+    if skip:  # NaN stands behind the numbers
+        top = cast((~missing).sum(-1, keepdim=True) - 1, x.dtype)
+        ranks = q * where(top < 0, 0, top)
+    else:  # one NaN makes NaN: the last element
+        ranks = where(missing.any(-1, keepdim=True), count - 1.0, q * (count - 1))
+    x = sorted_along(x, x.ndim - 1, False).values
+    if interpolation == "nearest":
+        return x.gather(-1, cast(ranks.detach().round(), dtypes.int64))  # type: ignore[no-any-return]
+    floor, ceil = ranks.detach().floor(), ranks.detach().ceil()
+    if interpolation in ("lower", "higher"):
+        rank = floor if interpolation == "lower" else ceil
+        return x.gather(-1, cast(rank, dtypes.int64))  # type: ignore[no-any-return]
+    below = x.gather(-1, cast(floor, dtypes.int64))
+    gap = x.gather(-1, cast(ceil, dtypes.int64)) - below
+    weight = ranks - floor if interpolation == "linear" else 0.5
+    # Between two equal infinities there is no gap.
+    return below + weight * where(isnan(gap), 0, gap)  # type: ignore[no-any-return]
+
+
+@function()
+def quantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+    interpolation: str = "linear",
+) -> Tensor:  # fmt: skip
+    """The q-th quantiles of all elements, or along a dim; NaN if any element is.
+
+    q is a number from 0 to 1 or a tensor of them, which then form the first dimension.
+    interpolation between two elements: linear, lower, higher, midpoint, nearest.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1.0, 2.0, 4.0]).quantile(ut.tensor([0.5, 0.75]))
+    tensor([2., 3.])
+    """
+    return _quantiles("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@function()
+def nanquantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+    interpolation: str = "linear",
+) -> Tensor:  # fmt: skip
+    """The q-th quantiles of the elements that are not NaN; see `quantile`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1.0, float("nan"), 2.0]).nanquantile(0.5)
+    tensor(1.5000)
+    """
+    return _quantiles("nanquantile", input, q, dim, keepdim, interpolation, True)
+
+
+# Histograms ------------------------------------------------------------------------------------
+_bin = trace(  # those outside go to a bin of their own behind the others
+    lambda x, low, width, bins: call(
+        "where",
+        (x >= low) & (x <= low + width),
+        call("minimum", call("floor", (x - low) / width * bins), bins - 1),
+        bins,
+    ),
+    4,
+)
+
+
+def _histc_forward(k: Any, x: Any, bins: int, low: float, high: float) -> Any:
+    place = k.map(_bin, [x, low, high - low, float(bins)], x.dtype)
+    count = k.bincount(k.cast(place, dtypes.int64.numpy), None, bins + 1)
+    return k.cast(k.slice(count, (slice(0, bins),)), x.dtype)
+
+
+_histc = Op("histc", _histc_forward, inputs="x", params="bins low high")
+_bincount = Op("bincount", lambda k, x, length: k.bincount(x, None, length), inputs="x",
+               params="length")  # fmt: skip
+
+
+@function()
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements fall into each of `bins` equal intervals from `min` to `max`.
+
+    With `min == max` the range of the data is taken. Elements outside, and NaN, are not counted.
+
+    >>> import undertow as ut
+    >>> ut.histc(ut.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    input = floating("histc", input)
+    ordered("histc", input, ())
+    if as_int("histc", "bins", bins) <= 0:
+        raise ArgumentError(f"[histc] bins must be positive, got {bins}")
+    low, high = float(min), float(max)
+    if low == high and input.numel():
+        low, high = (float(t) for t in input.detach().aminmax())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ArgumentError(f"[histc] the range must be finite, got {low} to {high}")
+    if low > high:
+        raise ArgumentError(f"[histc] max must not be below min, got min={low} and max={high}")
+    if low == high:
+        low, high = low - 1, high + 1
+    return apply(_histc, (input,), (bins, low, high))  # type: ignore[no-any-return]
+
+
+@function()
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences.
+
+    Unlike torch's, the result is differentiable in the weights.
+
+    >>> import undertow as ut
+    >>> ut.bincount(ut.tensor([1, 3, 1]))
+    tensor([0, 2, 0, 1])
+    """
+    if input._array.dtype.kind not in "iu" or input.ndim != 1:
+        raise DTypeError(
+            f"[bincount] needs a tensor of integers with 1 dimension, got {input.dtype} of shape "
+            f"{input.shape}"
+        )
+    if as_int("bincount", "minlength", minlength) < 0:
+        raise ArgumentError(f"[bincount] minlength must be 0 or more, got {minlength}")
+    length = minlength
+    if input.numel():
+        low, high = (int(t) for t in input.aminmax())
+        if low < 0:
+            raise ArgumentError(f"[bincount] counts integers from 0 on, got {low}")
+        length = max(minlength, high + 1)
+    positions = cast(input, dtypes.int64)
+    if weights is None:
+        return apply(_bincount, (positions,), (length,))  # type: ignore[no-any-return]
+    if weights.shape != input.shape:
+        raise ShapeError(
+            f"[bincount] weights of shape {weights.shape} do not fit input of shape {input.shape}"
+        )
+    if weights.dtype is not dtypes.float32:
+        weights = cast(weights, dtypes.float64)
+    return weights.new_zeros((length,)).scatter_add(0, positions, weights)  # type: ignore[no-any-return]
