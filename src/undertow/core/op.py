@@ -281,7 +281,8 @@ class Plan:
             values[j] = tuple(members) if isinstance(saved[j], Group) else members[0]
         if current().grad:
             for j in self.outs:
-                values[j] = values[j]._attached(node, self.recipe[j][1])
+                if values[j]._array.dtype.kind in "fV":  # not the indices of a selection
+                    values[j] = values[j]._attached(node, self.recipe[j][1])
         return values
 
     @property
