@@ -8,9 +8,9 @@ coordinates of their true elements. The advanced part is the primitive `index`, 
 integer is always basic: it never decides where the indexed dimensions go.
 
 Note [last wins]
-Where an op *sets* the same element twice, the last value in index order wins, and the gradient goes
-to that value alone (torch leaves both undefined). So setting has an adjoint of its own: `index_last`
-reads like `index`, but gives zero for every value that a later one replaced.
+Where an op *sets* the same element twice, the last value in index order wins, and the gradient
+goes to that value alone (torch leaves both undefined). So setting has an adjoint of its own:
+`index_last` reads like `index`, but gives zero for every value that a later one replaced.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _index = Op(
     "index", _index_forward, inputs="x *indices", params="dims",
     vjp={"x": lambda g, indices, dims, x_shape: apply(_unindex, (g, *indices), (dims, x_shape))},
 )  # fmt: skip
-_unindex = Op(
+_unindex: Op = Op(
     "unindex", _unindex_forward, inputs="x *indices", params="dims shape",
     vjp={"x": lambda g, indices, dims: apply(_index, (g, *indices), (dims,))},
 )  # fmt: skip
@@ -90,7 +90,7 @@ _index_last = Op(
     vjp={"x": lambda g, indices, dims, x_shape: apply(
         _index_put, (g.new_zeros(x_shape), g, *indices), (dims, "set"))},
 )  # fmt: skip
-_index_put = Op(
+_index_put: Op = Op(
     "index_put", _index_put_forward, inputs="x value *indices", params="dims kind",
     vjp={
         "x": lambda g, indices, dims, kind: g if kind == "add" else apply(
@@ -107,8 +107,12 @@ _nonzero = Op("nonzero", lambda k, x: k.nonzero(x), inputs="x")
 def put(
     name: str, x: Tensor, value: Tensor, indices: Sequence[Tensor], dims: tuple[int, ...], kind: str
 ) -> Tensor:
-    """`x` with `value` set or added at `index` positions; a `name_` writes into `x` itself."""
-    inputs = (x, value, *indices)
+    """`x` with `value`, which broadcasts, set or added at `index` positions.
+
+    A `name_` that ends so writes into `x` itself.
+    """
+    shape = indexed_shape(name, x.shape, [i.shape for i in indices], dims)
+    inputs = (x, expand(_fitted(name, value, shape), shape), *indices)
     if name.endswith("_"):
         return update(name, _index_put, inputs, (dims, kind))
     return apply(_index_put, inputs, (dims, kind))  # type: ignore[no-any-return]
@@ -117,6 +121,9 @@ def put(
 def index(x: Tensor, indices: Sequence[Tensor], dims: tuple[int, ...]) -> Tensor:
     """`x` indexed at some dimensions (in rising order) by tensors that are in range."""
     return apply(_index, (x, *indices), (dims,))  # type: ignore[no-any-return]
+
+
+index_by = index  # for functions that have an argument `index`
 
 
 # Checking indices ----------------------------------------------------------------------------
@@ -228,11 +235,11 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
     slices, indices, dims = _resolve("getitem", self, key)
     if slices is not None:
         self = slice_view(self, slices)
-    return index(self, indices, dims) if dims else self
+    return index_by(self, indices, dims) if dims else self
 
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
-    """Write `value`, broadcast and cast, at an index; takes part in autograd, also through views."""
+    """Write `value`, broadcast and cast, at an index; autograd sees it, also through views."""
     slices, indices, dims = _resolve("setitem", self, key)
     if isinstance(value, np.ndarray):
         dtypes.of_array(value.dtype)
@@ -244,8 +251,6 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
         overwrite("setitem", target, _fitted("setitem", value, target.shape))
         return
     same_dtype("setitem", self, value, "value")
-    shape = indexed_shape("setitem", target.shape, [i.shape for i in indices], dims)
-    value = expand(_fitted("setitem", value, shape), shape)
     put("setitem_", target, value, indices, dims, "set")
 
 
@@ -266,9 +271,7 @@ def _fitted(op: str, value: Tensor, shape: Shape) -> Tensor:
     return value
 
 
-def indexed_shape(
-    op: str, shape: Shape, shapes: Sequence[Shape], dims: tuple[int, ...]
-) -> Shape:
+def indexed_shape(op: str, shape: Shape, shapes: Sequence[Shape], dims: tuple[int, ...]) -> Shape:
     """The shape of `index`: indexed dimensions side by side stay in place, others go first."""
     try:
         common = shapes[0] if len(shapes) == 1 else broadcast_shapes(op, *shapes)
@@ -284,7 +287,7 @@ def indexed_shape(
 def _resolve(
     op: str, x: Tensor, key: Any
 ) -> tuple[tuple[Any, ...] | None, list[Tensor], tuple[int, ...]]:
-    """The view of an index (None: x itself), its index tensors, and their dimensions in the view."""
+    """The view of an index (None: x itself), its index tensors, and the dimensions they index."""
     items = [_item(op, x, i) for i in (key if isinstance(key, tuple) else (key,))]
     shape = x._array.shape
     used = sum(_consumes(i) for i in items)
@@ -328,29 +331,32 @@ def _resolve(
             slices.append(_slice(op, item, shape[dim]))
             dim += 1
             at += 1
-        elif item._array.dtype == _BOOL:
-            count = item.ndim
-            if item.shape != shape[dim : dim + count]:
-                raise IndexingError(
-                    f"[{op}] a mask of shape {item.shape} does not fit dimensions {dim} to "
-                    f"{dim + count - 1} of a tensor of shape {tuple(shape)}"
-                )
-            indices += _coordinates(item)
+        else:
+            found = _positions(op, shape, dim, item)
+            count = len(found)
+            indices += found
             dims += range(at, at + count)
             slices += [_ALL] * count
             dim += count
             at += count
-        else:
-            indices.append(in_range(op, item, shape[dim], dim, negative=True))
-            dims.append(at)
-            slices.append(_ALL)
-            dim += 1
-            at += 1
     if len(indices) > 1:
         indexed_shape(op, (), [i.shape for i in indices], (0,))  # they must broadcast
     if indices and all(s is _ALL for s in slices):
         return None, indices, tuple(dims)
     return tuple(slices), indices, tuple(dims)
+
+
+def _positions(op: str, shape: Shape, dim: int, item: Tensor) -> list[Tensor]:
+    """A bool or int64 tensor as index tensors for the dimensions from `dim` on, in range."""
+    if item._array.dtype != _BOOL:
+        return [in_range(op, item, shape[dim], dim, negative=True)]
+    last = dim + item.ndim
+    if item.shape != tuple(shape[dim:last]):
+        raise IndexingError(
+            f"[{op}] a mask of shape {item.shape} does not fit dimensions {dim} to {last - 1} of a "
+            f"tensor of shape {tuple(shape)}"
+        )
+    return _coordinates(item)
 
 
 def _consumes(item: Any) -> int:
@@ -407,7 +413,7 @@ def _listed(op: str, x: Tensor, item: Any) -> Tensor:
         raise IndexingError(
             f"[{op}] a list or array in an index holds integers or bools, got {item!r:.60}"
         )
-    if array.dtype.kind == "u" and array.dtype != np.uint8 or array.dtype.kind == "i":
+    if array.dtype.kind != "b" and array.dtype != np.uint8:
         array = array.astype(np.int64)
     return wrap(backend_of(x._array).from_host(array))
 
@@ -425,6 +431,183 @@ def _slice(op: str, item: slice, size: int) -> slice:
             f"[{op}] a slice has a positive step, got {item}; use flip() to reverse a dimension"
         )
     return slice(start, stop, step)
+
+
+# By positions --------------------------------------------------------------------------------
+def publish_inplace(name: str, implementation: Callable[..., Tensor]) -> None:
+    """Give Tensor the method `name_` that runs `implementation("name_", self, …)`."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        implementation(f"{name}_", self, *args, **kwargs)
+        return self
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"In-place form of `{name}`; returns the tensor itself."
+    attach(f"{name}_", method)
+
+
+def _index_put_any(
+    name: str, input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
+) -> Tensor:
+    shape = input.shape
+    found: list[Tensor] = []
+    dims: list[int] = []
+    dim = 0
+    for given in indices:
+        if given is None:
+            dim += 1
+            continue
+        item = given if isinstance(given, Tensor) and not given.ndim else _item(name, input, given)
+        if not isinstance(item, Tensor):
+            raise IndexingError(f"[{name}] indices must be tensors, got {given!r:.60}")
+        used = _consumes(item)
+        if dim + used > len(shape):
+            raise IndexingError(f"[{name}] too many indices for a tensor of shape {shape}")
+        found += _positions(name, shape, dim, item)
+        dims += range(dim, dim + used)
+        dim += used
+    if not dims:
+        raise ArgumentError(f"[{name}] needs at least one index tensor")
+    same_dtype(name, input, values, "values")
+    return put(name, input, values, found, tuple(dims), "add" if accumulate else "set")
+
+
+@function()
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """`input` with `values` written (or added) at `input[indices]`.
+
+    Of values written to the same element the last one stays, and receives the gradient.
+
+    >>> import undertow as ut
+    >>> ut.zeros(3).index_put((ut.tensor([0, 2, 0]),), ut.tensor([1.0, 2.0, 3.0]), accumulate=True)
+    tensor([4., 0., 2.])
+    """
+    return _index_put_any("index_put", input, indices, values, accumulate)
+
+
+publish_inplace("index_put", _index_put_any)
+
+
+@function()
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of `input`, seen as one row, at positions of any shape.
+
+    >>> import undertow as ut
+    >>> ut.take(ut.tensor([[1, 2], [3, 4]]), ut.tensor([0, -1]))
+    tensor([1, 4])
+    """
+    where = position_tensor("take", index)
+    flat = reshaped(input, (input.numel(),))
+    return index_by(flat, (in_range("take", where, flat.numel(), 0, negative=True),), (0,))
+
+
+def _put_any(
+    name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False
+) -> Tensor:
+    where = position_tensor(name, index)
+    same_dtype(name, input, source, "source")
+    count = where.numel()
+    if source.numel() != count:
+        raise IndexingError(
+            f"[{name}] index and source must have as many elements, got {count} and "
+            f"{source.numel()}"
+        )
+    where = in_range(name, reshaped(where, (count,)), input.numel(), 0, negative=True)
+    values = reshaped(source, (count,))
+    kind = "add" if accumulate else "set"
+    if name == "put" or input.is_contiguous():
+        flat = reshaped(input, (input.numel(),))
+        return reshaped(put(name, flat, values, (where,), (0,), kind), input.shape)
+    places: list[Tensor] = []  # coordinates of the flat positions in a strided tensor
+    for size in reversed(input.shape):
+        places.insert(0, where % size)
+        where = where // size
+    return put(name, input, values, places, tuple(range(input.ndim)), kind)
+
+
+@function(name="put")
+def _put_function(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`input` with the elements of `source` written (or added) at positions in it, seen as a row.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).put(ut.tensor([0, 3]), ut.tensor([9, 8]))
+    tensor([[9, 2],
+            [3, 8]])
+    """
+    return _put_any("put", input, index, source, accumulate)
+
+
+publish_inplace("put", _put_any)
+
+
+@function()
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element (or slice along `dim`) several times; of `repeats` alone, the positions.
+
+    >>> import undertow as ut
+    >>> ut.repeat_interleave(ut.tensor([1, 2, 3]), ut.tensor([2, 0, 1]))
+    tensor([1, 1, 3])
+    """
+    op = "repeat_interleave"
+    if repeats is None:
+        return _repeated_positions(op, input, output_size)
+    if dim is None:
+        input = reshaped(input, (input.numel(),))
+        dim = 0
+    dim = wrap_dim(op, dim, input.ndim)
+    if not input.ndim:
+        input = reshaped(input, (1,))
+    size = input.shape[dim]
+    if isinstance(repeats, Tensor):
+        if repeats.ndim > 1 or repeats.numel() not in (1, size):
+            raise ShapeError(
+                f"[{op}] repeats must be a number or a vector of {size} elements, one for each "
+                f"slice of dimension {dim}, got shape {repeats.shape}"
+            )
+        if repeats.numel() != 1 or size == 1:
+            where = _repeated_positions(op, reshaped(repeats, (size,)), output_size)
+            return index_by(input, (where,), (dim,))
+        repeats = int(backend_of(repeats._array).to_host(repeats._array).reshape(())[()])
+    times = as_int(op, "repeats", repeats)
+    if times < 0:
+        raise ArgumentError(f"[{op}] repeats cannot be negative, got {times}")
+    _check_output_size(op, size * times, output_size)
+    before, after = input.shape[: dim + 1], input.shape[dim + 1 :]
+    spread = expand(reshaped(input, (*before, 1, *after)), (*before, times, *after))
+    out = reshaped(spread, (*before[:-1], size * times, *after))
+    return out.clone() if times == 1 or out.numel() == 0 else out  # type: ignore[no-any-return]
+
+
+_repeat_positions = Op(
+    "repeat_positions",
+    lambda k, ends, total: k.searchsorted(ends, k.arange(0, 1, total, _INT64), True),
+    inputs="ends", params="total",
+)  # fmt: skip
+_running_total = Op("running_total", lambda k, x: k.scan("sum", x, 0), inputs="x")
+
+
+def _repeated_positions(op: str, repeats: Tensor, output_size: int | None) -> Tensor:
+    """Position i, repeats[i] times, for every i."""
+    counts = position_tensor(op, repeats, "repeats")
+    if counts.ndim != 1:
+        raise ShapeError(f"[{op}] repeats must be a vector, got shape {repeats.shape}")
+    if not counts.numel():
+        return counts
+    k = backend_of(counts._array)
+    lowest = int(k.to_host(k.reduce("min", counts._array, (0,), False)))
+    if lowest < 0:
+        raise ArgumentError(f"[{op}] repeats cannot be negative, got {lowest}")
+    ends = apply(_running_total, (counts,))
+    total = int(k.to_host(k.slice(ends._array, (-1,))))
+    _check_output_size(op, total, output_size)
+    return apply(_repeat_positions, (ends,), (total,))  # type: ignore[no-any-return]
+
+
+def _check_output_size(op: str, found: int, given: int | None) -> None:
+    if given is not None and given != found:
+        raise ArgumentError(f"[{op}] output_size is {given}, but the repeats add up to {found}")
 
 
 # By masks ------------------------------------------------------------------------------------
@@ -453,3 +636,54 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     if as_tuple:
         return tuple(_coordinates(input if input.ndim else reshaped(input, (1,))))
     return apply(_nonzero, (input.detach(),))
+
+
+@function()
+def argwhere(input: Tensor) -> Tensor:
+    """The coordinates of the nonzero elements, one row each.
+
+    >>> import undertow as ut
+    >>> ut.argwhere(ut.tensor([0, 5, 6]))
+    tensor([[1],
+            [2]])
+    """
+    return nonzero(input)  # type: ignore[no-any-return]
+
+
+@function()
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask, broadcast against `input`, is true, as a vector.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([1.0, -2.0, 3.0])
+    >>> ut.masked_select(x, x > 0)
+    tensor([1., 3.])
+    """
+    _check_mask("masked_select", mask)
+    shape = broadcast_shapes("masked_select", input.shape, mask.shape) or (1,)
+    places = _coordinates(expand(mask, shape))
+    return index_by(expand(input, shape), places, tuple(range(len(shape))))
+
+
+@function(inplace=True)
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`input` with the leading elements of `source`, in order, where the mask is true.
+
+    >>> import undertow as ut
+    >>> ut.masked_scatter(ut.zeros(3), ut.tensor([True, False, True]), ut.tensor([1.0, 2.0, 3.0]))
+    tensor([1., 0., 2.])
+    """
+    op = "masked_scatter"
+    _check_mask(op, mask)
+    same_dtype(op, input, source, "source")
+    shape = broadcast_shapes(op, input.shape, mask.shape)
+    wide = shape or (1,)
+    places = _coordinates(expand(mask, wide))
+    count = places[0].numel()
+    if source.numel() < count:
+        raise ShapeError(
+            f"[{op}] source has {source.numel()} elements for {count} true elements of the mask"
+        )
+    values = slice_view(reshaped(source, (source.numel(),)), (slice(0, count),))
+    out = put(op, expand(input, wide), values, places, tuple(range(len(wide))), "set")
+    return reshaped(out, shape)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..core.dispatch import apply, cast, expand, record
+from ..core.dispatch import apply, expand, record
 from ..core.modes import current
 from ..core.op import Op
 from ..core.register import attach, function

@@ -6,23 +6,41 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from ..core.dispatch import apply
+from .. import dtypes
+from ..backends.registry import backend_of
+from ..core.dispatch import apply, expand
 from ..core.inplace import update
+from ..core.modes import current
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor
-from ..errors import IndexingError, ShapeError
-from ..shapes import wrap_dim
-from .indexing import CHOOSE, EQUAL, in_range, position_tensor, same_dtype
-from .indexing import index as index_by
-from .movement import reshaped, slice_view
+from ..core.tensor import Tensor, node_of
+from ..errors import ArgumentError, DTypeError, IndexingError, ShapeError
+from ..kernel.expr import trace
+from ..shapes import broadcast_shapes, wrap_dim
+from .comparison import where
+from .indexing import (
+    CHOOSE,
+    EQUAL,
+    as_tensor_of,
+    in_range,
+    index_by,
+    number_for,
+    position_tensor,
+    publish_inplace,
+    put,
+    same_dtype,
+)
+from .joining import cat
+from .movement import inverse_permutation, reshaped, slice_view
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
+_MINUS = trace(lambda a, b: a - b, 2)
 
 
 # Primitives ----------------------------------------------------------------------------------
@@ -44,9 +62,10 @@ _gather = Op(
     "gather", lambda k, x, index, dim: k.gather(x, dim, index), inputs="x index", params="dim",
     vjp={"x": lambda g, index, dim, x_shape: apply(_ungather, (g, index), (dim, x_shape))},
 )  # fmt: skip
-_ungather = Op(
+_ungather: Op = Op(
     "ungather",
-    lambda k, x, index, dim, shape: k.scatter("add", k.full(shape, 0, x.dtype), dim, index, x, True),
+    lambda k, x, index, dim, shape: k.scatter(
+        "add", k.full(shape, 0, x.dtype), dim, index, x, True),
     inputs="x index", params="dim shape",
     vjp={"x": lambda g, index, dim: apply(_gather, (g, index), (dim,))},
 )  # fmt: skip
@@ -55,7 +74,7 @@ _gather_last = Op(
     vjp={"x": lambda g, index, dim, x_shape: apply(
         _scatter, (g.new_zeros(x_shape), g, index), (dim, "set"))},
 )  # fmt: skip
-_scatter = Op(
+_scatter: Op = Op(
     "scatter", _scatter_forward, inputs="x src index", params="dim kind",
     vjp={
         "x": lambda g, index, dim, kind: g if kind == "add" else apply(
@@ -73,23 +92,23 @@ def _at_least_1d(x: Tensor) -> Tensor:
 
 def _positions(op: str, input: Tensor, dim: int, index: Any) -> tuple[int, Tensor]:
     """`dim` from the front and `index` in int64, checked against `input`; zero-d counts as (1,)."""
-    where = _at_least_1d(position_tensor(op, index))
-    shape, wanted = input._array.shape or (1,), where._array.shape
+    places = _at_least_1d(position_tensor(op, index))
+    shape, wanted = input._array.shape or (1,), places._array.shape
     dim = wrap_dim(op, dim, input.ndim)
     if len(shape) != len(wanted):
-        if where._array.size:
+        if places._array.size:
             raise ShapeError(
                 f"[{op}] index must have as many dimensions as input, got shapes {index.shape} and "
                 f"{input.shape}"
             )
-        return dim, reshaped(where, (0,) * len(shape))
+        return dim, reshaped(places, (0,) * len(shape))
     for d, (size, limit) in enumerate(zip(wanted, shape, strict=True)):
         if size > limit and d != dim:
             raise ShapeError(
                 f"[{op}] index of shape {index.shape} is larger than input of shape {input.shape} "
                 f"in dimension {d}; only dimension {dim} may be"
             )
-    return dim, in_range(op, where, shape[dim], dim)
+    return dim, in_range(op, places, shape[dim], dim)
 
 
 def _covered(op: str, input: Tensor, index: Tensor, src: Tensor) -> Tensor:
@@ -106,13 +125,30 @@ def _covered(op: str, input: Tensor, index: Tensor, src: Tensor) -> Tensor:
     return slice_view(src, tuple(slice(0, size) for size in wanted))
 
 
-def _vector(op: str, input: Tensor, dim: int, index: Any, negative: bool = False) -> Any:
-    """`dim` from the front and a vector of positions along it, checked; zero-d counts as (1,)."""
-    where = _at_least_1d(position_tensor(op, index))
+def _vector(
+    op: str, input: Tensor, dim: int, index: Any, negative: bool = False
+) -> tuple[Tensor, int, Tensor]:
+    """`input`, `dim` from the front, and positions along it, checked; zero-d counts as (1,)."""
+    places = _at_least_1d(position_tensor(op, index))
     dim = wrap_dim(op, dim, input.ndim)
-    if where.ndim != 1:
+    if places.ndim != 1:
         raise IndexingError(f"[{op}] index must be a vector, got shape {index.shape}")
-    return dim, in_range(op, where, (input._array.shape or (1,))[dim], dim, negative)
+    x = _at_least_1d(input)
+    return x, dim, in_range(op, places, x._array.shape[dim], dim, negative)
+
+
+def _slices_of(op: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`source`, checked to have one slice of `input` along `dim` for each index."""
+    same_dtype(op, input, source, "source")
+    source = _at_least_1d(source) if not input.ndim else source
+    shape = input.shape or (1,)
+    wanted = (*shape[:dim], index.numel(), *shape[dim + 1 :])
+    if source.shape != wanted:
+        raise ShapeError(
+            f"[{op}] source must have shape {wanted} for {index.numel()} indices along dimension "
+            f"{dim} of an input of shape {input.shape}, got {source.shape}"
+        )
+    return source
 
 
 # gather and scatter --------------------------------------------------------------------------
@@ -126,19 +162,94 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     tensor([[1., 1.],
             [4., 3.]])
     """
-    dim, where = _positions("gather", input, dim, index)
-    return reshaped(apply(_gather, (_at_least_1d(input), where), (dim,)), index.shape)
+    dim, places = _positions("gather", input, dim, index)
+    return reshaped(apply(_gather, (_at_least_1d(input), places), (dim,)), index.shape)
+
+
+@function()
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`gather` with the other dimensions broadcast; without `dim`, from `input` as one row.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([[3, 1, 2], [9, 7, 8]])
+    >>> ut.take_along_dim(x, ut.tensor([[0], [-1]]), dim=1)
+    tensor([[3],
+            [8]])
+    """
+    op = "take_along_dim"
+    places = position_tensor(op, indices, "indices")
+    if dim is None:
+        input, places = reshaped(input, (input.numel(),)), reshaped(places, (places.numel(),))
+        dim = 0
+    if input.ndim != places.ndim:
+        raise ShapeError(
+            f"[{op}] input and indices must have as many dimensions, got shapes {input.shape} and "
+            f"{indices.shape}"
+        )
+    dim = wrap_dim(op, dim, input.ndim)
+    places = in_range(op, places, input.shape[dim] if input.ndim else 1, dim, negative=True)
+    sides = [(*t.shape[:dim], 1, *t.shape[dim + 1 :]) for t in (input, places)]
+    common = broadcast_shapes(op, *sides)
+    input, places = (
+        expand(t, (*common[:dim], t.shape[dim], *common[dim + 1 :]))
+        if t.ndim
+        else reshaped(t, (1,))
+        for t in (input, places)
+    )
+    return reshaped(apply(_gather, (input, places), (dim,)), places.shape if indices.ndim else ())
 
 
 def _scattered(name: str, kind: str, input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:
     """`scatter` of one kind; a `name_` writes into `input` itself."""
-    op = name.rstrip("_")
-    dim, where = _positions(op, input, dim, index)
-    inputs = (_at_least_1d(input), _covered(op, input, where, src), where)
-    if op != name:
-        update(name, _scatter, inputs, (dim, kind))
-        return input
+    dim, places = _positions(name, input, dim, index)
+    if isinstance(src, Tensor):
+        source = _covered(name, input, places, src)
+    else:
+        source = expand(as_tensor_of(name, input, src), places.shape)
+    inputs = (_at_least_1d(input), source, places)
+    if name.endswith("_"):
+        return update(name, _scatter, inputs, (dim, kind))
     return reshaped(apply(_scatter, inputs, (dim, kind)), input.shape)
+
+
+def _scatter_any(
+    name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:  # fmt: skip
+    if (src is None) == (value is None):
+        raise ArgumentError(f"[{name}] takes either src or value")
+    if src is None:
+        src = value
+    if reduce is None or reduce == "add":
+        return _scattered(name, "add" if reduce else "set", input, dim, index, src)
+    if reduce != "multiply":
+        raise ArgumentError(f'[{name}] reduce must be "add" or "multiply", got {reduce!r}')
+    if not isinstance(src, Tensor):
+        src = expand(as_tensor_of(name, input, src), index.shape)
+    if name.endswith("_"):
+        return input.scatter_reduce_(dim, index, src, "prod")  # type: ignore[no-any-return]
+    return scatter_reduce(input, dim, index, src, "prod")
+
+
+@function()
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+    reduce: str | None = None,
+) -> Tensor:  # fmt: skip
+    """`input` with the elements of `src`, or one value, written where `gather` would read them.
+
+    With `reduce` "add" or "multiply" they are added to, or multiplied with, what is there. Of
+    elements written to the same place the last one stays, and receives the gradient.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).scatter(1, ut.tensor([[2], [0]]), 1.0)
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
+    return _scatter_any("scatter", input, dim, index, src, value=value, reduce=reduce)
+
+
+publish_inplace("scatter", _scatter_any)
 
 
 @function()
@@ -152,10 +263,149 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scattered("scatter_add", "add", input, dim, index, src)
 
 
-@function(name="scatter_add_", top=False)
-def _(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """In-place form of `scatter_add`."""
-    return _scattered("scatter_add_", "add", input, dim, index, src)
+publish_inplace(
+    "scatter_add",
+    lambda name, input, dim, index, src: _scattered(name, "add", input, dim, index, src),
+)
+
+
+# Reductions into places ----------------------------------------------------------------------
+_scatter_extreme = Op("scatter_extreme", _scatter_forward, inputs="x src index", params="dim kind")
+_scatter_prod = Op(
+    "scatter_prod",
+    lambda k, x, src, index, dim: k.scatter("mul", x, dim, index, src),
+    inputs="x src index", params="dim",
+    vjp={  # only for inputs without zeros, see _scattered_product
+        "x": lambda g, x, out: g * (out / x),
+        "src": lambda g, src, index, dim, out: apply(_gather, (g * out, index), (dim,)) / src,
+    },
+)  # fmt: skip
+
+
+def _shared(g: Tensor, x: Tensor, src: Tensor, index: Tensor, dim: int, out: Tensor) -> Any:
+    """Which elements attain the extreme, and the gradient divided evenly among those of a place."""
+    mine = x == out
+    theirs = src == apply(_gather, (out, index), (dim,))
+    ones = where(mine, 1, g.new_zeros(g.shape))
+    count = apply(_scatter, (ones, where(theirs, 1, g.new_zeros(src.shape)), index), (dim, "add"))
+    return mine, theirs, g / count
+
+
+@_scatter_extreme.vjp("x")
+def _(g: Tensor, x: Tensor, src: Tensor, index: Tensor, dim: int, out: Tensor) -> Any:
+    mine, _, part = _shared(g, x, src, index, dim, out)
+    return where(mine, part, 0)
+
+
+@_scatter_extreme.vjp("src")
+def _(g: Tensor, x: Tensor, src: Tensor, index: Tensor, dim: int, out: Tensor) -> Any:
+    _, theirs, part = _shared(g, x, src, index, dim, out)
+    return where(theirs, apply(_gather, (part, index), (dim,)), 0)
+
+
+def _has_zero(x: Tensor) -> bool:
+    k = backend_of(x._array)
+    return not k.to_host(k.reduce("all", x._array, tuple(range(x.ndim)), False))
+
+
+def _scattered_product(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Products into places.
+
+    The quotient rule is right to any order where no factor is zero. Otherwise each place's factors
+    are laid out along a new dimension, filled up with ones, and multiplied by `prod`.
+    """
+    wanted = current().grad and (node_of(x) is not None or node_of(src) is not None)
+    if not wanted or not (_has_zero(x) or _has_zero(src)):
+        return apply(_scatter_prod, (x, src, index), (dim,))  # type: ignore[no-any-return]
+    size = x.shape[dim]
+    rank = apply(_rank, (index,), (dim,))
+    depth = 2 + int(rank.max().item())
+    blank = x.new_ones((*x.shape[:dim], (depth - 1) * size, *x.shape[dim + 1 :]))
+    layers = apply(_scatter, (cat([x, blank], dim), src, index + (rank + 1) * size), (dim, "set"))
+    return layers.unflatten(dim, (depth, size)).prod(dim)  # type: ignore[no-any-return]
+
+
+def _rank_forward(k: Any, index: Any, dim: int) -> Any:
+    last = len(index.shape) - 1
+    order = (*range(dim), *range(dim + 1, last + 1), dim)
+    lines = k.copy(k.permute(index, order))
+    ordered, origin = k.sort(lines, last, False)
+    first = k.searchsorted(ordered, ordered, False)
+    steps = k.arange(0, 1, lines.shape[last], _INT64)
+    ranks = k.scatter("set", lines, last, origin, k.map(_MINUS, (steps, first), _INT64))
+    return k.copy(k.permute(ranks, inverse_permutation(order)))
+
+
+# How many elements before it along `dim` have the same index.
+_rank = Op("rank", _rank_forward, inputs="index", params="dim")
+
+
+def _start(name: str, x: Tensor, reduce: str) -> Any:
+    """What the reduction of nothing is, for the dtype of `x`."""
+    if reduce in ("sum", "mean", "prod"):
+        return 1 if reduce == "prod" else 0
+    low = reduce == "amax"
+    category = x.dtype.category
+    if category == 2:
+        return -math.inf if low else math.inf
+    if category == 0:
+        return not low
+    if category == 1:
+        limits = dtypes.iinfo(x.dtype)
+        return int(limits.min if low else limits.max)
+    raise DTypeError(f"[{name}] {reduce} is not defined for {x.dtype}")
+
+
+def _reduced(
+    name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
+) -> Tensor:
+    """`src` reduced into the places of `x` that `index` names; all checked."""
+    if not index.numel():
+        return x.clone()  # type: ignore[no-any-return]
+    if not include_self:
+        x = apply(_scatter, (x, as_tensor_of(name, x, _start(name, x, reduce)), index),
+                  (dim, "set"))  # fmt: skip
+    if reduce == "prod":
+        return _scattered_product(x, dim, index, src)
+    if reduce in ("amax", "amin"):
+        _start(name, x, reduce)
+        kind = "max" if reduce == "amax" else "min"
+        return apply(_scatter_extreme, (x, src, index), (dim, kind))  # type: ignore[no-any-return]
+    total = apply(_scatter, (x, src, index), (dim, "add"))
+    if reduce == "sum":
+        return total  # type: ignore[no-any-return]
+    count = x.new_ones(x.shape)
+    if not include_self:
+        count = apply(_scatter, (count, count.new_zeros(()), index), (dim, "set"))
+    count = apply(_scatter, (count, x.new_ones(src.shape), index), (dim, "add"))
+    return total / count if x.dtype.category > 1 else total // count  # type: ignore[no-any-return]
+
+
+def _check_reduce(name: str, reduce: str, allowed: tuple[str, ...]) -> None:
+    if reduce not in allowed:
+        raise ArgumentError(f"[{name}] reduce must be one of {', '.join(allowed)}, got {reduce!r}")
+
+
+@function(inplace=True)
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """The elements of `src` reduced into the places where `gather` would read them.
+
+    `reduce` is sum, prod, mean, amax or amin; `include_self` tells whether what `input` holds
+    there takes part. Elements that tie for an extreme share its gradient evenly.
+
+    >>> import undertow as ut
+    >>> src, index = ut.tensor([1.0, 5.0, 2.0]), ut.tensor([0, 0, 1])
+    >>> ut.zeros(3).scatter_reduce(0, index, src, "amax", include_self=False)
+    tensor([5., 2., 0.])
+    """
+    name = "scatter_reduce"
+    _check_reduce(name, reduce, ("sum", "prod", "mean", "amax", "amin"))
+    dim, places = _positions(name, input, dim, index)
+    source = _covered(name, input, places, src)
+    out = _reduced(name, _at_least_1d(input), dim, places, source, reduce, include_self)
+    return reshaped(out, input.shape)
 
 
 # The index_… family --------------------------------------------------------------------------
@@ -168,11 +418,96 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[2, 2],
             [4, 4]])
     """
-    dim, where = _vector("index_select", input, dim, index)
+    x, dim, places = _vector("index_select", input, dim, index)
+    found = index_by(x, (places,), (dim,))
     if input._array.shape:
-        return index_by(input, (where,), (dim,))
-    if where._array.size != 1:
+        return found
+    if places._array.size != 1:
         raise ShapeError(
-            f"[index_select] a zero-dimensional tensor takes one index, got {where._array.size}"
+            f"[index_select] a zero-dimensional tensor takes one index, got {places._array.size}"
         )
-    return input.clone()
+    return reshaped(found, ())
+
+
+def _index_add_any(
+    name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
+) -> Tensor:
+    x, dim, places = _vector(name, input, dim, index)
+    source = _slices_of(name, input, dim, places, source)
+    if alpha != 1:
+        source = source * number_for(name, input, alpha)
+    return reshaped(put(name, x, source, (places,), (dim,), "add"), input.shape)
+
+
+@function()
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """`input` with `alpha` times the slices of `source` added to its slices at `index`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(3).index_add(0, ut.tensor([0, 0, 2]), ut.tensor([1.0, 2.0, 3.0]))
+    tensor([3., 0., 3.])
+    """
+    return _index_add_any("index_add", input, dim, index, source, alpha=alpha)
+
+
+publish_inplace("index_add", _index_add_any)
+
+
+def _index_copy_any(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    x, dim, places = _vector(name, input, dim, index)
+    source = _slices_of(name, input, dim, places, source)
+    return reshaped(put(name, x, source, (places,), (dim,), "set"), input.shape)
+
+
+@function()
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with its slices at `index` replaced by those of `source`.
+
+    >>> import undertow as ut
+    >>> ut.zeros(3).index_copy(0, ut.tensor([2, 0]), ut.tensor([1.0, 2.0]))
+    tensor([2., 0., 1.])
+    """
+    return _index_copy_any("index_copy", input, dim, index, source)
+
+
+publish_inplace("index_copy", _index_copy_any)
+
+
+def _index_fill_any(name: str, input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    x, dim, places = _vector(name, input, dim, index, negative=True)
+    value = as_tensor_of(name, input, value)
+    return reshaped(put(name, x, value, (places,), (dim,), "set"), input.shape)
+
+
+@function()
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`input` with every element of its slices at `index` replaced by one value.
+
+    >>> import undertow as ut
+    >>> ut.zeros(3).index_fill(0, ut.tensor([0, 2]), 7)
+    tensor([7., 0., 7.])
+    """
+    return _index_fill_any("index_fill", input, dim, index, value)
+
+
+publish_inplace("index_fill", _index_fill_any)
+
+
+@function(inplace=True)
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+    include_self: bool = True,
+) -> Tensor:  # fmt: skip
+    """The slices of `source` reduced (prod, mean, amax, amin) into the slices at `index`.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).index_reduce(0, ut.tensor([0, 0]), ut.tensor([2.0, 3.0]), "prod")
+    tensor([6., 1.])
+    """
+    name = "index_reduce"
+    _check_reduce(name, reduce, ("prod", "mean", "amax", "amin"))
+    x, dim, places = _vector(name, input, dim, index)
+    source = _slices_of(name, input, dim, places, source)
+    column = reshaped(places, (*(1,) * dim, places.numel(), *(1,) * (x.ndim - dim - 1)))
+    out = _reduced(name, x, dim, expand(column, source.shape), source, reduce, include_self)
+    return reshaped(out, input.shape)
