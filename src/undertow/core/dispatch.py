@@ -198,6 +198,8 @@ def compute_dtype(op: str, operands: Sequence[Any], kind: str) -> DType:
     )
     if kind == "float" and dtype.category < 2:
         return dtypes.get_default_dtype()
+    if kind == "number" and dtype.category == 0:
+        return dtypes.int64
     return dtype
 
 
@@ -252,8 +254,11 @@ _KINDS = {"b": "b", "i": "iu", "f": "fV", "c": "c"}  # NumPy's letters for ours
 
 
 def _letters(op: Op) -> str | None:
-    """The NumPy dtype kinds that the op takes; None for all."""
-    return None if op.domain == EVERY else "".join(_KINDS[letter] for letter in op.domain)
+    """The NumPy dtype kinds that the op computes in as they are; None for all."""
+    if op.domain == EVERY and op.kind != "number":
+        return None
+    listed = "".join(_KINDS[letter] for letter in op.domain)
+    return listed.replace("b", "") if op.kind == "number" else listed
 
 
 def _one_device(operands: list[Any]) -> list[Any]:

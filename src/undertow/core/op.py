@@ -29,9 +29,11 @@ from typing import Any
 import numpy as np
 
 from ..backends.reference import compile_map
+from ..errors import GradientError, InplaceError, VersionError
 from ..kernel.expr import Expr, trace
-from .modes import current
+from .modes import State, current, enter, leave
 from .node import Node, no_rule, version_error
+from .tensor import Tensor, share
 
 OPS: dict[str, Op] = {}
 EVERY = "bifc"  # the domain of most ops; see elementwise_op
@@ -114,8 +116,8 @@ def elementwise_op(
     """An op declared by a scalar expression.
 
     kind is the dtype rule: "promote" (the common dtype), "float" (integers become the default
-    floating dtype first), "bool" (computed in the common dtype, boolean result) or "real" (the
-    common dtype; a complex one gives its real part's). domain tells the categories of the compute
+    floating dtype first), "number" (bool becomes int64 first), "bool" (computed in the common
+    dtype, boolean result) or "real" (a complex dtype gives its real part's). domain tells the categories of the compute
     dtype that the op takes: some of b(ool), i(nteger), f(loating), c(omplex).
     """
     arity = len(inputs.split())
@@ -143,14 +145,60 @@ class Group(tuple[Any, ...]):
 
 
 class Packed:
-    """A saved tensor in the keeping of saved-tensor hooks."""
+    """A saved tensor in the keeping of saved-tensor hooks, which must give it back as it was."""
 
-    __slots__ = ("unpack", "value")
+    __slots__ = ("kind", "meta", "unpack", "value", "version")
     _alias = True
 
-    def __init__(self, value: Any, unpack: Callable[[Any], Any]) -> None:
-        self.value = value
-        self.unpack = unpack
+    def __init__(self, t: Tensor, state: State) -> None:
+        alone = t.detach()
+        before = alone._version
+        token = enter(state.but(grad=False, pack=None, unpack=None))
+        try:
+            self.value = state.pack(alone)  # type: ignore[misc]
+        finally:
+            leave(token)
+        if alone._version != before:
+            raise InplaceError(
+                "[saved_tensors_hooks] pack changed the tensor of shape "
+                f"{t.shape} in place; it is in use, so return a changed copy instead"
+            )
+        self.unpack = state.unpack
+        self.kind = t._array.__class__
+        self.meta = tuple(t._array.shape), t._array.dtype
+        # Packed as it is, the tensor still shares its memory, and a later change must be noticed.
+        value = self.value
+        shared = isinstance(value, Tensor) and share(value).version is share(t).version
+        self.version = before if shared else None
+
+    def restore(self, name: str) -> Tensor:
+        """The tensor as `unpack` returns it, checked; `name` is the node that asks."""
+        if self.version is not None and self.value._version != self.version:
+            raise VersionError(
+                f"[{name}] a tensor of shape {self.meta[0]} in the keeping of saved_tensors_hooks, "
+                f"saved at version {self.version}, is now at version {self.value._version}: it was "
+                "changed in place after the forward; clone it before, or copy it in pack"
+            )
+        state = current()
+        token = enter(state.but(grad=False, pack=None, unpack=None))
+        try:
+            value: Any = self.unpack(self.value)  # type: ignore[misc]
+        finally:
+            leave(token)
+        shape, dtype = self.meta
+        if not isinstance(value, Tensor):
+            raise GradientError(
+                f"[{name}] unpack of saved_tensors_hooks returned a {type(value).__name__}; "
+                "it must return the Tensor that pack was given"
+            )
+        array = value._array
+        if array.shape != shape or array.dtype != dtype or array.__class__ is not self.kind:
+            raise GradientError(
+                f"[{name}] unpack of saved_tensors_hooks returned a tensor of shape {value.shape}, "
+                f"{value.dtype} on {value.device}; pack was given shape {shape}, "
+                f"undertow.{dtype.name}, and its device must be the same"
+            )
+        return value
 
 
 class Plan:
@@ -249,7 +297,7 @@ class Plan:
         state = current()
         if state.pack is not None:
             for j in self.tensors:
-                packed = [Packed(state.pack(t), state.unpack) for t in _members(saved[j])]  # type: ignore[arg-type]
+                packed = [Packed(t, state) for t in _members(saved[j])]
                 saved[j] = Group(packed) if isinstance(saved[j], Group) else packed[0]
         return tuple(saved), versions
 
@@ -260,23 +308,19 @@ class Plan:
         for j in self.tensors:
             members = []
             for t in _members(saved[j]):
-                if isinstance(t, Packed):
-                    kind, i = self.recipe[j]
-                    t = t.unpack(t.value)
-                    if kind != "out":
-                        where = i + len(members)  # a group's members follow its first input
-                        t = t._attached(node.parents[where], node.indices[where])
-                    members.append(t)
-                    count += 1
-                    continue
-                expected = 0 if node.versions is None else node.versions[count]
-                found = t._version
-                if found != expected:
-                    raise version_error(node, _describe(self, j, t), expected, found)
-                count += 1
                 kind, i = self.recipe[j]
-                if kind == "in" and t._node is not node.parents[i]:
-                    t = t._attached(node.parents[i], node.indices[i])
+                where = i + len(members)  # a group's members follow its first input
+                if isinstance(t, Packed):
+                    t = t.restore(node.name())
+                    if kind == "out":
+                        t = t._twin()
+                else:
+                    expected = 0 if node.versions is None else node.versions[count]
+                    if t._version != expected:
+                        raise version_error(node, _describe(self, j, t), expected, t._version)
+                if kind != "out" and t._node is not node.parents[where]:
+                    t = t._attached(node.parents[where], node.indices[where])
+                count += 1
                 members.append(t)
             values[j] = tuple(members) if isinstance(saved[j], Group) else members[0]
         if current().grad:

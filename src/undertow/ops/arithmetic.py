@@ -1,19 +1,35 @@
-"""Arithmetic on elements: add, mul, div, pow, clamp, rounding …"""
+"""Arithmetic on elements: add, mul, div, pow, clamp, extremes."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
-from ..core.dispatch import binary_door
-from ..core.op import elementwise_op
-from ..core.register import attach, elementwise_function, function
+from .. import dtypes
+from ..backends.registry import backend_of
+from ..core.dispatch import binary_door, cast, compute_dtype, elementwise, operand
+from ..core.inplace import zeros_of
+from ..core.op import Op, elementwise_op
+from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor
-from ..kernel.expr import call
+from ..errors import ArgumentError, DTypeError, UndertowError
+from ..kernel.expr import Expr, call
+from ..kernel.expr import where as choose
+from .comparison import isnan, where
 
-_add = elementwise_op(
-    "add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g}
+Number = (int, float, complex)
+
+
+def no_slope(g: Tensor) -> Tensor:
+    """The rule of a function that is constant wherever it has a derivative."""
+    return zeros_of(g)
+
+
+# Sums and differences ------------------------------------------------------------------------
+_plus = binary_door(
+    elementwise_op("add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g})
 )
-_plus = binary_door(_add)
 attach("__add__", _plus)
 attach("__radd__", _plus)
 
@@ -26,46 +42,29 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> ut.add(ut.tensor([1, 2]), ut.tensor([10, 20]), alpha=2)
     tensor([21, 42])
     """
-    return _plus(input, other if alpha == 1 else mul(other, alpha))
+    return _plus(input, other if alpha == 1 else _scaled("add", alpha, other, input))
 
 
-_mul = elementwise_op(
-    "mul",
-    lambda a, b: a * b,
-    inputs="a b",
-    vjp={"a": lambda g, b: g * b, "b": lambda g, a: g * a},
+_minus = binary_door(
+    elementwise_op(
+        "sub",
+        lambda a, b: a - b,
+        inputs="a b",
+        vjp={"a": lambda g: g, "b": lambda g: -g},
+        domain="ifc",
+    )
 )
-mul = elementwise_function(
-    _mul,
-    """`input * other`, elementwise.
-
-    >>> import undertow as ut
-    >>> ut.mul(ut.tensor([1.0, 2.0]), 3)
-    tensor([3., 6.])
-    """,
-    inplace=True,
-    dunder="__mul__ __rmul__",
+_from = binary_door(
+    elementwise_op(
+        "rsub",
+        lambda a, b: b - a,
+        inputs="a b",
+        vjp={"a": lambda g: -g, "b": lambda g: g},
+        domain="ifc",
+    )
 )
-
-_neg = elementwise_op("neg", lambda a: -a, inputs="a", vjp={"a": lambda g: -g})
-neg = elementwise_function(
-    _neg,
-    """`-input`, elementwise.
-
-    >>> import undertow as ut
-    >>> ut.neg(ut.tensor([1.0, -2.0]))
-    tensor([-1.,  2.])
-    """,
-    inplace=True,
-    dunder="__neg__",
-)
-
-_sub = elementwise_op(
-    "sub", lambda a, b: a - b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: -g}
-)
-_minus = binary_door(_sub)
 attach("__sub__", _minus)
-attach("__rsub__", lambda self, other: _minus(other, self))
+attach("__rsub__", _from)
 
 
 @function(inplace=True)
@@ -76,17 +75,625 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> ut.sub(ut.tensor([5.0]), ut.tensor([1.0]), alpha=2)
     tensor([3.])
     """
-    return _minus(input, other if alpha == 1 else mul(other, alpha))
+    return _minus(input, other if alpha == 1 else _scaled("sub", alpha, other, input))
 
 
-_true_divide = elementwise_op(
-    "div",
-    lambda a, b: a / b,
-    inputs="a b",
-    kind="float",
-    vjp={"a": lambda g, b: g / b, "b": lambda g, b, out: -g * (out / b)},
+@function(method=False)
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`other - alpha * input`, elementwise.
+
+    >>> import undertow as ut
+    >>> ut.rsub(ut.tensor([1, 2]), 10)
+    tensor([9, 8])
+    """
+    return _from(input if alpha == 1 else _scaled("rsub", alpha, input, other), other)
+
+
+def _scaled(op: str, alpha: Any, term: Any, beside: Any) -> Tensor:
+    """`alpha * term`, without turning a sum of integers into one of floats."""
+    if isinstance(alpha, (float, complex)):
+        dtype = compute_dtype(op, (operand(op, term), operand(op, beside)), "promote")
+        if dtype.category < 2:
+            raise ArgumentError(
+                f"[{op}] alpha must be an integer for {dtype} tensors, got {alpha}; "
+                "convert the tensors to a floating dtype first"
+            )
+    return mul(term, alpha)
+
+
+mul = elementwise_function(
+    elementwise_op(
+        "mul",
+        lambda a, b: a * b,
+        inputs="a b",
+        vjp={"a": lambda g, b: g * b, "b": lambda g, a: g * a},
+    ),
+    """`input * other`, elementwise.
+
+    >>> import undertow as ut
+    >>> ut.mul(ut.tensor([1.0, 2.0]), 3)
+    tensor([3., 6.])
+    """,
+    inplace=True,
+    dunder="__mul__ __rmul__",
 )
-_over = binary_door(_true_divide)
-attach("__truediv__", _over)
-attach("__rtruediv__", lambda self, other: _over(other, self))
 
+neg = elementwise_function(
+    elementwise_op("neg", lambda a: -a, inputs="a", vjp={"a": lambda g: -g}, domain="ifc"),
+    """`-input`, elementwise.
+
+    >>> import undertow as ut
+    >>> ut.neg(ut.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """,
+    inplace=True,
+    dunder="__neg__",
+)
+
+
+@function(dunder="__pos__")
+def positive(input: Tensor) -> Tensor:
+    """`+input`: the tensor itself; bool tensors have no sign and are refused.
+
+    >>> import undertow as ut
+    >>> ut.positive(ut.tensor([-1.0]))
+    tensor([-1.])
+    """
+    if input.dtype is dtypes.bool:
+        raise DTypeError("[positive] is not defined for bool tensors")
+    return input
+
+
+# Quotients -----------------------------------------------------------------------------------
+_over = binary_door(
+    elementwise_op(
+        "div",
+        lambda a, b: a / b,
+        inputs="a b",
+        kind="float",
+        vjp={"a": lambda g, b: g / b, "b": lambda g, a, b: -g * ((a / b) / b)},
+    )
+)
+_under = binary_door(
+    elementwise_op(
+        "rdiv",
+        lambda a, b: b / a,
+        inputs="a b",
+        kind="float",
+        vjp={"a": lambda g, a, b: -g * ((b / a) / a), "b": lambda g, a: g / a},
+    )
+)
+attach("__truediv__", _over)
+attach("__rtruediv__", _under)
+
+
+def _no_zero_divisor(op: Op) -> Callable[..., Tensor]:
+    """The door of a division that integers cannot do by zero."""
+    door = binary_door(op)
+
+    def checked(input: Any, other: Any) -> Tensor:
+        out = door(input, other)
+        if out.__class__ is Tensor and out._array.dtype.kind in "iu" and out._array.size:
+            zero = other == 0
+            if isinstance(zero, Tensor):
+                k = backend_of(zero._array)
+                every = tuple(range(zero.ndim))
+                zero = bool(k.to_host(k.reduce("any", zero._array, every, False)))
+            if zero:
+                raise ArgumentError(
+                    f"[{op.name}] integer division by zero; "
+                    "make the divisor nonzero or convert to a floating dtype first"
+                )
+        return out
+
+    return checked
+
+
+_floored = _no_zero_divisor(
+    elementwise_op(
+        "floor_divide",
+        lambda a, b: call("floor_div", a, b),
+        inputs="a b",
+        vjp={"a": no_slope, "b": no_slope},
+        domain="if",
+    )
+)
+_truncated = binary_door(
+    elementwise_op(
+        "trunc_divide",
+        lambda a, b: call("trunc", a / b),
+        inputs="a b",
+        vjp={"a": no_slope, "b": no_slope},
+        domain="f",
+    )
+)
+_truncated_integer = _no_zero_divisor(
+    elementwise_op(
+        "trunc_divide_integer",
+        lambda a, b: call("floor_div", a - call("fmod", a, b), b),
+        inputs="a b",
+        domain="i",
+    )
+)
+
+
+@function(inplace=True)
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """`input / other`, elementwise; rounded down ("floor") or towards zero ("trunc") on request.
+
+    >>> import undertow as ut
+    >>> ut.div(ut.tensor([7, -7]), 2)
+    tensor([ 3.5000, -3.5000])
+    >>> ut.div(ut.tensor([7, -7]), 2, rounding_mode="trunc")
+    tensor([ 3, -3])
+    """
+    if rounding_mode is None:
+        return _over(input, other)
+    if rounding_mode == "floor":
+        return _floored(input, other)
+    if rounding_mode != "trunc":
+        raise ArgumentError(
+            f"[div] rounding_mode is None, 'floor' or 'trunc', got {rounding_mode!r}"
+        )
+    dtype = compute_dtype("div", (operand("div", input), operand("div", other)), "promote")
+    return (_truncated if dtype.category != 1 else _truncated_integer)(input, other)
+
+
+@function(inplace=True)
+def true_divide(input: Any, other: Any) -> Tensor:
+    """`input / other`, elementwise; integers give the default floating dtype.
+
+    >>> import undertow as ut
+    >>> ut.true_divide(ut.tensor([1, 2]), 2)
+    tensor([0.5000, 1.0000])
+    """
+    return _over(input, other)
+
+
+@function(inplace=True, dunder="__floordiv__")
+def floor_divide(input: Any, other: Any) -> Tensor:
+    """`input / other` rounded down; integers stay integers.
+
+    >>> import undertow as ut
+    >>> ut.floor_divide(ut.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """
+    return _floored(input, other)
+
+
+attach("__rfloordiv__", lambda self, other: _floored(other, self))
+
+_modulo = _no_zero_divisor(
+    elementwise_op(
+        "remainder",
+        lambda a, b: call("mod", a, b),
+        inputs="a b",
+        vjp={"a": lambda g: g, "b": lambda g, a, b: -g * _floored(a, b)},
+        domain="if",
+    )
+)
+_c_modulo = _no_zero_divisor(
+    elementwise_op(
+        "fmod",
+        lambda a, b: call("fmod", a, b),
+        inputs="a b",
+        vjp={"a": lambda g: g, "b": lambda g, a, b: -g * _truncated(a, b)},
+        domain="if",
+    )
+)
+
+
+@function(inplace=True, dunder="__mod__")
+def remainder(input: Any, other: Any) -> Tensor:
+    """What `floor_divide` leaves over; it has the sign of `other`, as in Python.
+
+    >>> import undertow as ut
+    >>> ut.remainder(ut.tensor([5, -5]), 3)
+    tensor([2, 1])
+    """
+    return _modulo(input, other)
+
+
+attach("__rmod__", lambda self, other: _modulo(other, self))
+
+
+@function(inplace=True)
+def fmod(input: Any, other: Any) -> Tensor:
+    """What division towards zero leaves over; it has the sign of `input`, as in C.
+
+    >>> import undertow as ut
+    >>> ut.fmod(ut.tensor([5, -5]), 3)
+    tensor([ 2, -2])
+    """
+    return _c_modulo(input, other)
+
+
+reciprocal = elementwise_function(
+    elementwise_op(
+        "reciprocal",
+        lambda x: 1 / x,
+        inputs="x",
+        kind="float",
+        vjp={"x": lambda g, out: -g * (out * out)},
+    ),
+    """`1 / input`, elementwise.
+
+    >>> import undertow as ut
+    >>> ut.reciprocal(ut.tensor([2.0, 4.0]))
+    tensor([0.5000, 0.2500])
+    """,
+    inplace=True,
+)
+
+# Powers --------------------------------------------------------------------------------------
+square = elementwise_function(
+    elementwise_op(
+        "square",
+        lambda x: x * x,
+        inputs="x",
+        kind="number",
+        vjp={"x": lambda g, x: g * (x * 2)},
+    ),
+    """`input * input`, elementwise.
+
+    >>> import undertow as ut
+    >>> ut.square(ut.tensor([2.0, -3.0]))
+    tensor([4., 9.])
+    """,
+    inplace=True,
+)
+_cube = elementwise_function(
+    elementwise_op(
+        "cube",
+        lambda x: x * x * x,
+        inputs="x",
+        kind="number",
+        vjp={"x": lambda g, x: g * (x * x * 3)},
+    ),
+    "`input ** 3`, elementwise.",
+    top=False,
+    method=False,
+)
+sqrt = elementwise_function(
+    elementwise_op(
+        "sqrt",
+        lambda x: call("sqrt", x),
+        inputs="x",
+        kind="float",
+        vjp={"x": lambda g, out: g / (out * 2)},
+    ),
+    """The square root of each element; NaN below zero.
+
+    >>> import undertow as ut
+    >>> ut.sqrt(ut.tensor([4.0, 9.0]))
+    tensor([2., 3.])
+    """,
+    inplace=True,
+)
+rsqrt = elementwise_function(
+    elementwise_op(
+        "rsqrt",
+        lambda x: 1 / call("sqrt", x),
+        inputs="x",
+        kind="float",
+        vjp={"x": lambda g, out: g * (out * out * out * -0.5)},
+    ),
+    """`1 / sqrt(input)`, elementwise.
+
+    >>> import undertow as ut
+    >>> ut.rsqrt(ut.tensor([4.0, 16.0]))
+    tensor([0.5000, 0.2500])
+    """,
+    inplace=True,
+)
+
+
+def _pow_base(g: Any, a: Any, b: Any) -> Any:
+    """b a**(b - 1), and zero for 0**0, where that would be 0 * inf."""
+    if isinstance(b, Number):
+        return zeros_of(g) if b == 0 else g * (b * a ** (b - 1))
+    return g * (b * where((a == 0) & (b == 0), 1, a) ** (b - 1))
+
+
+def _pow_exponent(g: Any, a: Any, b: Any, out: Any) -> Any:
+    """a**b log(a), and zero for powers of zero, where that would be 0 * inf."""
+    if isinstance(a, Number):
+        if a == 0:
+            return g * where(b >= 0, 0, out * -math.inf)
+        return g * (out * (math.log(a) if not isinstance(a, complex) and a > 0 else math.nan))
+    from .transcendental import log
+
+    return g * (out * log(where((a == 0) & (b >= 0), 1, a)))
+
+
+_pow = elementwise_op(
+    "pow",
+    lambda a, b: call("pow", a, b),
+    inputs="a b",
+    domain="ifc",
+    vjp={"a": _pow_base, "b": _pow_exponent},
+)
+_power = binary_door(_pow)
+_power_of_number = binary_door(
+    elementwise_op(
+        "pow_number",
+        lambda x, n: call("pow", x, n),
+        inputs="x n",
+        domain="ifc",
+        vjp={"x": lambda g, x, n: g * (n * x ** (n - 1))},
+    )
+)
+
+
+def _integer_power(a: Expr, b: Expr) -> Expr:
+    """NumPy refuses negative exponents of integers; a**b is then 0, or 1 or -1 if a is."""
+    odd = call("ne", call("mod", b, 2), 0)
+    unit = choose(call("eq", a, 1) | (call("eq", a, -1) & ~odd), 1, 0)
+    inverse = choose(call("eq", a, -1) & odd, -1, unit)
+    return choose(b < 0, inverse, call("pow", a, call("maximum", b, 0)))
+
+
+_pow_integer = elementwise_op("pow_integer", _integer_power, inputs="a b", domain="i")
+
+
+@function(inplace=True)
+def pow(input: Any, exponent: Any) -> Tensor:
+    """`input ** exponent`, elementwise.
+
+    >>> import undertow as ut
+    >>> ut.pow(ut.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
+    """
+    kind = exponent.__class__
+    if kind is int or kind is float:
+        if input.__class__ is not Tensor:
+            return _power(input, exponent)
+        floating = input._array.dtype.kind in "fV"
+        if floating or kind is int:
+            if exponent == 2:
+                return square(input)
+            if exponent == 3:
+                return _cube(input)
+        if floating and exponent == 0.5:
+            return sqrt(input)
+        if exponent == 0:
+            return _power(input, exponent)
+        if kind is int and exponent < 0 and input._array.dtype.kind in "iub":
+            raise ArgumentError(
+                f"[pow] integers cannot be raised to the negative power {exponent}; "
+                "convert to a floating dtype first"
+            )
+        return _power_of_number(input, exponent)
+    try:
+        return _power(input, exponent)
+    except ValueError as error:
+        if isinstance(error, UndertowError):
+            raise
+        return elementwise(_pow_integer, input, exponent)
+
+
+attach("__pow__", pow)
+attach("__rpow__", lambda self, other: pow(other, self))
+
+
+@function(inplace=True)
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """`input ** exponent` in double precision.
+
+    >>> import undertow as ut
+    >>> ut.float_power(ut.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=torch.float64)
+    """
+    a, b = operand("float_power", input), operand("float_power", exponent)
+    dtype = compute_dtype("float_power", (a, b), "promote")
+    wide = dtypes.complex128 if dtype.is_complex else dtypes.float64
+    a, b = (cast(x, wide) if isinstance(x, Tensor) else wide.numpy.type(x).item() for x in (a, b))
+    return pow(a, b)
+
+
+# Size and sign -------------------------------------------------------------------------------
+abs = elementwise_function(
+    elementwise_op(
+        "abs",
+        lambda x: call("abs", x),
+        inputs="x",
+        kind="real",
+        domain="ifc",
+        vjp={"x": lambda g, x: g * sign(x)},
+    ),
+    """The absolute value of each element; of complex ones, a real tensor.
+
+    >>> import undertow as ut
+    >>> ut.abs(ut.tensor([-1.5, 2.0]))
+    tensor([1.5000, 2.0000])
+    """,
+    inplace=True,
+    dunder="__abs__",
+)
+_sign = elementwise_function(
+    elementwise_op(
+        "sign",
+        lambda x: choose(x != x, 0, call("sign", x)),
+        inputs="x",
+        domain="if",
+        vjp={"x": no_slope},
+    ),
+    "The sign of each element.",
+    top=False,
+    method=False,
+)
+
+
+@function(inplace=True)
+def sign(input: Any) -> Tensor:
+    """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN.
+
+    >>> import undertow as ut
+    >>> ut.sign(ut.tensor([-3.0, 0.0, 5.0]))
+    tensor([-1.,  0.,  1.])
+    """
+    if isinstance(input, Tensor) and input.dtype is dtypes.bool:
+        return input.clone()  # type: ignore[no-any-return]
+    return _sign(input)
+
+
+_complex_sign = elementwise_op(
+    "complex_sign",
+    lambda x: x / choose(call("eq", x, 0), 1, call("abs", x)),
+    inputs="x",
+    domain="c",
+)
+
+
+@function(inplace=True)
+def sgn(input: Tensor) -> Tensor:
+    """`sign`, and for complex elements `input / abs(input)`.
+
+    >>> import undertow as ut
+    >>> ut.sgn(ut.tensor([-3.0, 0.0, 5.0]))
+    tensor([-1.,  0.,  1.])
+    """
+    return elementwise(_complex_sign, input) if input.is_complex() else sign(input)
+
+
+# Bounds and extremes -------------------------------------------------------------------------
+clamp_min = elementwise_function(
+    elementwise_op(
+        "clamp_min",
+        lambda x, bound: call("maximum", x, bound),
+        inputs="x bound",
+        domain="bif",
+        vjp={
+            "x": lambda g, x, bound: where(x >= bound, g, 0),
+            "bound": lambda g, x, bound: where(x < bound, g, 0),
+        },
+    ),
+    """The elements, but at least `min`; at the bound the gradient goes to `input`.
+
+    >>> import undertow as ut
+    >>> ut.clamp_min(ut.tensor([-1.0, 2.0]), 0)
+    tensor([0., 2.])
+    """,
+    inplace=True,
+)
+clamp_max = elementwise_function(
+    elementwise_op(
+        "clamp_max",
+        lambda x, bound: call("minimum", x, bound),
+        inputs="x bound",
+        domain="bif",
+        vjp={
+            "x": lambda g, x, bound: where(x <= bound, g, 0),
+            "bound": lambda g, x, bound: where(x > bound, g, 0),
+        },
+    ),
+    """The elements, but at most `max`; at the bound the gradient goes to `input`.
+
+    >>> import undertow as ut
+    >>> ut.clamp_max(ut.tensor([-1.0, 2.0]), 1)
+    tensor([-1.,  1.])
+    """,
+    inplace=True,
+)
+
+
+@function(inplace=True)
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """The elements, but at least `min` and at most `max`, numbers or tensors; `max` wins.
+
+    >>> import undertow as ut
+    >>> ut.clamp(ut.tensor([-1.0, 0.5, 2.0]), 0, 1)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if min is None and max is None:
+        raise ArgumentError("[clamp] needs min, max or both, got neither")
+    if min is not None:
+        input = clamp_min(input, min)
+    return input if max is None else clamp_max(input, max)
+
+
+maximum = elementwise_function(
+    elementwise_op(
+        "maximum",
+        lambda a, b: call("maximum", a, b),
+        inputs="a b",
+        domain="bif",
+        vjp={
+            "a": lambda g, a, b: where(a == b, g * 0.5, where(a < b, 0, g)),
+            "b": lambda g, a, b: where(a == b, g * 0.5, where(b < a, 0, g)),
+        },
+    ),
+    """The larger element; NaN if either is. Equal elements share the gradient.
+
+    >>> import undertow as ut
+    >>> ut.maximum(ut.tensor([1.0, 5.0]), ut.tensor([2.0, 3.0]))
+    tensor([2., 5.])
+    """,
+)
+minimum = elementwise_function(
+    elementwise_op(
+        "minimum",
+        lambda a, b: call("minimum", a, b),
+        inputs="a b",
+        domain="bif",
+        vjp={
+            "a": lambda g, a, b: where(a == b, g * 0.5, where(a > b, 0, g)),
+            "b": lambda g, a, b: where(a == b, g * 0.5, where(b > a, 0, g)),
+        },
+    ),
+    """The smaller element; NaN if either is. Equal elements share the gradient.
+
+    >>> import undertow as ut
+    >>> ut.minimum(ut.tensor([1.0, 5.0]), ut.tensor([2.0, 3.0]))
+    tensor([1., 3.])
+    """,
+)
+fmax = elementwise_function(
+    elementwise_op(
+        "fmax",
+        lambda a, b: call("fmax", a, b),
+        inputs="a b",
+        domain="bif",
+        vjp={
+            "a": lambda g, a, b: where((a >= b) | isnan(b), g, 0),
+            "b": lambda g, a, b: where((a >= b) | isnan(b), 0, g),
+        },
+    ),
+    """The larger element, or the only one that is not NaN; of equal ones, the first.
+
+    >>> import undertow as ut
+    >>> ut.fmax(ut.tensor([1.0, float("nan")]), ut.tensor([2.0, 3.0]))
+    tensor([2., 3.])
+    """,
+)
+fmin = elementwise_function(
+    elementwise_op(
+        "fmin",
+        lambda a, b: call("fmin", a, b),
+        inputs="a b",
+        domain="bif",
+        vjp={
+            "a": lambda g, a, b: where((a <= b) | isnan(b), g, 0),
+            "b": lambda g, a, b: where((a <= b) | isnan(b), 0, g),
+        },
+    ),
+    """The smaller element, or the only one that is not NaN; of equal ones, the first.
+
+    >>> import undertow as ut
+    >>> ut.fmin(ut.tensor([1.0, float("nan")]), ut.tensor([2.0, 3.0]))
+    tensor([1., 3.])
+    """,
+)
+
+# Further names -------------------------------------------------------------------------------
+alias("sub", "subtract")
+alias("mul", "multiply")
+alias("neg", "negative")
+alias("div", "divide")
+alias("abs", "absolute")
+alias("clamp", "clip")
+for _operator, _name in {
+    "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
+    "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__ipow__": "pow_",
+}.items():  # fmt: skip
+    attach(_operator, Tensor.__dict__[_name])
