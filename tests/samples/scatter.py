@@ -124,7 +124,7 @@ op("scatter_reduce", zero_d(np_scatter_reduce),
         Bad(S(arr(3), 0, I([0]), ints(1), "sum"), TypeError, r"float64 and .*int64")],
    )  # fmt: skip
 
-op("index_select", zero_d(lambda x, dim, index: np.take(x, index, dim)) if False else
+op("index_select",
    lambda x, dim, index: np.take(x, np.atleast_1d(index), dim) if x.ndim else x,
    [S(arr(3, 4), 0, I([0, 2, 0])), S(arr(3, 4), -1, I([1, 1])), S(arr(2, 3, 4), 1, I([2])),
     S(arr(4, 3).T, 0, I([1])), S(arr(), 0, I([0])), S(arr(), 0, I(0)), S(arr(3, 4), 0, I(1)),
@@ -144,7 +144,7 @@ def np_index(combine):
         for n, i in enumerate(np.atleast_1d(index)):
             to = (slice(None),) * (dim % out.ndim) + (i,)
             at = (slice(None),) * (dim % out.ndim) + (n,)
-            out[to] = combine(out[to], source[at] if source.size > 1 or source.ndim > 1 else source)
+            out[to] = combine(out[to], source[at])
         return out.reshape(x.shape)
 
     return run

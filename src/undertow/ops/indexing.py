@@ -621,6 +621,8 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """
     _check_mask("masked_fill", mask)
     value = fill_value("masked_fill", input, value)
+    if input._array.shape != mask._array.shape:
+        broadcast_shapes("masked_fill", input.shape, mask.shape)
     return where(mask, value, input)  # type: ignore[no-any-return]
 
 
