@@ -61,6 +61,7 @@ class OpInfo:
     bad: list[Bad] = field(default_factory=list)
     grad: bool = True  # whether gradcheck and gradgradcheck apply
     gradgrad: bool = True
+    torch_gradgrad: bool = True  # False: torch has no second derivative to compare with
     torch: Any = "same"  # "same" name in torch, another dotted name, a callable, or None
     method: bool = True  # compare with the Tensor method of that name, if there is one
     inplace: bool = True  # compare with the in-place method of that name, if there is one
