@@ -33,7 +33,7 @@ from ..errors import GradientError, InplaceError, VersionError
 from ..kernel.expr import Expr, trace
 from .modes import State, current, enter, leave
 from .node import Node, no_rule, version_error
-from .tensor import Tensor, share
+from .tensor import Tensor, connected, share
 
 OPS: dict[str, Op] = {}
 EVERY = "bifc"  # the domain of most ops; see elementwise_op
@@ -318,7 +318,7 @@ class Plan:
                     expected = 0 if node.versions is None else node.versions[count]
                     if t._version != expected:
                         raise version_error(node, _describe(self, j, t), expected, t._version)
-                if kind != "out" and t._node is not node.parents[where]:
+                if kind != "out" and not connected(t, node.parents[where]):
                     t = t._attached(node.parents[where], node.indices[where])
                 count += 1
                 members.append(t)

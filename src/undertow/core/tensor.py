@@ -47,7 +47,7 @@ class Alias:
     A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
     """
 
-    __slots__ = ("base", "inference", "seen", "steps", "tracked", "turned", "turns", "version")
+    __slots__ = ("base", "dormant", "inference", "seen", "steps", "tracked", "turned", "turns", "version")
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Alias:
         self.tracked = tracked
         self.turned = turned
         self.turns: tuple[Any, ...] = ()
+        self.dormant: AccumulateGrad | None = None  # of a leaf whose gradients are switched off
 
 
 class Tensor:
@@ -244,9 +245,13 @@ class Tensor:
                     raise GradientError(
                         "[requires_grad_] this tensor was made in inference_mode; clone() it first"
                     )
-                self._node = AccumulateGrad(self)
+                # Switched off and on again it is the same leaf, with its hooks.
+                dormant = None if self._alias is None else self._alias.dormant
+                self._node = dormant or AccumulateGrad(self)
+                self._node.metas = ((self._array.shape, self._array.dtype),)
                 self._index = 0
         elif isinstance(node, AccumulateGrad):
+            share(self).dormant = node
             self._node = None
         elif node is not None:
             raise GradientError(
@@ -354,19 +359,25 @@ class Tensor:
                 "[detach_] a view cannot be detached in place: its base would still have the "
                 "history; use detach()"
             )
-        share(self)  # whoever saved it must attach it to its old history again
+        alias = share(self)  # whoever saved it must attach it to its old history again
+        if isinstance(self._node, AccumulateGrad):
+            alias.dormant = self._node
         self._node = None
         self._index = 0
         return self
 
     @property
     def data(self) -> Tensor:
-        """The same memory without history, and without version checks."""
-        return wrap(self._array)
+        """The same memory without history.
+
+        Unlike in torch a change through it raises the version, so that a gradient which needs the
+        old value is an error and not a wrong number.
+        """
+        return self.detach()
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        if value.shape != self.shape and isinstance(self._node, AccumulateGrad):
+        if isinstance(self._node, AccumulateGrad):
             self._node.metas = ((value.shape, value._array.dtype),)
         self._array = value._array
         share(self).version.value += 1  # saved uses of the old memory are out of date
@@ -451,3 +462,11 @@ def node_of(t: Tensor) -> Node | None:
 
         refresh(t, alias)
     return t._node
+
+
+def connected(t: Tensor, node: Node | None) -> bool:
+    """Whether `t`, saved when `node` had made it, still hangs where it did.
+
+    A constant that was made to require gradients later counts, as in torch.
+    """
+    return t._node is node or (node is None and isinstance(t._node, AccumulateGrad))
