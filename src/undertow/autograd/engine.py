@@ -19,7 +19,7 @@ import numpy as np
 
 from ..backends.registry import backend_of
 from ..core.dispatch import apply
-from ..core.modes import current
+from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
 from ..core.op import OPS
 from ..core.tensor import Tensor, share, wrap
@@ -134,10 +134,7 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
                 run.captured[node, out] = grad
     if isinstance(node, AccumulateGrad):
         if run.captures is None and grads[0] is not None:
-            grad = grads.pop()
-            if run.bare:
-                grad = grad._array
-            accumulate(node, grad, run.create_graph)
+            _arrive(run, node, grads)
         return
     targets = task.targets[i]
     if not any(targets):
@@ -145,6 +142,40 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
     results = _gradients(run, node, grads, targets)
     del grads
     _deliver_all(run, node, targets, results, ready)
+
+
+def _arrive(run: Run, node: AccumulateGrad, grads: list[Any]) -> None:
+    """The gradient of a leaf, between the hooks of its node."""
+    hooks = node.hooks
+    if hooks is not None and hooks.pre:
+        grads[:] = _run_prehooks(node, grads)
+    given = tuple(grads) if hooks is not None and hooks.post else ()
+    grad = grads.pop()
+    if grad is not None:
+        accumulate(node, grad._array if run.bare else grad, run.create_graph)
+    if given:
+        for hook in list(hooks.post.values()):  # type: ignore[union-attr]
+            changed = hook((), given)
+            if changed is not None:
+                _as_list(node, changed, 0, "a hook", "inputs")
+
+
+def _run_prehooks(node: Node, grads: list[Any]) -> list[Any]:
+    for hook in list(node.hooks.pre.values()):  # type: ignore[union-attr]
+        changed = hook(tuple(grads))
+        if changed is not None:
+            grads = _as_list(node, changed, len(grads), "a prehook", "outputs")
+            for out, grad in enumerate(grads):
+                _check_hooked(node, out, grad, "a prehook")
+    return grads
+
+
+def _check_hooked(node: Node, out: int, grad: Any, who: str) -> None:
+    """A gradient that a hook returned must fit the output that it is for."""
+    shape, dtype = node.metas[out]
+    array = getattr(grad, "_array", None)
+    if grad is not None and (array is None or array.shape != shape or array.dtype != dtype):
+        raise _wrong_gradient(node, grad, shape, dtype, who)
 
 
 def _deliver_all(run: Run, node: Node, targets: Any, results: Any, ready: list[int]) -> None:
@@ -221,17 +252,23 @@ def _sum(a: Tensor, b: Tensor) -> Tensor:
 
 def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     """The gradients of a node's inputs by its rule, between its hooks."""
-    if all(g is None for g in grads):
+    missing = sum(g is None for g in grads)
+    if missing == len(grads) and not node.runs_empty:
         return [None] * len(targets)
-    if len(grads) > 1:
+    if missing:
         grads = node.materialize(grads)
     hooks = node.hooks
     if hooks is not None and hooks.pre:
-        for hook in list(hooks.pre.values()):
-            changed = hook(tuple(grads))
-            if changed is not None:
-                grads = _as_list(node, changed, len(grads), "a prehook", "outputs")
-    results = node.backward(grads, targets)
+        grads = _run_prehooks(node, grads)
+    state = current()
+    if state.anomaly:  # nodes that the rule makes are told who made them
+        token = enter(state.but(origin=node))
+        try:
+            results = node.backward(grads, targets)
+        finally:
+            leave(token)
+    else:
+        results = node.backward(grads, targets)
     if not run.retain_graph:
         node.release()
     if hooks is not None and hooks.post:
@@ -239,7 +276,7 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
             changed = hook(tuple(results), tuple(grads))
             if changed is not None:
                 results = _as_list(node, changed, len(targets), "a hook", "inputs")
-    if current().anomaly:
+    if state.anomaly and state.check_nan:
         _check_nan(node, results)
     return results
 
@@ -264,10 +301,7 @@ def _before(node: Node, grads: list[Any]) -> None:
                 break
             changed = hook(grad)
             if changed is not None:
-                shape, dtype = node.metas[out]
-                array = getattr(changed, "_array", None)
-                if array is None or array.shape != shape or array.dtype != dtype:
-                    raise _wrong_gradient(node, changed, shape, dtype, "a tensor hook")
+                _check_hooked(node, out, changed, "a tensor hook")
                 grads[out] = changed
     for out, reference in hooks.capture.items():
         tensor = reference()
@@ -340,13 +374,17 @@ def _wrong_gradient(
 
 
 def _check_nan(node: Node, results: Any) -> None:
-    if not current().check_nan:
-        return
     for i, result in enumerate(results):
         if isinstance(result, Tensor):
             host = backend_of(result._array).to_host(result._array)
             if np.isnan(host).any():
-                raise GradientError(f"[{node.name()}] returned NaN in its gradient {i}")
+                where = "".join(node.site) if node.site else (
+                    "not known: the forward ran outside of detect_anomaly()"
+                )  # fmt: skip
+                raise GradientError(
+                    f"[{node.name()}] its backward returned NaN in gradient {i}; the forward call "
+                    f"that made it:\n{where}"
+                )
 
 
 def _explain(error: BaseException, node: Node) -> None:

@@ -7,6 +7,7 @@ the case that dominates small graphs: plain CPU tensors of one dtype and shape.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from .node import Node
 from .op import EVERY, Op, Plan
 from .tensor import Alias, Tensor, node_of, share, wrap
 
+_HOME = __file__.removesuffix(os.path.join("core", "dispatch.py"))  # the library's own files
 _new = object.__new__
 _ndarray = np.ndarray
 _asarray = np.asarray
@@ -138,9 +140,13 @@ def forward_stack() -> list[str]:
     import traceback
 
     frames = traceback.extract_stack()
-    while frames and "/undertow/" in frames[-1].filename.replace("\\", "/"):
+    while frames and frames[-1].filename.startswith(_HOME):
         frames.pop()
-    return traceback.format_list(frames)
+    stack = traceback.format_list(frames)
+    origin = current().origin
+    if origin is not None and origin.site:
+        stack += [f"which ran the backward of {origin.name()}, made by:\n", *origin.site]
+    return stack
 
 
 def _link(source: Tensor, out: Tensor, op: Op, params: tuple[Any, ...]) -> None:

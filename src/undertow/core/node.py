@@ -71,6 +71,7 @@ class Node:
     metas: tuple[Meta, ...]
     hooks: Hooks | None
     site: Any  # the forward stack, in anomaly mode
+    runs_empty = False  # whether the rule runs though no gradient has arrived
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:

@@ -1,0 +1,521 @@
+"""`Function`: operations whose derivative the user writes.
+
+Note [custom functions]
+The context that `forward` and `backward` receive is the node of the graph itself. Its parents are
+the tensors among the arguments, its outputs are all values that `forward` returned (those that are
+no tensors keep their place and never receive a gradient).
+
+Note [never detached]
+A `backward` that leaves the library's ops (NumPy, `detach`) returns a gradient without history.
+With `create_graph=True` that would be a constant where there is none, so every incoming gradient
+is tracked, if need be by a `_Probe`, and a result that depends on none of them gets a Barrier: it
+can be used, and differentiating it is an error. A result that leads to nothing but probes is
+really constant (a linear function of a constant) and gets no history at all.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from ..backends.registry import backend_of
+from ..core.dispatch import forward_stack
+from ..core.inplace import _commit, check_writable
+from ..core.modes import current, enable_grad, no_grad
+from ..core.node import AccumulateGrad, Barrier, Node, version_error
+from ..core.op import Packed
+from ..core.tensor import Alias, Tensor, connected, node_of, share, wrap
+from ..errors import ArgumentError, DTypeError, FreedError, GradientError, UnsupportedError
+
+_NO_TENSOR = ((), np.dtype(object))  # the meta of an output that is no tensor
+_wanted: ContextVar[Any] = ContextVar("undertow_wanted", default=(None, ()))
+
+
+class Saved:
+    """A tensor kept for a backward: where it stands in the graph, and at which version.
+
+    `node` None with `own` True means that it is an output of the node that keeps it.
+    """
+
+    __slots__ = ("index", "node", "own", "value", "version")
+
+    def __init__(self, name: str, t: Tensor, node: Node | None, index: int, own: bool) -> None:
+        t._check_savable(name)
+        t = t._kept()
+        state = current()
+        self.node = node
+        self.index = index
+        self.own = own
+        self.version = t._version
+        self.value = t if state.pack is None else Packed(t, state)
+
+    def get(self, owner: Node, number: int) -> Tensor:
+        """The tensor, checked, and connected to the graph."""
+        t = self.value
+        if isinstance(t, Packed):
+            t = t.restore(owner.name())
+        elif t._version != self.version:
+            what = f"saved tensor {number} of shape {t.shape}"
+            raise version_error(owner, what, self.version, t._version)
+        node = owner if self.own else self.node
+        return t if connected(t, node) else t._attached(node, self.index)
+
+
+class FunctionCtx(Node):
+    """What `forward` and `backward` of a Function share; also the node of the graph."""
+
+    _function: type[Function]
+    _keeps: tuple[Tensor | None, ...] = ()
+    _dirty: tuple[Tensor, ...] = ()
+    _constant: tuple[Tensor, ...] = ()
+    _materialize = True
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        tensors = [a for a in args if isinstance(a, Tensor)]
+        self.parents = tuple(node_of(t) for t in tensors)
+        self.indices = tuple(t._index for t in tensors)
+        self.metas = ()
+        self.saved = ()
+        self.versions = None
+        self.hooks = None
+        self.site = None
+        self._tensors = tuple(isinstance(a, Tensor) for a in args)
+        self._kinds = tuple(t._array.__class__ for t in tensors)
+        self._recording = current().grad and any(p is not None for p in self.parents)
+
+    def name(self) -> str:
+        return type(self).__name__
+
+    # What the user calls ---------------------------------------------------------------------
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keep tensors for `backward`, which finds them in `saved_tensors`.
+
+        Inputs and outputs keep their history. Anything else is a constant to second order: to
+        differentiate twice through an intermediate result, return it as an output as well.
+        """
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise DTypeError(
+                    f"[{self.name()}] save_for_backward keeps tensors, argument {i} is a "
+                    f"{type(t).__name__}; set it as an attribute of ctx"
+                )
+        self._keeps = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
+        """The tensors given to `save_for_backward`; an error if one has changed since."""
+        if self._keeps:  # still in forward
+            return self._keeps
+        if self.saved is None:
+            raise FreedError(
+                f"[{self.name()}] its saved tensors were freed by an earlier backward; pass "
+                "retain_graph=True to that one to go through the graph twice"
+            )
+        return tuple(None if s is None else s.get(self, i) for i, s in enumerate(self.saved))
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """For every argument, whether its gradient is wanted (in `backward`: by this pass)."""
+        node, wanted = _wanted.get()
+        asked = iter(wanted if node is self else self.parents)
+        return tuple(next(asked) is not None if tensor else False for tensor in self._tensors)
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Declare inputs that `forward` changes in place; they must be returned."""
+        for t in tensors:
+            if not isinstance(t, Tensor):
+                raise DTypeError(f"[{self.name()}] mark_dirty takes tensors, got {type(t).__name__}")
+            if self._recording:
+                with enable_grad():
+                    check_writable(self.name(), t)
+        self._dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Declare outputs that have no gradient."""
+        self._constant = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (the default) or None for outputs without a gradient."""
+        self._materialize = bool(value)
+
+    # What the engine asks --------------------------------------------------------------------
+    @property
+    def runs_empty(self) -> bool:
+        """Whether `backward` runs when no gradient has arrived: with zeros it does, as in torch."""
+        return self._materialize
+
+    def materialize(self, grads: list[Any]) -> list[Any]:
+        """Zeros for missing gradients, if the user wants them."""
+        if not self._materialize:
+            return grads
+        return [
+            wrap(self._backends[i].full(shape, 0, dtype)) if g is None and dtype.kind != "O" else g
+            for i, (g, (shape, dtype)) in enumerate(zip(grads, self.metas, strict=True))
+        ]
+
+    def backward(self, grads: list[Any], wanted: Any) -> list[Any]:
+        rule = self._function.backward
+        if rule is Function.backward:
+            rule = self._function.vjp
+        tracked, probes = _tracked(grads) if current().grad else (grads, None)
+        token = _wanted.set((self, wanted))
+        try:
+            results = rule(self, *tracked)
+        finally:
+            _wanted.reset(token)
+        results = self._per_tensor(results)
+        if probes is not None:
+            once = getattr(rule, "_once_differentiable", False)
+            for i, (result, target) in enumerate(zip(results, wanted, strict=True)):
+                if target is not None and isinstance(result, Tensor):
+                    results[i] = self._second_order(result, grads, probes, once)
+        return results
+
+    def _per_tensor(self, results: Any) -> list[Any]:
+        """What `backward` returned, one for every tensor argument, checked."""
+        given = list(results) if isinstance(results, (tuple, list)) else [results]
+        count = len(self._tensors)
+        if len(given) > count and all(r is None for r in given[count:]):
+            given = given[:count]  # torch allows to return more, if they are None
+        if len(given) != count:
+            raise GradientError(
+                f"[{self.name()}] backward returned {len(given)} gradients for {count} arguments "
+                "of forward; return one for each, None where there is none"
+            )
+        kept = []
+        for i, (result, tensor) in enumerate(zip(given, self._tensors, strict=True)):
+            if not tensor:
+                if result is not None:
+                    raise GradientError(
+                        f"[{self.name()}] backward returned a gradient for argument {i}, which is "
+                        "no tensor; return None there"
+                    )
+                continue
+            if isinstance(result, Tensor) and result._array.__class__ is not self._kinds[len(kept)]:
+                raise GradientError(
+                    f"[{self.name()}] backward returned a gradient for argument {i} on "
+                    f"{result.device}, where the argument is not; move it there"
+                )
+            kept.append(result)
+        return kept
+
+    def _second_order(self, result: Tensor, grads: Any, probes: set[Node], once: bool) -> Tensor:
+        """A result with an honest history; see Note [never detached]."""
+        node = node_of(result)
+        if not once and node is not None:
+            return result if self._leads_beyond(node, probes) else wrap(result._array)
+        why = (
+            "is marked once_differentiable"
+            if once
+            else "was computed outside of Undertow's ops or detached from what it depends on; "
+            "write it in Undertow's ops, or return None where there is no gradient"
+        )
+        sources = list(zip(self.parents, self.indices, strict=True))
+        sources += [(node_of(g), g._index) for g in grads if isinstance(g, Tensor)]
+        meta = (tuple(result._array.shape), result._array.dtype)
+        out = wrap(result._array)
+        out._node = Barrier(
+            f"[{self.name()}] cannot be differentiated twice: its backward {why}", sources, meta
+        )
+        return out
+
+    def _leads_beyond(self, node: Node, probes: set[Node]) -> bool:
+        """Whether `node` depends on anything but probes."""
+        ends = {self, *self.parents}
+        seen: set[Node] = {node}
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, AccumulateGrad) or node in ends:
+                return True
+            for parent in node.parents:
+                if parent is not None and parent not in seen and parent not in probes:
+                    seen.add(parent)
+                    stack.append(parent)
+        return False
+
+    def release(self) -> None:
+        if self.saved:
+            self.saved = None
+
+
+class _Probe(Node):
+    """Stands in for the history of a gradient that has none."""
+
+    __slots__ = ()
+
+    def __init__(self, meta: Any) -> None:
+        self.parents = ()
+        self.indices = ()
+        self.metas = (meta,)
+        self.saved = ()
+        self.versions = None
+        self.hooks = None
+        self.site = None
+
+    def name(self) -> str:
+        return "Constant"
+
+    def release(self) -> None:
+        pass
+
+
+def _tracked(grads: list[Any]) -> tuple[list[Any], set[Node]]:
+    probes: set[Node] = set()
+    tracked = []
+    for g in grads:
+        if isinstance(g, Tensor) and g._array.dtype.kind in "fV" and node_of(g) is None:
+            probe = _Probe((tuple(g._array.shape), g._array.dtype))
+            probes.add(probe)
+            g = g._attached(probe, 0)
+        tracked.append(g)
+    return tracked, probes
+
+
+class Function:
+    """An operation with a derivative of its own.
+
+    Subclass it with two static methods and call `apply`:
+
+    >>> import undertow as ut
+    >>> class Cube(ut.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x * x
+    >>> x = ut.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
+
+    `forward(ctx, *args)` may be split into `forward(*args)` and `setup_context(ctx, inputs,
+    output)`. `backward` returns one gradient per argument, None where there is none. Written in
+    Undertow's ops it can be differentiated itself, to any order.
+    """
+
+    _ctx: type[FunctionCtx]
+    _split = False
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise DTypeError(
+            f"[{cls.__name__}] a Function is not instantiated; call {cls.__name__}.apply(...)"
+        )
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._ctx = type(f"{cls.__name__}Backward", (FunctionCtx,), {"_function": cls})
+        cls._split = cls.setup_context is not Function.setup_context
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the outputs: `forward(ctx, *args)`, or `forward(*args)` with setup_context."""
+        raise UnsupportedError("[Function] a subclass defines the static method forward")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save what `backward` needs, when `forward` takes no ctx."""
+        raise UnsupportedError("[Function] a subclass defines the static method setup_context")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """The gradient of every argument from those of the outputs."""
+        raise UnsupportedError("[Function] a subclass defines the static method backward or vjp")
+
+    vjp = backward
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` and record it."""
+        if cls._split:
+            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            bound.apply_defaults()
+            if bound.kwargs:
+                raise ArgumentError(
+                    f"[{cls.__name__}] forward must not have keyword-only arguments, got "
+                    f"{', '.join(bound.kwargs)}"
+                )
+            args = bound.args
+        elif kwargs:
+            raise DTypeError(
+                f"[{cls.__name__}] apply takes positional arguments, got {', '.join(kwargs)}"
+            )
+        ctx = cls._ctx(args)
+        if ctx._recording:
+            _check_nested(cls.__name__, args)
+        inputs = [a for a in args if isinstance(a, Tensor)]
+        versions = [t._version for t in inputs]
+        with no_grad():
+            if cls._split:
+                result = cls.forward(*args)
+                cls.setup_context(ctx, args, result)
+            else:
+                result = cls.forward(ctx, *args)
+        outputs = result if isinstance(result, tuple) else (result,)
+        _check_dirty(ctx, inputs, versions, outputs)
+        if ctx._recording:
+            wrapped = _record(ctx, inputs, outputs)
+        else:
+            ctx._keeps = ()
+            wrapped = [_plain(ctx, o, inputs) for o in outputs]
+        return tuple(wrapped) if isinstance(result, tuple) else wrapped[0]
+
+
+def _check_nested(name: str, args: tuple[Any, ...]) -> None:
+    for i, arg in enumerate(args):
+        if isinstance(arg, (list, tuple, dict)):
+            values = arg.values() if isinstance(arg, dict) else arg
+            if any(isinstance(v, Tensor) and node_of(v) is not None for v in values):
+                raise GradientError(
+                    f"[{name}] argument {i} is a {type(arg).__name__} with tensors that require "
+                    "gradients, and only tensors that are arguments themselves get one; pass them "
+                    "one by one, or detach() them"
+                )
+
+
+def _among(t: Any, tensors: Sequence[Any]) -> int:
+    """Where `t` itself stands among `tensors`; -1 if nowhere."""
+    return next((i for i, other in enumerate(tensors) if other is t), -1)
+
+
+def _check_dirty(ctx: Any, inputs: list[Tensor], versions: list[int], outputs: Any) -> None:
+    """Inputs that forward changed in place must be marked, and marked ones must be returned."""
+    if isinstance(outputs[0] if len(outputs) == 1 else None, list) and ctx._recording:
+        if any(isinstance(o, Tensor) for o in outputs[0]):
+            raise GradientError(
+                f"[{ctx.name()}] forward returned a list, whose tensors would get no gradient; "
+                "return a tuple"
+            )
+    for t in ctx._dirty:
+        i = _among(t, inputs)
+        if i < 0:
+            raise GradientError(f"[{ctx.name()}] mark_dirty takes inputs, got another tensor")
+        if _among(t, outputs) < 0:
+            raise GradientError(
+                f"[{ctx.name()}] argument tensor {i} is marked dirty but not returned; "
+                "forward must return every input that it changes in place"
+            )
+        if t._version == versions[i]:  # changed behind our back, through NumPy for example
+            share(t).version.value += 1
+    if ctx._recording:
+        for i, t in enumerate(inputs):
+            if t._version != versions[i] and ctx.parents[i] is not None:
+                if not any(share(t).version is share(d).version for d in ctx._dirty):
+                    raise GradientError(
+                        f"[{ctx.name()}] forward changed its input tensor {i} of shape {t.shape} "
+                        "in place without ctx.mark_dirty; mark it, and return it"
+                    )
+
+
+def _plain(ctx: Any, out: Any, inputs: list[Tensor]) -> Any:
+    """An output when nothing is recorded: never an unchanged input itself, never with history."""
+    if isinstance(out, Tensor) and _among(out, ctx._dirty) < 0:
+        if _among(out, inputs) >= 0 or node_of(out) is not None:
+            return out.detach()
+    return out
+
+
+def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[Any]:
+    """The outputs hung on the node, and the saved tensors sealed."""
+    name = ctx.name()
+    ctx.metas = tuple(
+        (tuple(o._array.shape), o._array.dtype) if isinstance(o, Tensor) else _NO_TENSOR
+        for o in outputs
+    )
+    ctx._backends = tuple(backend_of(o._array) if isinstance(o, Tensor) else None for o in outputs)
+    if current().anomaly:
+        ctx.site = forward_stack()
+    # Whose memory is visible elsewhere: an output that shares it cannot be changed in place.
+    owners = [(share(t).version, t) for t in inputs]
+    for o in outputs:
+        if isinstance(o, Tensor) and o._alias is not None:
+            owners.append((o._alias.version, o))
+    wrapped: list[Any] = []
+    for i, out in enumerate(outputs):
+        if not isinstance(out, Tensor):
+            wrapped.append(out)
+            continue
+        kind = out._array.dtype.kind
+        if kind == "c":
+            raise UnsupportedError(
+                f"[{name}] gradients through complex tensors are not supported yet; "
+                "detach() the input or compute under no_grad()"
+            )
+        dirty = _among(out, ctx._dirty) >= 0
+        if kind not in "fV" or _among(out, ctx._constant) >= 0:
+            if dirty:
+                wrapped.append(out.detach_() if node_of(out) is not None else out)
+            elif _among(out, inputs) >= 0 or node_of(out) is not None:
+                wrapped.append(out.detach())
+            else:
+                wrapped.append(out)
+        elif dirty:
+            value = wrap(out._array)
+            value._node, value._index = ctx, i
+            _commit(out, value)
+            wrapped.append(out)
+        else:
+            new = out._attached(ctx, i)
+            version = new._alias.version  # type: ignore[union-attr]
+            for owned, other in owners:
+                if owned is version and other is not out:
+                    base = other if other._base is None else other._base
+                    new._alias = Alias(version, base, (), share(out).inference, tracked=False)
+                    break
+            else:
+                if _among(out, inputs) >= 0:
+                    base = out if out._base is None else out._base
+                    new._alias = Alias(version, base, (), share(out).inference, tracked=False)
+            wrapped.append(new)
+    keeps, ctx._keeps = ctx._keeps, ()
+    ctx.saved = tuple(
+        None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps
+    )
+    return wrapped
+
+
+def _keep(ctx: Any, name: str, t: Tensor, inputs: Any, outputs: Any, wrapped: Any) -> Saved:
+    i = _among(t, outputs)
+    if i >= 0 and (_among(t, inputs) < 0 or _among(t, ctx._dirty) >= 0):
+        history = isinstance(wrapped[i], Tensor) and node_of(wrapped[i]) is not None
+        return Saved(name, t._twin(), None, i, history)
+    i = _among(t, inputs)
+    if i >= 0:
+        return Saved(name, t, ctx.parents[i], ctx.indices[i], False)
+    return Saved(name, t, node_of(t), t._index, False)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` that is not written in Undertow's ops: differentiating it is an error.
+
+    >>> import undertow as ut
+    >>> from undertow.autograd.function import once_differentiable
+    >>> class Double(ut.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return x * 2
+    ...     @staticmethod
+    ...     @once_differentiable
+    ...     def backward(ctx, grad):
+    ...         return ut.tensor(grad.numpy() * 2)
+    >>> x = ut.tensor(1.0, requires_grad=True)
+    >>> Double.apply(x).backward()
+    >>> x.grad
+    tensor(2.)
+    """
+
+    @functools.wraps(backward)
+    def wrapper(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            return backward(ctx, *(g.detach() if isinstance(g, Tensor) else g for g in grads))
+
+    wrapper._once_differentiable = True  # type: ignore[attr-defined]
+    return wrapper
