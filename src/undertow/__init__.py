@@ -3,6 +3,15 @@
 from . import ops  # first: it publishes the functions
 from . import autograd, dtypes, errors, nn
 from .backends.threads import get_num_threads, set_num_threads
+from .core.generator import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
 from .core.modes import (
     enable_grad,
     inference_mode,

@@ -12,9 +12,10 @@ import numpy as np
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
-_LOW = np.uint64(0xFFFFFFFF)
+_MASK = 0xFFFFFFFF
+_LOW = np.uint64(_MASK)
 _SHIFT = np.uint64(32)
-_CHUNK = 1 << 14  # counters at a time: the working set stays in the cache
+_CHUNK = 1 << 13  # counters at a time: the working set stays in the cache
 
 
 def philox_words(seed: int, offset: int, count: int) -> Any:
@@ -23,21 +24,32 @@ def philox_words(seed: int, offset: int, count: int) -> Any:
     out = np.empty((last - first, 4), np.uint32)
     for start in range(first, last, _CHUNK):
         stop = min(start + _CHUNK, last)
-        out[start - first : stop - first] = _blocks(seed, start, stop)
+        counter = np.arange(start, stop, dtype=np.uint64)
+        zero = np.zeros_like(counter)
+        words = philox_blocks((counter & _LOW, counter >> _SHIFT, zero, zero.copy()), seed)
+        block = out[start - first : stop - first]
+        for i, word in enumerate(words):
+            block[:, i] = word
     skip = offset - 4 * first
     return out.reshape(-1)[skip : skip + count]
 
 
-def _blocks(seed: int, start: int, stop: int) -> Any:
-    """One block of four words for each counter from `start` to `stop`."""
-    counter = np.arange(start, stop, dtype=np.uint64)
-    c0, c1 = counter & _LOW, counter >> _SHIFT
-    c2 = c3 = np.zeros_like(counter)
-    key0, key1 = seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF
+def philox_blocks(counters: tuple[Any, Any, Any, Any], seed: int) -> tuple[Any, Any, Any, Any]:
+    """Ten rounds on counters of four words each, held in uint64 arrays, which are overwritten."""
+    c0, c1, c2, c3 = counters
+    high0, high1 = np.empty_like(c0), np.empty_like(c0)
+    key0, key1 = seed & _MASK, (seed >> 32) & _MASK
     for _ in range(10):
-        product0, product1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
-        c0 = (product1 >> _SHIFT) ^ c1 ^ np.uint64(key0)
-        c2 = (product0 >> _SHIFT) ^ c3 ^ np.uint64(key1)
-        c1, c3 = product1 & _LOW, product0 & _LOW
-        key0, key1 = (key0 + _KEY_STEPS[0]) & 0xFFFFFFFF, (key1 + _KEY_STEPS[1]) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3], axis=1)
+        np.multiply(c0, _MULTIPLIERS[0], c0)  # the product's words: the high one crosses over,
+        np.multiply(c2, _MULTIPLIERS[1], c2)  # the low one takes the place of c3 or c1
+        np.right_shift(c0, _SHIFT, high0)
+        np.right_shift(c2, _SHIFT, high1)
+        np.bitwise_and(c0, _LOW, c0)
+        np.bitwise_and(c2, _LOW, c2)
+        np.bitwise_xor(high1, c1, high1)
+        np.bitwise_xor(high0, c3, high0)
+        np.bitwise_xor(high1, np.uint64(key0), high1)
+        np.bitwise_xor(high0, np.uint64(key1), high0)
+        c0, c1, c2, c3, high0, high1 = high1, c2, high0, c0, c1, c3
+        key0, key1 = (key0 + _KEY_STEPS[0]) & _MASK, (key1 + _KEY_STEPS[1]) & _MASK
+    return c0, c1, c2, c3

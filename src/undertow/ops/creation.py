@@ -58,7 +58,7 @@ def _like(
     )
 
 
-def _shape(op: str, sizes: Any, size: Any) -> Shape:
+def given_shape(op: str, sizes: Any, size: Any) -> Shape:
     """The shape from `op(2, 3)`, `op((2, 3))` or `op(size=(2, 3))`."""
     if size is not None:
         sizes = (size,)
@@ -82,7 +82,7 @@ def zeros(
     tensor([[0., 0., 0.],
             [0., 0., 0.]])
     """
-    return filled(_shape("zeros", sizes, size), 0, dtype, device, requires_grad)
+    return filled(given_shape("zeros", sizes, size), 0, dtype, device, requires_grad)
 
 
 @function(method=False)
@@ -99,7 +99,7 @@ def ones(
     >>> ut.ones(2)
     tensor([1., 1.])
     """
-    return filled(_shape("ones", sizes, size), 1, dtype, device, requires_grad)
+    return filled(given_shape("ones", sizes, size), 1, dtype, device, requires_grad)
 
 
 @function(method=False)
@@ -118,7 +118,7 @@ def empty(
     (2, 3)
     """
     wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    shape = _shape("empty", sizes, size)
+    shape = given_shape("empty", sizes, size)
     return made(backend_on(device).empty(shape, wanted.numpy), requires_grad)
 
 
@@ -252,7 +252,7 @@ def new_zeros(
     >>> ut.tensor([1, 2]).new_zeros(3)
     tensor([0, 0, 0])
     """
-    return _like(input, 0, dtype, device, requires_grad, _shape("new_zeros", sizes, size))
+    return _like(input, 0, dtype, device, requires_grad, given_shape("new_zeros", sizes, size))
 
 
 @function(top=False)
@@ -270,7 +270,7 @@ def new_ones(
     >>> ut.tensor([1, 2]).new_ones(3)
     tensor([1, 1, 1])
     """
-    return _like(input, 1, dtype, device, requires_grad, _shape("new_ones", sizes, size))
+    return _like(input, 1, dtype, device, requires_grad, given_shape("new_ones", sizes, size))
 
 
 @function(top=False)
@@ -314,7 +314,7 @@ def new_empty(
     undertow.int64
     """
     return empty(
-        _shape("new_empty", sizes, size),
+        given_shape("new_empty", sizes, size),
         dtype=input.dtype if dtype is None else dtype,
         device=input.device if device is None else device,
         requires_grad=requires_grad,
@@ -418,8 +418,8 @@ def linspace(
         _spaced("linspace", start, end, steps, dtype, device)  # for its checks
         wanted = ends[0].dtype if dtype is None else dtypes.as_dtype(dtype)
         weights = _spaced("linspace", 0.0, 1.0, steps, wanted, device or ends[0].device)
-        out = weights * end + (1 - weights) * start
-        return out
+        between: Tensor = weights * end + (1 - weights) * start
+        return between
     out = _spaced("linspace", start, end, steps, dtype, device)
     return out.requires_grad_() if requires_grad else out
 

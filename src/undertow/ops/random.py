@@ -1,1 +1,376 @@
-"""Random numbers: Generator, manual_seed, rand, randn, bernoulli, multinomial …."""
+"""Random numbers: uniform, normal, integers, permutations; `distributions` has the others.
+
+Every function takes words from a generator's stream (see `core/generator`) and turns them into
+numbers; a word's meaning depends only on its position, so results do not depend on how the work
+was cut or where it ran.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.registry import backend_of, backend_on
+from ..core.generator import Generator, default_generator
+from ..core.register import function
+from ..core.tensor import Tensor
+from ..dtypes import DType
+from ..errors import ArgumentError, DTypeError
+from ..kernel.expr import call, trace
+from ..shapes import Shape, as_int, as_shape, broadcast_shapes
+from .creation import given_shape, made
+
+_U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
+
+
+# From words to numbers ----------------------------------------------------------------------
+def words(k: Any, generator: Generator | None, count: int) -> Any:
+    """`count` fresh random words (uint32) of the generator, as an array of backend `k`."""
+    seed, offset = (default_generator if generator is None else generator).reserve(count)
+    return k.philox(seed, offset, count)
+
+
+_shifted = trace(lambda w, bits: call("shift_right", w, bits), 2)
+_scaled = trace(lambda w, half, scale: (w + half) * scale, 3)
+_joined = trace(lambda high, low, half, scale: (high * 67108864.0 + low + half) * scale, 4)
+_long_word = trace(lambda low, high: call("bit_or", low, call("shift_left", high, 32)), 2)
+_cosine = trace(lambda u, v: call("sqrt", -2.0 * call("log", u)) * call("cos", 2 * math.pi * v), 2)
+_sine = trace(lambda u, v: call("sqrt", -2.0 * call("log", u)) * call("sin", 2 * math.pi * v), 2)
+MANTISSA_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # of a mantissa
+
+
+def _halves(k: Any, array: Any) -> tuple[Any, Any]:
+    """The elements at even and at odd positions."""
+    return k.slice(array, (slice(0, None, 2),)), k.slice(array, (slice(1, None, 2),))
+
+
+def uniform_words(k: Any, generator: Any, count: int, dtype: DType, open: bool = False) -> Any:
+    """Multiples of 2^-bits in [0, 1), as many bits as the dtype has; or, open, between them.
+
+    An open uniform is never 0 nor 1, so its logarithm is finite.
+    """
+    half = 0.5 if open else 0
+    if dtype is dtypes.float64:
+        low_bits, high_bits = (26, 26) if open else (26, 27)
+        pairs = _halves(k, words(k, generator, 2 * count))
+        high, low = (
+            k.cast(k.map(_shifted, (w, 32 - bits), _U32), dtype.numpy)
+            for w, bits in zip(pairs, (high_bits, low_bits), strict=True)
+        )
+        scale = 2.0 ** -(high_bits + low_bits)
+        return k.map(_joined, (high, low, half, scale), dtype.numpy)
+    bits = MANTISSA_BITS[dtype.name] - open
+    whole = k.map(_shifted, (words(k, generator, count), 32 - bits), _U32)
+    return k.map(_scaled, (k.cast(whole, dtype.numpy), half, 2.0**-bits), dtype.numpy)
+
+
+def _normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
+    """Standard normal numbers, two from each pair of uniform ones (Box and Muller)."""
+    wide = dtype if dtype.itemsize > 2 else dtypes.float32
+    u, v = _halves(k, uniform_words(k, generator, count + count % 2, wide, open=True))
+    out = k.empty((count + count % 2,), wide.numpy)
+    even, odd = _halves(k, out)
+    k.assign(even, k.map(_cosine, (u, v), wide.numpy))
+    k.assign(odd, k.map(_sine, (u, v), wide.numpy))
+    out = k.slice(out, (slice(0, count),))
+    return out if wide is dtype else k.cast(out, dtype.numpy)
+
+
+def _long_words(k: Any, generator: Any, count: int) -> Any:
+    """64 random bits each."""
+    low, high = _halves(k, words(k, generator, 2 * count))
+    return k.map(_long_word, (k.cast(low, _U64), k.cast(high, _U64)), _U64)
+
+
+def integer_words(k: Any, generator: Any, count: int, low: int, high: int, dtype: DType) -> Any:
+    """Integers in [low, high); 64 bits for each leave a bias below span / 2^64."""
+    span = high - low
+    bits = _long_words(k, generator, count)
+    if span < 1 << 64:
+        bits = k.map(trace(lambda w: call("mod", w, span), 1), (bits,), _U64)
+    # Adding in 64 bits wraps to the right signed number.
+    signed = k.map(
+        trace(lambda w: w + low, 1), (k.cast(bits, np.dtype(np.int64)),), np.dtype(np.int64)
+    )
+    return signed if dtype is dtypes.int64 else k.cast(signed, dtype.numpy)
+
+
+def drawn(
+    op: str, draw: Any, shape: Shape, dtype: Any, device: Any, generator: Any, requires_grad: bool
+) -> Tensor:
+    """A new tensor of floating or complex numbers that `draw` gives."""
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    k = backend_on(device)
+    count = math.prod(shape)
+    if wanted.is_floating_point:
+        return made(k.reshape(draw(k, generator, count, wanted), shape), requires_grad)
+    if not wanted.is_complex:
+        raise DTypeError(f"[{op}] gives floating numbers, not {wanted}; use randint for integers")
+    parts = draw(k, generator, 2 * count, dtypes.real_of(wanted))
+    out = k.empty((count,), wanted.numpy)
+    for name, part in zip(("real", "imag"), _halves(k, parts), strict=True):
+        k.assign(k.part(out, name), part)
+    return made(k.reshape(out, shape), requires_grad)
+
+
+def _complex_normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
+    """Parts of complex numbers whose variance is 1."""
+    return k.map(_scaled, (_normal(k, generator, count, dtype), 0.0, math.sqrt(0.5)), dtype.numpy)
+
+
+def _draw_normal(dtype: Any) -> Any:
+    return _complex_normal if dtype is not None and dtypes.as_dtype(dtype).is_complex else _normal
+
+
+def span(t: Tensor) -> tuple[float, float]:
+    """The smallest and the largest element; NaN if there is one."""
+    k = backend_of(t._array)
+    dims = tuple(range(t.ndim))
+    low, high = (k.to_host(k.reduce(kind, t._array, dims, False)) for kind in ("min", "max"))
+    return float(low), float(high)
+
+
+def check_std(op: str, std: Any) -> None:
+    if isinstance(std, Tensor):
+        if std.numel() and not span(std)[0] >= 0:
+            raise ArgumentError(f"[{op}] std must be at least 0, got {span(std)[0]} in a tensor")
+    elif not std >= 0:
+        raise ArgumentError(f"[{op}] std must be at least 0, got {std}")
+
+
+# New tensors --------------------------------------------------------------------------------
+@function(method=False)
+def rand(
+    *sizes: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Uniform random numbers in [0, 1).
+
+    >>> import undertow as ut
+    >>> _ = ut.manual_seed(0)
+    >>> ut.rand(2, 3).shape
+    (2, 3)
+    """
+    shape = given_shape("rand", sizes, size)
+    return drawn("rand", uniform_words, shape, dtype, device, generator, requires_grad)
+
+
+@function(method=False)
+def randn(
+    *sizes: Any,
+    size: Any = None,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal random numbers with mean 0 and variance 1.
+
+    >>> import undertow as ut
+    >>> _ = ut.manual_seed(0)
+    >>> ut.randn(2, 3).shape
+    (2, 3)
+    """
+    shape = given_shape("randn", sizes, size)
+    return drawn("randn", _draw_normal(dtype), shape, dtype, device, generator, requires_grad)
+
+
+@function(method=False)
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`rand` with the shape, dtype and device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.rand_like(ut.zeros(2, dtype=ut.float64)).dtype
+    undertow.float64
+    """
+    dtype, device = dtype or input.dtype, device or input.device
+    return drawn("rand_like", uniform_words, input.shape, dtype, device, generator, requires_grad)
+
+
+@function(method=False)
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`randn` with the shape, dtype and device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.randn_like(ut.zeros(2, 3)).shape
+    (2, 3)
+    """
+    dtype, device = dtype or input.dtype, device or input.device
+    draw = _draw_normal(dtype)
+    return drawn("randn_like", draw, input.shape, dtype, device, generator, requires_grad)
+
+
+def bounded(op: str, low: Any, high: Any, dtype: DType) -> tuple[int, int]:
+    """Bounds of random integers, checked against each other and the dtype."""
+    first, last = as_int(op, "low", low), as_int(op, "high", high)
+    if first >= last:
+        raise ArgumentError(f"[{op}] low must be below high, got {first} and {last}")
+    if dtype.category < 2:
+        smallest, largest = (0, 1) if dtype is dtypes.bool else (
+            dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
+        )  # fmt: skip
+        if first < smallest or last - 1 > largest:
+            raise ArgumentError(
+                f"[{op}] {first} to {last - 1} do not fit into {dtype}, which holds {smallest} to "
+                f"{largest}"
+            )
+    return first, last
+
+
+@function(method=False)
+def randint(
+    *args: Any,
+    low: Any = 0,
+    high: Any = None,
+    size: Any = None,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Random integers from `low` (0 unless given) to below `high`.
+
+    Called as `randint(high, size)` or `randint(low, high, size)`.
+
+    >>> import undertow as ut
+    >>> _ = ut.manual_seed(0)
+    >>> bool((ut.randint(10, (100,)) < 10).all())
+    True
+    """
+    given = list(args)
+    if given and not isinstance(given[-1], (int, Tensor, np.integer)):
+        size = given.pop()
+    if len(given) == 2:
+        low, high = given
+    elif len(given) == 1:
+        if high is None:
+            high = given[0]
+        else:
+            low = given[0]
+    if size is None or high is None or len(given) > 2:
+        raise DTypeError("[randint] is called as randint(high, size) or randint(low, high, size)")
+    wanted = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+    first, last = bounded("randint", low, high, wanted)
+    shape = as_shape("randint", tuple(size))
+    k = backend_on(device)
+    array = integer_words(k, generator, math.prod(shape), first, last, wanted)
+    return made(k.reshape(array, shape), requires_grad)
+
+
+@function(method=False)
+def randint_like(
+    input: Tensor,
+    *args: Any,
+    low: Any = 0,
+    high: Any = None,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`randint` with the shape, dtype and device of `input`: `randint_like(input, [low,] high)`.
+
+    >>> import undertow as ut
+    >>> ut.randint_like(ut.zeros(2, 3), 5).dtype
+    undertow.float32
+    """
+    return randint(
+        *args,
+        input.shape,
+        low=low,
+        high=high,
+        generator=generator,
+        dtype=dtype or input.dtype,
+        device=device or input.device,
+        requires_grad=requires_grad,
+    )
+
+
+@function(method=False)
+def randperm(
+    n: int,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The integers 0 to n - 1 in random order.
+
+    >>> import undertow as ut
+    >>> ut.randperm(5).sort().values
+    tensor([0, 1, 2, 3, 4])
+    """
+    wanted = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+    (count,) = as_shape("randperm", (n,))
+    if count:
+        bounded("randperm", 0, count, wanted)
+    k = backend_on(device)
+    order = k.sort(_long_words(k, generator, count), 0, False)[1]
+    return made(order if wanted is dtypes.int64 else k.cast(order, wanted.numpy), requires_grad)
+
+
+@function(method=False)
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Normal random numbers of given mean and standard deviation, numbers or tensors.
+
+    With tensors, one number for each element of their broadcast shape; gradients flow to `mean`
+    and `std` (the result is mean + std * noise), where torch's are zero.
+
+    >>> import undertow as ut
+    >>> ut.normal(ut.tensor([0.0, 100.0]), 0.0)
+    tensor([  0., 100.])
+    """
+    tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
+    check_std("normal", std)
+    if not tensors:
+        if size is None:
+            raise DTypeError("[normal] needs a size when mean and std are numbers")
+        shape = as_shape("normal", tuple(size))
+        noise = randn(shape, generator=generator, dtype=dtype, device=device)
+        out: Tensor = noise * std + mean
+        return out.requires_grad_() if requires_grad else out
+    if size is not None:
+        raise DTypeError("[normal] takes a size only when mean and std are numbers")
+    first = tensors[0]
+    if not first.is_floating_point():
+        raise DTypeError(f"[normal] expects floating tensors, got {first.dtype}; convert it first")
+    shape = broadcast_shapes("normal", *(t.shape for t in tensors))
+    noise = randn(shape, generator=generator, dtype=first.dtype, device=first.device)
+    if isinstance(std, Tensor):
+        std = std.to(first.dtype)
+    shifted: Tensor = noise * std + mean
+    return shifted

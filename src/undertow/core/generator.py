@@ -1,0 +1,157 @@
+"""Generators: a seed, and how much of its stream of random words has been used.
+
+The words themselves are computed by a backend from (seed, position); see `backends/philox`. One
+generator therefore serves every device, with the same numbers, and threads only share a counter.
+"""
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from ..devices import Device
+from ..dtypes import uint8
+from ..errors import ArgumentError, DTypeError
+from ..shapes import as_int
+from .tensor import Tensor, wrap
+
+_WORD = 1 << 64
+
+
+class Generator:
+    """A stream of random numbers of its own; pass it as `generator=`.
+
+    >>> import undertow as ut
+    >>> g = ut.Generator().manual_seed(7)
+    >>> first = ut.rand(3, generator=g)
+    >>> bool((ut.rand(3, generator=g.manual_seed(7)) == first).all())
+    True
+    """
+
+    __slots__ = ("_lock", "_offset", "_seed", "device")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = Device(device)
+        self._lock = Lock()
+        self._seed = 67280421310721  # torch's fixed seed of a new Generator
+        self._offset = 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin the stream of `seed`; returns the generator."""
+        number = as_int("manual_seed", "seed", seed)
+        if not -(_WORD // 2) <= number < _WORD:
+            raise ArgumentError(f"[manual_seed] expects a seed of 64 bits, got {number}")
+        with self._lock:
+            self._seed, self._offset = number % _WORD, 0
+        return self
+
+    def seed(self) -> int:
+        """Begin the stream of a seed from the system's entropy, and return that seed."""
+        number = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(number)
+        return number
+
+    def initial_seed(self) -> int:
+        """The seed whose stream this is."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """Seed and position as a uint8 tensor, for `set_state`."""
+        with self._lock:
+            words = np.array([self._seed, self._offset], "<u8")
+        return wrap(words.view(np.uint8))
+
+    def set_state(self, state: Tensor) -> Generator:
+        """Continue where `get_state` was called."""
+        if getattr(state, "dtype", None) is not uint8 or state.shape != (16,):
+            raise DTypeError("[set_state] expects the uint8 tensor that get_state returned")
+        words = np.frombuffer(bytes(state.tolist()), "<u8").tolist()
+        with self._lock:
+            self._seed, self._offset = words
+        return self
+
+    def clone_state(self) -> Generator:
+        """A second generator at the same place."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def reserve(self, count: int) -> tuple[int, int]:
+        """The seed and the offset of `count` words that nobody else gets."""
+        with self._lock:
+            offset = self._offset
+            self._offset = offset + (count + 3) // 4 * 4  # the next call begins a new block
+            return self._seed, offset
+
+    def __repr__(self) -> str:
+        return f"<Generator on {self.device}, seed {self._seed}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (str(self.device), self._seed, self._offset)
+
+
+def _rebuild(device: str, seed: int, offset: int) -> Generator:
+    generator = Generator(device)
+    generator._seed, generator._offset = seed, offset
+    return generator
+
+
+default_generator = Generator()
+default_generator.seed()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator, on all devices; returns it.
+
+    >>> import undertow as ut
+    >>> _ = ut.manual_seed(0)
+    >>> a = ut.rand(2)
+    >>> _ = ut.manual_seed(0)
+    >>> bool((ut.rand(2) == a).all())
+    True
+    """
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Seed the default generator from the system's entropy, and return that seed.
+
+    >>> import undertow as ut
+    >>> ut.seed() == ut.initial_seed()
+    True
+    """
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed of the default generator.
+
+    >>> import undertow as ut
+    >>> _ = ut.manual_seed(5)
+    >>> ut.initial_seed()
+    5
+    """
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator as a uint8 tensor.
+
+    >>> import undertow as ut
+    >>> state = ut.get_rng_state()
+    >>> a = ut.rand(2)
+    >>> ut.set_rng_state(state)
+    >>> bool((ut.rand(2) == a).all())
+    True
+    """
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Continue the default generator from a state that `get_rng_state` returned.
+
+    >>> import undertow as ut
+    >>> ut.set_rng_state(ut.get_rng_state())
+    """
+    default_generator.set_state(new_state)
