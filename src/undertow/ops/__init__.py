@@ -22,6 +22,7 @@ from . import (  # noqa: F401
     random,
     rearrange,
     reduction,
+    replacing,
     rounding,
     sampling,
     scan,
@@ -30,5 +31,7 @@ from . import (  # noqa: F401
     sort,
     special,
     statistics,
+    strided,
     transcendental,
+    turning,
 )

@@ -1,4 +1,4 @@
-"""Arithmetic on elements: add, mul, div, pow, clamp, extremes."""
+"""Arithmetic on elements: add, mul, div, pow, lerp …"""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import binary_door, cast, compute_dtype, elementwise, operand
+from ..core.dispatch import (
+    binary_door,
+    cast,
+    compute_dtype,
+    elementwise,
+    operand,
+    unary_door,
+)
 from ..core.inplace import zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
@@ -16,7 +23,7 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, UndertowError
 from ..kernel.expr import Expr, call
 from ..kernel.expr import where as choose
-from .comparison import isnan, where
+from .comparison import where
 
 Number = (int, float, complex)
 
@@ -28,7 +35,9 @@ def no_slope(g: Tensor) -> Tensor:
 
 # Sums and differences ------------------------------------------------------------------------
 _plus = binary_door(
-    elementwise_op("add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g})
+    elementwise_op(
+        "add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g}
+    )
 )
 attach("__add__", _plus)
 attach("__radd__", _plus)
@@ -342,17 +351,14 @@ square = elementwise_function(
     """,
     inplace=True,
 )
-_cube = elementwise_function(
+_cube = unary_door(
     elementwise_op(
         "cube",
         lambda x: x * x * x,
         inputs="x",
         kind="number",
         vjp={"x": lambda g, x: g * (x * x * 3)},
-    ),
-    "`input ** 3`, elementwise.",
-    top=False,
-    method=False,
+    )
 )
 sqrt = elementwise_function(
     elementwise_op(
@@ -491,207 +497,78 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     return pow(a, b)
 
 
-# Size and sign -------------------------------------------------------------------------------
-abs = elementwise_function(
-    elementwise_op(
-        "abs",
-        lambda x: call("abs", x),
-        inputs="x",
-        kind="real",
-        domain="ifc",
-        vjp={"x": lambda g, x: g * sign(x)},
-    ),
-    """The absolute value of each element; of complex ones, a real tensor.
+# Several at once -----------------------------------------------------------------------------
+@function(inplace=True)
+def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """`input + value * tensor1 * tensor2`, elementwise.
 
     >>> import undertow as ut
-    >>> ut.abs(ut.tensor([-1.5, 2.0]))
-    tensor([1.5000, 2.0000])
-    """,
-    inplace=True,
-    dunder="__abs__",
-)
-_sign = elementwise_function(
-    elementwise_op(
-        "sign",
-        lambda x: choose(x != x, 0, call("sign", x)),
-        inputs="x",
-        domain="if",
-        vjp={"x": no_slope},
-    ),
-    "The sign of each element.",
-    top=False,
-    method=False,
+    >>> ut.addcmul(ut.tensor([1.0]), ut.tensor([2.0]), ut.tensor([3.0]), value=0.5)
+    tensor([4.])
+    """
+    product = mul(tensor1, tensor2)
+    return _plus(input, product if value == 1 else _scaled("addcmul", value, product, input))
+
+
+@function(inplace=True)
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    """`input + value * tensor1 / tensor2`, elementwise, of floating tensors.
+
+    >>> import undertow as ut
+    >>> ut.addcdiv(ut.tensor([1.0]), ut.tensor([6.0]), ut.tensor([3.0]), value=0.5)
+    tensor([2.])
+    """
+    operands = [operand("addcdiv", x) for x in (tensor1, tensor2)]
+    if compute_dtype("addcdiv", operands, "promote").category < 2:
+        raise DTypeError(
+            "[addcdiv] does not divide integers; convert tensor1 or tensor2 to a floating dtype, "
+            "or use input + value * div(tensor1, tensor2, rounding_mode='trunc')"
+        )
+    quotient = _over(tensor1, tensor2)
+    return _plus(input, quotient if value == 1 else mul(quotient, value))
+
+
+_lerp = elementwise_op(
+    "lerp",
+    # From the nearer end, so that weight 1 gives exactly the end.
+    lambda a, b, w: choose(call("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)),
+    inputs="a b w",
+    domain="fc",
+    vjp={
+        "a": lambda g, w: g * (1 - w),
+        "b": lambda g, w: g * w,
+        "w": lambda g, a, b: g * (b - a),
+    },
 )
 
 
 @function(inplace=True)
-def sign(input: Any) -> Tensor:
-    """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN.
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """`input + weight * (end - input)`, elementwise; the weight is a number or a tensor.
 
     >>> import undertow as ut
-    >>> ut.sign(ut.tensor([-3.0, 0.0, 5.0]))
-    tensor([-1.,  0.,  1.])
+    >>> ut.lerp(ut.tensor([1.0, 2.0]), ut.tensor([3.0, 6.0]), 0.5)
+    tensor([2., 4.])
     """
-    if isinstance(input, Tensor) and input.dtype is dtypes.bool:
-        return input.clone()  # type: ignore[no-any-return]
-    return _sign(input)
-
-
-_complex_sign = elementwise_op(
-    "complex_sign",
-    lambda x: x / choose(call("eq", x, 0), 1, call("abs", x)),
-    inputs="x",
-    domain="c",
-)
+    return elementwise(_lerp, input, end, weight)
 
 
 @function(inplace=True)
-def sgn(input: Tensor) -> Tensor:
-    """`sign`, and for complex elements `input / abs(input)`.
+def ldexp(input: Any, other: Any) -> Tensor:
+    """`input * 2 ** other`, elementwise.
 
     >>> import undertow as ut
-    >>> ut.sgn(ut.tensor([-3.0, 0.0, 5.0]))
-    tensor([-1.,  0.,  1.])
+    >>> ut.ldexp(ut.tensor([1.0, 3.0]), ut.tensor([2, 3]))
+    tensor([ 4., 24.])
     """
-    return elementwise(_complex_sign, input) if input.is_complex() else sign(input)
+    return mul(input, pow(2.0, other))
 
-
-# Bounds and extremes -------------------------------------------------------------------------
-clamp_min = elementwise_function(
-    elementwise_op(
-        "clamp_min",
-        lambda x, bound: call("maximum", x, bound),
-        inputs="x bound",
-        domain="bif",
-        vjp={
-            "x": lambda g, x, bound: where(x >= bound, g, 0),
-            "bound": lambda g, x, bound: where(x < bound, g, 0),
-        },
-    ),
-    """The elements, but at least `min`; at the bound the gradient goes to `input`.
-
-    >>> import undertow as ut
-    >>> ut.clamp_min(ut.tensor([-1.0, 2.0]), 0)
-    tensor([0., 2.])
-    """,
-    inplace=True,
-)
-clamp_max = elementwise_function(
-    elementwise_op(
-        "clamp_max",
-        lambda x, bound: call("minimum", x, bound),
-        inputs="x bound",
-        domain="bif",
-        vjp={
-            "x": lambda g, x, bound: where(x <= bound, g, 0),
-            "bound": lambda g, x, bound: where(x > bound, g, 0),
-        },
-    ),
-    """The elements, but at most `max`; at the bound the gradient goes to `input`.
-
-    >>> import undertow as ut
-    >>> ut.clamp_max(ut.tensor([-1.0, 2.0]), 1)
-    tensor([-1.,  1.])
-    """,
-    inplace=True,
-)
-
-
-@function(inplace=True)
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """The elements, but at least `min` and at most `max`, numbers or tensors; `max` wins.
-
-    >>> import undertow as ut
-    >>> ut.clamp(ut.tensor([-1.0, 0.5, 2.0]), 0, 1)
-    tensor([0.0000, 0.5000, 1.0000])
-    """
-    if min is None and max is None:
-        raise ArgumentError("[clamp] needs min, max or both, got neither")
-    if min is not None:
-        input = clamp_min(input, min)
-    return input if max is None else clamp_max(input, max)
-
-
-maximum = elementwise_function(
-    elementwise_op(
-        "maximum",
-        lambda a, b: call("maximum", a, b),
-        inputs="a b",
-        domain="bif",
-        vjp={
-            "a": lambda g, a, b: where(a == b, g * 0.5, where(a < b, 0, g)),
-            "b": lambda g, a, b: where(a == b, g * 0.5, where(b < a, 0, g)),
-        },
-    ),
-    """The larger element; NaN if either is. Equal elements share the gradient.
-
-    >>> import undertow as ut
-    >>> ut.maximum(ut.tensor([1.0, 5.0]), ut.tensor([2.0, 3.0]))
-    tensor([2., 5.])
-    """,
-)
-minimum = elementwise_function(
-    elementwise_op(
-        "minimum",
-        lambda a, b: call("minimum", a, b),
-        inputs="a b",
-        domain="bif",
-        vjp={
-            "a": lambda g, a, b: where(a == b, g * 0.5, where(a > b, 0, g)),
-            "b": lambda g, a, b: where(a == b, g * 0.5, where(b > a, 0, g)),
-        },
-    ),
-    """The smaller element; NaN if either is. Equal elements share the gradient.
-
-    >>> import undertow as ut
-    >>> ut.minimum(ut.tensor([1.0, 5.0]), ut.tensor([2.0, 3.0]))
-    tensor([1., 3.])
-    """,
-)
-fmax = elementwise_function(
-    elementwise_op(
-        "fmax",
-        lambda a, b: call("fmax", a, b),
-        inputs="a b",
-        domain="bif",
-        vjp={
-            "a": lambda g, a, b: where((a >= b) | isnan(b), g, 0),
-            "b": lambda g, a, b: where((a >= b) | isnan(b), 0, g),
-        },
-    ),
-    """The larger element, or the only one that is not NaN; of equal ones, the first.
-
-    >>> import undertow as ut
-    >>> ut.fmax(ut.tensor([1.0, float("nan")]), ut.tensor([2.0, 3.0]))
-    tensor([2., 3.])
-    """,
-)
-fmin = elementwise_function(
-    elementwise_op(
-        "fmin",
-        lambda a, b: call("fmin", a, b),
-        inputs="a b",
-        domain="bif",
-        vjp={
-            "a": lambda g, a, b: where((a <= b) | isnan(b), g, 0),
-            "b": lambda g, a, b: where((a <= b) | isnan(b), 0, g),
-        },
-    ),
-    """The smaller element, or the only one that is not NaN; of equal ones, the first.
-
-    >>> import undertow as ut
-    >>> ut.fmin(ut.tensor([1.0, float("nan")]), ut.tensor([2.0, 3.0]))
-    tensor([1., 3.])
-    """,
-)
 
 # Further names -------------------------------------------------------------------------------
 alias("sub", "subtract")
 alias("mul", "multiply")
 alias("neg", "negative")
 alias("div", "divide")
-alias("abs", "absolute")
-alias("clamp", "clip")
 for _operator, _name in {
     "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
     "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__ipow__": "pow_",

@@ -15,17 +15,23 @@ from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import Expr, call, trace
 
+
 # Choice --------------------------------------------------------------------------------------
-_where = Op(
+def _chosen(g: Any, condition: Any) -> Any:
+    return where(condition, g, 0)
+
+
+def _refused(g: Any, condition: Any) -> Any:
+    return where(condition, 0, g)
+
+
+_where: Op = Op(
     "where",
     lambda k, condition, x, y: k.map(
         _where.expr, (condition, x, y), (x if hasattr(x, "dtype") else y).dtype
     ),
     inputs="condition x y",
-    vjp={
-        "x": lambda g, condition: where(condition, g, 0),
-        "y": lambda g, condition: where(condition, 0, g),
-    },
+    vjp={"x": _chosen, "y": _refused},
 )
 _where.expr = trace(lambda condition, x, y: call("where", condition, x, y), 3)
 

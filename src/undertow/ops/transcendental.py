@@ -1,9 +1,8 @@
-"""Exponentials, logarithms, trigonometry and special functions of elements."""
+"""Exponentials, logarithms and trigonometry of elements."""
 
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -11,19 +10,16 @@ from ..core.dispatch import unary_door
 from ..core.op import elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError
-from ..kernel import bessel, gamma
-from ..kernel import erf as error_function
-from ..kernel.expr import Expr, Operand, call, polynomial
+from ..kernel.expr import Expr, Operand, call
 from ..kernel.expr import where as choose
-from ..shapes import as_int
-from .arithmetic import clamp, sqrt
+from .arithmetic import sqrt
 from .comparison import isinf, where
+from .extremes import clamp
 
 _LN2 = math.log(2)
 
 
-def _unary(
+def unary(
     name: str,
     expr: Callable[[Expr], Operand] | None,
     rule: Callable[..., Any],
@@ -39,7 +35,7 @@ def _unary(
 
 
 # Exponentials and logarithms -----------------------------------------------------------------
-exp = _unary(
+exp = unary(
     "exp",
     None,
     lambda g, out: g * out,
@@ -50,7 +46,7 @@ exp = _unary(
     tensor([1.0000, 2.7183])
     """,
 )
-exp2 = _unary(
+exp2 = unary(
     "exp2",
     None,
     lambda g, out: g * (out * _LN2),
@@ -61,7 +57,7 @@ exp2 = _unary(
     tensor([1., 2., 8.])
     """,
 )
-expm1 = _unary(
+expm1 = unary(
     "expm1",
     None,
     lambda g, out: g * (out + 1),
@@ -72,7 +68,7 @@ expm1 = _unary(
     tensor([0.0000, 1.7183])
     """,
 )
-log = _unary(
+log = unary(
     "log",
     None,
     lambda g, x: g / x,
@@ -83,7 +79,7 @@ log = _unary(
     tensor([0.0000, 2.3026])
     """,
 )
-log2 = _unary(
+log2 = unary(
     "log2",
     None,
     lambda g, x: g / (x * _LN2),
@@ -94,7 +90,7 @@ log2 = _unary(
     tensor([0., 3.])
     """,
 )
-log10 = _unary(
+log10 = unary(
     "log10",
     None,
     lambda g, x: g / (x * math.log(10)),
@@ -105,7 +101,7 @@ log10 = _unary(
     tensor([0., 2.])
     """,
 )
-log1p = _unary(
+log1p = unary(
     "log1p",
     None,
     lambda g, x: g / (x + 1),
@@ -116,7 +112,7 @@ log1p = _unary(
     tensor([0.0000, 0.6931])
     """,
 )
-sigmoid = _unary(
+sigmoid = unary(
     "sigmoid",
     lambda x: 1 / (1 + call("exp", -x)),
     lambda g, out: g * ((1 - out) * out),
@@ -129,7 +125,7 @@ sigmoid = _unary(
 )
 
 # Trigonometry --------------------------------------------------------------------------------
-sin = _unary(
+sin = unary(
     "sin",
     None,
     lambda g, x: g * cos(x),
@@ -140,7 +136,7 @@ sin = _unary(
     tensor([0.0000, 0.8415])
     """,
 )
-cos = _unary(
+cos: Callable[..., Tensor] = unary(
     "cos",
     None,
     lambda g, x: -g * sin(x),
@@ -151,7 +147,7 @@ cos = _unary(
     tensor([1.0000, 0.5403])
     """,
 )
-tan = _unary(
+tan = unary(
     "tan",
     None,
     lambda g, out: g * (out * out + 1),
@@ -162,7 +158,7 @@ tan = _unary(
     tensor([0.0000, 1.5574])
     """,
 )
-asin = _unary(
+asin = unary(
     "asin",
     None,
     lambda g, x: g / sqrt((1 - x) * (1 + x)),
@@ -173,7 +169,7 @@ asin = _unary(
     tensor([0.0000, 1.5708])
     """,
 )
-acos = _unary(
+acos = unary(
     "acos",
     None,
     lambda g, x: -g / sqrt((1 - x) * (1 + x)),
@@ -184,7 +180,7 @@ acos = _unary(
     tensor([0.0000, 1.5708])
     """,
 )
-atan = _unary(
+atan = unary(
     "atan",
     None,
     lambda g, x: g / (x * x + 1),
@@ -195,7 +191,7 @@ atan = _unary(
     tensor([0.0000, 0.7854])
     """,
 )
-sinh = _unary(
+sinh = unary(
     "sinh",
     None,
     lambda g, x: g * cosh(x),
@@ -206,7 +202,7 @@ sinh = _unary(
     tensor([0.0000, 1.1752])
     """,
 )
-cosh = _unary(
+cosh: Callable[..., Tensor] = unary(
     "cosh",
     None,
     lambda g, x: g * sinh(x),
@@ -217,7 +213,7 @@ cosh = _unary(
     tensor([1.0000, 1.5431])
     """,
 )
-tanh = _unary(
+tanh = unary(
     "tanh",
     None,
     lambda g, out: g * (1 - out * out),
@@ -228,7 +224,7 @@ tanh = _unary(
     tensor([0.0000, 0.7616])
     """,
 )
-asinh = _unary(
+asinh = unary(
     "asinh",
     None,
     lambda g, x: g / sqrt(x * x + 1),
@@ -239,7 +235,7 @@ asinh = _unary(
     tensor([0.0000, 0.8814])
     """,
 )
-acosh = _unary(
+acosh = unary(
     "acosh",
     None,
     lambda g, x: g / sqrt((x - 1) * (x + 1)),
@@ -250,7 +246,7 @@ acosh = _unary(
     tensor([0.0000, 1.3170])
     """,
 )
-atanh = _unary(
+atanh = unary(
     "atanh",
     None,
     lambda g, x: g / ((1 - x) * (1 + x)),
@@ -261,3 +257,158 @@ atanh = _unary(
     tensor([0.0000, 0.5493])
     """,
 )
+alias("asin", "arcsin")
+alias("acos", "arccos")
+alias("atan", "arctan")
+alias("asinh", "arcsinh")
+alias("acosh", "arccosh")
+alias("atanh", "arctanh")
+deg2rad = unary(
+    "deg2rad",
+    lambda x: x * (math.pi / 180),
+    lambda g: g * (math.pi / 180),
+    """Degrees in radians.
+
+    >>> import undertow as ut
+    >>> ut.deg2rad(ut.tensor([0.0, 180.0]))
+    tensor([0.0000, 3.1416])
+    """,
+    domain="f",
+)
+rad2deg = unary(
+    "rad2deg",
+    lambda x: x * (180 / math.pi),
+    lambda g: g * (180 / math.pi),
+    """Radians in degrees.
+
+    >>> import undertow as ut
+    >>> ut.rad2deg(ut.tensor([0.0, 2.0]))
+    tensor([  0.0000, 114.5916])
+    """,
+    domain="f",
+)
+
+
+def _binary(
+    name: str, expr: Callable[[Expr, Expr], Operand], doc: str, kind: str = "promote",
+    inplace: bool = False, **vjp: Callable[..., Any],
+) -> Callable[..., Tensor]:  # fmt: skip
+    op = elementwise_op(name, expr, inputs="a b", kind=kind, domain="f", vjp=vjp)
+    return elementwise_function(op, doc, inplace=inplace)
+
+
+def _over_squares(a: Any, b: Any, c: Any) -> Any:
+    """c / (a*a + b*b), and c at the origin."""
+    squares = a * a + b * b
+    return c / where(squares == 0, 1, squares)
+
+
+atan2 = _binary(
+    "atan2",
+    lambda a, b: call("atan2", a, b),
+    """The angle from -pi to pi of the point (`other`, `input`), in radians.
+
+    >>> import undertow as ut
+    >>> ut.atan2(ut.tensor([1.0, -1.0]), ut.tensor([0.0, -1.0]))
+    tensor([ 1.5708, -2.3562])
+    """,
+    kind="float",
+    inplace=True,
+    a=lambda g, a, b: g * _over_squares(a, b, b),
+    b=lambda g, a, b: -g * _over_squares(a, b, a),
+)
+alias("atan2", "arctan2")
+hypot = _binary(
+    "hypot",
+    lambda a, b: call("hypot", a, b),
+    """`sqrt(input**2 + other**2)` without overflow; the gradient at the origin is zero.
+
+    >>> import undertow as ut
+    >>> ut.hypot(ut.tensor([3.0]), ut.tensor([4.0]))
+    tensor([5.])
+    """,
+    inplace=True,
+    a=lambda g, a, out: g * (a / where(out == 0, 1, out)),
+    b=lambda g, b, out: g * (b / where(out == 0, 1, out)),
+)
+
+
+# Logarithms of sums and of probabilities -----------------------------------------------------
+def _difference(a: Any, b: Any) -> Any:
+    """a - b, and zero for equal infinities."""
+    return where(isinf(a) & (a == b), 0, a - b)
+
+
+def _log_sum(exponential: str, scale: float) -> Callable[[Expr, Expr], Operand]:
+    """The larger argument, plus what log1p tells of the smaller."""
+
+    def expr(a: Expr, b: Expr) -> Operand:
+        larger = call("maximum", a, b)
+        gap = choose(call("eq", a, b), 0, abs(a - b))
+        return larger + call("log1p", call(exponential, -gap)) * scale
+
+    return expr
+
+
+logaddexp = _binary(
+    "logaddexp",
+    _log_sum("exp", 1.0),
+    """`log(exp(input) + exp(other))` without overflow.
+
+    >>> import undertow as ut
+    >>> ut.logaddexp(ut.tensor([0.0, 1000.0]), ut.tensor([0.0, 1000.0]))
+    tensor([6.9315e-01, 1.0007e+03])
+    """,
+    a=lambda g, a, b: g * sigmoid(_difference(a, b)),
+    b=lambda g, a, b: g * sigmoid(_difference(b, a)),
+)
+logaddexp2 = _binary(
+    "logaddexp2",
+    _log_sum("exp2", 1 / _LN2),
+    """`log2(2**input + 2**other)` without overflow.
+
+    >>> import undertow as ut
+    >>> ut.logaddexp2(ut.tensor([3.0]), ut.tensor([3.0]))
+    tensor([4.])
+    """,
+    a=lambda g, a, b: g * sigmoid(_difference(a, b) * _LN2),
+    b=lambda g, a, b: g * sigmoid(_difference(b, a) * _LN2),
+)
+xlogy = _binary(
+    "xlogy",
+    lambda a, b: choose(call("eq", a, 0) & call("eq", b, b), 0, a * call("log", b)),
+    """`input * log(other)`, and 0 where `input` is 0, unless `other` is NaN.
+
+    The gradient of `other` where both are 0 is 0.
+
+    >>> import undertow as ut
+    >>> ut.xlogy(ut.tensor([0.0, 2.0]), ut.tensor([0.0, 1.0]))
+    tensor([0., 0.])
+    """,
+    kind="float",
+    inplace=True,
+    a=lambda g, a, b: g * log(where((a == 0) & (b <= 0), 1, b)),
+    b=lambda g, a, b: g * (a / where((a == 0) & (b == 0), 1, b)),
+)
+
+_logit = unary_door(
+    elementwise_op(
+        "logit",
+        lambda x: call("log", x / (1 - x)),
+        inputs="x",
+        kind="float",
+        domain="f",
+        vjp={"x": lambda g, x: g / where((x < 0) | (x > 1), math.nan, x * (1 - x))},
+    )
+)
+
+
+@function(inplace=True)
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """`log(input / (1 - input))`, the inverse of `sigmoid`; `eps` first clamps to eps, 1 - eps.
+
+    >>> import undertow as ut
+    >>> ut.logit(ut.tensor([0.5, 0.75]))
+    tensor([0.0000, 1.0986])
+    """
+    return _logit(input if eps is None else clamp(input, eps, 1 - eps))

@@ -1,0 +1,241 @@
+"""Special functions of elements: erf, gamma and Bessel functions, sinc."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..core.dispatch import unary_door
+from ..core.op import elementwise_op
+from ..core.register import function
+from ..core.tensor import Tensor
+from ..errors import ArgumentError
+from ..kernel import bessel, gamma
+from ..kernel import erf as error_function
+from ..kernel.expr import Expr, Operand, call, polynomial
+from ..kernel.expr import where as choose
+from ..shapes import as_int
+from .transcendental import exp, unary
+
+erf = unary(
+    "erf",
+    error_function.erf,
+    lambda g, x: g * (exp(-(x * x)) * (2 / math.sqrt(math.pi))),
+    """The error function of each element.
+
+    >>> import undertow as ut
+    >>> ut.erf(ut.tensor([0.0, 1.0]))
+    tensor([0.0000, 0.8427])
+    """,
+    domain="f",
+)
+erfc = unary(
+    "erfc",
+    error_function.erfc,
+    lambda g, x: g * (exp(-(x * x)) * (-2 / math.sqrt(math.pi))),
+    """`1 - erf(input)`, accurate also where it is small.
+
+    >>> import undertow as ut
+    >>> ut.erfc(ut.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.1573])
+    """,
+    domain="f",
+)
+erfinv = unary(
+    "erfinv",
+    error_function.erfinv,
+    lambda g, out: g * (exp(out * out) * (math.sqrt(math.pi) / 2)),
+    """The inverse of `erf`; infinite at -1 and 1, NaN beyond.
+
+    >>> import undertow as ut
+    >>> ut.erfinv(ut.tensor([0.0, 0.5]))
+    tensor([0.0000, 0.4769])
+    """,
+    domain="f",
+)
+
+
+class Family:
+    """Functions of one tensor that differ by an order; each derivative names the next order.
+
+    Note [families]
+    The rule of order n calls order n + 1, so an op is made when its order is first asked for, and
+    differentiation never comes to an end of what is defined.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        expr: Callable[[int, Expr], Operand],
+        rule: Callable[[int], Callable[..., Any]],
+    ) -> None:
+        self._name = name
+        self._expr = expr
+        self._rule = rule
+        self._doors: dict[int, Callable[..., Tensor]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, order: int, x: Any) -> Any:
+        door = self._doors.get(order)
+        if door is None:
+            with self._lock:
+                if order not in self._doors:
+                    self._doors[order] = self._make(order)
+                door = self._doors[order]
+        return door(x)
+
+    def _make(self, order: int) -> Callable[..., Tensor]:
+        return unary_door(
+            elementwise_op(
+                f"{self._name}_{order}", lambda x: self._expr(order, x), inputs="x", kind="float",
+                domain="f", vjp={"x": self._rule(order)},
+            )
+        )  # fmt: skip
+
+
+_polygamma: Family = Family(
+    "polygamma", gamma.polygamma, lambda n: lambda g, x: g * _polygamma(n + 1, x)
+)
+lgamma = unary(
+    "lgamma",
+    gamma.lgamma,
+    lambda g, x: g * digamma(x),
+    """The logarithm of the absolute value of the gamma function.
+
+    >>> import undertow as ut
+    >>> ut.lgamma(ut.tensor([1.0, 5.0]))
+    tensor([0.0000, 3.1781])
+    """,
+    domain="f",
+)
+digamma: Callable[..., Tensor] = unary(
+    "digamma",
+    gamma.digamma,
+    lambda g, x: g * _polygamma(1, x),
+    """The derivative of `lgamma`.
+
+    >>> import undertow as ut
+    >>> ut.digamma(ut.tensor([1.0, 2.0]))
+    tensor([-0.5772,  0.4228])
+    """,
+    domain="f",
+)
+
+
+def _order(n: Any) -> int:
+    order = as_int("polygamma", "n", n)
+    if order < 0:
+        raise ArgumentError(f"[polygamma] the order n must not be negative, got {order}")
+    return order
+
+
+@function(method=False)
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """The derivative of `digamma` of order `n`; of order 0, `digamma` itself.
+
+    >>> import undertow as ut
+    >>> ut.polygamma(1, ut.tensor([1.0, 2.0]))
+    tensor([1.6449, 0.6449])
+    """
+    return _polygamma(n, input) if _order(n) else digamma(input)
+
+
+@function(name="polygamma", top=False, inplace=True)
+def _polygamma_method(input: Tensor, n: int) -> Tensor:
+    """`ut.polygamma(n, input)`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1.0]).polygamma(1)
+    tensor([1.6449])
+    """
+    return polygamma(n, input)
+
+
+def _even_bessel(order: int, x: Expr) -> Expr:
+    """I_n(x) / x**n, an entire function: its series, and the recurrence in n far out."""
+    if order == 0:
+        return bessel.i0(x)
+    if order == 1:
+        nonzero = choose(call("eq", x, 0), 1, x)
+        return choose(call("eq", x, 0), 0.5, bessel.i1(nonzero) / nonzero)
+    edge = 8.0 + order * order
+    near = call("minimum", x * x, edge * edge)
+    terms = [1.0]
+    while terms[-1] * (edge * edge) ** (len(terms) - 1) > 1e-20 * terms[0] or len(terms) < 10:
+        k = len(terms)
+        terms.append(terms[-1] / (4 * k * (k + order)))
+    series = polynomial(near, tuple(reversed(terms))) * (0.5**order / math.factorial(order))
+    far = call("maximum", abs(x), edge)
+    lower, value = bessel.i0(far), bessel.i1(far) / far
+    for n in range(1, order):
+        lower, value = value, (lower - 2.0 * n * value) / (far * far)
+    return choose(abs(x) < edge, series, value)
+
+
+_bessel: Family = Family(
+    "even_bessel", _even_bessel, lambda n: lambda g, x: g * (x * _bessel(n + 1, x))
+)
+_i1 = unary_door(
+    elementwise_op(
+        "i1",
+        bessel.i1,
+        inputs="x",
+        kind="float",
+        domain="f",
+        vjp={"x": lambda g, x: g * (_bessel(1, x) + x * x * _bessel(2, x))},
+    )
+)
+i0 = unary(
+    "i0",
+    bessel.i0,
+    lambda g, x: g * _i1(x),
+    """The modified Bessel function of the first kind of order 0.
+
+    >>> import undertow as ut
+    >>> ut.i0(ut.tensor([0.0, 1.0]))
+    tensor([1.0000, 1.2661])
+    """,
+    domain="f",
+)
+
+
+def _sinc_derivative(order: int, x: Expr) -> Expr:
+    """The derivative of sin(u)/u at u = pi x: its series near zero, further out the recurrence
+
+    u f_n + n f_(n-1) = the n-th derivative of the sine.
+    """
+    u = x * math.pi
+    edge = float(max(1, order))
+    near = call("minimum", u * u, edge * edge)
+    first = (order + 1) // 2
+    terms = [
+        (-1.0) ** k * math.factorial(2 * k)
+        / (math.factorial(2 * k - order) * math.factorial(2 * k + 1))
+        for k in range(first + 12 + order, first - 1, -1)
+    ]  # fmt: skip
+    series = polynomial(near, tuple(terms))
+    if order % 2:
+        series = u * series
+    far = choose(abs(u) < edge, edge, u)
+    waves = [call("sin", far), call("cos", far)]
+    value = waves[0] / far
+    for n in range(1, order + 1):
+        wave = waves[n % 2] if n % 4 < 2 else -waves[n % 2]
+        value = (wave - n * value) / far
+    return choose(abs(u) < edge, series, value) * math.pi**order
+
+
+_sinc: Family = Family("sinc", _sinc_derivative, lambda n: lambda g, x: g * _sinc(n + 1, x))
+sinc = unary(
+    "sinc",
+    lambda x: choose(call("eq", x, 0), 1, call("sin", x * math.pi) / (x * math.pi)),
+    lambda g, x: g * _sinc(1, x),
+    """`sin(pi * input) / (pi * input)`, and 1 at zero.
+
+    >>> import undertow as ut
+    >>> ut.sinc(ut.tensor([0.0, 0.5]))
+    tensor([1.0000, 0.6366])
+    """,
+)
