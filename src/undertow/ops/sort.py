@@ -44,9 +44,7 @@ def sorted_along(input: Tensor, dim: int, descending: bool, count: int | None = 
         values, indices = sorted_along(reshaped(input, (1,)), 0, descending)
         return Selection(reshaped(values, ()), reshaped(indices, ()))
     size = input._array.shape[dim]
-    return Selection(
-        *apply(_sort, (input,), (dim, descending, size if count is None else count))
-    )
+    return Selection(*apply(_sort, (input,), (dim, descending, size if count is None else count)))
 
 
 def pick(input: Tensor, dim: int, index: Tensor, keepdim: bool) -> Selection:
@@ -59,9 +57,7 @@ def pick(input: Tensor, dim: int, index: Tensor, keepdim: bool) -> Selection:
 
 
 @function()
-def sort(
-    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Selection:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Selection:
     """The elements in order along `dim`, and their indices; NaN counts as largest.
 
     Equal elements keep their order whether `stable` is asked for or not.
@@ -77,9 +73,7 @@ def sort(
 
 
 @function()
-def argsort(
-    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False
-) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that put the elements in order along `dim`.
 
     >>> import undertow as ut
@@ -179,9 +173,7 @@ def _unique_forward(k: Any, rows: Any, in_order: bool) -> Any:
 _unique = Op("unique", _unique_forward, inputs="x", params="in_order", outputs=3)
 
 
-def _distinct(
-    op: str, input: Tensor, in_order: bool, inverse: bool, counts: bool, dim: Any
-) -> Any:
+def _distinct(op: str, input: Tensor, in_order: bool, inverse: bool, counts: bool, dim: Any) -> Any:
     if in_order:
         ordered(op, input, ())
     shape = input.shape

@@ -156,9 +156,7 @@ _is_nan = trace(lambda x: x != x, 1)
 _middle = trace(  # of n sorted elements whose last m are NaN: the first NaN, else the lower middle
     lambda m, n: call("where", m > 0, n - m, call("floor_div", n - 1, 2)), 2
 )
-_middle_of_numbers = trace(
-    lambda m, n: call("maximum", call("floor_div", n - m - 1, 2), 0), 2
-)
+_middle_of_numbers = trace(lambda m, n: call("maximum", call("floor_div", n - m - 1, 2), 0), 2)
 
 
 def _middle_index(k: Any, x: Any, dim: int, skip: bool) -> tuple[Any, Any]:
