@@ -95,6 +95,10 @@ class Backend(ABC):
     def part(self, x: Array, which: str) -> Array:
         """A view of a complex array's "real" or "imag" part."""
 
+    @abstractmethod
+    def bits(self, x: Array, dtype: NumpyDType) -> Array:
+        """A view of the same bytes as another dtype; the last dimension's size scales with it."""
+
     # Computation --------------------------------------------------------------------------
     @abstractmethod
     def map(self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType) -> Array:

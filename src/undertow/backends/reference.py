@@ -212,6 +212,9 @@ class NumpyBackend(Backend):
     def part(self, x: Array, which: str) -> Array:
         return x.real if which == "real" else x.imag
 
+    def bits(self, x: Array, dtype: NumpyDType) -> Array:
+        return x.view(dtype)
+
     def map(self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType) -> Array:
         function = compile_map(expr, len(operands))
         if dtype.kind == "V" or (dtype.itemsize == 2 and dtype.name == "bfloat16"):
@@ -244,18 +247,6 @@ class NumpyBackend(Backend):
         steps = np.arange(count).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
         indices = np.maximum.accumulate(np.where(hit, steps, 0), axis=dim)
         return values, indices.astype(np.int64)
-
-    def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
-        if _is_half(b.dtype):
-            wide = self.recurrence(a.astype(np.float32), b.astype(np.float32), dim, reverse)
-            return wide.astype(b.dtype)
-        out = np.array(b, order="C", copy=True)
-        factors, steps = np.moveaxis(a, dim, 0), np.moveaxis(out, dim, 0)
-        if reverse:
-            factors, steps = factors[::-1], steps[::-1]
-        for i in range(1, len(steps)):
-            steps[i] += factors[i] * steps[i - 1]
-        return out
 
     def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
         if _is_half(b.dtype):

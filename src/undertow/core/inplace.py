@@ -16,7 +16,7 @@ from ..backends.registry import backend_of
 from ..errors import DTypeError, InplaceError, ShapeError
 from .dispatch import _mixed_devices, apply, cast, expand, record
 from .modes import current, enter, leave
-from .node import AccumulateGrad, Node
+from .node import AccumulateGrad, Barrier, Node
 from .op import Op
 from .tensor import Alias, Tensor, Version, node_of, share, wrap
 
@@ -88,6 +88,13 @@ _overwrite = Op(
 )  # fmt: skip
 
 
+def view_write(base: Tensor, value: Tensor, steps: tuple[Any, ...]) -> Tensor:
+    """A copy of `base` with `value` in the place that the view steps lead to."""
+    stored = any(op.name == "as_strided" for op, _ in steps)  # others do as well in a plain copy
+    geometry = _geometry(base._array, steps) if stored else None
+    return apply(_view_write, (base, cast(value, base.dtype)), (steps, geometry))  # type: ignore[no-any-return]
+
+
 def zeros_of(t: Tensor) -> Tensor:
     """Zeros of the same shape, dtype and device, without history."""
     return wrap(backend_of(t._array).full(t.shape, 0, t._array.dtype))
@@ -99,6 +106,8 @@ def refresh(t: Tensor, alias: Alias) -> None:
     assert base is not None
     alias.seen = base._node
     if base._node is None or not alias.tracked:
+        if t._node is not None and not isinstance(t._node, AccumulateGrad) and not alias.tracked:
+            t._node = _stale(t, base)
         return
     token = enter(current().but(grad=True, inference=False, pack=None, unpack=None))
     try:
@@ -106,6 +115,18 @@ def refresh(t: Tensor, alias: Alias) -> None:
     finally:
         leave(token)
     _rehang(t, fresh._node, fresh._index)
+
+
+def _stale(t: Tensor, base: Tensor) -> Node:
+    """What becomes of the output of a custom Function that shares memory with a changed tensor."""
+    maker = t._node.name() if t._node is not None else ""
+    return Barrier(
+        f"[{maker}] its output of shape {t.shape} shares memory with a tensor that was changed in "
+        "place since, so its value is no longer what the Function computed; return a clone() from "
+        "the Function, or clone the tensor before changing it",
+        [(t._node, t._index), (base._node, base._index)],
+        (tuple(t._array.shape), t._array.dtype),
+    )
 
 
 def _steps(alias: Alias) -> tuple[Any, ...]:
@@ -133,12 +154,17 @@ def check_writable(op: str, t: Tensor) -> None:
         raise InplaceError(
             f"[{op}] this tensor shares read-only NumPy memory; clone() it before changing it"
         )
-    if not flags.forc and _overlaps(array):
+    base = array if t._base is None else getattr(t._base._array, "host", t._base._array)
+    if (not flags.forc and _overlaps(array)) or (not base.flags.forc and _overlaps(base)):
         raise InplaceError(
             f"[{op}] several elements of this tensor of shape {t.shape} and strides {t.stride()} "
             "share one memory location (an expanded or overlapping view); clone() it before "
             "changing it in place"
         )
+    _check_graph(op, t)
+
+
+def _check_graph(op: str, t: Tensor) -> None:
     state = current()
     alias = t._alias
     if alias is not None and alias.inference and not state.inference:
@@ -187,8 +213,8 @@ def _check_history(op: str, t: Tensor, node: Node | None) -> None:
         return
     if node is not None or alias.base._node is not None:
         raise InplaceError(
-            f"[{op}] this view was made under no_grad(), so a change with gradients cannot reach "
-            "its base; make the view with gradients enabled, or change it under no_grad()"
+            f"[{op}] this view was made under no_grad() or by a custom Function, so a change with "
+            "gradients cannot reach its base; change a clone() of it, or do it under no_grad()"
         )
 
 
@@ -264,6 +290,31 @@ def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = (
     finally:
         unhush(token)
     _commit(t, after)
+    return t
+
+
+def turn(name: str, t: Tensor, step: Any, back: Any) -> Tensor:
+    """Make `t` a view of itself, by `step`; `back` leads to the old shape. See Note [views]."""
+    _check_graph(name, t)
+    alias = share(t)
+    op, params = step
+    if isinstance(t._node, AccumulateGrad):
+        t._array = op.forward(backend_of(t._array), t._array, *params)
+        t._node.metas = ((t._array.shape, t._array.dtype),)
+    else:
+        # A change of shape is part of the history even where gradients are disabled.
+        token = enter(current().but(grad=True, pack=None, unpack=None))
+        try:
+            turned = apply(op, (t,), params)
+        finally:
+            leave(token)
+        t._array = turned._array
+        _rehang(t, turned._node, turned._index)
+    if alias.base is None:
+        alias.turns = (back, *alias.turns)
+    else:
+        alias.steps = (*alias.steps, step)
+    alias.version.value += 1
     return t
 
 

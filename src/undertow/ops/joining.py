@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from .. import dtypes
+from .. import dtypes, shapes
 from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DimError, DTypeError, ShapeError
 from ..shapes import as_int, wrap_dim
-from .movement import along, narrowed, own_dim, selected
+from .creation import zeros
+from .from_data import tensor
+from .movement import (
+    along,
+    embed,
+    expanded,
+    narrowed,
+    own_dim,
+    reshaped,
+    selected,
+    slice_view,
+    transpose,
+)
 
 # Joining -------------------------------------------------------------------------------------
 _cat = Op(
@@ -57,19 +70,20 @@ def promoted(tensors: list[Tensor]) -> list[Tensor]:
 
 def _join(op: str, tensors: list[Tensor], dim: Any) -> Tensor:
     tensors = promoted(tensors)
-    # A vector of no elements joins with anything, as in torch.
-    full = [t for t in tensors if t._array.shape != (0,)] or tensors
-    shape = full[0]._array.shape
+    shape = next((s for t in tensors if (s := t._array.shape) != (0,)), (0,))
     d = own_dim(op, dim, len(shape))
-    for t in full:
+    if len(shape) != 1:  # a vector of no elements joins with anything, as in torch
+        none = (*shape[:d], 0, *shape[d + 1 :])
+        tensors = [reshaped(t, none) if t._array.shape == (0,) else t for t in tensors]
+    for t in tensors:
         other = t._array.shape
         if len(other) != len(shape) or other[:d] != shape[:d] or other[d + 1 :] != shape[d + 1 :]:
             raise ShapeError(
                 f"[{op}] shapes {tuple(shape)} and {tuple(other)} must agree in every dimension "
                 f"but {d}, along which they are joined"
             )
-    edges = tuple(accumulate((t._array.shape[d] for t in full), initial=0))
-    return apply(_cat, full, (d, edges))  # type: ignore[no-any-return]
+    edges = tuple(accumulate((t._array.shape[d] for t in tensors), initial=0))
+    return apply(_cat, tensors, (d, edges))  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -124,6 +138,262 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 "use cat to join along an existing dimension"
             )
     return apply(_stack, parts, (d,))  # type: ignore[no-any-return]
+
+
+def _stacked(op: str, tensors: Any, least: Any, dim: int) -> Tensor:
+    return _join(op, [least(t) for t in listed(op, tensors)], dim)
+
+
+@function(method=False)
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side: along dimension 1, vectors along dimension 0.
+
+    >>> import undertow as ut
+    >>> ut.hstack([ut.tensor([1, 2]), ut.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    parts = [_at_least_1d(t) for t in listed("hstack", tensors)]
+    return _join("hstack", parts, 0 if parts[0].ndim == 1 else 1)
+
+
+@function(method=False)
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors as rows: along dimension 0, with at least two dimensions.
+
+    >>> import undertow as ut
+    >>> ut.vstack([ut.tensor([1, 2]), ut.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    return _stacked("vstack", tensors, _at_least_2d, 0)
+
+
+@function(method=False)
+def row_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """The same as `vstack`.
+
+    >>> import undertow as ut
+    >>> ut.row_stack([ut.tensor([1, 2]), ut.tensor([3, 4])]).shape
+    (2, 2)
+    """
+    return _stacked("row_stack", tensors, _at_least_2d, 0)
+
+
+@function(method=False)
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors in depth: along dimension 2, with at least three dimensions.
+
+    >>> import undertow as ut
+    >>> ut.dstack([ut.tensor([1, 2]), ut.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
+    return _stacked("dstack", tensors, _at_least_3d, 2)
+
+
+@function(method=False)
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Vectors as columns beside each other and beside matrices.
+
+    >>> import undertow as ut
+    >>> ut.column_stack([ut.tensor([1, 2]), ut.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+
+    def columns(t: Tensor) -> Tensor:
+        return t if t.ndim > 1 else reshaped(t, (t._array.size, 1))
+
+    return _stacked("column_stack", tensors, columns, 1)
+
+
+@function(method=False)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given matrices (vectors are rows) along its diagonal, zeros elsewhere.
+
+    >>> import undertow as ut
+    >>> ut.block_diag(ut.tensor([[1, 2]]), ut.tensor([3]))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    if not tensors:
+        return zeros(1, 0)
+    for t in listed("block_diag", tensors):
+        if t.ndim > 2:
+            raise DimError(f"[block_diag] expects at most 2 dimensions, got {t.ndim}")
+    blocks = promoted([_at_least_2d(t) for t in tensors])
+    width = sum(t._array.shape[1] for t in blocks)
+    rows = []
+    column = 0
+    for t in blocks:
+        height, size = t._array.shape
+        rows.append(embed(t, (height, width), along(1, slice(column, column + size))))
+        column += size
+    return _join("block_diag", rows, 0)
+
+
+# Grids ---------------------------------------------------------------------------------------
+def gathered(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Tensors given as `a, b` or as `[a, b]`."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        return tuple(tensors[0])
+    return tensors
+
+
+@function(method=False)
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of vectors, as expanded views; "xy" exchanges the first two dimensions.
+
+    >>> import undertow as ut
+    >>> ut.meshgrid(ut.tensor([1, 2]), ut.tensor([3, 4, 5]), indexing="ij")[0]
+    tensor([[1, 1, 1],
+            [2, 2, 2]])
+    """
+    vectors = listed("meshgrid", gathered(tensors))
+    for t in vectors:
+        if t.ndim > 1 or t.dtype is not vectors[0].dtype:
+            raise ArgumentError(
+                f"[meshgrid] expects vectors of one dtype, got {vectors[0].dtype} and a tensor of "
+                f"shape {t.shape} and {t.dtype}"
+            )
+    if indexing not in ("ij", "xy"):
+        raise ArgumentError(f'[meshgrid] indexing is "ij" or "xy", got {indexing!r}')
+    swap = indexing == "xy" and len(vectors) > 1
+    if swap:
+        vectors[:2] = vectors[1::-1]
+    lengths = tuple([t._array.size for t in vectors])
+    grids = []
+    for i, t in enumerate(vectors):
+        shape = [1] * len(vectors)
+        shape[i] = lengths[i]
+        grids.append(expanded("meshgrid", reshaped(t, tuple(shape)), lengths))
+    if swap:
+        grids = [transpose(g, 0, 1) for g in grids]
+        grids[:2] = grids[1::-1]
+    return tuple(grids)
+
+
+@function(method=False)
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of one element of each vector, as rows; of one vector, itself.
+
+    >>> import undertow as ut
+    >>> ut.cartesian_prod(ut.tensor([1, 2]), ut.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    vectors = listed("cartesian_prod", tensors)
+    for t in vectors:
+        if t.ndim != 1:
+            raise ShapeError(f"[cartesian_prod] expects vectors, got shape {t.shape}")
+    if len(vectors) == 1:
+        return vectors[0]
+    grids = meshgrid(*vectors, indexing="ij")
+    return stack([reshaped(g, (g._array.size,)) for g in grids], 1)
+
+
+@function()
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of `r` elements of a vector in order, as rows.
+
+    >>> import undertow as ut
+    >>> ut.combinations(ut.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    count = as_int("combinations", "r", r)
+    if input.ndim != 1 or count < 0:
+        raise ArgumentError(
+            f"[combinations] expects a vector and r >= 0, got shape {input.shape} and r {count}"
+        )
+    if count == 0:
+        return input.new_zeros(0)  # type: ignore[no-any-return]
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = list(choose(range(input._array.shape[0]), count))
+    index = tensor(rows, dtype=dtypes.int64, device=input.device)
+    return reshaped(input.index_select(0, index.reshape(-1)), (len(rows), count))
+
+
+# At least so many dimensions, and one shape for all --------------------------------------------
+def _at_least_1d(t: Tensor) -> Tensor:
+    return t if t.ndim else reshaped(t, (1,))
+
+
+def _at_least_2d(t: Tensor) -> Tensor:
+    return t if t.ndim > 1 else reshaped(t, (1, t._array.size))
+
+
+def _at_least_3d(t: Tensor) -> Tensor:
+    if t.ndim > 2:
+        return t
+    return reshaped(t, (*t.shape, 1) if t.ndim == 2 else (1, t._array.size, 1))
+
+
+def _each(op: str, least: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return least(tensors[0])
+    return tuple([least(t) for t in listed(op, gathered(tensors))])
+
+
+@function(method=False)
+def atleast_1d(*tensors: Any) -> Any:
+    """Views with at least one dimension; of one tensor one, of several a tuple.
+
+    >>> import undertow as ut
+    >>> ut.atleast_1d(ut.tensor(1.0))
+    tensor([1.])
+    """
+    return _each("atleast_1d", _at_least_1d, tensors)
+
+
+@function(method=False)
+def atleast_2d(*tensors: Any) -> Any:
+    """Views with at least two dimensions; vectors become rows.
+
+    >>> import undertow as ut
+    >>> ut.atleast_2d(ut.tensor([1.0, 2.0]))
+    tensor([[1., 2.]])
+    """
+    return _each("atleast_2d", _at_least_2d, tensors)
+
+
+@function(method=False)
+def atleast_3d(*tensors: Any) -> Any:
+    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1).
+
+    >>> import undertow as ut
+    >>> ut.atleast_3d(ut.zeros(2, 3)).shape
+    (2, 3, 1)
+    """
+    return _each("atleast_3d", _at_least_3d, tensors)
+
+
+@function(method=False)
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+    """Views of all tensors in the shape that they broadcast to.
+
+    >>> import undertow as ut
+    >>> [t.shape for t in ut.broadcast_tensors(ut.zeros(2, 1), ut.zeros(3))]
+    [(2, 3), (2, 3)]
+    """
+    parts = listed("broadcast_tensors", gathered(tensors))
+    shape = shapes.broadcast_shapes("broadcast_tensors", *(t.shape for t in parts))
+    return tuple([expanded("broadcast_tensors", t, shape) for t in parts])
+
+
+@function(method=False)
+def broadcast_shapes(*shapes_: Any) -> shapes.Shape:
+    """The shape that all shapes broadcast to.
+
+    >>> import undertow as ut
+    >>> ut.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    given = [shapes.as_shape("broadcast_shapes", (s,)) for s in shapes_]
+    return shapes.broadcast_shapes("broadcast_shapes", *given)
 
 
 # Splitting: the parts are views ---------------------------------------------------------------
@@ -199,3 +469,85 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """
     d = own_dim("unbind", dim, input.ndim)
     return tuple([selected(input, d, i) for i in range(input._array.shape[d])])
+
+
+@function()
+def tensor_split(
+    input: Tensor,
+    indices_or_sections: Any = None,
+    dim: int = 0,
+    *,
+    indices: Any = None,
+    sections: Any = None,
+) -> tuple[Tensor, ...]:
+    """Views of almost equal size, the first ones larger by one, or views between the indices.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2, 3]).tensor_split(2)
+    (tensor([1, 2]), tensor([3]))
+    >>> ut.tensor([1, 2, 3]).tensor_split((1,))
+    (tensor([1]), tensor([2, 3]))
+    """
+    where = next(w for w in (indices_or_sections, indices, sections, ()) if w is not None)
+    return _tensor_split("tensor_split", input, where, own_dim("tensor_split", dim, input.ndim))
+
+
+def _tensor_split(op: str, x: Tensor, where: Any, dim: int) -> tuple[Tensor, ...]:
+    size = x._array.shape[dim]
+    if isinstance(where, Tensor):
+        where = where.tolist()
+    if isinstance(where, (tuple, list)):
+        # Each part is the slice between two indices, as Python takes it.
+        bounds = [None, *[as_int(op, "an index", i) for i in where], None]
+        slices = [slice(*slice(a, b).indices(size)) for a, b in itertools.pairwise(bounds)]
+        return tuple([slice_view(x, along(dim, s)) for s in slices])
+    count = as_int(op, "sections", where)
+    if count <= 0:
+        raise ArgumentError(f"[{op}] the number of sections must be positive, got {count}")
+    return cut(x, dim, [size // count + (i < size % count) for i in range(count)])
+
+
+def _named_split(op: str, x: Tensor, where: Any, dim: int, least: int) -> tuple[Tensor, ...]:
+    if x.ndim < least:
+        raise DimError(f"[{op}] expects at least {least} dimensions, got {x.ndim}")
+    if not isinstance(where, (tuple, list, Tensor)):
+        count = as_int(op, "sections", where)
+        if count <= 0 or x._array.shape[dim] % count:
+            raise ArgumentError(
+                f"[{op}] dimension {dim} of size {x._array.shape[dim]} does not divide into "
+                f"{count} equal sections; tensor_split allows unequal ones"
+            )
+    return _tensor_split(op, x, where, dim)
+
+
+@function()
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views side by side: along dimension 1, of a vector along dimension 0.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2, 3, 4]).hsplit(2)
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    return _named_split("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1, 1)
+
+
+@function()
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views of rows: along dimension 0 of at least two.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1, 2], [3, 4]]).vsplit(2)
+    (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
+    return _named_split("vsplit", input, indices_or_sections, 0, 2)
+
+
+@function()
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Views in depth: along dimension 2 of at least three.
+
+    >>> import undertow as ut
+    >>> [t.shape for t in ut.zeros(1, 2, 4).dsplit(2)]
+    [(1, 2, 2), (1, 2, 2)]
+    """
+    return _named_split("dsplit", input, indices_or_sections, 2, 3)

@@ -1,18 +1,17 @@
-"""Shapes and order of one tensor: views by shape, permutation, broadcasting and slicing, and copies
-that reverse, rotate or repeat it.
-"""
+"""Views of one tensor: by shape, by the order of its dimensions, by broadcasting and slicing."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import apply
-from ..core.dispatch import expand as broadcast
+from ..core.dispatch import _expand, apply
 from ..core.op import Op
 from ..core.register import attach, function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, BoundsError, DimError, DTypeError, ShapeError
+from ..dtypes import DType
+from ..errors import ArgumentError, BoundsError, DimError, ShapeError
 from ..shapes import Shape, as_int, infer_size, wrap_dim, wrap_dims
 
 # Primitives ----------------------------------------------------------------------------------
@@ -22,6 +21,13 @@ _view = Op(
     inputs="x",
     params="shape",
     view=True,
+    vjp={"x": lambda g, x_shape: reshaped(g, x_shape)},
+)
+_copied = Op(
+    "reshape",
+    lambda k, x, shape: k.reshape(k.copy(x), shape),
+    inputs="x",
+    params="shape",
     vjp={"x": lambda g, x_shape: reshaped(g, x_shape)},
 )
 _permute = Op(
@@ -55,25 +61,18 @@ _embed = Op(
     params="shape slices",
     vjp={"x": lambda g, slices: slice_view(g, slices)},
 )
-_flip = Op(
-    "flip",
-    lambda k, x, dims: k.copy(
-        k.slice(x, tuple(slice(None, None, -1 if d in dims else 1) for d in range(len(x.shape))))
-    ),
-    inputs="x",
-    params="dims",
-    vjp={"x": lambda g, dims: apply(_flip, (g,), (dims,))},
-)
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:
     """`x` in a shape known to fit: itself, a view, or a copy, whatever is cheapest."""
+    return x if x._array.shape == shape else _in_shape(x, shape)
+
+
+def _in_shape(x: Tensor, shape: Shape) -> Tensor:
+    """A view in another shape if the strides allow it, else a copy."""
     array = x._array
-    if array.shape == shape:
-        return x
-    if not array.flags.c_contiguous and backend_of(array).reshape(array, shape) is None:
-        x = x.clone()
-    return apply(_view, (x,), (shape,))  # type: ignore[no-any-return]
+    fits = array.flags.c_contiguous or backend_of(array).reshape(array, shape) is not None
+    return apply(_view if fits else _copied, (x,), (shape,))  # type: ignore[no-any-return]
 
 
 def slice_view(x: Tensor, slices: tuple[Any, ...]) -> Tensor:
@@ -122,22 +121,27 @@ def reshape(input: Tensor, *sizes_: Any, shape: Any = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    array = input._array
-    wanted = infer_size("reshape", sizes("reshape", sizes_, shape), array.size)
-    if not array.flags.c_contiguous and backend_of(array).reshape(array, wanted) is None:
-        input = input.clone()
-    return apply(_view, (input,), (wanted,))  # type: ignore[no-any-return]
+    wanted = infer_size("reshape", sizes("reshape", sizes_, shape), input._array.size)
+    return _in_shape(input, wanted)
 
 
 @function(top=False)
 def view(input: Tensor, *sizes_: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape; an error where the strides do not allow that.
 
+    With a dtype, the same bytes as numbers of that dtype, as in torch; see `bits_as`.
+
     >>> import undertow as ut
     >>> ut.arange(6).view(2, 3)
     tensor([[0, 1, 2],
             [3, 4, 5]])
+    >>> ut.tensor([1.0]).view(ut.int32)
+    tensor([1065353216], dtype=undertow.int32)
     """
+    if dtype is not None or (len(sizes_) == 1 and isinstance(sizes_[0], DType)):
+        from .strided import bits_as
+
+        return bits_as(input, dtypes.as_dtype(sizes_[0] if dtype is None else dtype))
     array = input._array
     wanted = infer_size("view", sizes("view", sizes_, size), array.size)
     if not array.flags.c_contiguous and backend_of(array).reshape(array, wanted) is None:
@@ -231,10 +235,10 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     >>> ut.zeros(1, 3, 1).squeeze().shape, ut.zeros(1, 3, 1).squeeze(0).shape
     ((3,), (3, 1))
     """
-    return apply(_view, (input,), (_squeezed("squeeze", input._array.shape, dim),))  # type: ignore[no-any-return]
+    return apply(_view, (input,), (squeezed("squeeze", input._array.shape, dim),))  # type: ignore[no-any-return]
 
 
-def _squeezed(op: str, shape: Shape, dim: Any) -> Shape:
+def squeezed(op: str, shape: Shape, dim: Any) -> Shape:
     if dim is None:
         return tuple(s for s in shape if s != 1)
     if isinstance(dim, (tuple, list)):
@@ -254,10 +258,10 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> ut.zeros(3).unsqueeze(1).shape
     (3, 1)
     """
-    return apply(_view, (input,), (_unsqueezed("unsqueeze", input._array.shape, dim),))  # type: ignore[no-any-return]
+    return apply(_view, (input,), (unsqueezed("unsqueeze", input._array.shape, dim),))  # type: ignore[no-any-return]
 
 
-def _unsqueezed(op: str, shape: Shape, dim: Any) -> Shape:
+def unsqueezed(op: str, shape: Shape, dim: Any) -> Shape:
     d = wrap_dim(op, dim, len(shape) + 1)
     return (*shape[:d], 1, *shape[d:])
 
@@ -278,7 +282,7 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     return apply(_permute, (input,), (wanted,))  # type: ignore[no-any-return]
 
 
-def _swapped(op: str, ndim: int, first: Any, second: Any) -> tuple[int, ...]:
+def swapped(op: str, ndim: int, first: Any, second: Any) -> tuple[int, ...]:
     a = wrap_dim(op, first, ndim, "dim0")
     b = wrap_dim(op, second, ndim, "dim1")
     order = list(range(ndim))
@@ -296,7 +300,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    order = _swapped("transpose", len(input._array.shape), dim0, dim1)
+    order = swapped("transpose", len(input._array.shape), dim0, dim1)
     return apply(_permute, (input,), (order,))  # type: ignore[no-any-return]
 
 
@@ -322,7 +326,7 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return transpose(input, dim0, dim1)
 
 
-def _matrix_order(op: str, ndim: int) -> tuple[int, ...]:
+def matrix_order(op: str, ndim: int) -> tuple[int, ...]:
     if ndim > 2:
         raise DimError(
             f"[{op}] expects at most 2 dimensions, got {ndim}; use mT or transpose(dim0, dim1)"
@@ -339,7 +343,7 @@ def t(input: Tensor) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    return apply(_permute, (input,), (_matrix_order("t", len(input._array.shape)),))  # type: ignore[no-any-return]
+    return apply(_permute, (input,), (matrix_order("t", len(input._array.shape)),))  # type: ignore[no-any-return]
 
 
 def _reversed(input: Tensor) -> Tensor:
@@ -405,10 +409,8 @@ def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 def _movedim(op: str, input: Tensor, source: Any, destination: Any) -> Tensor:
     ndim = len(input._array.shape)
-    sources, targets = (
-        tuple(wrap_dim(op, d, ndim) for d in (given if isinstance(given, (tuple, list)) else (given,)))
-        for given in (source, destination)
-    )  # fmt: skip
+    sources = tuple([wrap_dim(op, d, ndim) for d in sizes(op, (source,))])
+    targets = tuple([wrap_dim(op, d, ndim) for d in sizes(op, (destination,))])
     if len(sources) != len(targets) or any(len(set(d)) != len(d) for d in (sources, targets)):
         raise ArgumentError(
             f"[{op}] source and destination must name equally many distinct dimensions, got "
@@ -432,12 +434,10 @@ def expand(input: Tensor, *sizes_: Any, size: Any = None, implicit: bool = False
     tensor([[1, 1, 1],
             [2, 2, 2]])
     """
-    return _expanded("expand", input, sizes("expand", sizes_, size))
+    return expanded("expand", input, sizes("expand", sizes_, size))
 
 
-def _expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
-    from ..core.dispatch import _expand
-
+def expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
     shape = tuple(input._array.shape)
     lead = len(wanted) - len(shape)
     if lead < 0:
@@ -466,7 +466,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     >>> ut.zeros(3, 1).expand_as(ut.zeros(3, 4)).shape
     (3, 4)
     """
-    return _expanded("expand_as", input, other.shape)
+    return expanded("expand_as", input, other.shape)
 
 
 @function()
@@ -478,7 +478,7 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     tensor([[1, 2],
             [1, 2]])
     """
-    return _expanded("broadcast_to", input, sizes("broadcast_to", (size,)))
+    return expanded("broadcast_to", input, sizes("broadcast_to", (size,)))
 
 
 # Slicing -------------------------------------------------------------------------------------
@@ -527,16 +527,19 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     >>> ut.tensor([[1, 2], [3, 4]]).select(1, 0)
     tensor([1, 3])
     """
+    return slice_view(input, selection(input, dim, index))
+
+
+def selection(input: Tensor, dim: Any, index: Any) -> tuple[Any, ...]:
     shape = input._array.shape
     d = own_dim("select", dim, len(shape))
     i = as_int("select", "index", index)
     size = shape[d]
     if not -size <= i < size:
         raise BoundsError(f"[select] index {i} is out of range for dimension {d} of size {size}")
-    return selected(input, d, i + size if i < 0 else i)
+    return along(d, i + size if i < 0 else i)
 
 
-# Copies in another order ---------------------------------------------------------------------
 @function()
 def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in row-major order, else a copy that does.
@@ -546,15 +549,3 @@ def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     True
     """
     return input if input._array.flags.c_contiguous else input.clone()
-
-
-@function()
-def flip(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
-    """A copy with the elements along `dims` in reverse.
-
-    >>> import undertow as ut
-    >>> ut.tensor([1, 2, 3]).flip(0)
-    tensor([3, 2, 1])
-    """
-    given = sizes("flip", order, dims)
-    return apply(_flip, (input,), (wrap_dims("flip", given, input.ndim) if given else (),))  # type: ignore[no-any-return]

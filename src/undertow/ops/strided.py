@@ -1,0 +1,310 @@
+"""Views by strides and by bytes: as_strided, unfold, other dtypes, real and imaginary parts.
+
+Note [as_strided]
+`as_strided` looks at its input's memory, not at its input: the derivative goes by way of a storage.
+Every element of the input is written to its place there (elements that share a place are
+averaged), and the output reads from it. With S scattering and adding by a geometry, and G = S'
+gathering by it, as_strided is G_out D S_in, where D divides by how many input elements share a
+place. Its adjoint, G_in D S_out, has the same form: `restride` is the one op for both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..backends.registry import backend_of
+from ..core.dispatch import apply
+from ..core.modes import current
+from ..core.op import Op
+from ..core.register import attach, function
+from ..core.tensor import Tensor, node_of, share, wrap_shared
+from ..dtypes import DType
+from ..errors import ArgumentError, BoundsError, DTypeError, GradientError, ShapeError
+from ..kernel.expr import call, trace
+from ..shapes import Shape, as_int, wrap_dim
+from .movement import _view, along
+
+Places = tuple[Shape, Shape, int]  # shape, strides and offset in a storage, in elements
+
+_ADD = trace(lambda a, b: a + b, 2)
+_DIVIDE = trace(lambda a, b: a / b, 2)
+_AT_LEAST_ONE = trace(lambda a: call("maximum", a, 1), 1)
+_REAL = {dtypes.complex64: dtypes.float32.numpy, dtypes.complex128: dtypes.float64.numpy}
+_COMPLEX = {dtypes.float32: dtypes.complex64.numpy, dtypes.float64: dtypes.complex128.numpy}
+
+
+# as_strided, see Note [as_strided] -------------------------------------------------------------
+def _restride_forward(k: Any, x: Any, source: Places, target: Places, counted: Places) -> Any:
+    low = min(source[2], target[2])
+    extent = max(_end(source), _end(target)) - low
+
+    def places(of: Places) -> Any:
+        return k.as_strided(k.arange(0, 1, extent, dtypes.int64.numpy), of[0], of[1], of[2] - low)
+
+    storage = k.full((extent,), 0, x.dtype)
+    if _is_nested(source):
+        k.assign(k.as_strided(storage, source[0], source[1], source[2] - low), x)
+    else:
+        storage = k.put("add", storage, (places(source),), x)
+    if not _is_nested(counted):
+        ones = k.full(counted[0], 1, x.dtype)
+        times = k.put("add", k.full((extent,), 0, x.dtype), (places(counted),), ones)
+        times = k.map(_AT_LEAST_ONE, (times,), x.dtype)
+        storage = k.map(_DIVIDE, (storage, times), x.dtype)
+    return k.copy(k.as_strided(storage, target[0], target[1], target[2] - low))
+
+
+_restride = Op(
+    "restride",
+    _restride_forward,
+    inputs="x",
+    params="source target counted",
+    vjp={"x": lambda g, source, target, counted: apply(_restride, (g,), (target, source, counted))},
+)
+_as_strided = Op(
+    "as_strided",
+    lambda k, x, target, source: k.as_strided(x, *target),
+    inputs="x",
+    params="target source",
+    view=True,
+    vjp={"x": lambda g, target, source: apply(_restride, (g,), (target, source, source))},
+)
+
+
+def _end(places: Places) -> int:
+    """One past the last element that is looked at."""
+    shape, strides, offset = places
+    if 0 in shape:
+        return offset
+    return offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+
+
+def _is_nested(places: Places) -> bool:
+    """Whether the strides show at once that no two elements share a place."""
+    span = 0
+    for stride, size in sorted(zip(places[1], places[0], strict=True)):
+        if size > 1:
+            if stride <= span:
+                return False
+            span += stride * (size - 1)
+    return True
+
+
+def strided_of(op: str, x: Tensor, size: Any, stride: Any, storage_offset: Any) -> Any:
+    """The parameters of `_as_strided`, checked against the memory of `x`."""
+    shape = tuple([as_int(op, "size", n) for n in size])
+    strides = tuple([as_int(op, "stride", s) for s in stride])
+    backend = backend_of(x._array)
+    own = backend.storage_offset(x._array)
+    offset = own if storage_offset is None else as_int(op, "storage_offset", storage_offset)
+    if len(shape) != len(strides) or min((*shape, *strides, offset), default=0) < 0:
+        raise ArgumentError(
+            f"[{op}] takes as many strides as sizes, none negative, got size {shape}, stride "
+            f"{strides} and storage_offset {offset}"
+        )
+    memory = backend.root(x._array).size
+    if _end((shape, strides, offset)) > memory:
+        raise BoundsError(
+            f"[{op}] size {shape} with stride {strides} from {offset} on reaches element "
+            f"{_end((shape, strides, offset)) - 1} of a storage of {memory}"
+        )
+    return (shape, strides, offset - own), (x.shape, x.stride(), 0)
+
+
+@function()
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the tensor's memory by sizes, strides and offset in elements of its storage.
+
+    >>> import undertow as ut
+    >>> ut.arange(5).as_strided((2, 2), (2, 1), 1)
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    where = strided_of("as_strided", input, size, stride, storage_offset)
+    return apply(_as_strided, (input,), where)  # type: ignore[no-any-return]
+
+
+# Windows -------------------------------------------------------------------------------------
+def _unfold_forward(k: Any, x: Any, dim: int, size: int, step: int) -> Any:
+    strides = [s // x.dtype.itemsize for s in x.strides]
+    if not strides:  # a zero-dimensional tensor counts as one element
+        return k.as_strided(x, (size,), (1,), 0)
+    shape = list(x.shape)
+    stride = strides[dim]
+    shape[dim] = (shape[dim] - size) // step + 1
+    strides[dim] = stride * step
+    return k.as_strided(x, (*shape, size), (*strides, stride), 0)
+
+
+def _fold_forward(k: Any, x: Any, shape: Shape, dim: int, size: int, step: int) -> Any:
+    # Windows overlap, but those parts of them that are `step` wide or less do not.
+    total = None
+    for start in range(0, size, step) or (0,):
+        width = min(step, size - start)
+        out = k.full(shape, 0, x.dtype)
+        count = x.shape[dim] if shape else 1
+        if shape:
+            region = k.slice(out, along(dim, slice(start, start + (count - 1) * step + width)))
+            k.assign(_unfold_forward(k, region, dim, width, step),
+                     k.slice(x, (..., slice(start, start + width))))  # fmt: skip
+        elif width:
+            k.assign(out, k.reshape(x, ()))
+        total = out if total is None else k.map(_ADD, (total, out), x.dtype)
+    return total
+
+
+_unfold = Op(
+    "unfold",
+    _unfold_forward,
+    inputs="x",
+    params="dim size step",
+    view=True,
+    vjp={"x": lambda g, x_shape, dim, size, step: apply(_fold, (g,), (x_shape, dim, size, step))},
+)
+_fold = Op(
+    "fold",
+    _fold_forward,
+    inputs="x",
+    params="shape dim size step",
+    vjp={"x": lambda g, dim, size, step: apply(_unfold, (g,), (dim, size, step))},
+)
+
+
+@function(top=False)
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """A view of all windows of `size` along a dimension, every `step`; they form a new last one.
+
+    >>> import undertow as ut
+    >>> ut.arange(5).unfold(0, 3, 2)
+    tensor([[0, 1, 2],
+            [2, 3, 4]])
+    """
+    shape = input._array.shape
+    d = wrap_dim("unfold", dimension, len(shape), "dimension")
+    width, stride = as_int("unfold", "size", size), as_int("unfold", "step", step)
+    length = shape[d] if shape else 1
+    if not 0 <= width <= length or stride <= 0:
+        raise ArgumentError(
+            f"[unfold] size must be between 0 and {length}, the size of dimension {d}, and step "
+            f"positive; got size {width} and step {stride}"
+        )
+    return apply(_unfold, (input,), (d, width, stride))  # type: ignore[no-any-return]
+
+
+# Bytes and parts -----------------------------------------------------------------------------
+def bits_as(x: Tensor, dtype: DType) -> Tensor:
+    """The bytes of `x` seen as another dtype; sizes differ only along the last dimension.
+
+    A number does not depend on another's bits in a way that has a derivative, so the result is
+    outside the graph, like that of `detach`: it shares memory and version, not history.
+    """
+    old, new = x._array.dtype.itemsize, dtype.itemsize
+    if dtype is x.dtype:
+        return apply(_view, (x,), (x.shape,))  # type: ignore[no-any-return]
+    if dtype.is_floating_point and current().grad and node_of(x) is not None:
+        raise GradientError(
+            f"[view] bits seen as {dtype} have no gradient; detach() the {x.dtype} tensor first"
+        )
+    if old != new:
+        strides, last = x.stride(), x.shape[-1:]
+        ratio = max(new // old, 1)
+        wrong = (
+            not last
+            or strides[-1] != 1
+            or last[0] % ratio
+            or any(s % ratio for s in strides[:-1])
+            or x.storage_offset() % ratio
+        )
+        if wrong:
+            raise ShapeError(
+                f"[view] {x.dtype} of shape {x.shape}, strides {strides} and storage_offset "
+                f"{x.storage_offset()} cannot be seen as {dtype}: the last dimension must have "
+                f"stride 1, and its size, the other strides and the offset be multiples of {ratio}"
+            )
+    return wrap_shared(backend_of(x._array).bits(x._array, dtype.numpy), share(x))
+
+
+_part = Op("part", lambda k, x, which: k.part(x, which), inputs="x", params="which", view=True)
+_as_real = Op(
+    "view_as_real",
+    lambda k, x, dtype: k.bits(k.slice(x, (..., None)), dtype),
+    inputs="x",
+    params="dtype",
+    view=True,
+)
+_as_complex = Op(
+    "view_as_complex",
+    lambda k, x, dtype: k.slice(k.bits(x, dtype), (..., 0)),
+    inputs="x",
+    params="dtype",
+    view=True,
+)
+
+
+@function(method=False)
+def real(input: Tensor) -> Tensor:
+    """A view of the real parts; a real tensor is returned as it is.
+
+    >>> import undertow as ut
+    >>> ut.real(ut.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    return apply(_part, (input,), ("real",)) if input.is_complex() else input
+
+
+@function(method=False)
+def imag(input: Tensor) -> Tensor:
+    """A view of the imaginary parts.
+
+    >>> import undertow as ut
+    >>> ut.imag(ut.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    if not input.is_complex():
+        raise DTypeError(f"[imag] expects a complex tensor, got {input.dtype}; its part is zero")
+    return apply(_part, (input,), ("imag",))  # type: ignore[no-any-return]
+
+
+attach("real", property(real))
+attach("imag", property(imag))
+
+
+@function(method=False)
+def view_as_real(input: Tensor) -> Tensor:
+    """A view of complex numbers as pairs of real and imaginary part.
+
+    >>> import undertow as ut
+    >>> ut.view_as_real(ut.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    if not input.is_complex():
+        raise DTypeError(f"[view_as_real] expects a complex tensor, got {input.dtype}")
+    return apply(_as_real, (input,), (_REAL[input.dtype],))  # type: ignore[no-any-return]
+
+
+@function(method=False)
+def view_as_complex(input: Tensor) -> Tensor:
+    """A view of pairs of real and imaginary part as complex numbers.
+
+    >>> import undertow as ut
+    >>> ut.view_as_complex(ut.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
+    dtype = _COMPLEX.get(input.dtype)
+    if dtype is None:
+        raise DTypeError(
+            f"[view_as_complex] expects float32 or float64, got {input.dtype}; convert it first"
+        )
+    strides = input.stride()
+    if (
+        input.shape[-1:] != (2,)
+        or strides[-1] != 1
+        or any(s % 2 for s in strides[:-1])
+        or input.storage_offset() % 2
+    ):
+        raise ShapeError(
+            f"[view_as_complex] expects a last dimension of size 2 and stride 1 with even other "
+            f"strides and offset, got shape {input.shape} and strides {strides}; use contiguous()"
+        )
+    return apply(_as_complex, (input,), (dtype,))  # type: ignore[no-any-return]

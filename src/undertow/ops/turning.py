@@ -1,0 +1,63 @@
+"""Tensors that change their own shape: the same memory in another order, in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.inplace import turn
+from ..core.register import function
+from ..core.tensor import Tensor
+from ..shapes import Shape
+from .movement import (
+    _permute,
+    _view,
+    inverse_permutation,
+    matrix_order,
+    squeezed,
+    swapped,
+    unsqueezed,
+)
+
+
+def _turn_shape(name: str, x: Tensor, shape: Shape) -> Tensor:
+    return turn(name, x, (_view, (shape,)), (_view, (x.shape,)))
+
+
+def _turn_order(name: str, x: Tensor, order: tuple[int, ...]) -> Tensor:
+    return turn(name, x, (_permute, (order,)), (_permute, (inverse_permutation(order),)))
+
+
+@function(top=False)
+def squeeze_(input: Tensor, dim: Any = None) -> Tensor:
+    """`squeeze` of the tensor itself: the same memory, without dimensions of size 1."""
+    return _turn_shape("squeeze_", input, squeezed("squeeze_", input._array.shape, dim))
+
+
+@function(top=False)
+def unsqueeze_(input: Tensor, dim: int) -> Tensor:
+    """`unsqueeze` of the tensor itself."""
+    return _turn_shape("unsqueeze_", input, unsqueezed("unsqueeze_", input._array.shape, dim))
+
+
+@function(top=False)
+def t_(input: Tensor) -> Tensor:
+    """`t` of the tensor itself."""
+    return _turn_order("t_", input, matrix_order("t_", input.ndim))
+
+
+@function(top=False)
+def transpose_(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """`transpose` of the tensor itself."""
+    return _turn_order("transpose_", input, swapped("transpose_", input.ndim, dim0, dim1))
+
+
+@function(top=False)
+def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """`swapaxes` of the tensor itself."""
+    return _turn_order("swapaxes_", input, swapped("swapaxes_", input.ndim, axis0, axis1))
+
+
+@function(top=False)
+def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
+    """`swapdims` of the tensor itself."""
+    return _turn_order("swapdims_", input, swapped("swapdims_", input.ndim, dim0, dim1))
