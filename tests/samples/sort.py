@@ -29,8 +29,8 @@ def sort_samples():
         S(bools(5)),
         S(ONE_NAN, 1),
         S(ONE_NAN, 1, True),
-        S(Const(TIES), 1, stable=True),
-        S(Const(TIES), 1, True, stable=True),
+        S(Const(TIES), dim=1, stable=True),
+        S(Const(TIES), dim=1, descending=True, stable=True),
         S(ints(20, high=0), stable=True, descending=True),
     ]
 
@@ -178,7 +178,7 @@ op(
 
 def np_consecutive(x, return_inverse=False, return_counts=False, dim=None):
     rows = np.reshape(x, (-1, 1)) if dim is None else np.moveaxis(x, dim, 0)
-    flat = rows.reshape(len(rows), -1)
+    flat = rows.reshape(len(rows), int(np.prod(rows.shape[1:])))
     new = [i for i in range(len(flat)) if i == 0 or (flat[i] != flat[i - 1]).any()]
     starts = np.array(new, np.int64)
     values = rows[starts][:, 0] if dim is None else np.moveaxis(rows[starts], 0, dim)
@@ -198,9 +198,9 @@ op(
         S(RUNS, **EVERYTHING),
         S(RUNS.reshape(2, 4), **EVERYTHING),
         S(np.array([[1, 1, 2], [1, 1, 2], [0, 1, 2], [1, 1, 2]]), dim=0, **EVERYTHING),
-        S(np.array([[1, 1, 2], [1, 1, 2]]), True, dim=-1),
+        S(np.array([[1, 1, 2], [1, 1, 2]]), return_inverse=True, dim=-1),
         S(ints(0), **EVERYTHING),
-        S(bools(9), False, True),
+        S(bools(9), return_counts=True),
         S(Const(TIES), return_counts=True),
     ],
     grad=False,
