@@ -8,19 +8,23 @@ is ever made: the flags go down to BLAS.
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
+from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand, record
 from ..core.modes import current
 from ..core.op import Op
 from ..core.register import attach, function
 from ..core.tensor import Tensor, node_of, wrap
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import broadcast_shapes
-from .movement import reshape
+from .comparison import where
+from .movement import reshaped
 
 _ndarray = np.ndarray
 _BLAS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -78,47 +82,48 @@ def matmul(input: Any, other: Any) -> Tensor:
         if x.ndim == 2 and y.ndim == 2 and x.dtype is y.dtype and x.dtype.kind == "f":
             return product(input, other)
     except (AttributeError, ValueError):
-        pass
-    a, b = _operands("matmul", input, other)
+        pass  # the long way finds out what is wrong
+    a, b = operands("matmul", input, other)
     if not a.ndim or not b.ndim:
         raise ShapeError(
             f"[matmul] {a.shape} @ {b.shape}: both need at least one dimension; "
             "use * to multiply by a number"
         )
-    inner, rows = a.shape[-1], b.shape[-2 if b.ndim > 1 else 0]
-    if inner != rows:
-        raise ShapeError(
-            f"[matmul] {a.shape} @ {b.shape}: the inner sizes {inner} and {rows} differ"
-        )
-    if a.ndim == 1 and b.ndim == 1:
-        return reshape(product(reshape(a, 1, inner), reshape(b, inner, 1)), ())
-    if b.ndim == 1:  # rows times a vector
-        left = reshape(a, -1 if a._array.size else int(np.prod(a.shape[:-1])), inner)
-        return reshape(product(left, reshape(b, inner, 1)), a.shape[:-1])
+    inner = _check_inner("matmul", a, b)
+    if b.ndim == 1:
+        if a.ndim == 1:
+            return apply(_dot, (a, b))  # type: ignore[no-any-return]
+        rows = reshaped(a, (math.prod(a.shape[:-1]), inner))
+        return reshaped(product(rows, reshaped(b, (inner, 1))), a.shape[:-1])
     if a.ndim == 1:
-        if b.ndim == 2:
-            return reshape(product(reshape(a, 1, inner), b), b.shape[1:])
         lead = (1,) * (b.ndim - 2)
-        full = _batched(reshape(a, (*lead, 1, inner)), b)
-        return reshape(full, (*b.shape[:-2], b.shape[-1]))
+        full = _batched("matmul", reshaped(a, (*lead, 1, inner)), b)
+        return reshaped(full, (*b.shape[:-2], b.shape[-1]))
     if b.ndim == 2 and a.ndim > 2:  # one matrix for the whole batch: a single large product
-        left = reshape(a, int(np.prod(a.shape[:-1])), inner)
-        return reshape(product(left, b), (*a.shape[:-1], b.shape[1]))
-    return _batched(a, b)
+        rows = reshaped(a, (math.prod(a.shape[:-1]), inner))
+        return reshaped(product(rows, b), (*a.shape[:-1], b.shape[1]))
+    return _batched("matmul", a, b)
 
 
 attach("__rmatmul__", lambda self, other: matmul(other, self))
 
 
-def _batched(a: Tensor, b: Tensor) -> Tensor:
+def _check_inner(op: str, a: Tensor, b: Tensor) -> int:
+    inner, rows = a.shape[-1], b.shape[-2 if b.ndim > 1 else 0]
+    if inner != rows:
+        raise ShapeError(f"[{op}] {a.shape} @ {b.shape}: the inner sizes {inner} and {rows} differ")
+    return inner
+
+
+def _batched(op: str, a: Tensor, b: Tensor) -> Tensor:
     lead_a, lead_b = a.shape[:-2], b.shape[:-2]
     if lead_a != lead_b:
-        lead = broadcast_shapes("matmul", lead_a, lead_b)
+        lead = broadcast_shapes(op, lead_a, lead_b)
         a, b = expand(a, lead + a.shape[-2:]), expand(b, lead + b.shape[-2:])
     return product(a, b)
 
 
-def _operands(op: str, *values: Any) -> list[Tensor]:
+def operands(op: str, *values: Any) -> list[Tensor]:
     """The operands as tensors of one dtype; products do not promote, as in torch."""
     tensors = [_tensor(op, v) for v in values]
     first = tensors[0].dtype
@@ -140,3 +145,280 @@ def _tensor(op: str, value: Any) -> Tensor:
         dtypes.of_array(value.dtype)
         return wrap(value)
     raise DTypeError(f"[{op}] expects tensors, got {type(value).__name__}")
+
+
+def _of_rank(op: str, **given: tuple[Any, int]) -> list[Tensor]:
+    """Tensors of one dtype with the given numbers of dimensions: `_of_rank("mv", mat=(x, 2), …)`."""
+    tensors = operands(op, *(value for value, _ in given.values()))
+    for t, (name, (_, ndim)) in zip(tensors, given.items(), strict=True):
+        if t.ndim != ndim:
+            kind = {1: "a vector", 2: "a matrix", 3: "a batch of matrices"}[ndim]
+            raise ShapeError(f"[{op}] {name} must be {kind}, got shape {t.shape}")
+    return tensors
+
+
+# Products of given rank ----------------------------------------------------------------------
+@function()
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices.
+
+    >>> import undertow as ut
+    >>> ut.mm(ut.ones(2, 3), ut.ones(3, 1))
+    tensor([[3.],
+            [3.]])
+    """
+    a, b = _of_rank("mm", input=(input, 2), mat2=(mat2, 2))
+    _check_inner("mm", a, b)
+    return product(a, b)
+
+
+@function()
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two batches of matrices of one size.
+
+    >>> import undertow as ut
+    >>> ut.bmm(ut.ones(5, 2, 3), ut.ones(5, 3, 4)).shape
+    (5, 2, 4)
+    """
+    a, b = _of_rank("bmm", input=(input, 3), mat2=(mat2, 3))
+    _check_inner("bmm", a, b)
+    if a.shape[0] != b.shape[0]:
+        raise ShapeError(
+            f"[bmm] {a.shape} @ {b.shape}: the batch sizes {a.shape[0]} and {b.shape[0]} differ; "
+            "matmul broadcasts"
+        )
+    return product(a, b)
+
+
+@function()
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector.
+
+    >>> import undertow as ut
+    >>> ut.mv(ut.tensor([[1.0, 2.0], [3.0, 4.0]]), ut.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
+    a, b = _of_rank("mv", input=(input, 2), vec=(vec, 1))
+    _check_inner("mv", a, b)
+    return reshaped(product(a, reshaped(b, (b.shape[0], 1))), a.shape[:1])
+
+
+_dot = Op(
+    "dot",
+    lambda k, a, b: k.reshape(
+        k.matmul(k.reshape(a, (1, a.size)), k.reshape(b, (b.size, 1))), ()),
+    inputs="a b",
+    vjp={"a": lambda g, b: g * b, "b": lambda g, a: g * a},
+)  # fmt: skip
+
+
+def _vectors(op: str, a: Any, b: Any, second: str) -> list[Tensor]:
+    pair = _of_rank(op, input=(a, 1), **{second: (b, 1)})
+    if pair[0].shape != pair[1].shape:
+        raise ShapeError(f"[{op}] vectors of sizes {len(a)} and {len(b)} differ")
+    return pair
+
+
+@function()
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements.
+
+    >>> import undertow as ut
+    >>> ut.dot(ut.tensor([1, 2]), ut.tensor([3, 4]))
+    tensor(11)
+    """
+    return apply(_dot, _vectors("dot", input, tensor, "tensor"))  # type: ignore[no-any-return]
+
+
+@function()
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """`dot`, with the first vector conjugated if it is complex.
+
+    >>> import undertow as ut
+    >>> ut.vdot(ut.tensor([1.0, 2.0]), ut.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    a, b = _vectors("vdot", input, other, "other")
+    return apply(_dot, (a.conj() if a.is_complex() else a, b))  # type: ignore[no-any-return]
+
+
+@function()
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of products over the last dimension of both; with a zero-d tensor, the product.
+
+    >>> import undertow as ut
+    >>> ut.inner(ut.ones(2, 3), ut.ones(4, 3)).shape
+    (2, 4)
+    """
+    if not input.ndim or not other.ndim:
+        return input * other
+    a, b = operands("inner", input, other)
+    size = a.shape[-1]
+    if size != b.shape[-1]:
+        raise ShapeError(
+            f"[inner] the last sizes of {a.shape} and {b.shape} differ: {size} and {b.shape[-1]}"
+        )
+    rows, columns = a.shape[:-1], b.shape[:-1]
+    if not rows and not columns:
+        return apply(_dot, (a, b))  # type: ignore[no-any-return]
+    a, b = reshaped(a, (math.prod(rows), size)), reshaped(b, (math.prod(columns), size))
+    return reshaped(product(a, b, False, True), rows + columns)
+
+
+@function()
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of an element of one vector with an element of the other.
+
+    >>> import undertow as ut
+    >>> ut.outer(ut.tensor([1, 2]), ut.tensor([10, 20, 30]))
+    tensor([[10, 20, 30],
+            [20, 40, 60]])
+    """
+    return _outer("outer", input, vec2)
+
+
+function(name="ger")(lambda input, vec2: _outer("ger", input, vec2)).__doc__ = "`outer`."
+
+
+def _outer(op: str, a: Tensor, b: Tensor) -> Tensor:
+    for name, t in (("input", a), ("vec2", b)):
+        if t.ndim != 1:
+            raise ShapeError(f"[{op}] {name} must be a vector, got shape {t.shape}")
+    column, row = reshaped(a, (a.numel(), 1)), reshaped(b, (1, b.numel()))
+    if a._array.dtype in _BLAS and a._array.dtype == b._array.dtype:
+        return product(column, row)
+    return column * row
+
+
+# Sums of products ----------------------------------------------------------------------------
+def _added(op: str, input: Tensor, result: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """`beta * input + alpha * result`, where a beta of 0 ignores even NaN in `input`."""
+    if result.dtype.category < 2:
+        for name, factor in (("beta", beta), ("alpha", alpha)):
+            if not isinstance(factor, int):
+                raise DTypeError(
+                    f"[{op}] {name} must be an integer for {result.dtype} tensors, got {factor!r}"
+                )
+    shape = result.shape
+    if input.shape != shape and broadcast_shapes(op, input.shape, shape) != shape:
+        raise ShapeError(
+            f"[{op}] input of shape {input.shape} does not broadcast to the product's {shape}"
+        )
+    if alpha != 1:
+        result = result * alpha
+    if beta == 0:
+        if node_of(input) is None:
+            return result
+        never = wrap(backend_of(input._array).full((), False, np.dtype(bool)))
+        return result + where(never, input, 0)
+    return result + (input if beta == 1 else input * beta)
+
+
+@function(inplace=True)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` for matrices.
+
+    >>> import undertow as ut
+    >>> ut.addmm(ut.ones(2), ut.ones(2, 3), ut.ones(3, 2), alpha=10)
+    tensor([[31., 31.],
+            [31., 31.]])
+    """
+    operands("addmm", input, mat1)
+    a, b = _of_rank("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
+    _check_inner("addmm", a, b)
+    return _added("addmm", input, product(a, b), beta, alpha)
+
+
+@function(inplace=True)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)` for a matrix and a vector.
+
+    >>> import undertow as ut
+    >>> ut.addmv(ut.ones(2), ut.ones(2, 3), ut.ones(3))
+    tensor([4., 4.])
+    """
+    operands("addmv", input, mat)
+    a, b = _of_rank("addmv", mat=(mat, 2), vec=(vec, 1))
+    _check_inner("addmv", a, b)
+    return _added("addmv", input, mv(a, b), beta, alpha)
+
+
+@function(inplace=True)
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices.
+
+    >>> import undertow as ut
+    >>> ut.baddbmm(ut.ones(1), ut.ones(2, 1, 3), ut.ones(2, 3, 1))
+    tensor([[[4.]],
+    <BLANKLINE>
+            [[4.]]])
+    """
+    operands("baddbmm", input, batch1)
+    a, b = _of_rank("baddbmm", batch1=(batch1, 3), batch2=(batch2, 3))
+    return _added("baddbmm", input, bmm(a, b), beta, alpha)
+
+
+@function(inplace=True)
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices.
+
+    >>> import undertow as ut
+    >>> ut.addbmm(ut.ones(1), ut.ones(2, 1, 3), ut.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    operands("addbmm", input, batch1)
+    a, b = _of_rank("addbmm", batch1=(batch1, 3), batch2=(batch2, 3))
+    total = bmm(a, b).sum(0, dtype=a.dtype)
+    return _added("addbmm", input, total, beta, alpha)
+
+
+@function(inplace=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`.
+
+    >>> import undertow as ut
+    >>> ut.addr(ut.zeros(2, 2), ut.tensor([1.0, 2.0]), ut.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    return _added("addr", input, _outer("addr", vec1, vec2), beta, alpha)
+
+
+@function(method=False)
+def chain_matmul(*matrices: Any) -> Tensor:
+    """The product of several matrices, in the order that needs the fewest multiplications.
+
+    >>> import undertow as ut
+    >>> ut.chain_matmul(ut.ones(2, 3), ut.ones(3, 4), ut.ones(4, 1))
+    tensor([[12.],
+            [12.]])
+    """
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise ArgumentError("[chain_matmul] needs at least one matrix")
+    given = _of_rank("chain_matmul", **{f"matrix {i}": (m, 2) for i, m in enumerate(matrices)})
+    for a, b in itertools.pairwise(given):
+        _check_inner("chain_matmul", a, b)
+    sizes = [given[0].shape[0], *(m.shape[1] for m in given)]
+    n = len(given)
+    cost = {(i, i): (0, i) for i in range(n)}  # of the product of i…j, and after which to split it
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i, j] = min(
+                (cost[i, s][0] + cost[s + 1, j][0] + sizes[i] * sizes[s + 1] * sizes[j + 1], s)
+                for s in range(i, j)
+            )
+
+    def multiply(i: int, j: int) -> Tensor:
+        if i == j:
+            return given[i]
+        split = cost[i, j][1]
+        return product(multiply(i, split), multiply(split + 1, j))
+
+    return given[0].clone() if n == 1 else multiply(0, n - 1)
