@@ -1,4 +1,4 @@
-"""Making tensors of one value, of sequences, and of complex parts; from_data reads the others."""
+"""Making tensors of one value, of sequences, and of complex parts; `from_data` reads data."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from ..core.modes import current
 from ..core.op import Op
 from ..core.protocol import plain_number
 from ..core.register import function
-from ..core.tensor import Tensor, node_of, share, wrap
+from ..core.tensor import Tensor, node_of
 from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Shape, as_int, as_shape, broadcast_shapes
+from .from_data import made, tensor
 
 _clone = Op("clone", lambda k, x: k.copy(x), inputs="x", vjp={"x": lambda g: g})
 
@@ -29,14 +30,6 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     tensor([1, 2])
     """
     return apply(_clone, (input,))  # type: ignore[no-any-return]
-
-
-def made(array: Any, requires_grad: bool = False) -> Tensor:
-    """A fresh array as the leaf that a creation function returns."""
-    t = wrap(array)
-    if current().inference:
-        share(t).inference = True
-    return t.requires_grad_() if requires_grad else t
 
 
 # One value ----------------------------------------------------------------------------------
@@ -315,6 +308,29 @@ def new_empty(
     """
     return empty(
         given_shape("new_empty", sizes, size),
+        dtype=input.dtype if dtype is None else dtype,
+        device=input.device if device is None else device,
+        requires_grad=requires_grad,
+    )
+
+
+@function(top=False)
+def new_tensor(
+    input: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A copy of `data` in the dtype and on the device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([0.5]).new_tensor([1, 2])
+    tensor([1., 2.])
+    """
+    return tensor(
+        data,
         dtype=input.dtype if dtype is None else dtype,
         device=input.device if device is None else device,
         requires_grad=requires_grad,

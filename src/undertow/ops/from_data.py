@@ -9,11 +9,19 @@ import numpy as np
 from .. import dtypes
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast, transfer
+from ..core.modes import current
 from ..core.register import function
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor, share, wrap
 from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
-from .creation import made
+
+
+def made(array: Any, requires_grad: bool = False) -> Tensor:
+    """A fresh array as the leaf that a creation function returns."""
+    t = wrap(array)
+    if current().inference:
+        share(t).inference = True
+    return t.requires_grad_() if requires_grad else t
 
 
 def _host(op: str, data: Any, dtype: DType | None) -> Any:
@@ -268,26 +276,3 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         ) from error
     dtypes.of_array(array.dtype)
     return made(backend_on(device).from_host(array))
-
-
-@function(top=False)
-def new_tensor(
-    input: Tensor,
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """A copy of `data` in the dtype and on the device of `input`.
-
-    >>> import undertow as ut
-    >>> ut.tensor([0.5]).new_tensor([1, 2])
-    tensor([1., 2.])
-    """
-    return tensor(
-        data,
-        dtype=input.dtype if dtype is None else dtype,
-        device=input.device if device is None else device,
-        requires_grad=requires_grad,
-    )
