@@ -20,7 +20,7 @@ from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import trace
 from ..shapes import Shape, as_int
-from .creation import made
+from .from_data import made
 from .random import (
     MANTISSA_BITS,
     bounded,

@@ -21,7 +21,8 @@ from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import call, trace
 from ..shapes import Shape, as_int, as_shape, broadcast_shapes
-from .creation import given_shape, made
+from .creation import given_shape
+from .from_data import made
 
 _U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
