@@ -296,17 +296,19 @@ class NumpyBackend(Backend):
         return np.asarray(np.matmul(a, b))
 
     def sort(self, x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
+        keys = x.astype(np.float32) if _is_half(x.dtype) else x  # bfloat16 does not order NaN
         if descending:
             # Sorting the reversed array stably and reversing keeps equal elements in order.
-            turned = np.flip(x, dim)
-            order = np.flip(np.argsort(turned, axis=dim, stable=True), dim)
+            order = np.flip(np.argsort(np.flip(keys, dim), axis=dim, stable=True), dim)
             order = x.shape[dim] - 1 - order
         else:
-            order = np.argsort(x, axis=dim, stable=True)
+            order = np.argsort(keys, axis=dim, stable=True)
         return np.take_along_axis(x, order, dim), np.ascontiguousarray(order, np.int64)
 
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         side = "right" if right else "left"
+        if _is_half(edges.dtype):
+            edges, values = edges.astype(np.float32), values.astype(np.float32)
         if edges.ndim == 1:
             return np.asarray(np.searchsorted(edges, values, side=side), np.int64)  # type: ignore[call-overload]
         out = np.empty(values.shape, np.int64)

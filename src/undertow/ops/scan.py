@@ -89,14 +89,13 @@ def _recurrence_b(g: Tensor, a: Tensor, dim: int, reverse: bool) -> Tensor:
 
 
 # Sums and products -----------------------------------------------------------------------------
-_cumsum = Op(
-    "cumsum",
-    lambda k, x, dim: k.scan("sum", x, dim),
-    inputs="x",
-    params="dim",
-    vjp={"x": lambda g, dim: cumsum(g.flip(dim), dim).flip(dim)},
-)
+_cumsum = Op("cumsum", lambda k, x, dim: k.scan("sum", x, dim), inputs="x", params="dim")
 _cumprod = Op("cumprod", lambda k, x, dim: k.scan("prod", x, dim), inputs="x", params="dim")
+
+
+@_cumsum.vjp("x")
+def _cumsum_rule(g: Tensor, dim: int) -> Tensor:
+    return apply(_cumsum, (g.flip(dim),), (dim,)).flip(dim)  # type: ignore[no-any-return]
 
 
 @_cumprod.vjp("x")
@@ -202,7 +201,7 @@ def _logcumsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dim: int) -> Tensor:
     # nothing but -inf has been seen, it does not depend on it at all.
     total = where(out == -math.inf, 0, out)
     carry = (out - shift(total, dim, -1, math.inf)).exp()
-    return recurrence(carry, g, dim, True) * (x - total).exp()
+    return recurrence(carry, g, dim, True) * (x - total).exp()  # type: ignore[no-any-return]
 
 
 @function()
@@ -211,7 +210,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
     >>> import undertow as ut
     >>> ut.tensor([1000.0, 1000.0]).logcumsumexp(0)
-    tensor([1000.0000, 1000.6931])
+    tensor([1000.0000, 1000.6932])
     """
     if input._array.dtype.kind in "iubc":
         raise DTypeError(
@@ -251,7 +250,7 @@ def diff(
                 f"in dimension {d} only"
             )
     if n == 0:
-        return input.clone()
+        return input.clone()  # type: ignore[no-any-return]
     if prepend is not None or append is not None:
         input = cat([t for t in (prepend, input, append) if t is not None], d)
     boolean = input.dtype is dtypes.bool

@@ -298,4 +298,4 @@ def _insertion(
     dtype = compute_dtype(op, (edges, values), "promote")
     edges, values = cast(edges.detach(), dtype), cast(values.detach(), dtype)
     found = apply(_searchsorted, (edges, values), (right,))
-    return cast(found, dtypes.int32) if out_int32 else found  # type: ignore[no-any-return]
+    return cast(found, dtypes.int32) if out_int32 else found

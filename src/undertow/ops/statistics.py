@@ -289,6 +289,9 @@ def _quantiles(
         raise ShapeError(f"[{op}] q must be a number or have 1 dimension, got shape {q.shape}")
     if not bool(((q >= 0) & (q <= 1)).all()):
         raise ArgumentError(f"[{op}] q must be between 0 and 1, got {q.tolist()}")
+    if is_half(input):  # ranks of many elements are no halves
+        wide = cast(input, dtypes.float32), cast(q, dtypes.float32)
+        return cast(_quantiles(op, *wide, dim, keepdim, interpolation, skip), input.dtype)
     if dim is None or not input.ndim:
         wrap_dim(op, dim or 0, input.ndim)
         last, kept = reshaped(input, (input.numel(),)), (1,) * input.ndim
