@@ -577,7 +577,7 @@ def repeat_interleave(
     before, after = input.shape[: dim + 1], input.shape[dim + 1 :]
     spread = expand(reshaped(input, (*before, 1, *after)), (*before, times, *after))
     out = reshaped(spread, (*before[:-1], size * times, *after))
-    return out.clone() if times == 1 or out.numel() == 0 else out  # type: ignore[no-any-return]
+    return out.clone() if times == 1 or out.numel() == 0 else out
 
 
 _repeat_positions = Op(

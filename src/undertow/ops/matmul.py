@@ -22,7 +22,7 @@ from ..core.op import Op
 from ..core.register import attach, function
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..shapes import broadcast_shapes
+from ..shapes import broadcast_shapes, wrap_dim
 from .comparison import where
 from .movement import reshaped
 
@@ -148,7 +148,7 @@ def _tensor(op: str, value: Any) -> Tensor:
 
 
 def _of_rank(op: str, **given: tuple[Any, int]) -> list[Tensor]:
-    """Tensors of one dtype with the given numbers of dimensions: `_of_rank("mv", mat=(x, 2), …)`."""
+    """Tensors of one dtype and of given ranks: `_of_rank("mv", mat=(x, 2), vec=(y, 1))`."""
     tensors = operands(op, *(value for value, _ in given.values()))
     for t, (name, (_, ndim)) in zip(tensors, given.items(), strict=True):
         if t.ndim != ndim:
@@ -310,7 +310,7 @@ def _added(op: str, input: Tensor, result: Tensor, beta: Any, alpha: Any) -> Ten
         if node_of(input) is None:
             return result
         never = wrap(backend_of(input._array).full((), False, np.dtype(bool)))
-        return result + where(never, input, 0)
+        return result + where(never, input, 0)  # type: ignore[no-any-return]
     return result + (input if beta == 1 else input * beta)
 
 
@@ -422,3 +422,105 @@ def chain_matmul(*matrices: Any) -> Tensor:
         return product(multiply(i, split), multiply(split + 1, j))
 
     return given[0].clone() if n == 1 else multiply(0, n - 1)
+
+
+# Other products ------------------------------------------------------------------------------
+@function()
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix.
+
+    >>> import undertow as ut
+    >>> ut.trace(ut.tensor([[1, 2], [3, 4]]))
+    tensor(5)
+    """
+    if input.ndim != 2:
+        raise ShapeError(f"[trace] input must be a matrix, got shape {input.shape}")
+    return input.diagonal().sum()  # type: ignore[no-any-return]
+
+
+@function()
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of `input` times all of `other`, as blocks.
+
+    >>> import undertow as ut
+    >>> ut.kron(ut.tensor([1, 10]), ut.tensor([[1, 2], [3, 4]]))
+    tensor([[ 1,  2, 10, 20],
+            [ 3,  4, 30, 40]])
+    """
+    ndim = max(input.ndim, other.ndim)
+    rows = (1,) * (ndim - input.ndim) + input.shape
+    columns = (1,) * (ndim - other.ndim) + other.shape
+    a = reshaped(input, tuple(size for r in rows for size in (r, 1)))
+    b = reshaped(other, tuple(size for c in columns for size in (1, c)))
+    return reshaped(a * b, tuple(r * c for r, c in zip(rows, columns, strict=True)))
+
+
+@function()
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross product along a dimension of size 3, by default the first such one.
+
+    >>> import undertow as ut
+    >>> ut.cross(ut.tensor([1.0, 0.0, 0.0]), ut.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    if input.ndim != other.ndim:
+        raise ShapeError(
+            f"[cross] input and other must have as many dimensions, got shapes {input.shape} and "
+            f"{other.shape}"
+        )
+    if dim is None:
+        if 3 not in input.shape:
+            raise ShapeError(f"[cross] no dimension of {input.shape} has size 3")
+        dim = input.shape.index(3)
+    dim = wrap_dim("cross", dim, input.ndim)
+    if not input.ndim or input.shape[dim] != 3 or other.shape[dim] != 3:
+        raise ShapeError(
+            f"[cross] dimension {dim} must have size 3, got shapes {input.shape} and {other.shape}"
+        )
+    broadcast_shapes("cross", input.shape, other.shape)
+    a, a2 = input.roll(-1, dim), input.roll(-2, dim)
+    b, b2 = other.roll(-1, dim), other.roll(-2, dim)
+    return a * b2 - a2 * b  # type: ignore[no-any-return]
+
+
+_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
+          "donot_use_mm_for_euclid_dist")  # fmt: skip
+
+
+@function(method=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = _MODES[0]) -> Tensor:
+    """The p-distances between the rows of `x1` and the rows of `x2`, batches broadcast.
+
+    As in torch, Euclidean distances between more than 25 rows go through a matrix product, which
+    is fast but loses digits for rows much closer to each other than to zero; `compute_mode` can
+    forbid it. The gradient of a zero distance is zero.
+
+    >>> import undertow as ut
+    >>> ut.cdist(ut.tensor([[0.0, 0.0]]), ut.tensor([[3.0, 4.0], [0.0, 0.0]]))
+    tensor([[5., 0.]])
+    """
+    a, b = operands("cdist", x1, x2)
+    if a.ndim < 2 or b.ndim < 2:
+        raise ShapeError(f"[cdist] expects rows in matrices, got shapes {a.shape} and {b.shape}")
+    if a.shape[-1] != b.shape[-1]:
+        raise ShapeError(
+            f"[cdist] the rows of {a.shape} and {b.shape} differ in size: {a.shape[-1]} and "
+            f"{b.shape[-1]}"
+        )
+    if not a.is_floating_point():
+        raise DTypeError(f"[cdist] is defined for floating tensors, got {a.dtype}")
+    if p < 0:
+        raise ArgumentError(f"[cdist] p cannot be negative, got {p}")
+    mode = _MODES[compute_mode] if isinstance(compute_mode, int) else compute_mode or _MODES[0]
+    if mode not in _MODES:
+        raise ArgumentError(f"[cdist] compute_mode must be one of {_MODES}, got {compute_mode!r}")
+    rows = max(a.shape[-2], b.shape[-2])
+    if p == 2 and (mode == _MODES[1] or (mode == _MODES[0] and rows > 25)):
+        squares = (a * a).sum(-1, True) + (b * b).sum(-1, True).transpose(-1, -2)
+        lead = broadcast_shapes("cdist", a.shape[:-2], b.shape[:-2])
+        a, b = expand(a, lead + a.shape[-2:]), expand(b, lead + b.shape[-2:])
+        squares = squares - 2 * product(a, b, False, True)
+        apart = squares > 0
+        return where(apart, where(apart, squares, 1).sqrt(), 0)  # type: ignore[no-any-return]
+    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
+    return difference.norm(p, dim=-1)  # type: ignore[no-any-return]
