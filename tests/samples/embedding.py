@@ -83,7 +83,6 @@ EACH = [
     S(indices(6), arr(5, 3), np.array([0, 2, 2, 5])),  # the second bag is empty
     S(indices(6), arr(5, 3), np.array([0, 4, 6])),  # so is the last
     S(indices(6), arr(5, 3), np.array([0, 2, 6]), include_last_offset=True),
-    S(indices(6), arr(5, 3), np.array([0, 2, 4]), include_last_offset=True),  # two in no bag
     S(indices(6), arr(5, 3), np.array([0, 3]), padding_idx=1),
     S(np.array([1, 1, 0]), arr(5, 3), np.array([0, 2]), padding_idx=-4),  # nothing but padding
     S(indices(0), arr(5, 3), np.array([0, 0])),
@@ -103,6 +102,10 @@ op(F + "embedding_bag", embedding_bag,
         Bad(S(indices(1, 3, 2), arr(5, 3)), ShapeError, r"\(1, 3, 2\)"),
         Bad(S(indices(3), arr(5, 3), np.array([1])), ArgumentError, r"rise from 0.*\[1\]"),
         Bad(S(indices(3), arr(5, 3), np.array([0, 4])), ArgumentError, "at most the 3"),
+        Bad(S(indices(3), arr(5, 3), np.array([0, 2]), include_last_offset=True), ArgumentError,
+            "number of indices, 3, got 2"),
+        Bad(S(indices(3), arr(5, 3), np.array([], int), include_last_offset=True), ArgumentError,
+            "at least one offset"),
         Bad(S(indices(3, 2), arr(5, 3), mode="min"), ArgumentError, "'min'"),
         Bad(S(indices(3, 2), arr(5, 3), mode="max", scale_grad_by_freq=True), ArgumentError,
             "scale_grad_by_freq"),

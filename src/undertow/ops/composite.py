@@ -11,6 +11,7 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import broadcast_shapes, wrap_dim
+from .dropout import dropout
 from .embedding import steps
 from .softmax import masked_softmax, softmax
 
@@ -108,9 +109,7 @@ def scaled_dot_product_attention(
             )
     weights = softmax(scores, -1) if attn_mask is None else masked_softmax(scores, -1)
     if dropout_p:
-        from ..core.register import FUNCTIONAL
-
-        weights = FUNCTIONAL["dropout"](weights, dropout_p)
+        weights = dropout(weights, dropout_p)
     return weights.matmul(value)
 
 

@@ -188,7 +188,7 @@ def embedding_bag(
             per_sample_weights = per_sample_weights[counted]
     rows = _rows(indices, weight, None, scale_grad_by_freq)
     out = rows.new_zeros((bags, weight.shape[1]))
-    if mode == "max":
+    if mode == "max" and rows.numel():
         return out.index_reduce(0, bag, rows, "amax", include_self=False)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights
@@ -222,5 +222,10 @@ def _bags(
             f"[{op}] offsets must rise from 0 to at most the {total} indices, got {listed}"
         )
     if include_last:
-        return starts[:-1], listed[-1]
+        if listed[-1] != total:
+            raise ArgumentError(
+                f"[{op}] with include_last_offset=True the last offset must be the number of "
+                f"indices, {total}, got {listed[-1]}"
+            )
+        return starts[:-1], total
     return starts, total if listed else 0

@@ -12,6 +12,7 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import call, trace, where
 from ..shapes import wrap_dim, wrap_dims
+from .creation import empty_like
 
 _NEVER = float("-inf")
 _multiply = trace(lambda a, b: a * b, 2)
@@ -183,10 +184,9 @@ def gumbel_softmax(
     if not tau > 0:
         raise ArgumentError(f"[gumbel_softmax] tau must be greater than 0, got {tau}")
     logits, dims = _prepared("gumbel_softmax", logits, dim, None)
-    tiny = dtypes.finfo(logits.dtype).tiny
-    noise = logits.detach().rand_like().clamp_min(tiny)
-    gumbels = -(-noise.log()).clamp_min(tiny).log()
-    soft: Tensor = apply(_softmax, ((logits + gumbels) / tau,), (dims, False))
+    # A Gumbel number is minus the logarithm of an exponential one.
+    noise = empty_like(logits).exponential_().log()
+    soft: Tensor = apply(_softmax, ((logits - noise) / tau,), (dims, False))
     if not hard:
         return soft
     value = soft.detach()
