@@ -303,7 +303,7 @@ class NumpyBackend(Backend):
             order = x.shape[dim] - 1 - order
         else:
             order = np.argsort(keys, axis=dim, stable=True)
-        return np.take_along_axis(x, order, dim), np.ascontiguousarray(order, np.int64)
+        return x[_gather_index(order, dim)], np.ascontiguousarray(order, np.int64)
 
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         side = "right" if right else "left"
@@ -331,9 +331,12 @@ def _owner(x: Array) -> Array:
 
 
 def _gather_index(index: Array, dim: int) -> tuple[Array, ...]:
-    grid = list(np.ogrid[tuple(slice(size) for size in index.shape)])
-    grid[dim] = index
-    return tuple(grid)
+    """The positions that `index` points at: itself along `dim`, an open grid along the others."""
+    after = index.ndim - 1
+    return tuple(
+        index if d == dim else np.arange(size).reshape((size,) + (1,) * (after - d))
+        for d, size in enumerate(index.shape)
+    )
 
 
 def _accumulate(combine: Any, out: Array, index: tuple[Any, ...], source: Array) -> None:

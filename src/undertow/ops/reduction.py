@@ -181,18 +181,12 @@ _amin = Op(
 )
 
 
-def _chosen_forward(k: Any, x: Any, kind: str, dim: int, keepdim: bool) -> Any:
-    index = k.reduce(kind, x, (dim,), True)
-    values = k.gather(x, dim, index)
-    if keepdim:
-        return values, index
-    shape = reduced_shape(x.shape, (dim,), False)
-    return k.reshape(values, shape), k.reshape(index, shape)
-
-
 _chosen = Op(
     "chosen",
-    _chosen_forward,
+    lambda k, x, kind, dim, keepdim: (
+        k.reduce(kind, x, (dim,), keepdim),
+        k.reduce(f"arg{kind}", x, (dim,), keepdim),
+    ),
     inputs="x",
     params="kind dim keepdim",
     outputs=2,
@@ -215,7 +209,7 @@ def _along(name: str, input: Tensor, dim: Any, keepdim: bool) -> Selection:
     if not input._array.ndim:
         input, keepdim = reshaped(input, (1,)), False
     ordered(name, input, (d,))
-    return Selection(*apply(_chosen, (input,), (f"arg{name}", d, keepdim)))
+    return Selection(*apply(_chosen, (input,), (name, d, keepdim)))
 
 
 def _argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
