@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from op_samples import Bad, S, arr, bools, ints, op
 
 I = np.array  # noqa: E741
@@ -47,7 +48,8 @@ op("take", lambda x, index: np.take(x, index),
     S(arr(3, 4), I([1, 2], np.int32))],
    bad=[Bad(S(arr(3, 4), I([12])), IndexError, r"\[take\] index 12 .* size 12"),
         Bad(S(arr(3), arr(2)), TypeError, r"\[take\] index must be int64 or int32, got .*float64"),
-        Bad(S(arr(0), I([0])), IndexError, r"nothing to index")])  # fmt: skip
+        Bad(S(arr(0), I([0])), IndexError, r"nothing to index")],
+   torch=lambda x, index: __import__("torch").take(x, index.long()))  # fmt: skip
 
 
 def np_put(x, index, source, accumulate=False):
