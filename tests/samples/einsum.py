@@ -15,7 +15,7 @@ def np_einsum(*args):
     """NumPy's einsum, with torch's broadcasting of size 1 and operands in a list."""
     if isinstance(args[0], str) and len(args) == 2 and isinstance(args[1], (list, tuple)):
         args = (args[0], *args[1])
-    if args[0] == "i...->":  # NumPy does not sum an ellipsis
+    if isinstance(args[0], str) and args[0] == "i...->":  # NumPy does not sum an ellipsis
         return args[1].sum()
     return np.einsum(*args)
 
