@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ..backends.quiet import hush, silent, unhush
-from ..backends.registry import backend_of
-from ..core.dispatch import apply
+from ..backends.registry import CPU, backend_of
 from ..core.modes import current, enter, leave, with_grad
-from ..core.node import AccumulateGrad, Node
-from ..core.op import OPS
+from ..core.node import Node
 from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, GradientError, ShapeError
 from . import executors
-from .engine import Run, accumulate, copied, deliver
+from .engine import Run, copied, deliver
+from .graph import GradientEdge
 from .task import Task
 
 _workers = 1
@@ -64,25 +64,16 @@ def backward(
     """
     roots, seeds = _roots("backward", tensors, grad_tensors)
     if inputs is None:
-        _run(roots, seeds, None, retain_graph, create_graph, workers)
+        _run(roots, seeds, None, False, retain_graph, create_graph, workers)
         return
-    targets = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    targets = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     if not targets:
         raise ArgumentError("[backward] inputs is empty; leave it out to reach every leaf")
+    edges = [_edge("backward", i, t) for i, t in enumerate(targets)]
     for t in targets:
-        if not isinstance(t, Tensor) or node_of(t) is None:
-            raise GradientError("[backward] every one of the inputs must require gradients")
-    found = _run(roots, seeds, targets, retain_graph, create_graph, workers)
-    for t, g in {id(t): (t, g) for t, g in zip(targets, found, strict=True)}.values():
-        if g is None:
-            continue
-        node = node_of(t)
-        if isinstance(node, AccumulateGrad):
-            accumulate(node, g, create_graph)
-        elif t._grad is None:
-            t._grad = copied(g)
-        else:
-            t._grad = apply(OPS["add"], (t._grad, g))
+        if isinstance(t, Tensor):
+            t.retain_grad()  # nothing to do for a leaf
+    _run(roots, seeds, edges, False, retain_graph, create_graph, workers)
 
 
 def _method(
@@ -124,39 +115,57 @@ def grad(
 
     >>> import undertow as ut
     >>> x = ut.tensor(2.0, requires_grad=True)
-    >>> (first,) = ut.autograd.grad(x ** 3, x, create_graph=True)
+    >>> (first,) = ut.autograd.grad(x**3, x, create_graph=True)
     >>> ut.autograd.grad(first, x)
     (tensor(12.),)
     """
     if allow_unused is False and materialize_grads:
         raise ArgumentError("[grad] materialize_grads=True needs allow_unused True or left out")
-    targets = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    targets = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     if not targets:
         raise ArgumentError("[grad] inputs is empty")
-    for i, t in enumerate(targets):
-        if not isinstance(t, Tensor):
-            raise GradientError(f"[grad] input {i} is a {type(t).__name__}, expected a Tensor")
-        if node_of(t) is None:
-            raise GradientError(f"[grad] input {i} of shape {t.shape} does not require gradients")
+    edges = [_edge("grad", i, t) for i, t in enumerate(targets)]
     roots, seeds = _roots("grad", outputs, grad_outputs)
-    found = _run(roots, seeds, targets, retain_graph, create_graph, workers)
+    found = _run(roots, seeds, edges, True, retain_graph, create_graph, workers)
     results: list[Tensor | None] = []
-    seen = {id(s._array) for s in seeds}
-    for i, (t, g) in enumerate(zip(targets, found, strict=True)):
+    seen = {_memory(t) for t in (*seeds, *targets) if isinstance(t, Tensor)}
+    for i, (t, (node, index), g) in enumerate(zip(targets, edges, found, strict=True)):
         if g is None:
             if materialize_grads:
-                g = wrap(backend_of(t._array).full(t.shape, 0, t._array.dtype))
+                shape, dtype = node.metas[index]
+                like = t if isinstance(t, Tensor) else seeds[0]
+                g = wrap(backend_of(like._array).full(shape, 0, dtype))
             elif not allow_unused:
                 raise GradientError(
-                    f"[grad] input {i} of shape {t.shape} was not used to compute the outputs; "
-                    "pass allow_unused=True to get None for it"
+                    f"[grad] input {i} of shape {tuple(node.metas[index][0])} was not used to "
+                    "compute the outputs; pass allow_unused=True to get None for it"
                 )
-        elif g._array.__class__ is t._array.__class__ and id(g._array) in seen:
+        elif _memory(g) in seen:
             g = _apart(g, create_graph)
         if g is not None:
-            seen.add(id(g._array))
+            seen.add(_memory(g))
         results.append(g)
     return tuple(results)
+
+
+def _edge(op: str, i: int, t: Any) -> tuple[Node, int]:
+    """Where one of the inputs stands in the graph."""
+    if isinstance(t, GradientEdge):
+        return t.node, t.output_nr
+    if not isinstance(t, Tensor):
+        raise GradientError(f"[{op}] input {i} is a {type(t).__name__}, expected a Tensor")
+    node = node_of(t)
+    if node is None:
+        raise GradientError(f"[{op}] input {i} of shape {t.shape} does not require gradients")
+    return node, t._index
+
+
+def _memory(t: Tensor) -> int:
+    """What two tensors have in common if they share memory."""
+    array = getattr(t._array, "host", t._array)
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return id(array)
 
 
 def _apart(g: Tensor, create_graph: bool) -> Tensor:
@@ -168,9 +177,9 @@ def _apart(g: Tensor, create_graph: bool) -> Tensor:
         leave(token)
 
 
-def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[Tensor], list[Tensor]]:
+def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], list[Tensor]]:
     """The roots and their seeds, checked; nothing has run yet."""
-    roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    roots = [tensors] if isinstance(tensors, (Tensor, GradientEdge)) else list(tensors)
     if not roots:
         raise ArgumentError(f"[{op}] needs at least one tensor to start from")
     if grads is None:
@@ -179,66 +188,76 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[Tensor], list[Tensor
         given = [grads] if isinstance(grads, Tensor) else list(grads)
     if len(given) != len(roots):
         raise ArgumentError(f"[{op}] got {len(roots)} tensors but {len(given)} gradients for them")
+    starts = []
     seeds = []
     for root, seed in zip(roots, given, strict=True):
-        if not isinstance(root, Tensor):
+        if isinstance(root, Tensor):
+            node = node_of(root)
+            if node is None:
+                raise GradientError(
+                    f"[{op}] the tensor of shape {root.shape} does not require gradients and has "
+                    "no grad_fn; set requires_grad on what it is computed from"
+                )
+            array = root._array
+            shape, dtype, backend = array.shape, array.dtype, backend_of(array)
+            starts.append((node, root._index))
+        elif isinstance(root, GradientEdge):
+            shape, dtype = root.node.metas[root.output_nr]
+            backend = CPU if seed is None else backend_of(seed._array)
+            starts.append((root.node, root.output_nr))
+        else:
             raise GradientError(f"[{op}] starts from tensors, got {type(root).__name__}")
-        if node_of(root) is None:
-            raise GradientError(
-                f"[{op}] the tensor of shape {root.shape} does not require gradients and has no "
-                "grad_fn; set requires_grad on what it is computed from"
-            )
         if seed is None:
-            if root._array.size != 1:
+            if math.prod(shape) != 1:
                 raise GradientError(
                     f"[{op}] a gradient is created only for one-element outputs, this one has "
-                    f"shape {root.shape}; reduce it with sum() or pass a gradient of that shape"
+                    f"shape {tuple(shape)}; reduce it with sum() or pass a gradient of that shape"
                 )
-            seed = wrap(backend_of(root._array).full(root.shape, 1, root._array.dtype))
+            seed = wrap(backend.full(shape, 1, dtype))
         else:
-            if not isinstance(seed, Tensor):
-                raise GradientError(
-                    f"[{op}] a gradient is a Tensor or None, got {type(seed).__name__}"
-                )
-            if seed._array.shape != root._array.shape:
-                raise ShapeError(
-                    f"[{op}] the gradient has shape {seed.shape}, the tensor {root.shape}"
-                )
-            if seed._array.dtype != root._array.dtype:
-                raise GradientError(
-                    f"[{op}] the gradient is {seed.dtype}, the tensor {root.dtype}; cast it first"
-                )
-            if seed.device != root.device:
-                raise GradientError(
-                    f"[{op}] the gradient is on {seed.device}, the tensor on {root.device}"
-                )
+            _check_seed(op, seed, shape, dtype, backend)
         seeds.append(seed)
-    return roots, seeds
+    return starts, seeds
+
+
+def _check_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> None:
+    if not isinstance(seed, Tensor):
+        raise GradientError(f"[{op}] a gradient is a Tensor or None, got {type(seed).__name__}")
+    if seed._array.shape != shape:
+        raise ShapeError(
+            f"[{op}] the gradient has shape {seed.shape}, the tensor {tuple(shape)}; "
+            "they must be the same"
+        )
+    if seed._array.dtype != dtype:
+        raise GradientError(
+            f"[{op}] the gradient is {seed.dtype}, the tensor undertow.{dtype.name}; cast it first"
+        )
+    if backend_of(seed._array) is not backend:
+        raise GradientError(
+            f"[{op}] the gradient is on {seed.device}, the tensor on {backend.device}; move it"
+        )
 
 
 def _run(
-    roots: list[Tensor],
+    roots: list[tuple[Node, int]],
     seeds: list[Tensor],
-    targets: list[Tensor] | None,
+    targets: list[tuple[Node, int]] | None,
+    capture: bool,
     retain_graph: bool | None,
     create_graph: bool,
     workers: int | None,
 ) -> list[Any]:
     count = _workers if workers is None else _checked_workers(workers)
-    starts = [(root._node, root._index) for root in roots]
-    captures: Any = None
-    wanted = None
-    if targets is not None:
-        captures = {(node_of(t), t._index) for t in targets}
-        wanted = [node for node, _ in captures]
-    task = Task(starts, wanted)  # type: ignore[arg-type]
+    wanted = None if targets is None else [node for node, _ in targets]
+    captures = set(targets) if capture and targets is not None else None
+    task = Task(roots, wanted)
     keep = create_graph if retain_graph is None else retain_graph
     run = Run(task, keep, create_graph, captures)
     state = current()
     if state.plain:
         token = enter(with_grad(state, create_graph))
     else:
-        token = enter(state.but(grad=create_graph, inference=False, pack=None, unpack=None))
+        token = enter(state.but(grad=create_graph, inference=False))
     hushed = hush(silent)
     try:
         ready: list[int] = []
@@ -252,6 +271,4 @@ def _run(
     finally:
         unhush(hushed)
         leave(token)
-    if targets is None:
-        return []
-    return [run.captured.get((node_of(t), t._index)) for t in targets]  # type: ignore[arg-type]
+    return [run.captured.get(edge) for edge in targets or ()]

@@ -152,7 +152,9 @@ def _arrive(run: Run, node: AccumulateGrad, grads: list[Any]) -> None:
     given = tuple(grads) if hooks is not None and hooks.post else ()
     grad = grads.pop()
     if grad is not None:
-        accumulate(node, grad._array if run.bare else grad, run.create_graph)
+        if run.bare:
+            grad = grad._array  # no Tensor holds it now, unless a hook kept that
+        accumulate(node, grad, run.create_graph)
     if given:
         for hook in list(hooks.post.values()):  # type: ignore[union-attr]
             changed = hook((), given)
@@ -162,12 +164,26 @@ def _arrive(run: Run, node: AccumulateGrad, grads: list[Any]) -> None:
 
 def _run_prehooks(node: Node, grads: list[Any]) -> list[Any]:
     for hook in list(node.hooks.pre.values()):  # type: ignore[union-attr]
+        before = _versions(grads)
         changed = hook(tuple(grads))
+        _check_unchanged(node, grads, before)
         if changed is not None:
             grads = _as_list(node, changed, len(grads), "a prehook", "outputs")
             for out, grad in enumerate(grads):
                 _check_hooked(node, out, grad, "a prehook")
     return grads
+
+
+def _versions(grads: Any) -> list[int]:
+    return [g._version if isinstance(g, Tensor) else 0 for g in grads]
+
+
+def _check_unchanged(node: Node, grads: Any, before: list[int]) -> None:
+    """A gradient may be on its way to several nodes, so a hook must not change it in place."""
+    if _versions(grads) != before:
+        raise GradientError(
+            f"[{node.name()}] a hook changed a gradient in place; return a new one instead"
+        )
 
 
 def _check_hooked(node: Node, out: int, grad: Any, who: str) -> None:
@@ -273,7 +289,9 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
         node.release()
     if hooks is not None and hooks.post:
         for hook in list(hooks.post.values()):
+            before = _versions((*results, *grads))
             changed = hook(tuple(results), tuple(grads))
+            _check_unchanged(node, (*results, *grads), before)
             if changed is not None:
                 results = _as_list(node, changed, len(targets), "a hook", "inputs")
     if state.anomaly and state.check_nan:
@@ -296,10 +314,10 @@ def _before(node: Node, grads: list[Any]) -> None:
     assert hooks is not None
     for out, table in list(hooks.tensor.items()):
         for hook in list(table.values()):
-            grad = grads[out]
-            if grad is None:
+            if grads[out] is None:
                 break
-            changed = hook(grad)
+            _make_private(grads, out)
+            changed = hook(grads[out])
             if changed is not None:
                 _check_hooked(node, out, changed, "a tensor hook")
                 grads[out] = changed
@@ -310,6 +328,20 @@ def _before(node: Node, grads: list[Any]) -> None:
             tensor._grad = copied(grads[out]) if old is None else _sum(old, grads[out])
 
 
+def _make_private(grads: list[Any], out: int) -> None:
+    """A hook may change its gradient in place, so nobody else may hold the same memory."""
+    grad = grads[out]
+    array = grad._array
+    # Held by: the list and `grad`, the Tensor and `array`, and each count's own argument.
+    if (
+        array.__class__ is not _ndarray
+        or array.base is not None
+        or getrefcount(array) > 3
+        or getrefcount(grad) > 3
+    ):
+        grads[out] = copied(grad)
+
+
 def copied(grad: Tensor) -> Tensor:
     """A gradient in memory of its own."""
     return apply(OPS["clone"], (grad,))  # type: ignore[no-any-return]
@@ -318,7 +350,7 @@ def copied(grad: Tensor) -> Tensor:
 def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
     """Add a gradient, a bare array or a Tensor, to the leaf's `.grad`; then its hooks."""
     leaf = node.leaf()
-    if leaf is not None:
+    if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
         bare = grad.__class__ is not Tensor
         if leaf._array.__class__ is not (grad if bare else grad._array).__class__:
             device = backend_of(grad if bare else grad._array).device
@@ -335,7 +367,7 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
                     leaf._grad = wrap(grad)
                 else:
                     leaf._grad = copied(wrap(grad) if bare else grad)
-            elif bare and old._node is None and grad.__class__ is _ndarray:
+            elif bare and old._node is None and grad.__class__ is _ndarray and _plain(old._array):
                 with np.errstate(all="ignore"):
                     _np_add(old._array, grad, old._array)
                 share(old).version.value += 1
@@ -344,6 +376,12 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
         if node.post_accumulate:
             for hook in list(node.post_accumulate.values()):
                 hook(leaf)
+
+
+def _plain(array: Any) -> bool:
+    """Whether a gradient, which a user may have set, can be added to in place."""
+    flags = array.flags
+    return flags.forc and flags.writeable  # type: ignore[no-any-return]
 
 
 def _probe() -> int:

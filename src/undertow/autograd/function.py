@@ -42,26 +42,28 @@ class Saved:
     `node` None with `own` True means that it is an output of the node that keeps it.
     """
 
-    __slots__ = ("index", "node", "own", "value", "version")
+    __slots__ = ("index", "name", "node", "own", "value", "version")
 
     def __init__(self, name: str, t: Tensor, node: Node | None, index: int, own: bool) -> None:
         t._check_savable(name)
         t = t._kept()
         state = current()
+        self.name = name
         self.node = node
         self.index = index
         self.own = own
         self.version = t._version
         self.value = t if state.pack is None else Packed(t, state)
 
-    def get(self, owner: Node, number: int) -> Tensor:
+    def get(self, what: str, owner: Node | None = None) -> Tensor:
         """The tensor, checked, and connected to the graph."""
         t = self.value
         if isinstance(t, Packed):
-            t = t.restore(owner.name())
+            t = t.restore(self.name)
         elif t._version != self.version:
-            what = f"saved tensor {number} of shape {t.shape}"
-            raise version_error(owner, what, self.version, t._version)
+            site = None if owner is None else owner.site
+            what = f"{what} of shape {t.shape}"
+            raise version_error(self.name, site, what, self.version, t._version)
         node = owner if self.own else self.node
         return t if connected(t, node) else t._attached(node, self.index)
 
@@ -73,7 +75,8 @@ class FunctionCtx(Node):
     _keeps: tuple[Tensor | None, ...] = ()
     _dirty: tuple[Tensor, ...] = ()
     _constant: tuple[Tensor, ...] = ()
-    _materialize = True
+    _materialize = runs_empty = True  # with zeros for what has not arrived, as in torch
+    _backends: tuple[Any, ...] = ()  # of the outputs
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         tensors = [a for a in args if isinstance(a, Tensor)]
@@ -116,7 +119,10 @@ class FunctionCtx(Node):
                 f"[{self.name()}] its saved tensors were freed by an earlier backward; pass "
                 "retain_graph=True to that one to go through the graph twice"
             )
-        return tuple(None if s is None else s.get(self, i) for i, s in enumerate(self.saved))
+        return tuple(
+            None if s is None else s.get(f"saved tensor {i}", self)
+            for i, s in enumerate(self.saved)
+        )
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -129,7 +135,9 @@ class FunctionCtx(Node):
         """Declare inputs that `forward` changes in place; they must be returned."""
         for t in tensors:
             if not isinstance(t, Tensor):
-                raise DTypeError(f"[{self.name()}] mark_dirty takes tensors, got {type(t).__name__}")
+                raise DTypeError(
+                    f"[{self.name()}] mark_dirty takes tensors, got {type(t).__name__}"
+                )
             if self._recording:
                 with enable_grad():
                     check_writable(self.name(), t)
@@ -141,14 +149,9 @@ class FunctionCtx(Node):
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros (the default) or None for outputs without a gradient."""
-        self._materialize = bool(value)
+        self._materialize = self.runs_empty = bool(value)
 
     # What the engine asks --------------------------------------------------------------------
-    @property
-    def runs_empty(self) -> bool:
-        """Whether `backward` runs when no gradient has arrived: with zeros it does, as in torch."""
-        return self._materialize
-
     def materialize(self, grads: list[Any]) -> list[Any]:
         """Zeros for missing gradients, if the user wants them."""
         if not self._materialize:
@@ -187,7 +190,7 @@ class FunctionCtx(Node):
                 f"[{self.name()}] backward returned {len(given)} gradients for {count} arguments "
                 "of forward; return one for each, None where there is none"
             )
-        kept = []
+        kept: list[Any] = []
         for i, (result, tensor) in enumerate(zip(given, self._tensors, strict=True)):
             if not tensor:
                 if result is not None:
@@ -288,6 +291,7 @@ class Function:
     ...     def forward(ctx, x):
     ...         ctx.save_for_backward(x)
     ...         return x * x * x
+    ...
     ...     @staticmethod
     ...     def backward(ctx, grad):
     ...         (x,) = ctx.saved_tensors
@@ -388,12 +392,6 @@ def _among(t: Any, tensors: Sequence[Any]) -> int:
 
 def _check_dirty(ctx: Any, inputs: list[Tensor], versions: list[int], outputs: Any) -> None:
     """Inputs that forward changed in place must be marked, and marked ones must be returned."""
-    if isinstance(outputs[0] if len(outputs) == 1 else None, list) and ctx._recording:
-        if any(isinstance(o, Tensor) for o in outputs[0]):
-            raise GradientError(
-                f"[{ctx.name()}] forward returned a list, whose tensors would get no gradient; "
-                "return a tuple"
-            )
     for t in ctx._dirty:
         i = _among(t, inputs)
         if i < 0:
@@ -405,22 +403,28 @@ def _check_dirty(ctx: Any, inputs: list[Tensor], versions: list[int], outputs: A
             )
         if t._version == versions[i]:  # changed behind our back, through NumPy for example
             share(t).version.value += 1
-    if ctx._recording:
-        for i, t in enumerate(inputs):
-            if t._version != versions[i] and ctx.parents[i] is not None:
-                if not any(share(t).version is share(d).version for d in ctx._dirty):
-                    raise GradientError(
-                        f"[{ctx.name()}] forward changed its input tensor {i} of shape {t.shape} "
-                        "in place without ctx.mark_dirty; mark it, and return it"
-                    )
+    if not ctx._recording:
+        return
+    if len(outputs) == 1 and isinstance(outputs[0], list):
+        raise GradientError(
+            f"[{ctx.name()}] forward returned a list, whose tensors would get no gradient; "
+            "return a tuple"
+        )
+    marked = [share(t).version for t in ctx._dirty]
+    for i, t in enumerate(inputs):
+        changed = t._version != versions[i] and ctx.parents[i] is not None
+        if changed and share(t).version not in marked:
+            raise GradientError(
+                f"[{ctx.name()}] forward changed its input tensor {i} of shape {t.shape} in place "
+                "without ctx.mark_dirty; mark it, and return it"
+            )
 
 
 def _plain(ctx: Any, out: Any, inputs: list[Tensor]) -> Any:
     """An output when nothing is recorded: never an unchanged input itself, never with history."""
-    if isinstance(out, Tensor) and _among(out, ctx._dirty) < 0:
-        if _among(out, inputs) >= 0 or node_of(out) is not None:
-            return out.detach()
-    return out
+    if not isinstance(out, Tensor) or _among(out, ctx._dirty) >= 0:
+        return out
+    return out.detach() if _among(out, inputs) >= 0 or node_of(out) is not None else out
 
 
 def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[Any]:
@@ -433,11 +437,6 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
     ctx._backends = tuple(backend_of(o._array) if isinstance(o, Tensor) else None for o in outputs)
     if current().anomaly:
         ctx.site = forward_stack()
-    # Whose memory is visible elsewhere: an output that shares it cannot be changed in place.
-    owners = [(share(t).version, t) for t in inputs]
-    for o in outputs:
-        if isinstance(o, Tensor) and o._alias is not None:
-            owners.append((o._alias.version, o))
     wrapped: list[Any] = []
     for i, out in enumerate(outputs):
         if not isinstance(out, Tensor):
@@ -451,12 +450,10 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
             )
         dirty = _among(out, ctx._dirty) >= 0
         if kind not in "fV" or _among(out, ctx._constant) >= 0:
-            if dirty:
-                wrapped.append(out.detach_() if node_of(out) is not None else out)
-            elif _among(out, inputs) >= 0 or node_of(out) is not None:
-                wrapped.append(out.detach())
+            if dirty and node_of(out) is not None:
+                wrapped.append(out.detach_())
             else:
-                wrapped.append(out)
+                wrapped.append(_plain(ctx, out, inputs))
         elif dirty:
             value = wrap(out._array)
             value._node, value._index = ctx, i
@@ -464,22 +461,24 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
             wrapped.append(out)
         else:
             new = out._attached(ctx, i)
-            version = new._alias.version  # type: ignore[union-attr]
-            for owned, other in owners:
-                if owned is version and other is not out:
-                    base = other if other._base is None else other._base
-                    new._alias = Alias(version, base, (), share(out).inference, tracked=False)
-                    break
-            else:
-                if _among(out, inputs) >= 0:
-                    base = out if out._base is None else out._base
-                    new._alias = Alias(version, base, (), share(out).inference, tracked=False)
+            other = _sharing(new, inputs) or _sharing(new, [o for o in outputs if o is not out])
+            if other is not None:
+                # Its memory is seen elsewhere: no change in place can follow both histories.
+                base = other if other._base is None else other._base
+                new._alias = Alias(share(new).version, base, (), share(new).inference, False)
             wrapped.append(new)
     keeps, ctx._keeps = ctx._keeps, ()
     ctx.saved = tuple(
         None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps
     )
     return wrapped
+
+
+def _sharing(t: Tensor, others: Sequence[Any]) -> Tensor | None:
+    """One of `others` whose memory `t` shares."""
+    version = share(t).version
+    tensors = (o for o in others if isinstance(o, Tensor) and o._alias is not None)
+    return next((o for o in tensors if share(o).version is version), None)
 
 
 def _keep(ctx: Any, name: str, t: Tensor, inputs: Any, outputs: Any, wrapped: Any) -> Saved:
@@ -502,6 +501,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     ...     @staticmethod
     ...     def forward(ctx, x):
     ...         return x * 2
+    ...
     ...     @staticmethod
     ...     @once_differentiable
     ...     def backward(ctx, grad):

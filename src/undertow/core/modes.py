@@ -239,19 +239,13 @@ class enable_grad(_GradSwitch):
         super().__init__(True)
 
 
-class set_grad_enabled(_GradSwitch):
-    """Switch recording on or off at once; as a context manager, until its end.
-
-    >>> import undertow as ut
-    >>> with ut.set_grad_enabled(False):
-    ...     ut.is_grad_enabled()
-    False
-    """
+class Setting(Switch):
+    """A switch that acts at once, too: called like a function it stays, with `with` it ends."""
 
     __slots__ = ("_token",)
 
-    def __init__(self, mode: bool) -> None:
-        super().__init__(bool(mode))
+    def __init__(self, **changes: Any) -> None:
+        super().__init__(**changes)
         self._token: Token[State] | None = enter(self._next(current()))
 
     def __enter__(self) -> None:
@@ -266,6 +260,24 @@ class set_grad_enabled(_GradSwitch):
             leave(self._token)
             self._token = None
         return super().__call__(function)
+
+
+class set_grad_enabled(Setting):
+    """Switch recording on or off at once; as a context manager, until its end.
+
+    >>> import undertow as ut
+    >>> with ut.set_grad_enabled(False):
+    ...     ut.is_grad_enabled()
+    False
+    """
+
+    __slots__ = ()
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(grad=bool(mode))
+
+    def _next(self, state: State) -> State:
+        return with_grad(state, self._changes["grad"] and not state.inference)
 
 
 class inference_mode(Switch):

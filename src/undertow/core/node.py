@@ -195,16 +195,14 @@ class Barrier(Node):
         pass
 
 
-def version_error(node: Node, what: str, saved: int, found: int) -> VersionError:
-    """The error for a saved value that has changed since."""
-    where = f"\nForward call:\n{''.join(node.site)}" if node.site else (
+def version_error(op: str, site: Any, what: str, saved: int, found: int) -> VersionError:
+    """The error for a saved value that has changed since; `site` is where it was saved."""
+    where = f"\nForward call:\n{''.join(site)}" if site else (
         "; ut.autograd.detect_anomaly() shows the forward line"
     )  # fmt: skip
-    op = node.plan.op.name if hasattr(node, "plan") else node.name()
     return VersionError(
-        f"[{op}] {what}, saved at version {saved} for the gradient, is now at "
-        f"version {found}: it was changed in place after the forward; "
-        f"clone it before the in-place operation{where}"
+        f"[{op}] {what}, saved at version {saved} for the gradient, is now at version {found}: it "
+        f"was changed in place after the forward; clone it before the in-place operation{where}"
     )
 
 

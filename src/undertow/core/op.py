@@ -306,7 +306,7 @@ class Plan:
         values = list(saved)
         count = 0
         for j in self.tensors:
-            members = []
+            members: list[Any] = []
             for t in _members(saved[j]):
                 kind, i = self.recipe[j]
                 where = i + len(members)  # a group's members follow its first input
@@ -317,7 +317,8 @@ class Plan:
                 else:
                     expected = 0 if node.versions is None else node.versions[count]
                     if t._version != expected:
-                        raise version_error(node, _describe(self, j, t), expected, t._version)
+                        what = _describe(self, j, t)
+                        raise version_error(self.op.name, node.site, what, expected, t._version)
                 if kind != "out" and not connected(t, node.parents[where]):
                     t = t._attached(node.parents[where], node.indices[where])
                 count += 1
