@@ -1,18 +1,40 @@
 """Differentiation: the backward pass and everything built on it, in torch's names."""
 
-from . import function
+from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from . import anomaly, function, functional, graph
+from .anomaly import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from .api import backward, get_workers, grad, set_workers
 from .check import GradcheckError, gradcheck, gradgradcheck
+from .checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 from .function import Function
 
 __all__ = [
+    "CheckpointError",
     "Function",
     "GradcheckError",
+    "anomaly",
     "backward",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detect_anomaly",
+    "enable_grad",
     "function",
+    "functional",
     "get_workers",
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
     "set_workers",
 ]

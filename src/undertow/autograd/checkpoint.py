@@ -1,0 +1,254 @@
+"""Checkpointing: save a function's arguments, and compute its inside again in the backward.
+
+Note [checkpoint]
+The function runs as usual, recorded in the usual graph, but what its operations save is replaced
+by numbered tickets. The first backward that needs one of them runs the function again and collects
+what it saves this time: ticket i gets the i-th tensor. So gradients flow through everything that
+the function touches (arguments, keyword arguments, captured tensors), to any order, and each
+checkpoint is computed again once per backward, however many are chained.
+
+A checkpoint inside another one saves its arguments through the outer one's tickets, so they are
+not kept either; the function at depth d is computed d times more, not 2^d.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from ..core.generator import get_rng_state, set_rng_state
+from ..core.modes import current, enter, leave
+from ..core.tensor import Tensor, node_of, share
+from ..errors import ArgumentError, DTypeError, GradientError, VersionError
+from .function import Saved
+
+
+class CheckpointError(GradientError):
+    """The function did something else when it was computed again."""
+
+
+class _Enough(BaseException):
+    """Stops the second run once everything has been collected; no `except Exception` sees it."""
+
+
+class _Ticket:
+    """What a node saves instead of a tensor."""
+
+    __slots__ = ("counter", "meta", "number", "version")
+
+    def __init__(self, number: int, t: Tensor) -> None:
+        self.number = number
+        self.meta = (t.shape, t.dtype, t.device)
+        # A tensor from outside (a weight) is the same memory in both runs: its version tells if
+        # it was changed in between. One made inside has a counter of its own in each run.
+        self.counter = share(t).version
+        self.version = t._version
+
+
+class _Frame:
+    """One checkpointed call."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        preserve_rng_state: bool,
+        context: AbstractContextManager[Any],
+        early_stop: bool,
+    ) -> None:
+        self.function = function
+        self.args = _mapped(args, _keep)
+        self.kwargs = _mapped(kwargs, _keep)
+        self.rng = get_rng_state() if preserve_rng_state else None
+        self.context = context
+        self.early_stop = early_stop
+        self.completed = False  # the first run
+        self.tickets: list[_Ticket] = []
+        self.values: dict[int, Tensor] = {}  # collected, waiting to be fetched
+        self.lock = threading.RLock()  # two workers may ask at once
+
+    def pack(self, t: Tensor) -> _Ticket:
+        """First run: a ticket for the tensor."""
+        ticket = _Ticket(len(self.tickets), t)
+        self.tickets.append(ticket)
+        return ticket
+
+    def unpack(self, ticket: _Ticket) -> Tensor:
+        """Backward: the tensor, computed again if it is not there."""
+        with self.lock:
+            if ticket.number not in self.values:
+                self.compute_again()
+            return self.values.pop(ticket.number)
+
+    def compute_again(self) -> None:
+        """Run the function again and keep what it saves."""
+        self.values.clear()
+        # A gradient inside the function asks before the first run has ended: what has been saved
+        # so far is then all that there is to compute.
+        stop = self.early_stop or not self.completed
+        wanted = len(self.tickets)
+        enough = _Enough()
+        found = 0
+
+        def collect(t: Tensor) -> Tensor:
+            nonlocal found
+            if found < wanted:
+                self.check(self.tickets[found], t)
+                self.values[found] = t
+            found += 1
+            if found == wanted and stop:
+                raise enough
+            return t
+
+        args, kwargs = _mapped(self.args, _fetch), _mapped(self.kwargs, _fetch)
+        now = get_rng_state() if self.rng is not None else None
+        token = enter(
+            current().but(grad=True, inference=False, pack=collect, unpack=lambda kept: kept)
+        )
+        try:
+            if self.rng is not None:
+                set_rng_state(self.rng)
+            with self.context:
+                self.function(*args, **kwargs)
+        except _Enough as end:
+            if end is not enough:
+                raise
+        finally:
+            leave(token)
+            if now is not None:
+                set_rng_state(now)
+        if found != wanted:
+            self.values.clear()
+            raise CheckpointError(
+                f"[checkpoint] the function saved {wanted} tensors in the forward but {found} when "
+                "it was computed again; it must do the same both times"
+            )
+
+    def check(self, ticket: _Ticket, t: Tensor) -> None:
+        """Raise unless `t` can stand where the tensor of the first run stood."""
+        meta = (t.shape, t.dtype, t.device)
+        if meta != ticket.meta:
+            raise CheckpointError(
+                f"[checkpoint] saved tensor {ticket.number} had (shape, dtype, device) "
+                f"{ticket.meta} in the forward but {meta} when the function was computed again; "
+                "it must do the same both times"
+            )
+        if share(t).version is ticket.counter and t._version != ticket.version:
+            raise VersionError(
+                f"[checkpoint] a tensor of shape {t.shape} that the function uses, at version "
+                f"{ticket.version} in the forward, is now at version {t._version}: it was changed "
+                "in place before the backward; clone it before the in-place operation"
+            )
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """`value` with its tensors changed, also inside tuples, lists and dicts."""
+    if isinstance(value, (Tensor, Saved)):
+        return change(value)
+    if type(value) in (list, tuple):
+        return type(value)(_mapped(v, change) for v in value)
+    if type(value) is dict:
+        return {k: _mapped(v, change) for k, v in value.items()}
+    return value
+
+
+def _keep(t: Tensor) -> Saved:
+    return Saved("checkpoint", t, node_of(t), t._index, False)
+
+
+def _fetch(saved: Saved) -> Tensor:
+    return saved.get("an argument of the function")
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)`, whose inside is computed again in the backward, not kept.
+
+    Any arguments and results; tensors that the function captures get gradients too; the random
+    numbers are the same in both runs; the result can be differentiated to any order. A function
+    that does something else the second time is an error where that can be seen.
+
+    `use_reentrant` is accepted for torch's sake: there is one way, which has the properties of
+    torch's `use_reentrant=False`. `context_fn` gives two context managers, for the first and the
+    second run. `early_stop` ends the second run when nothing more is needed.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([1.0, 2.0], requires_grad=True)
+    >>> y = ut.autograd.checkpoint(lambda x, power: x**power, x, power=3)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([ 3., 12.])
+    """
+    if not callable(function):
+        raise DTypeError(f"[checkpoint] takes a function, got {type(function).__name__}")
+    if determinism_check not in ("default", "none"):
+        raise ArgumentError(
+            f"[checkpoint] determinism_check is 'default' or 'none', got {determinism_check!r}"
+        )
+    first, second = context_fn() if context_fn is not None else (nullcontext(), nullcontext())
+    state = current()
+    if not state.grad:
+        with first:
+            return function(*args, **kwargs)
+    frame = _Frame(function, args, kwargs, preserve_rng_state, second, early_stop)
+    token = enter(state.but(pack=frame.pack, unpack=frame.unpack))
+    try:
+        with first:
+            result = function(*args, **kwargs)
+    finally:
+        leave(token)
+    frame.completed = True
+    return result
+
+
+def checkpoint_sequential(
+    functions: Any,
+    segments: int,
+    input: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+) -> Any:
+    """Functions one after the other, in `segments` checkpoints (the last part is kept as usual).
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([1.0], requires_grad=True)
+    >>> y = ut.autograd.checkpoint_sequential([lambda x: x * 2] * 4, 2, x)
+    >>> y.backward()
+    >>> x.grad
+    tensor([16.])
+    """
+    steps: Sequence[Callable[..., Any]] = (
+        list(functions.children()) if hasattr(functions, "children") else list(functions)
+    )
+    if not 1 <= segments <= max(len(steps), 1):
+        raise ArgumentError(
+            f"[checkpoint_sequential] segments must be between 1 and the {len(steps)} functions, "
+            f"got {segments!r}"
+        )
+
+    def part(start: int, stop: int) -> Callable[..., Any]:
+        def run(value: Any) -> Any:
+            for step in steps[start:stop]:
+                value = step(value)
+            return value
+
+        return run
+
+    size = len(steps) // segments
+    for i in range(segments - 1):
+        input = checkpoint(
+            part(i * size, (i + 1) * size), input, preserve_rng_state=preserve_rng_state
+        )
+    return part((segments - 1) * size, len(steps))(input)
