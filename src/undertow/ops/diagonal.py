@@ -37,7 +37,7 @@ def _embed_forward(k: Any, x: Any, shape: Shape, offset: int, dim1: int, dim2: i
     return out
 
 
-_diagonal = Op(
+_diagonal: Op = Op(
     "diagonal",
     _diagonal_forward,
     inputs="x",
@@ -49,7 +49,7 @@ _diagonal = Op(
         )
     },
 )
-_embed_diagonal = Op(
+_embed_diagonal: Op = Op(
     "diag_embed",
     _embed_forward,
     inputs="x",
@@ -154,7 +154,7 @@ def _triangle_op(kind: str) -> Op:
     op = Op(
         kind,
         lambda k, x, diagonal: k.map(
-            _CHOOSE, (_triangle(k, kind, *x.shape[-2:], diagonal), x), x.dtype
+            _CHOOSE, (_triangle(k, kind, x.shape[-2], x.shape[-1], diagonal), x), x.dtype
         ),
         inputs="x",
         params="diagonal",

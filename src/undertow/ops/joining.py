@@ -25,7 +25,6 @@ from .movement import (
     reshaped,
     selected,
     slice_view,
-    transpose,
 )
 
 # Joining -------------------------------------------------------------------------------------
@@ -268,7 +267,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
         shape[i] = lengths[i]
         grids.append(expanded("meshgrid", reshaped(t, tuple(shape)), lengths))
     if swap:
-        grids = [transpose(g, 0, 1) for g in grids]
         grids[:2] = grids[1::-1]
     return tuple(grids)
 

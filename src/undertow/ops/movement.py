@@ -30,7 +30,7 @@ _copied = Op(
     params="shape",
     vjp={"x": lambda g, x_shape: reshaped(g, x_shape)},
 )
-_permute = Op(
+_permute: Op = Op(
     "permute",
     lambda k, x, dims: k.permute(x, dims),
     inputs="x",

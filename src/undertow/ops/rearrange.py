@@ -13,7 +13,7 @@ from ..shapes import Shape, as_int, wrap_dim, wrap_dims
 from .movement import along, reshaped, sizes, transpose
 
 # Primitives ----------------------------------------------------------------------------------
-_flip = Op(
+_flip: Op = Op(
     "flip",
     lambda k, x, dims: k.copy(
         k.slice(x, tuple(slice(None, None, -1 if d in dims else 1) for d in range(len(x.shape))))
@@ -30,7 +30,7 @@ def _roll_forward(k: Any, x: Any, shift: int, dim: int) -> Any:
     )
 
 
-_roll = Op(
+_roll: Op = Op(
     "roll",
     _roll_forward,
     inputs="x",
@@ -133,7 +133,7 @@ def _rolled(x: Tensor, shifts: Shape, dims: Shape) -> Tensor:
 
 @function()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """A copy rotated `k` times by 90 degrees in the plane of two dims, from the first to the second.
+    """A copy rotated `k` times by 90 degrees in the plane of two dims, first to second.
 
     >>> import undertow as ut
     >>> ut.tensor([[1, 2], [3, 4]]).rot90()

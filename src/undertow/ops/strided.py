@@ -30,6 +30,7 @@ Places = tuple[Shape, Shape, int]  # shape, strides and offset in a storage, in 
 _ADD = trace(lambda a, b: a + b, 2)
 _DIVIDE = trace(lambda a, b: a / b, 2)
 _AT_LEAST_ONE = trace(lambda a: call("maximum", a, 1), 1)
+_CONJUGATE = trace(lambda a: call("conj", a), 1)
 _REAL = {dtypes.complex64: dtypes.float32.numpy, dtypes.complex128: dtypes.float64.numpy}
 _COMPLEX = {dtypes.float32: dtypes.complex64.numpy, dtypes.float64: dtypes.complex128.numpy}
 
@@ -55,7 +56,7 @@ def _restride_forward(k: Any, x: Any, source: Places, target: Places, counted: P
     return k.copy(k.as_strided(storage, target[0], target[1], target[2] - low))
 
 
-_restride = Op(
+_restride: Op = Op(
     "restride",
     _restride_forward,
     inputs="x",
@@ -162,7 +163,7 @@ _unfold = Op(
     view=True,
     vjp={"x": lambda g, x_shape, dim, size, step: apply(_fold, (g,), (x_shape, dim, size, step))},
 )
-_fold = Op(
+_fold: Op = Op(
     "fold",
     _fold_forward,
     inputs="x",
@@ -264,6 +265,25 @@ def imag(input: Tensor) -> Tensor:
     if not input.is_complex():
         raise DTypeError(f"[imag] expects a complex tensor, got {input.dtype}; its part is zero")
     return apply(_part, (input,), ("imag",))  # type: ignore[no-any-return]
+
+
+_conj: Op = Op(
+    "conj",
+    lambda k, x: k.map(_CONJUGATE, (x,), x.dtype),
+    inputs="x",
+    vjp={"x": lambda g: apply(_conj, (g,))},
+)
+
+
+@function()
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is.
+
+    >>> import undertow as ut
+    >>> ut.conj(ut.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return apply(_conj, (input,)) if input.is_complex() else input
 
 
 attach("real", property(real))
