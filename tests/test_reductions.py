@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.ops.scan import recurrence
 
 INF, NAN = math.inf, math.nan
 
@@ -115,6 +116,20 @@ def test_products_differentiate_three_times_at_zeros(zeros):
     assert third(x.cumprod(0)[3]) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_the_recurrence_is_closed_under_differentiation(reverse):
+    random = np.random.default_rng(1)
+    a, b = random.standard_normal((2, 3, 4))
+    a[0, 2] = a[1] = 0
+    expected = np.array(b)
+    steps = range(2, -1, -1) if reverse else range(1, 4)
+    for i in steps:
+        expected[:, i] += a[:, i] * expected[:, i + 1 if reverse else i - 1]
+    same(recurrence(leaf(a), leaf(b), 1, reverse), expected)
+    assert ut.autograd.gradcheck(lambda *t: recurrence(*t, 1, reverse), (leaf(a), leaf(b)))
+    assert ut.autograd.gradgradcheck(lambda *t: recurrence(*t, 1, reverse), (leaf(a), leaf(b)))
+
+
 def test_norm_and_deviation_have_a_finite_gradient_at_their_corner():
     for p in (1, 1.5, 2, 3, INF):
         x = leaf([0.0, 0.0])
@@ -171,6 +186,31 @@ def test_variance_keeps_its_digits_far_from_zero():
 def test_norm_gradient_does_not_overflow_with_the_power():
     x = leaf([1e40, 1e40])
     assert np.isfinite(grad(x.norm(5.0), x).tolist()).all()
+
+
+def test_infinite_curvature_stays_with_its_element():
+    x = leaf([-1.0, 0.0, -1.0])
+    first = grad(x.norm(1.5), x, create_graph=True)
+    second = grad((first * ut.tensor([1.0, 0.0, -1.0], dtype=ut.float64)).sum(), x).tolist()
+    assert second[0] == pytest.approx(-second[2])
+    assert math.isfinite(second[0])
+
+
+def test_trapezoids_of_small_integers_do_not_overflow():
+    assert ut.trapezoid(ut.tensor([30, -50, -87, 82], dtype=ut.int8)).item() == -81
+
+
+def test_complex_reductions():
+    values = np.array([1 + 2j, -3j, 2.0])
+    x = ut.tensor(values)
+    assert x.sum().item() == values.sum()
+    assert x.mean().item() == pytest.approx(values.mean())
+    assert x.prod().item() == values.prod()
+    assert x.var(correction=0).item() == pytest.approx(values.var())
+    assert x.std(correction=0).item() == pytest.approx(values.std())
+    assert x.norm().item() == pytest.approx(np.linalg.norm(values))
+    assert x.norm(1).item() == pytest.approx(np.abs(values).sum())
+    np.testing.assert_allclose(x.cumsum(0).tolist(), values.cumsum())
 
 
 # Types ----------------------------------------------------------------------------------------

@@ -386,6 +386,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     tensor(1000.6932)
     """
     input = as_floating(input)
+    ordered("logsumexp", input, ())
     dims = wrap_dims("logsumexp", dim, input.ndim)
     return apply(_logsumexp, (input,), (dims, keepdim))  # type: ignore[no-any-return]
 
@@ -471,20 +472,20 @@ _norm = Op("norm", _norm_forward, inputs="x", params="p dims keepdim")
 
 @_norm.vjp("x")
 def _norm_rule(g: Tensor, x: Tensor, out: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
-    # sign(x) (|x| / norm)^(p - 1), and the subgradient zero where the norm is zero. Both the norm
-    # and, for p < 1, the elements are made harmless before they divide, so that no order is NaN.
+    # sign(x) (|x| / norm)^(p - 1), and the subgradient zero where the norm is zero. What divides
+    # is made harmless first, so that no order brings in NaN from there.
     if p == 0:
         return g.new_zeros(x.shape)  # type: ignore[no-any-return]
     flat = out == 0
-    g = spread(where(flat, 0, g), x.shape, dims)
-    ratio = x / spread(where(flat, 1, out), x.shape, dims)
-    if p == 2:
-        return g * ratio
-    size = ratio.abs()
-    if p < 1:
-        hole = x == 0
-        return g * where(hole, 0, ratio.sign() * where(hole, 1, size) ** (p - 1))  # type: ignore[no-any-return]
-    return g * (ratio.sign() * size ** (p - 1))  # type: ignore[no-any-return]
+    g, norm = where(flat, 0, g), where(flat, 1, out)
+    if p >= 2:
+        ratio = x / spread(norm, x.shape, dims)
+        g = spread(g, x.shape, dims)
+        return g * ratio if p == 2 else g * (ratio.sign() * ratio.abs() ** (p - 1))
+    # Apart, an element at zero, where the second derivative is infinite, stays with itself.
+    size = x.abs() if p > 1 else where(x == 0, 1, x.abs())
+    scale = spread(g / norm ** (p - 1), x.shape, dims)
+    return scale * (x.sign() * size ** (p - 1))  # type: ignore[no-any-return]
 
 
 def vector_norm(op: str, x: Tensor, p: Any, dims: tuple[int, ...], keepdim: bool) -> Tensor:

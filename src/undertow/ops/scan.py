@@ -266,7 +266,7 @@ def _trapezoids(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tupl
     for name, t in (("y", y), ("x", x)):
         if t is not None and t.dtype is dtypes.bool:
             raise DTypeError(f"[{op}] is not defined for bool, got it for {name}; convert it first")
-    left, right = _neighbours(y, d)
+    left, right = _neighbours(accumulator(y, None), d)
     if x is None:
         return (left + right) * dx, d
     if x.ndim == 1 and x.shape[0] != y.shape[d]:

@@ -85,6 +85,10 @@ def _moment(
     if is_half(input):
         wide = _moment(op, cast(input, dtypes.float32), dim, None, keepdim, correction)
         return cast(wide, input.dtype)
+    if input._array.dtype.kind == "c":
+        real = _moment(_var, input.real, dim, None, keepdim, correction)
+        both = real + _moment(_var, input.imag, dim, None, keepdim, correction)
+        return both.sqrt() if op is _std else both
     shape = input._array.shape
     dims = wrap_dims(name, dim, len(shape))
     freedom = count_of(shape, dims) - (1 if correction is None else correction)
