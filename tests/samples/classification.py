@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from op_samples import Bad, Const, S, arr, ints, op, positive
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, ints, op, positive
 
 from .losses import bad, bce_logits, ratio, reduced, reductions
 
@@ -125,7 +125,9 @@ def multi_margin(x, target, p=1, margin=1.0, weight=None, reduction="mean"):
 op(F + "multi_margin_loss", multi_margin,
    [*reductions(arr(5, 4), labels(5)), S(arr(5, 4), labels(5), 2, 0.5),
     S(arr(5, 4), labels(5), weight=WEIGHT, reduction="none"), S(arr(4), labels()),
-    S(arr(4), labels(1)), S(arr(0, 4), labels(0)), S(arr(4, 5).T, labels(5), p=2)],
+    S(arr(4), labels(1)), S(arr(0, 4), labels(0), reduction="none"),
+    S(arr(4, 5).T, labels(5), p=2)],
+   torch_gradgrad=False,
    bad=[*bad("multi_margin_loss", arr(3, 4), labels(3)),
         Bad(S(arr(3, 4), labels(3), p=3), ArgumentError, "p must be 1 or 2, got 3"),
         Bad(S(arr(3, 4), np.array([0, 4, 1])), BoundsError, "class index 4.*4 classes"),
@@ -146,7 +148,8 @@ def multilabel_margin(x, target, reduction="mean"):
 
 LISTS = np.array([[3, 0, -1, 1], [-1, 2, 2, 2], [0, 1, 2, 3], [2, 2, -1, -1]])
 op(F + "multilabel_margin_loss", multilabel_margin,
-   [*reductions(arr(4, 4), LISTS), S(arr(4), np.array([1, -1, 0, 0])), S(arr(0, 4), labels(0, 4)),
+   [*reductions(arr(4, 4), LISTS), S(arr(4), np.array([1, -1, 0, 0])),
+    S(arr(0, 4), labels(0, 4), reduction="none"),
     S(arr(), np.array(0)), S(arr(4, 4).T, LISTS)],
    bad=[*bad("multilabel_margin_loss", arr(4, 4), LISTS),
         Bad(S(arr(2, 3), labels(2, 2)), ShapeError, r"\(2, 3\) and \(2, 2\)"),

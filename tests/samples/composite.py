@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from op_samples import Bad, Const, S, arr, bools, ints, op
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, bools, ints, op
 
 F = "nn.functional."
 ArgumentError, ShapeError = ut.errors.ArgumentError, ut.errors.ShapeError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from op_samples import Bad, Const, S, arr, ints, op
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, ints, op
 
 ArgumentError, BoundsError, ShapeError = (
     ut.errors.ArgumentError, ut.errors.BoundsError, ut.errors.ShapeError)  # fmt: skip
@@ -61,8 +61,9 @@ def forward_only(lp, *args, **kwargs):
 
 PADDED = np.array([[1, 2, 2], [2, 1, 0], [1, 1, 1]])
 op("nn.functional.ctc_loss", ctc,
-   [S(log_probs(5, 3, 3), PADDED, [5, 4, 5], [3, 2, 1], reduction=r) for r in ("mean", "sum", "none")]
-   + [S(log_probs(5, 3, 3), PADDED, np.array([5, 5, 5]), np.array([2, 2, 2])),
+   [*(S(log_probs(5, 3, 3), PADDED, [5, 4, 5], [3, 2, 1], reduction=r)
+      for r in ("mean", "sum", "none")),
+      S(log_probs(5, 3, 3), PADDED, np.array([5, 5, 5]), np.array([2, 2, 2])),
       S(log_probs(5, 2, 3), np.array([1, 2, 2]), (5, 4), (1, 2)),  # concatenated
       S(log_probs(5, 2, 3), np.array([[1, 1], [2, 2]]), [5, 3], [2, 2]),  # just enough frames
       S(Const(log_probs(4, 2, 3)), np.array([[1, 1], [2, 1]]), [2, 4], [2, 2], reduction="none"),
@@ -82,12 +83,14 @@ op("nn.functional.ctc_loss", ctc,
             r"input_lengths.*at most the 3 steps.*got 4"),
         Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, -1]), ArgumentError,
             r"target_lengths.*got -1"),
-        Bad(S(arr(3, 2, 3), PADDED[:2], [3], [1, 1]), ShapeError, "input_lengths.*2 entries, got 1"),
+        Bad(S(arr(3, 2, 3), PADDED[:2], [3], [1, 1]), ShapeError,
+            "input_lengths.*2 entries, got 1"),
         Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [4, 1]), ShapeError, r"\(2, 4\).*\(2, 3\)"),
         Bad(S(arr(3, 2, 3), np.array([1, 2]), [3, 3], [2, 1]), ShapeError, "3 labels.*got 2"),
         Bad(S(arr(3, 2, 3), np.array([[3], [1]]), [3, 3], [1, 1]), BoundsError,
             "label 3 is out of range for 3 classes"),
-        Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, 1], blank=3), BoundsError, "blank 3.*3 classes"),
+        Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, 1], blank=3), BoundsError,
+            "blank 3.*3 classes"),
         Bad(S(arr(3, 2, 3), arr(2, 1), [3, 3], [1, 1]), TypeError, "targets.*float64"),
         Bad(S(ints(3, 2, 3), PADDED[:2], [3, 3], [1, 1]), TypeError, "log_probs.*int64"),
         Bad(S(arr(3), PADDED[:2], [3, 3], [1, 1]), ShapeError, r"\(3,\)"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
-from op_samples import Bad, Const, S, arr, ints, op
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, ints, op
 
 F = "nn.functional."
 ArgumentError, BoundsError, ShapeError = (
@@ -68,7 +70,7 @@ def embedding_bag(
         bags = [(list(row), list(p)) for row, p in zip(i, psw, strict=True)]
     else:
         ends = list(offsets) if include_last_offset else [*offsets, len(i)]
-        bags = [(list(i[a:b]), list(psw[a:b])) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        bags = [(list(i[a:b]), list(psw[a:b])) for a, b in itertools.pairwise(ends)]
     out = np.zeros((len(bags), w.shape[1]))
     for n, (members, p) in enumerate(bags):
         rows = [w[m] * q for m, q in zip(members, p, strict=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from op_samples import Bad, Const, S, arr, ints, op, positive
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, ints, op, positive
 
 F = "nn.functional."
 

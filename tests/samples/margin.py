@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from op_samples import Bad, Const, S, arr, op
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, op
 
 from .losses import bad, reduced, reductions
 
@@ -23,8 +23,9 @@ def hinge(z):
 
 op(F + "soft_margin_loss",
    lambda x, y, reduction="mean": reduced(np.logaddexp(0, -x * y), reduction),
-   [*reductions(arr(3, 4), Const(signs(3, 4))), S(arr(3), arr(3, seed=1)), S(arr(), arr(seed=1)),
-    S(arr(0, 2), arr(0, 2)), S(arr(4, 3).T, Const(signs(3, 4)))],
+   [*reductions(arr(3, 4), Const(signs(3, 4))), S(arr(3), Const(arr(3, seed=1))),
+    S(arr(), Const(arr(seed=1))),
+    S(arr(0, 2), Const(arr(0, 2))), S(arr(4, 3).T, Const(signs(3, 4)))],
    bad=[*bad("soft_margin_loss", arr(3), arr(3)),
         Bad(S(arr(3), arr(4)), ShapeError, r"\(3,\) and \(4,\)")])  # fmt: skip
 
@@ -40,11 +41,13 @@ op(F + "hinge_embedding_loss", hinge_embedding,
 
 op(F + "margin_ranking_loss",
    lambda a, b, y, margin=0, reduction="mean": reduced(hinge(-y * (a - b) + margin), reduction),
-   [*reductions(arr(3, 4), arr(3, 4, seed=1), signs(3, 4)), S(arr(3), arr(3, seed=1), signs(3), 0.7),
+   [*reductions(arr(3, 4), arr(3, 4, seed=1), signs(3, 4)),
+    S(arr(3), arr(3, seed=1), signs(3), 0.7),
     S(arr(), arr(seed=1), signs()), S(arr(0), arr(0), signs(0)),
     S(arr(3, 1), arr(1, 4), signs(3, 4), 1.5)],
    bad=[*bad("margin_ranking_loss", arr(3), arr(3), signs(3)),
-        Bad(S(arr(3), arr(3), signs(1, 3)), ShapeError, r"\(3,\), \(3,\) and \(1, 3\)")])  # fmt: skip
+        Bad(S(arr(3), arr(3), signs(1, 3)), ShapeError,
+            r"\(3,\), \(3,\) and \(1, 3\)")])  # fmt: skip
 
 
 def cosine_embedding(a, b, y, margin=0, reduction="mean"):

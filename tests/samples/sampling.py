@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from op_samples import Bad, Const, S, arr, ints, op
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, ints, op
 
 F = "nn.functional."
 ShapeError = ut.errors.ShapeError

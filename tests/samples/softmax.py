@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from op_samples import Bad, Const, S, arr, ints, op
 
 import undertow as ut
+from op_samples import Bad, Const, S, arr, ints, op
 
 NEVER = -np.inf
 
@@ -60,7 +60,9 @@ op("softmax", softmax, samples(), bad=bad("softmax"))
 op("log_softmax", log_softmax, samples(), bad=bad("log_softmax"))
 op("nn.functional.softmin", lambda x, dim=None, dtype=None: softmax(-x, dim, dtype),
    samples()[:10], bad=bad("softmin"))  # fmt: skip
-op("nn.functional.gumbel_softmax", None, [S(arr(3, 4)), S(arr(2, 3), hard=True, dim=0)],
-   grad=False, torch=None,
+op("nn.functional.gumbel_softmax", None,
+   [S(arr(3, 4)), S(arr(2, 3), tau=0.5, dim=0), S(Const(arr(2, 3)), hard=True, dim=0), S(arr()),
+    S(arr(0, 3)), S(arr(4, 3).T)],
+   torch=None,
    bad=[Bad(S(arr(3), tau=0), ut.errors.ArgumentError, r"\[gumbel_softmax\] tau.*0"),
         Bad(S(ints(3)), TypeError, r"\[gumbel_softmax\].*int64")])  # fmt: skip

@@ -11,7 +11,9 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from .activation import logsigmoid
 from .embedding import value_range
-from .losses import legacy_error, reduced, reduction_error
+from .indexing import index_by
+from .losses import legacy_error, reduced
+from .reduction import sum
 from .softmax import log_softmax
 
 # The class dimension of (C), (N, C), (N, C, d1 …) --------------------------------------------
@@ -42,12 +44,10 @@ def _check_weight(op: str, weight: Tensor, classes: int) -> None:
         )
 
 
-def _kept(
-    op: str, target: Tensor, classes: int, ignore_index: int
-) -> tuple[Tensor, Tensor | None]:
+def _kept(op: str, target: Tensor, classes: int, ignore_index: int) -> tuple[Tensor, Tensor | None]:
     """Class indices that all exist, and which of them count (None: all)."""
     low, high = value_range(target)
-    if 0 <= low and high < classes and not low <= ignore_index <= high:
+    if low >= 0 and high < classes and not low <= ignore_index <= high:
         return target, None
     kept = target != ignore_index
     safe = target.where(kept, 0)
@@ -61,7 +61,7 @@ def _kept(
 
 
 def _class_weights(weight: Tensor, target: Tensor) -> Tensor:
-    return weight.index_select(0, target.reshape(-1)).reshape(target.shape)
+    return index_by(weight, (target,), (0,))
 
 
 def _nll(
@@ -87,7 +87,7 @@ def _nll(
         loss = loss.where(kept, 0.0)
         scale = cast(kept, loss.dtype) if scale is None else scale.where(kept, 0.0)
     if reduction == "mean" and scale is not None:
-        return loss.sum() / scale.sum()
+        return sum(loss) / sum(scale)
     return reduced(op, loss, reduction)
 
 

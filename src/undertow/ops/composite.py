@@ -13,6 +13,11 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import broadcast_shapes, wrap_dim
 from .dropout import dropout
 from .embedding import steps
+from .extremes import clamp_min
+from .indexing import repeat_interleave
+from .matmul import matmul
+from .movement import reshape
+from .reduction import norm, sum
 from .softmax import masked_softmax, softmax
 
 
@@ -30,14 +35,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"[linear] expects an input (…, in) and a weight (out, in) or (in), got shapes "
             f"{input.shape} and {weight.shape}"
         )
-    out = input.matmul(weight.t())
+    out = matmul(input, weight.t())
     return out if bias is None else out + bias
 
 
 @function(method=False, functional=True)
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None
-) -> Tensor:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1ᵀ W input2 + bias` for each matrix W of `weight`, shape (out, in1, in2).
 
     >>> import undertow as ut
@@ -60,7 +63,8 @@ def bilinear(
     left = input1.reshape(math.prod(lead), first)
     right = input2.reshape(math.prod(lead), second, 1)
     halfway = left.matmul(weight.permute(1, 0, 2).reshape(first, out_size * second))
-    out = halfway.reshape(math.prod(lead), out_size, second).matmul(right).reshape(*lead, out_size)
+    out = matmul(halfway.reshape(math.prod(lead), out_size, second), right)
+    out = reshape(out, (*lead, out_size))
     return out if bias is None else out + bias
 
 
@@ -110,7 +114,7 @@ def scaled_dot_product_attention(
     weights = softmax(scores, -1) if attn_mask is None else masked_softmax(scores, -1)
     if dropout_p:
         weights = dropout(weights, dropout_p)
-    return weights.matmul(value)
+    return matmul(weights, value)
 
 
 def _scale(query: Tensor, scale: float | None) -> float:
@@ -123,7 +127,7 @@ def _share_heads(op: str, query: Tensor, shared: Tensor) -> Tensor:
             f"[{op}] enable_gqa needs query heads that are a multiple of the key and value heads, "
             f"got shapes {query.shape} and {shared.shape}"
         )
-    return shared.repeat_interleave(query.shape[-3] // shared.shape[-3], -3)
+    return repeat_interleave(shared, query.shape[-3] // shared.shape[-3], -3)
 
 
 # Distances -----------------------------------------------------------------------------------
@@ -141,7 +145,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     shape = broadcast_shapes(op, x1.shape, x2.shape)
     dim = wrap_dim(op, dim, len(shape))
     x1, x2 = expand(x1, shape), expand(x2, shape)
-    return (normalize(x1, 2.0, dim, eps) * normalize(x2, 2.0, dim, eps)).sum(dim)
+    return sum(normalize(x1, 2.0, dim, eps) * normalize(x2, 2.0, dim, eps), dim)
 
 
 @function(top=False, method=False, functional=True)
@@ -152,7 +156,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     >>> ut.nn.functional.normalize(ut.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
-    return input / input.norm(p, dim, True).clamp_min(eps)
+    return input / clamp_min(norm(input, p, dim, True), eps)
 
 
 @function(method=False, functional=True)
@@ -165,7 +169,7 @@ def pairwise_distance(
     >>> ut.pairwise_distance(ut.tensor([[3.0, 0.0]]), ut.tensor([[0.0, 4.0]]), eps=0.0)
     tensor([5.])
     """
-    return (x1 - x2 + eps).norm(p, -1, keepdim)
+    return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 @function(method=False, functional=True)
@@ -185,4 +189,4 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     place = steps(input.shape[0], input)
     pairs = (place.unsqueeze(1) < place).nonzero()
     first, second = pairs.unbind(1)
-    return (input.index_select(0, first) - input.index_select(0, second)).norm(p, -1)
+    return norm(input.index_select(0, first) - input.index_select(0, second), p, -1)

@@ -13,8 +13,8 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from ..kernel import expr
 from .comparison import where
-from .from_data import tensor
 from .embedding import value_range
+from .from_data import tensor
 from .joining import cat, stack
 from .losses import reduced
 from .transcendental import exp
@@ -182,7 +182,7 @@ def _labels(
                 f"[{op}] padded targets must be at least ({len(lengths)}, {longest}) for these "
                 f"target_lengths, got {targets.shape}"
             )
-        labels = targets[:, :longest]
+        found = targets[:, :longest]
     elif targets.ndim == 1:
         if targets.shape[0] != sum(lengths) and (batched or targets.shape[0] < longest):
             raise ShapeError(
@@ -191,12 +191,12 @@ def _labels(
             )
         starts = [sum(lengths[:n]) for n in range(len(lengths))]
         place = where(used, column + _integers(starts, targets).unsqueeze(1), 0)
-        labels = targets[place] if targets.numel() else place
+        found = targets[place] if targets.numel() else place
     else:
         raise ShapeError(
             f"[{op}] targets must be (N, S) or all labels concatenated, got shape {targets.shape}"
         )
-    labels = where(used, labels, blank)
+    labels: Tensor = where(used, found, blank)
     low, high = value_range(labels)
     if low < 0 or high >= classes:
         raise BoundsError(

@@ -14,6 +14,7 @@ from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnsupportedError
 from .comparison import where
 from .indexing import in_range, index_by, position_tensor
+from .scatter import index_add, index_reduce
 from .sort import searchsorted
 
 
@@ -187,12 +188,12 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[counted]
     rows = _rows(indices, weight, None, scale_grad_by_freq)
-    out = rows.new_zeros((bags, weight.shape[1]))
+    out: Tensor = rows.new_zeros((bags, weight.shape[1]))
     if mode == "max" and rows.numel():
-        return out.index_reduce(0, bag, rows, "amax", include_self=False)
+        return index_reduce(out, 0, bag, rows, "amax", include_self=False)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights
-    out = out.index_add(0, bag, rows)
+    out = index_add(out, 0, bag, rows)
     if mode == "mean":
         out = out / bag.bincount(minlength=bags).clamp_min(1).unsqueeze(-1)
     return out

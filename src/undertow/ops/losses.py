@@ -12,7 +12,10 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
 from ..kernel.expr import call, where
 from .activation import logsigmoid
+from .creation import full_like
 from .extremes import clamp_min, maximum, minimum
+from .movement import unsqueeze
+from .reduction import mean, sum
 from .transcendental import log, log1p
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -25,9 +28,9 @@ def reduced(
     if size_average is not None or reduce is not None:
         raise legacy_error(op, size_average, reduce)
     if reduction == "mean":
-        return loss.mean()
+        return mean(loss)
     if reduction == "sum":
-        return loss.sum()
+        return sum(loss)
     if reduction == "none":
         return loss
     raise reduction_error(op, reduction)
@@ -113,7 +116,7 @@ def _mean_by_weight(
         return reduced(op, loss, reduction, *legacy)
     loss = _weighted(op, loss, input, weight)
     if reduction == "mean":
-        return reduced(op, loss, "sum", *legacy) / weight.sum()
+        return reduced(op, loss, "sum", *legacy) / sum(weight)
     return reduced(op, loss, reduction, *legacy)
 
 
@@ -312,7 +315,7 @@ def _variance(input: Tensor, var: Any) -> Tensor:
     if not isinstance(var, Tensor):
         if var < 0:
             raise ArgumentError(f"[gaussian_nll_loss] var must not be negative, got {var}")
-        return input.new_full(input.shape, var)
+        return full_like(input, var)
     if bool((var < 0).any()):
         raise ArgumentError(
             f"[gaussian_nll_loss] var must not be negative, its smallest entry is "
@@ -321,7 +324,7 @@ def _variance(input: Tensor, var: Any) -> Tensor:
     if var.shape == input.shape:
         return var
     if var.shape == input.shape[:-1]:
-        return var.unsqueeze(-1)
+        return unsqueeze(var, -1)
     if var.ndim == input.ndim:
         differing = [v for v, i in zip(var.shape, input.shape, strict=True) if v != i]
         if differing == [1]:

@@ -9,8 +9,8 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
 from .activation import logsigmoid
-from .extremes import clamp_min, minimum
 from .composite import pairwise_distance
+from .extremes import clamp_min, minimum
 from .losses import reduced
 
 
@@ -30,9 +30,7 @@ def soft_margin_loss(
             f"[soft_margin_loss] input and target must have one shape, "
             f"got {input.shape} and {target.shape}"
         )
-    return reduced(
-        "soft_margin_loss", -logsigmoid(input * target), reduction, size_average, reduce
-    )
+    return reduced("soft_margin_loss", -logsigmoid(input * target), reduction, size_average, reduce)
 
 
 @function(method=False, functional=True)

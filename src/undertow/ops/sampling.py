@@ -22,6 +22,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..shapes import as_shape
 from .comparison import where
 from .joining import stack
+from .movement import reshape
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
@@ -63,7 +64,7 @@ def grid_sample(
             reversed(grid.reshape(batch, 1, points, len(sizes)).unbind(-1)), sizes, strict=True
         )
     ]
-    total = None
+    total: Tensor | None = None
     for neighbour in itertools.product(*taps):
         flat, weight = neighbour[0]
         for (position, share), size in zip(neighbour[1:], sizes[1:], strict=True):
@@ -73,7 +74,7 @@ def grid_sample(
         value = value if weight is None else value * weight
         total = value if total is None else total + value
     assert total is not None
-    return total.reshape(batch, channels, *grid.shape[1:-1])
+    return reshape(total, (batch, channels, *grid.shape[1:-1]))
 
 
 def _check_grid(op: str, input: Tensor, grid: Tensor, mode: str) -> None:
@@ -151,7 +152,8 @@ def _padded(position: Tensor, size: int, padding: str, corners: bool) -> Tensor:
         rest = offset - turns * span
         position = where(turns % 2 == 0, rest + low, span - rest + low)
     last = size - 1
-    return where(position > 0, where(position < last, position, last), 0)
+    clipped: Tensor = where(position > 0, where(position < last, position, last), 0)
+    return clipped
 
 
 def _inside(
@@ -183,9 +185,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if not theta.is_floating_point():
         raise DTypeError(f"[{op}] theta must be floating, got {theta.dtype}")
     if spatial not in (2, 3):
-        raise UnsupportedError(
-            f"[{op}] size must be (N, C, H, W) or (N, C, D, H, W), got {shape}"
-        )
+        raise UnsupportedError(f"[{op}] size must be (N, C, H, W) or (N, C, D, H, W), got {shape}")
     if theta.shape != (shape[0], spatial, spatial + 1):
         raise ShapeError(
             f"[{op}] size {shape} needs theta of shape {(shape[0], spatial, spatial + 1)}, "
@@ -201,7 +201,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         base.append(axis.expand(sizes))
     base.append(theta.new_ones(sizes))
     points = stack(base, -1).reshape(1, math.prod(sizes), spatial + 1)
-    return points.matmul(theta.transpose(1, 2)).reshape(shape[0], *sizes, spatial)
+    return reshape(points.matmul(theta.transpose(1, 2)), (shape[0], *sizes, spatial))
 
 
 def _axis(like: Tensor, count: int, corners: bool) -> Tensor:

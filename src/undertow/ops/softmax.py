@@ -13,6 +13,7 @@ from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import call, trace, where
 from ..shapes import wrap_dim, wrap_dims
 from .creation import empty_like
+from .reduction import sum
 
 _NEVER = float("-inf")
 _multiply = trace(lambda a, b: a * b, 2)
@@ -72,8 +73,12 @@ def _log_softmax_product_forward(k: Any, v: Any, log_p: Any, dims: tuple[int, ..
     return k.map(_minus_share, (v, log_p, k.reduce("sum", v, dims, True)), v.dtype)
 
 
+def _softmax_vjp(g: Tensor, p: Tensor, dims: tuple[int, ...]) -> Tensor:
+    return apply(_softmax_product, (g, p), (dims,))  # type: ignore[no-any-return]
+
+
 def _total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return x.sum(dims, True) if dims else x
+    return sum(x, dims, True) if dims else x
 
 
 _softmax_product = Op(
@@ -82,7 +87,7 @@ _softmax_product = Op(
     inputs="v p",
     params="dims",
     vjp={
-        "v": lambda g, p, dims: apply(_softmax_product, (g, p), (dims,)),
+        "v": lambda g, p, dims: _softmax_vjp(g, p, dims),
         "p": lambda g, v, p, dims: g * (v - _total(v * p, dims)) - v * _total(g * p, dims),
     },
 )
@@ -101,7 +106,7 @@ _softmax = Op(
     _softmax_forward,
     inputs="x",
     params="dims masked",
-    vjp={"x": lambda g, out, dims: apply(_softmax_product, (g, out), (dims,))},
+    vjp={"x": lambda g, out, dims: _softmax_vjp(g, out, dims)},
 )
 _log_softmax = Op(
     "log_softmax",
@@ -191,5 +196,5 @@ def gumbel_softmax(
         return soft
     value = soft.detach()
     chosen = value.argmax(dim, keepdim=True) if dims else value.argmax()
-    one_hot = value.new_zeros(value.shape).scatter(dim, chosen, 1.0)
+    one_hot: Tensor = value.new_zeros(value.shape).scatter(dim, chosen, 1.0)
     return one_hot - value + soft
