@@ -9,9 +9,10 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.registry import backend_of, backend_on
+from ..core.inplace import _overlaps as overlaps
 from ..core.modes import enable_grad, no_grad
 from ..core.tensor import Tensor, wrap
-from ..errors import ArgumentError, GradientError
+from ..errors import ArgumentError, GradientError, UnsupportedError
 from .api import grad
 
 
@@ -27,21 +28,45 @@ def gradcheck(
     atol: float = 1e-5,
     rtol: float = 1e-3,
     raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
     fast_mode: bool = False,
+    masked: bool | None = None,
     seed: int = 0,
 ) -> bool:
     """Compare the gradients of `func` with central differences; use float64 inputs.
 
-    Slow mode compares the whole Jacobian, fast mode a random projection of it.
+    Slow mode compares the whole Jacobian, fast mode a random projection of it. Beyond the numbers
+    it checks that the function and its backward give the same result twice (within `nondet_tol`),
+    that outputs without gradients do not depend on the inputs, that the gradient is the same with
+    `create_graph=True`, and (`check_undefined_grad`) that outputs may lack a gradient.
+    `check_forward_ad` also compares `jvp`. `check_grad_dtypes` and `masked` are accepted: a
+    gradient of the wrong dtype is always an error, and all tensors are dense.
 
     >>> import undertow as ut
     >>> x = ut.tensor([0.5, 2.0], dtype=ut.float64, requires_grad=True)
     >>> ut.autograd.gradcheck(lambda x: x * x * x, (x,))
     True
     """
+    if check_batched_grad or check_batched_forward_grad:
+        raise UnsupportedError("[gradcheck] there is no vmap to check batched gradients with yet")
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     try:
-        _check(func, given, eps, atol, rtol, fast_mode, seed)
+        check = _Check(func, given, eps, atol, rtol, nondet_tol, fast_mode, seed)
+        check.repeats()
+        check.measure()
+        if check_backward_ad:
+            check.backward()
+            check.recorded_backward()
+            if check_undefined_grad:
+                check.missing_gradients()
+        if check_forward_ad:
+            check.forward()
     except GradcheckError:
         if raise_exception:
             raise
@@ -57,11 +82,21 @@ def gradgradcheck(
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
     fast_mode: bool = False,
+    masked: bool = False,
     seed: int = 0,
 ) -> bool:
     """Compare second derivatives: gradcheck of the function that computes the gradients.
+
+    The gradients are taken by the inputs and by `grad_outputs`, random ones if none are given.
 
     >>> import undertow as ut
     >>> x = ut.tensor([0.5, 2.0], dtype=ut.float64, requires_grad=True)
@@ -69,14 +104,13 @@ def gradgradcheck(
     True
     """
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    wanted = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
-    outputs = _differentiable(func(*given))
+    with enable_grad():
+        outputs = [o for o in _outputs(func(*given)) if o.requires_grad]
+    if not any(isinstance(t, Tensor) and t.requires_grad for t in given) or not outputs:
+        raise ArgumentError("[gradgradcheck] no input requires gradients, or no output has one")
     if grad_outputs is None:
         random = np.random.default_rng(seed)
-        seeds = [
-            wrap(backend_of(o._array).from_host(_array(random.standard_normal(o.shape), o)))
-            for o in outputs
-        ]
+        seeds = [_random(random, o, gen_non_contig_grad_outputs) for o in outputs]
     else:
         seeds = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
         seeds = [s.detach() for s in seeds]
@@ -86,103 +120,261 @@ def gradgradcheck(
     def first_order(*args: Any) -> tuple[Tensor, ...]:
         values, cotangents = args[: len(given)], args[len(given) :]
         with enable_grad():
-            results = _differentiable(func(*values))
+            results = [o for o in _outputs(func(*values)) if o.requires_grad]
             targets = [t for t in values if isinstance(t, Tensor) and t.requires_grad]
             return grad(results, targets, cotangents, create_graph=True, materialize_grads=True)
 
-    if not wanted or not outputs:
-        raise ArgumentError("[gradgradcheck] no input requires gradients, or no output has one")
     return gradcheck(
         first_order, [*given, *seeds], eps=eps, atol=atol, rtol=rtol,
-        raise_exception=raise_exception, fast_mode=fast_mode, seed=seed,
+        raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode, seed=seed,
     )  # fmt: skip
 
 
-def _array(values: Any, like: Tensor) -> Any:
-    return np.asarray(values, like._array.dtype)
+def _outputs(result: Any) -> list[Tensor]:
+    """The tensors that a function returned."""
+    listed = result if isinstance(result, (tuple, list)) else [result]
+    return [o for o in listed if isinstance(o, Tensor)]
 
 
-def _differentiable(result: Any) -> list[Tensor]:
-    outputs = [result] if isinstance(result, Tensor) else list(result)
-    return [o for o in outputs if isinstance(o, Tensor) and o.requires_grad]
+class _Check:
+    """One function at one point: what was measured, and what it is compared with."""
 
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        given: list[Any],
+        eps: float,
+        atol: float,
+        rtol: float,
+        nondet_tol: float,
+        fast: bool,
+        seed: int,
+    ) -> None:
+        self.func, self.given = func, given
+        self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
+        self.random = np.random.default_rng(seed)
+        self.inputs = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
+        if not self.inputs:
+            raise ArgumentError("[gradcheck] none of the inputs requires gradients")
+        for i, t in enumerate(self.inputs):
+            if t.dtype is not dtypes.float64:
+                raise ArgumentError(
+                    f"[gradcheck] finite differences need float64 inputs, input {i} is {t.dtype}"
+                )
+            if overlaps(getattr(t._array, "host", t._array)):
+                raise ArgumentError(
+                    f"[gradcheck] input {i} of shape {t.shape} is an expanded view whose elements "
+                    "cannot be varied one by one; clone() it"
+                )
+        before = [_host(t).copy() for t in self.inputs]
+        with enable_grad():
+            result = func(*given)
+        everything = _outputs(result)
+        if not everything and result != ():  # unbind of an empty dimension returns nothing at all
+            raise ArgumentError("[gradcheck] the function returns no tensor to differentiate")
+        for i, (t, old) in enumerate(zip(self.inputs, before, strict=True)):
+            if not np.array_equal(_host(t), old, equal_nan=True):
+                raise ArgumentError(
+                    f"[gradcheck] the function changes its input {i} in place; give it a clone()"
+                )
+        self.everything = everything
+        self.numbers = [i for i, o in enumerate(everything) if o.requires_grad]
+        self.outputs = [everything[i] for i in self.numbers]
+        # The directions in which the inputs are varied, and the cotangents of the outputs: all
+        # unit vectors, or one random vector each.
+        self.directions = [self._basis(t.numel(), fast) for t in self.inputs]
+        self.cotangents = [self._basis(o.numel(), fast) for o in self.outputs]
+        self.columns: list[list[Any]] = []  # by input and output: (direction, element) → change
 
-def _check(
-    func: Any, given: list[Any], eps: float, atol: float, rtol: float, fast: bool, seed: int
-) -> None:
-    wanted = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
-    if not wanted:
-        raise ArgumentError("[gradcheck] none of the inputs requires gradients")
-    for t in wanted:
-        if t.dtype is not dtypes.float64:
-            raise ArgumentError(
-                f"[gradcheck] finite differences need float64 inputs, got {t.dtype}"
-            )
-    raw = func(*given)
-    everything = [raw] if isinstance(raw, Tensor) else [o for o in raw if isinstance(o, Tensor)]
-    outputs = [o for o in everything if o.requires_grad]
-    random = np.random.default_rng(seed)
+    def _basis(self, size: int, fast: bool) -> Any:
+        if not fast or not size:
+            return np.eye(size)
+        vector = self.random.standard_normal((1, size))
+        return vector / np.linalg.norm(vector)
 
-    def values() -> list[Any]:
+    def values(self) -> list[Any]:
+        """The outputs at the inputs as they are now."""
         with no_grad():
-            again = func(*given)
-        tensors = [again] if isinstance(again, Tensor) else list(again)
-        tensors = [t for t in tensors if isinstance(t, Tensor)]
-        return [_host(t).copy() for t, o in zip(tensors, everything, strict=True)]
+            again = _outputs(self.func(*self.given))
+        if len(again) != len(self.everything):
+            raise GradcheckError(
+                f"[gradcheck] the function returned {len(self.everything)} tensors at first, then "
+                f"{len(again)}"
+            )
+        return [_host(t).astype(np.float64) if t.is_floating_point() else None for t in again]
 
-    differentiable = [i for i, o in enumerate(everything) if o.requires_grad]
-    constant = [
-        i for i, o in enumerate(everything) if not o.requires_grad and o.is_floating_point()
-    ]
-    for number, t in enumerate(wanted):
-        size = t.numel()
-        directions = np.eye(size) if not fast else random.standard_normal((1, size))
-        if fast and size:
-            directions = directions / np.linalg.norm(directions)
-        columns = []
-        flat = _host(t)
-        original = flat.copy()
-        for direction in directions if size else ():
-            step = eps * direction.reshape(t.shape)
-            _put(t, original + step)
-            above = values()
-            _put(t, original - step)
-            below = values()
-            _put(t, original)
-            for i in constant:
-                if not np.allclose(above[i], below[i], atol=atol * eps, equal_nan=True):
-                    raise GradcheckError(
-                        f"[gradcheck] output {i} does not require gradients but depends on "
-                        f"input {number}"
-                    )
-            columns.append([(above[i] - below[i]) / (2 * eps) for i in differentiable])
-        for o_number, output in enumerate(outputs):
-            rows = output.numel()
-            cotangents = np.eye(rows) if not fast else random.standard_normal((1, rows))
-            for row, cotangent in enumerate(cotangents if rows else ()):
-                seed_tensor = wrap(
-                    backend_of(output._array).from_host(
-                        _array(cotangent.reshape(output.shape), output)
-                    )
+    def repeats(self) -> None:
+        """The function gives the same result twice."""
+        for i, (first, second) in enumerate(zip(self.everything, self.values(), strict=True)):
+            if second is not None:
+                self._same(f"output {i} of the function", _host(first), second)
+
+    def _same(self, what: str, first: Any, second: Any) -> None:
+        if first.shape != second.shape or not np.allclose(
+            first, second, rtol=0, atol=self.nondet_tol, equal_nan=True
+        ):
+            raise GradcheckError(
+                f"[gradcheck] {what} is not the same twice: {_short(first)} and {_short(second)}; "
+                "seed its randomness inside the function, or raise nondet_tol"
+            )
+
+    def measure(self) -> None:
+        """The numerical derivative of every output in every direction."""
+        for number, (t, directions) in enumerate(zip(self.inputs, self.directions, strict=True)):
+            original = _host(t).copy()
+            changes = []
+            for direction in directions:
+                step = self.eps * direction.reshape(t.shape)
+                try:
+                    _put(t, original + step)
+                    above = self.values()
+                    _put(t, original - step)
+                    below = self.values()
+                finally:
+                    _put(t, original)
+                self._check_constants(number, above, below)
+                changes.append(
+                    [(above[i] - below[i]).reshape(-1) / (2 * self.eps) for i in self.numbers]
                 )
-                (analytic,) = grad(
-                    output, t, seed_tensor, retain_graph=True, materialize_grads=True
+            self.columns.append(
+                [
+                    np.array([c[k] for c in changes]).reshape(len(changes), o.numel())
+                    for k, o in enumerate(self.outputs)
+                ]
+            )
+
+    def _check_constants(self, number: int, above: list[Any], below: list[Any]) -> None:
+        for i, (a, b) in enumerate(zip(above, below, strict=True)):
+            if i in self.numbers or a is None:
+                continue
+            if not np.allclose(a, b, rtol=0, atol=self.atol * self.eps, equal_nan=True):
+                worst = float(np.nanmax(np.abs(a - b))) / (2 * self.eps)
+                raise GradcheckError(
+                    f"[gradcheck] output {i} does not require gradients but changes with input "
+                    f"{number}, by {worst:.6g} per unit: its history was lost on the way"
                 )
-                if analytic._array.shape != t._array.shape:
-                    raise GradcheckError(f"[gradcheck] gradient {number} has the wrong shape")
-                found = directions @ _host(analytic).reshape(-1) if size else np.zeros(0)
-                expected = np.array([np.vdot(cotangent, c[o_number].reshape(-1)) for c in columns])
-                if not np.allclose(found, expected, rtol=rtol, atol=atol, equal_nan=True):
-                    worst = np.argmax(np.abs(found - expected))
-                    raise GradcheckError(
-                        f"[gradcheck] input {number}, output {o_number}: the derivative of element "
-                        f"{row} by element {worst} is {found[worst]:.8g} by backward but "
-                        f"{expected[worst]:.8g} by finite differences"
-                    )
+
+    def backward(self) -> None:
+        """Every cotangent's gradient against the measured derivative; and the same twice."""
+        for k, output in enumerate(self.outputs):
+            for i, t in enumerate(self.inputs):
+                found, expected = [], []
+                for row, cotangent in enumerate(self.cotangents[k]):
+                    (g,) = self._gradient([output], [cotangent], [t])
+                    if row == 0:
+                        (again,) = self._gradient([output], [cotangent], [t])
+                        self._same(f"the gradient of input {i}", g, again)
+                    found.append(self.directions[i] @ g.reshape(-1))
+                    expected.append(self.columns[i][k] @ cotangent)
+                self._compare(i, k, np.array(found), np.array(expected), "backward")
+
+    def recorded_backward(self) -> None:
+        """With create_graph=True the rules run as written: the same gradient, by another way."""
+        vectors = [self.random.standard_normal(o.numel()) for o in self.outputs]
+        if not vectors:
+            return
+        plain = self._gradient(self.outputs, vectors, self.inputs)
+        recorded = self._gradient(self.outputs, vectors, self.inputs, create_graph=True)
+        for i, (a, b) in enumerate(zip(plain, recorded, strict=True)):
+            self._close(f"the gradient of input {i} with create_graph=True", b, "without", a)
+
+    def missing_gradients(self) -> None:
+        """All outputs at once give the sum of each alone, when the others have no gradient."""
+        if len(self.outputs) < 2:
+            return
+        vectors = [self.random.standard_normal(o.numel()) for o in self.outputs]
+        together = self._gradient(self.outputs, vectors, self.inputs)
+        alone = [
+            self._gradient([o], [v], self.inputs)
+            for o, v in zip(self.outputs, vectors, strict=True)
+        ]
+        for i, total in enumerate(together):
+            parts = np.sum([a[i] for a in alone], axis=0)
+            self._close(f"the gradient of input {i} from all outputs", total, "summed up", parts)
+
+    def forward(self) -> None:
+        """J v by `jvp` (Note [double backward]) against the measured derivative."""
+        for k, output in enumerate(self.outputs):
+            for i, t in enumerate(self.inputs):
+                probe = _tensor(np.ones(output.shape), output).requires_grad_()
+                with enable_grad():
+                    (row,) = grad(output, t, probe, create_graph=True, materialize_grads=True)
+                found = []
+                for direction in self.directions[i]:
+                    column = np.zeros(output.numel())
+                    if row.requires_grad:
+                        vector = _tensor(direction.reshape(t.shape), t)
+                        (g,) = grad(row, probe, vector, retain_graph=True, materialize_grads=True)
+                        column = _host(g).reshape(-1)
+                    found.append(self.cotangents[k] @ column)
+                expected = [self.cotangents[k] @ c for c in self.columns[i][k]]
+                shape = (len(self.directions[i]), len(self.cotangents[k]))
+                self._compare(
+                    i, k, np.reshape(found, shape).T, np.reshape(expected, shape).T, "jvp"
+                )
+
+    def _gradient(
+        self, outputs: Any, vectors: Any, inputs: Any, create_graph: bool = False
+    ) -> list[Any]:
+        seeds = [_tensor(v.reshape(o.shape), o) for v, o in zip(vectors, outputs, strict=True)]
+        found = grad(
+            outputs, inputs, seeds, retain_graph=True, create_graph=create_graph,
+            materialize_grads=True,
+        )  # fmt: skip
+        return [_host(g) for g in found]
+
+    def _close(self, what: str, a: Any, other: str, b: Any) -> None:
+        if not np.allclose(a, b, rtol=self.rtol, atol=self.atol, equal_nan=True):
+            raise GradcheckError(f"[gradcheck] {what} is {_short(a)}, {other} {_short(b)}")
+
+    def _compare(self, i: int, k: int, found: Any, expected: Any, way: str) -> None:
+        """The derivatives of output k by input i; NaN agrees with nothing, as in torch."""
+        wrong = ~np.isclose(found, expected, rtol=self.rtol, atol=self.atol)
+        if not wrong.any():
+            return
+        error = np.where(wrong, np.nan_to_num(np.abs(found - expected), nan=np.inf), -1)
+        row, column = np.unravel_index(int(np.argmax(error)), error.shape)
+        t, output = self.inputs[i], self.outputs[k]
+        if error.shape == (output.numel(), t.numel()):
+            where = (
+                f"the derivative of output {self.numbers[k]} at {_place(row, output)} by input {i} "
+                f"at {_place(column, t)}"
+            )
+        else:
+            where = f"the derivative of output {self.numbers[k]} by input {i} in a random direction"
+        raise GradcheckError(
+            f"[gradcheck] {where} is {found[row, column]:.8g} by {way} but "
+            f"{expected[row, column]:.8g} by finite differences; {int(wrong.sum())} of "
+            f"{wrong.size} derivatives differ by more than rtol={self.rtol:g}, atol={self.atol:g}"
+        )
+
+
+def _place(flat: Any, t: Tensor) -> tuple[int, ...]:
+    return tuple(int(p) for p in np.unravel_index(int(flat), t.shape))
+
+
+def _short(array: Any) -> str:
+    return np.array2string(np.asarray(array), threshold=6, edgeitems=2, precision=6)
+
+
+def _random(random: Any, like: Tensor, strided: bool) -> Tensor:
+    values = random.standard_normal(like.shape)
+    t = _tensor(values, like)
+    if strided and like.ndim:
+        wide = _tensor(np.repeat(values[..., None], 2, axis=-1), like)
+        t = wide[..., 0].detach()
+    return t
+
+
+def _tensor(values: Any, like: Tensor) -> Tensor:
+    return wrap(backend_of(like._array).from_host(np.asarray(values, like._array.dtype)))
 
 
 def _host(t: Tensor) -> Any:
-    return backend_of(t._array).to_host(t._array)
+    return np.asarray(backend_of(t._array).to_host(t._array), np.float64)
 
 
 def _put(t: Tensor, value: Any) -> None:

@@ -16,7 +16,6 @@ really constant (a linear function of a constant) and gets no history at all.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -340,6 +339,8 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it."""
         if cls._split:
+            import inspect
+
             bound = inspect.signature(cls.forward).bind(*args, **kwargs)
             bound.apply_defaults()
             if bound.kwargs:
