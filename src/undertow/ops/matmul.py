@@ -18,6 +18,7 @@ from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand, record
 from ..core.modes import current
+from ..core.node import Node
 from ..core.op import Op
 from ..core.register import attach, function
 from ..core.tensor import Tensor, node_of, wrap
@@ -27,11 +28,9 @@ from .comparison import where
 from .movement import reshaped
 
 _ndarray = np.ndarray
-_BLAS = (np.dtype(np.float32), np.dtype(np.float64))
-
-
-def _forward(k: Any, a: Any, b: Any, ta: bool, tb: bool) -> Any:
-    return k.matmul(_turned(k, a) if ta else a, _turned(k, b) if tb else b)
+_new = object.__new__
+_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_TENSORS = (False, False)  # neither operand is a number
 
 
 def _turned(k: Any, x: Any) -> Any:
@@ -39,33 +38,59 @@ def _turned(k: Any, x: Any) -> Any:
     return k.permute(x, (*range(n - 2), n - 1, n - 2))
 
 
-_matmul = Op(
-    "matmul",
-    _forward,
-    inputs="a b",
-    params="ta tb",
-    vjp={
-        "a": lambda g, b, ta, tb: product(b, g, tb, True) if ta else product(g, b, False, not tb),
-        "b": lambda g, a, ta, tb: product(g, a, True, ta) if tb else product(a, g, not ta, False),
-    },
-)
+def _product_op(ta: bool, tb: bool) -> Op:
+    def forward(k: Any, a: Any, b: Any) -> Any:
+        return k.matmul(_turned(k, a) if ta else a, _turned(k, b) if tb else b)
+
+    def by_a(g: Tensor, b: Tensor) -> Tensor:
+        return product(b, g, tb, True) if ta else product(g, b, False, not tb)
+
+    def by_b(g: Tensor, a: Tensor) -> Tensor:
+        return product(g, a, True, ta) if tb else product(a, g, not ta, False)
+
+    suffix = ("_t" if ta else "_n") + ("t" if tb else "n") if ta or tb else ""
+    return Op(f"matmul{suffix}", forward, inputs="a b", vjp={"a": by_a, "b": by_b})
+
+
+_PRODUCTS = {(ta, tb): _product_op(ta, tb) for ta in (False, True) for tb in (False, True)}
 
 
 def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
-    """`a' @ b'` of tensors of one dtype with the same batch dimensions; see Note [one product]."""
+    """`a' @ b'` of tensors of one dtype with the same batch dimensions; see Note [one product].
+
+    Two matrices, the case of almost every training step, take a door of their own.
+    """
     state = current()
     x, y = a._array, b._array
+    kind = x.dtype
     if (
         x.ndim != 2
         or x.__class__ is not _ndarray
         or y.__class__ is not _ndarray
-        or x.dtype not in _BLAS
+        or not (kind is _FLOAT32 or kind is _FLOAT64)
         or not state.plain
     ):
-        return apply(_matmul, (a, b), (ta, tb))  # type: ignore[no-any-return]
-    t = wrap((x.transpose() if ta else x).dot(y.transpose() if tb else y))
-    if state.grad and (node_of(a) is not None or node_of(b) is not None):
-        record(_matmul, (a, b), (ta, tb), (t,))
+        return apply(_PRODUCTS[ta, tb], (a, b))  # type: ignore[no-any-return]
+    r = (x.transpose() if ta else x).dot(y.transpose() if tb else y)
+    t: Tensor = _new(Tensor)
+    t._array = r
+    t._index = 0
+    t._node = t._alias = t._grad = None
+    if state.grad:
+        if a._alias is None and b._alias is None:
+            left, right = a._node, b._node
+            if left is not None or right is not None:
+                needs = (left is not None, right is not None)
+                node: Node = _new(Node)
+                node.plan = _PRODUCTS[ta, tb].plan(needs, _TENSORS)
+                node.parents = (left, right)
+                node.indices = (a._index, b._index)
+                node.metas = ((r.shape, kind),)
+                node.saved = (a,) if left is None else (b,) if right is None else (b, a)
+                node.hooks = node.site = node.versions = None
+                t._node = node
+        elif node_of(a) is not None or node_of(b) is not None:
+            record(_PRODUCTS[ta, tb], (a, b), (), (t,))
     return t
 
 
@@ -285,7 +310,7 @@ def _outer(op: str, a: Tensor, b: Tensor) -> Tensor:
         if t.ndim != 1:
             raise ShapeError(f"[{op}] {name} must be a vector, got shape {t.shape}")
     column, row = reshaped(a, (a.numel(), 1)), reshaped(b, (1, b.numel()))
-    if a._array.dtype in _BLAS and a._array.dtype == b._array.dtype:
+    if a._array.dtype.kind == "f" and a._array.dtype == b._array.dtype:
         return product(column, row)
     return column * row
 
