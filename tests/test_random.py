@@ -67,10 +67,8 @@ ONES = 0xFFFFFFFF
     ],
 )
 def test_philox_known_answers(counter: Any, key: Any, expected: str) -> None:
-    words = philox.philox_blocks(
-        tuple(np.array([c], np.uint64) for c in counter), key[0] | key[1] << 32
-    )
-    assert " ".join(f"{int(w[0]):08x}" for w in words) == expected
+    words = philox.philox_blocks(np.array([counter], np.uint64).T, key[0] | key[1] << 32)
+    assert " ".join(f"{int(w):08x}" for w in words[:, 0]) == expected
 
 
 def test_stream_is_the_concatenated_blocks() -> None:
@@ -180,12 +178,9 @@ def test_threads_get_disjoint_stretches() -> None:
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(lambda _: ut.rand(64, generator=g, dtype=ut.float64), range(200)))
     found = np.sort(np.concatenate([p.numpy() for p in parts]))
-    expected = np.sort(
-        np.concatenate([
-            (lambda r: r.rand)(ut)(64, generator=h, dtype=ut.float64).numpy()
-            for h in [seeded(8)] for _ in range(200)
-        ])
-    )  # fmt: skip
+    g = seeded(8)
+    again = [ut.rand(64, generator=g, dtype=ut.float64).numpy() for _ in range(200)]
+    expected = np.sort(np.concatenate(again))
     np.testing.assert_array_equal(found, expected)
 
 

@@ -112,7 +112,7 @@ def of_array(dtype: np.dtype[Any]) -> DType:
             _ = found.numpy
         if found is None:
             raise DTypeError(
-                f"[dtype] NumPy dtype {dtype!r} has no Undertow counterpart; "
+                f"[dtype] NumPy dtype {native.name} has no Undertow counterpart; "
                 f"the dtypes are {', '.join(_BY_NAME)}"
             )
     return found
@@ -169,7 +169,7 @@ def promote_types(a: DType, b: DType) -> DType:
     if a.rank > b.rank:
         a, b = b, a
     if a.category < b.category:
-        return b
+        return complex128 if a is float64 else b
     if a is uint8:  # b is a signed integer
         return int16 if b is int8 else b
     if a is float16 and b is bfloat16:
@@ -256,8 +256,9 @@ class finfo:
             limits = np.finfo(wanted.numpy)
         self.dtype = wanted.name
         self.bits = 8 * wanted.itemsize
-        for name in ("eps", "max", "min", "resolution", "smallest_normal", "tiny"):
-            setattr(self, name, getattr(limits, name).item())
+        for name in ("eps", "max", "min", "smallest_normal", "tiny"):
+            setattr(self, name, builtins.float(getattr(limits, name)))
+        self.resolution = 10.0**-limits.precision
 
     def __repr__(self) -> str:
         return (

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
-_MASK = 0xFFFFFFFF
-_LOW = np.uint64(_MASK)
+_MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
+_KEY_STEPS = np.array([[0x9E3779B9], [0xBB67AE85]], np.uint64)
+_ROUNDS = np.arange(10, dtype=np.uint64).reshape(10, 1, 1)
+_LOW = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 _CHUNK = 1 << 13  # counters at a time: the working set stays in the cache
 
@@ -24,32 +24,30 @@ def philox_words(seed: int, offset: int, count: int) -> Any:
     out = np.empty((last - first, 4), np.uint32)
     for start in range(first, last, _CHUNK):
         stop = min(start + _CHUNK, last)
-        counter = np.arange(start, stop, dtype=np.uint64)
-        zero = np.zeros_like(counter)
-        words = philox_blocks((counter & _LOW, counter >> _SHIFT, zero, zero.copy()), seed)
-        block = out[start - first : stop - first]
-        for i, word in enumerate(words):
-            block[:, i] = word
+        counter = np.zeros((4, stop - start), np.uint64)
+        counter[0] = np.arange(start, stop, dtype=np.uint64)
+        np.right_shift(counter[0], _SHIFT, counter[1])
+        counter[0] &= _LOW
+        out[start - first : stop - first] = philox_blocks(counter, seed).T
     skip = offset - 4 * first
     return out.reshape(-1)[skip : skip + count]
 
 
-def philox_blocks(counters: tuple[Any, Any, Any, Any], seed: int) -> tuple[Any, Any, Any, Any]:
-    """Ten rounds on counters of four words each, held in uint64 arrays, which are overwritten."""
-    c0, c1, c2, c3 = counters
-    high0, high1 = np.empty_like(c0), np.empty_like(c0)
-    key0, key1 = seed & _MASK, (seed >> 32) & _MASK
-    for _ in range(10):
-        np.multiply(c0, _MULTIPLIERS[0], c0)  # the product's words: the high one crosses over,
-        np.multiply(c2, _MULTIPLIERS[1], c2)  # the low one takes the place of c3 or c1
-        np.right_shift(c0, _SHIFT, high0)
-        np.right_shift(c2, _SHIFT, high1)
-        np.bitwise_and(c0, _LOW, c0)
-        np.bitwise_and(c2, _LOW, c2)
-        np.bitwise_xor(high1, c1, high1)
-        np.bitwise_xor(high0, c3, high0)
-        np.bitwise_xor(high1, np.uint64(key0), high1)
-        np.bitwise_xor(high0, np.uint64(key1), high0)
-        c0, c1, c2, c3, high0, high1 = high1, c2, high0, c0, c1, c3
-        key0, key1 = (key0 + _KEY_STEPS[0]) & _MASK, (key1 + _KEY_STEPS[1]) & _MASK
-    return c0, c1, c2, c3
+def philox_blocks(counter: Any, seed: int) -> Any:
+    """The blocks of counters: four rows of words, held in uint64, in and out."""
+    keys = np.array([[seed & 0xFFFFFFFF], [(seed >> 32) & 0xFFFFFFFF]], np.uint64)
+    keys = (keys + _ROUNDS * _KEY_STEPS) & _LOW
+    even, odd = counter[0::2].copy(), counter[1::2].copy()  # words 0, 2 and words 1, 3
+    high = np.empty_like(even)
+    crossed = high[::-1]
+    for key in keys:
+        # Each even word is multiplied; its product's words cross over to the other pair.
+        np.multiply(even, _MULTIPLIERS, even)
+        np.right_shift(even, _SHIFT, high)
+        np.bitwise_and(even, _LOW, even)
+        np.bitwise_xor(odd, key, odd)
+        np.bitwise_xor(odd, crossed, odd)
+        even, odd = odd, even[::-1]
+    out = np.empty_like(counter)
+    out[0::2], out[1::2] = even, odd
+    return out

@@ -13,7 +13,14 @@ from ..core.modes import current
 from ..core.register import function
 from ..core.tensor import Tensor, share, wrap
 from ..dtypes import DType
-from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
+from ..errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+    UnsupportedError,
+)
 
 
 def made(array: Any, requires_grad: bool = False) -> Tensor:
@@ -45,20 +52,18 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         array = np.array(data)
     except OverflowError:
         raise _too_large(op, data) from None
-    except (ValueError, TypeError, GradientError):
+    except (ValueError, TypeError, GradientError, DeviceError):
         array = np.array(_plain(op, data, 0))
     if array.dtype.kind not in "biufcV":
         _plain(op, data, 0)  # raises for what is not a number
         raise _too_large(op, data)
     if array.dtype.kind in "uf" and array.size and np.abs(array).max() >= 2.0**63:
         _check_integers(op, data)  # NumPy reads integers beyond 64 bits as floats
-    if dtype is not None:
-        return _fitted(op, array, dtype)
-    if array.dtype == np.float64 and not _typed(data):
-        return array.astype(dtypes.get_default_dtype().numpy)
-    if array.dtype == np.complex128 and not _typed(data):
-        return array.astype(dtypes.of_scalar(1j).numpy)
-    return _converted(op, array, None)
+    if dtype is None:
+        if array.dtype.kind not in "fc" or array.dtype.itemsize < 8:
+            return _converted(op, array, None)
+        dtype = _inferred(data, array.dtype.kind)
+    return _fitted(op, array, dtype)
 
 
 def _plain(op: str, data: Any, depth: int) -> Any:
@@ -94,13 +99,21 @@ def _leaves(data: Any) -> Any:
         yield data
 
 
-def _typed(data: Any) -> bool:
-    """Whether the first element has a dtype of its own, as NumPy scalars and tensors do."""
-    while isinstance(data, (list, tuple)):
-        if not data:
-            return False
-        data = data[0]
-    return isinstance(data, (Tensor, np.ndarray, np.generic))
+def _inferred(data: Any, kind: str) -> DType:
+    """The dtype of floating data: Python's numbers have the default dtype, others their own."""
+    if not isinstance(next(_leaves(data), 0.0), (Tensor, np.ndarray, np.generic)):
+        # Lists rarely mix the two, and looking at every number would be slow.
+        return dtypes.of_scalar(1j if kind == "c" else 1.0)
+    found = dtypes.bool
+    for leaf in _leaves(data):
+        if isinstance(leaf, Tensor):
+            dtype = leaf.dtype
+        elif isinstance(leaf, (np.ndarray, np.generic)):
+            dtype = dtypes.of_array(leaf.dtype)
+        else:
+            dtype = dtypes.of_scalar(leaf)
+        found = dtypes.promote_types(found, dtype)
+    return found
 
 
 def _check_integers(op: str, data: Any) -> None:
