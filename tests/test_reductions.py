@@ -183,6 +183,29 @@ def test_variance_keeps_its_digits_far_from_zero():
     assert x.var().item() == 1
 
 
+@pytest.mark.parametrize("shape, dims", [((100_003, 3), (0,)), ((40, 5000, 2), (0, 1))])
+def test_long_sums_keep_their_digits_along_any_dimension(shape, dims):
+    values = np.random.default_rng(0).random(shape, np.float32)
+    exact = values.astype(np.float64).sum(dims)
+    np.testing.assert_allclose(ut.tensor(values).sum(dims).tolist(), exact, rtol=1e-6)
+    spread = values.astype(np.float64).var(dims, ddof=1)
+    np.testing.assert_allclose(ut.tensor(values).var(dims).tolist(), spread, rtol=1e-6)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_first_few_of_many(largest, dim):
+    values = np.random.default_rng(0).integers(0, 500, (200, 160)).astype(np.float32)
+    values[3, 5] = values[100, 7] = NAN
+    x = ut.tensor(values)
+    full = x.sort(dim, largest).values.narrow(dim, 0, 4)
+    found, indices = x.topk(4, dim, largest)
+    np.testing.assert_array_equal(found.tolist(), full.tolist())
+    np.testing.assert_array_equal(x.gather(dim, indices).tolist(), full.tolist())
+    third = x.sort(dim).values.select(dim, 2)
+    np.testing.assert_array_equal(x.kthvalue(3, dim).values.tolist(), third.tolist())
+
+
 def test_norm_gradient_does_not_overflow_with_the_power():
     x = leaf([1e40, 1e40])
     assert np.isfinite(grad(x.norm(5.0), x).tolist()).all()

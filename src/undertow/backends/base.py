@@ -151,8 +151,13 @@ class Backend(ABC):
         """(…, m, k) times (…, k, n), batch dimensions broadcast."""
 
     @abstractmethod
-    def sort(self, x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
-        """Stably sorted values and their indices; NaN counts as largest."""
+    def sort(
+        self, x: Array, dim: int, descending: bool, count: int | None = None
+    ) -> tuple[Array, Array]:
+        """Stably sorted values and their indices; NaN counts as largest.
+
+        With a count, only the first so many; which of equal elements are the last is left open.
+        """
 
     @abstractmethod
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:

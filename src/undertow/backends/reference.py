@@ -112,8 +112,10 @@ def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
     return run
 
 
-_ACCUMULATE = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
-               "any": np.logical_or, "all": np.logical_and, "logaddexp": np.logaddexp}  # fmt: skip
+_ACCUMULATE: dict[str, Any] = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
+    "any": np.logical_or, "all": np.logical_and, "logaddexp": np.logaddexp,
+}  # fmt: skip
 
 
 _COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -228,11 +230,15 @@ class NumpyBackend(Backend):
         if kind in ("argmax", "argmin"):
             pick = np.argmax if kind == "argmax" else np.argmin
             return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
-        if _is_half(x.dtype) and kind in ("sum", "prod"):
-            wide = _ACCUMULATE[kind].reduce(x.astype(np.float32), axis=dims, keepdims=keepdim)
-            return np.asarray(wide).astype(x.dtype)
-        dtype = x.dtype if kind in ("sum", "prod") else None
-        return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, dtype=dtype, keepdims=keepdim))
+        if kind not in ("sum", "prod"):
+            return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, keepdims=keepdim))
+        dtype = x.dtype
+        if _is_half(dtype):
+            x = x.astype(np.float32)
+        if kind == "sum" and x.size > _BLOCK and dtype.kind not in "iub":
+            x = _condensed(x, dims)
+        out = _ACCUMULATE[kind].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
+        return np.asarray(out).astype(dtype, copy=False)
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if kind in ("sum", "prod", "logaddexp"):
@@ -292,17 +298,30 @@ class NumpyBackend(Backend):
         if _is_half(a.dtype):
             return self.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
         if a.ndim == 2 and b.ndim == 2:
-            return a.dot(b)  # BLAS for any strides, half the overhead of matmul, never a warning
+            return a.dot(b)  # BLAS for any strides, at half the overhead of matmul
         return np.asarray(np.matmul(a, b))
 
-    def sort(self, x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
+    def sort(
+        self, x: Array, dim: int, descending: bool, count: int | None = None
+    ) -> tuple[Array, Array]:
         keys = x.astype(np.float32) if _is_half(x.dtype) else x  # bfloat16 does not order NaN
+        size = x.shape[dim]
+        chosen = None
+        if count is not None and 0 < count < size // 8:
+            at = size - count if descending else count - 1
+            first = (*(slice(None),) * dim, slice(at, None) if descending else slice(count))
+            chosen = np.sort(np.argpartition(keys, at, axis=dim)[first], axis=dim)
+            keys = keys[_gather_index(chosen, dim)]
         if descending:
             # Sorting the reversed array stably and reversing keeps equal elements in order.
             order = np.flip(np.argsort(np.flip(keys, dim), axis=dim, stable=True), dim)
-            order = x.shape[dim] - 1 - order
+            order = keys.shape[dim] - 1 - order
         else:
             order = np.argsort(keys, axis=dim, stable=True)
+        if count is not None:
+            order = order[(*(slice(None),) * dim, slice(count))]
+        if chosen is not None:
+            order = chosen[_gather_index(order, dim)]
         return x[_gather_index(order, dim)], np.ascontiguousarray(order, np.int64)
 
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
@@ -321,6 +340,29 @@ class NumpyBackend(Backend):
 
     def bincount(self, x: Array, weights: Array | None, length: int) -> Array:
         return np.bincount(x.reshape(-1), None if weights is None else weights.reshape(-1), length)
+
+
+_BLOCK = 512
+
+
+def _condensed(x: Array, dims: tuple[int, ...]) -> Array:
+    """`x` with long dimensions that will be summed away summed in blocks already.
+
+    NumPy adds in pairs along the dimension that lies together in memory, but one by one along any
+    other, which would lose digits in proportion to its length.
+    """
+    if len(dims) == x.ndim and x.flags.c_contiguous:
+        return x
+    for d in dims:
+        while x.shape[d] > 2 * _BLOCK and x.strides[d] != x.itemsize:
+            lead, size = (slice(None),) * d, x.shape[d]
+            whole = size - size % _BLOCK
+            blocks = (*x.shape[:d], whole // _BLOCK, _BLOCK, *x.shape[d + 1 :])
+            parts = [np.add.reduce(x[(*lead, slice(whole))].reshape(blocks), axis=d + 1)]
+            if whole < size:
+                parts.append(np.add.reduce(x[(*lead, slice(whole, None))], axis=d, keepdims=True))
+            x = np.concatenate(parts, axis=d)
+    return x
 
 
 def _owner(x: Array) -> Array:

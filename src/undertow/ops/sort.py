@@ -13,24 +13,16 @@ from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, BoundsError, DimError, DTypeError, ShapeError
 from ..kernel.expr import trace
 from ..shapes import as_int, reduced_shape, wrap_dim
-from .movement import along, movedim, narrowed, reshaped
+from .movement import movedim, narrowed, reshaped
 from .reduction import ordered
 from .scan import Selection, place
 
 # Sorting ---------------------------------------------------------------------------------------
 
 
-def _sort_forward(k: Any, x: Any, dim: int, descending: bool, count: int) -> Any:
-    values, indices = k.sort(x, dim, descending)
-    if count == x.shape[dim]:
-        return values, indices
-    first = along(dim, slice(0, count))
-    return k.copy(k.slice(values, first)), k.copy(k.slice(indices, first))
-
-
 _sort = Op(
     "sort",
-    _sort_forward,
+    lambda k, x, dim, descending, count: k.sort(x, dim, descending, count),
     inputs="x",
     params="dim descending count",
     outputs=2,
@@ -43,8 +35,7 @@ def sorted_along(input: Tensor, dim: int, descending: bool, count: int | None = 
     if not input.ndim:
         values, indices = sorted_along(reshaped(input, (1,)), 0, descending)
         return Selection(reshaped(values, ()), reshaped(indices, ()))
-    size = input._array.shape[dim]
-    return Selection(*apply(_sort, (input,), (dim, descending, size if count is None else count)))
+    return Selection(*apply(_sort, (input,), (dim, descending, count)))
 
 
 def pick(input: Tensor, dim: int, index: Tensor, keepdim: bool) -> Selection:
@@ -129,7 +120,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sel
     rank = _rank("kthvalue", k, 1, input, d)
     if not input.ndim:
         input, keepdim = reshaped(input, (1,)), False
-    order = sorted_along(input.detach(), d, False).indices
+    order = sorted_along(input.detach(), d, False, rank).indices
     return pick(input, d, narrowed(order, d, rank - 1, 1), keepdim)
 
 
