@@ -374,10 +374,11 @@ def inplace_door(ufunc: Any, function: Callable[..., Tensor], name: str) -> Call
             fits = number or (
                 isinstance(other, Tensor) and y.dtype == x.dtype and y.shape == x.shape
             )
-            quiet = not state.grad or (
-                self._node is None and self._base is None and (number or node_of(other) is None)
+            quiet = fits and (
+                not state.grad
+                or (self._node is None and self._base is None and (number or node_of(other) is None))
             )
-            if fits and quiet and x.dtype.kind == "f":
+            if quiet and x.dtype.kind == "f":
                 check_writable(name, self)
                 token = hush(silent)
                 try:

@@ -78,6 +78,7 @@ _hardtanh_op = elementwise_op(
     "hardtanh",
     _clipped,
     inputs="x low high",
+    kind="input",
     domain="if",
     vjp={"x": lambda g, x, low, high: where((x <= low) | (x >= high), 0, g)},
 )
@@ -120,6 +121,7 @@ _leaky_op = elementwise_op(
     "leaky_relu",
     lambda x, slope: choose(x > 0, x, x * slope),
     inputs="x slope",
+    kind="input",
     domain="f",
     vjp={
         "x": lambda g, x, slope: where(x > 0, g, g * slope),
@@ -175,6 +177,7 @@ _threshold_op = elementwise_op(
     "threshold",
     lambda x, threshold, value: choose(x <= threshold, value, x),
     inputs="x threshold value",
+    kind="input",
     domain="if",
     vjp={"x": lambda g, x, threshold: where(x <= threshold, 0, g)},
 )
@@ -204,6 +207,7 @@ def _shrinking(name: str, value: Callable[[Expr, Expr], Operand]) -> Function:
         name,
         lambda x, lambd: choose(call("abs", x) <= lambd, 0, value(x, lambd)),
         inputs="x lambd",
+        kind="input",
         domain="f",
         vjp={"x": lambda g, x, lambd: where(abs(x) <= lambd, 0, g)},
     )
@@ -278,8 +282,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """`input * hardsigmoid(input)`, elementwise.
 
     >>> import undertow as ut
-    >>> ut.nn.functional.hardswish(ut.tensor([-4.0, 3.0]))
-    tensor([-0.,  3.])
+    >>> ut.nn.functional.hardswish(ut.tensor([-1.0, 3.0]))
+    tensor([-0.3333,  3.0000])
     """
     return (_hardswish_ if inplace else _hardswish)(input)
 
@@ -296,6 +300,7 @@ _elu_door = binary_door(
         "elu",
         lambda x, alpha: choose(x > 0, x, alpha * _expm1_below(x)),
         inputs="x alpha",
+        kind="input",
         domain="f",
         vjp={"x": lambda g, x, alpha: where(x > 0, g, g * (exp(clamp_max(x, 0)) * alpha))},
     )
@@ -325,6 +330,7 @@ _celu_door = binary_door(
         "celu",
         lambda x, alpha: choose(x > 0, x, alpha * call("expm1", call("minimum", x, 0) / alpha)),
         inputs="x alpha",
+        kind="input",
         domain="f",
         vjp={"x": lambda g, x, alpha: where(x > 0, g, g * exp(clamp_max(x, 0) / alpha))},
     )
@@ -412,6 +418,7 @@ _softplus_op = elementwise_op(
     "softplus",
     _softplus_expr,
     inputs="x beta threshold",
+    kind="input",
     domain="f",
     vjp={"x": lambda g, x, beta, threshold: where(x * beta > threshold, g, g * sigmoid(x * beta))},
 )
@@ -419,7 +426,7 @@ _softplus_op = elementwise_op(
 
 @function(top=False, functional=True, method=False)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + exp(beta * input)) / beta`; the element itself where that power is above `threshold`.
+    """`log(1 + exp(beta * input)) / beta`; the element itself where beyond `threshold`.
 
     >>> import undertow as ut
     >>> ut.nn.functional.softplus(ut.tensor([-1.0, 0.0, 30.0]))

@@ -488,7 +488,7 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
     >>> import undertow as ut
     >>> ut.float_power(ut.tensor([2, 3]), 2)
-    tensor([4., 9.], dtype=torch.float64)
+    tensor([4., 9.], dtype=undertow.float64)
     """
     a, b = operand("float_power", input), operand("float_power", exponent)
     dtype = compute_dtype("float_power", (a, b), "promote")

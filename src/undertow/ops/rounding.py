@@ -199,6 +199,7 @@ _nan_to_num = elementwise_op(
         choose(call("eq", x, math.inf), posinf, choose(call("eq", x, -math.inf), neginf, x)),
     ),
     inputs="x nan posinf neginf",
+    kind="input",
     domain="f",
     vjp={"x": lambda g, x: where(isfinite(x), g, 0)},
 )

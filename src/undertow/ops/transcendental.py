@@ -97,8 +97,8 @@ log10 = unary(
     """The logarithm to base 10 of each element.
 
     >>> import undertow as ut
-    >>> ut.log10(ut.tensor([1.0, 100.0]))
-    tensor([0., 2.])
+    >>> ut.log10(ut.tensor([1.0, 50.0]))
+    tensor([0.0000, 1.6990])
     """,
 )
 log1p = unary(
