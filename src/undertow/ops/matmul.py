@@ -71,7 +71,10 @@ def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
         or not state.plain
     ):
         return apply(_PRODUCTS[ta, tb], (a, b))  # type: ignore[no-any-return]
-    r = (x.transpose() if ta else x).dot(y.transpose() if tb else y)
+    try:
+        r = (x.transpose() if ta else x).dot(y.transpose() if tb else y)
+    except (RuntimeWarning, FloatingPointError):  # see Note [floating-point warnings]
+        return apply(_PRODUCTS[ta, tb], (a, b))  # type: ignore[no-any-return]
     t: Tensor = _new(Tensor)
     t._array = r
     t._index = 0

@@ -1,0 +1,146 @@
+"""Subscripts against torch: any mixture of indices, read and written, values and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.extra import numpy as hnp
+
+import undertow as ut
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.conformance, pytest.mark.filterwarnings("ignore")]
+
+
+@st.composite
+def indexed(draw: Any) -> Any:
+    """A shape and any index for it: integers, slices, None, bools, Ellipsis, arrays, masks."""
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
+    common = draw(hnp.array_shapes(min_dims=1, max_dims=2, max_side=3))
+    key: list[Any] = []
+    dim = 0
+    masked = ellipsis = False
+    while dim < len(shape) and draw(st.integers(0, 5)) and len(key) < 6:
+        kind = draw(st.sampled_from(
+            ["slice", "none", "bool", "int", "array", "mask", "zero-d", "ellipsis"]))  # fmt: skip
+        size = shape[dim]
+        position = st.integers(-size, size - 1)
+        if kind == "slice":
+            ends = st.one_of(st.none(), st.integers(-6, 6))
+            key.append(slice(draw(ends), draw(ends), draw(st.sampled_from([None, 1, 2]))))
+        elif kind == "int":
+            key.append(draw(position))
+        elif kind == "array":
+            side = draw(st.sampled_from([common, (1,)]))
+            key.append(draw(hnp.arrays(np.int64, side, elements=position)))
+        elif kind == "zero-d":
+            key.append(np.array(draw(position)))
+        elif kind == "mask" and not masked:
+            masked = True
+            ndim = draw(st.integers(1, len(shape) - dim))
+            key.append(draw(hnp.arrays(bool, shape[dim : dim + ndim])))
+            dim += ndim - 1
+        else:
+            if kind == "none":
+                key.append(None)
+            elif kind == "bool":
+                key.append(draw(st.booleans()))
+            elif kind == "ellipsis" and not ellipsis:
+                ellipsis = True
+                rest = draw(st.integers(0, len(shape) - dim))
+                key.append(Ellipsis)
+                dim += rest
+                if draw(st.booleans()):
+                    break
+            continue
+        dim += 1
+    return shape, tuple(key)
+
+
+def convert(key: Any, make: Any) -> Any:
+    return tuple(make(k) if isinstance(k, np.ndarray) else k for k in key)
+
+
+def outcome(function: Any) -> Any:
+    """What a call returns, or that it raises."""
+    try:
+        return function(), None
+    except (IndexError, ValueError, RuntimeError, TypeError) as error:
+        return None, error
+
+
+@settings(max_examples=500, deadline=None)
+@given(indexed())
+def test_read(case: Any) -> None:
+    """The same values and gradients, or both refuse."""
+    shape, key = case
+    data = np.cos(np.arange(np.prod(shape))).reshape(shape)
+    x, tx = ut.tensor(data, requires_grad=True), torch.tensor(data, requires_grad=True)
+    expected, refused = outcome(lambda: tx[convert(key, torch.tensor)])
+    found, error = outcome(lambda: x[convert(key, ut.tensor)])
+    assert (refused is None) == (error is None), (refused, error)
+    if expected is None:
+        return
+    assert found.shape == tuple(expected.shape)
+    np.testing.assert_array_equal(found.detach().numpy(), expected.detach().numpy())
+    assert (found._base is not None) == expected._is_view()
+    seed = np.sin(np.arange(found.numel())).reshape(found.shape)
+    found.backward(ut.tensor(seed))
+    expected.backward(torch.tensor(seed))
+    np.testing.assert_allclose(x.grad.numpy(), tx.grad.numpy(), rtol=1e-12)
+
+
+@settings(max_examples=400, deadline=None)
+@given(indexed(), st.data())
+def test_write(case: Any, choice: Any) -> None:
+    """The same elements afterwards, and the same gradients of target and value."""
+    shape, key = case
+    data = np.cos(np.arange(np.prod(shape))).reshape(shape)
+    order, refused = outcome(
+        lambda: torch.arange(data.size).reshape(shape)[convert(key, torch.tensor)]
+    )
+    if refused is not None:
+        return
+    repeated = order.unique().numel() != order.numel()
+    target = tuple(order.shape)
+    drop = choice.draw(st.integers(0, len(target)))
+    value = np.sin(np.arange(1, 1 + np.prod(target[drop:]))).reshape(target[drop:])
+    if repeated:  # which one stays is undefined in torch
+        value = np.array(0.5)
+    x, v = (ut.tensor(a, requires_grad=True) for a in (data, value))
+    tx, tv = (torch.tensor(a, requires_grad=True) for a in (data, value))
+    y, ty = x * 2, tx * 2
+    ty[convert(key, torch.tensor)] = tv
+    y[convert(key, ut.tensor)] = v
+    np.testing.assert_array_equal(y.detach().numpy(), ty.detach().numpy())
+    if repeated:  # torch counts the gradient of an overwritten value
+        return
+    (y * y).sum().backward()
+    (ty * ty).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), tx.grad.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(v.grad.numpy(), tv.grad.numpy(), rtol=1e-12, atol=1e-14)
+
+
+@settings(max_examples=300, deadline=None)
+@given(indexed(), st.data())
+def test_write_through_a_view(case: Any, choice: Any) -> None:
+    """Writing into a transposed, sliced view changes the base and its history alike."""
+    shape, key = case
+    wide = (*shape[::-1], 2)
+    data = np.cos(np.arange(np.prod(wide))).reshape(wide)
+    x, tx = ut.tensor(data, requires_grad=True), torch.tensor(data, requires_grad=True)
+    v, tv = (m.tensor(np.array(0.25), requires_grad=True) for m in (ut, torch))
+    y, ty = x * 2, tx * 2
+    turn = (*range(len(shape) - 1, -1, -1), len(shape))
+    view, tview = y.permute(turn)[..., 1], ty.permute(turn)[..., 1]
+    _, refused = outcome(lambda: tview.__setitem__(convert(key, torch.tensor), tv))
+    _, error = outcome(lambda: view.__setitem__(convert(key, ut.tensor), v))
+    assert (refused is None) == (error is None), (refused, error)
+    np.testing.assert_array_equal(y.detach().numpy(), ty.detach().numpy())
+    (y * y).sum().backward()
+    (ty * ty).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), tx.grad.numpy(), rtol=1e-12)
