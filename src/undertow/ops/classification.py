@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
-from ..core.dispatch import cast
+from ..core.dispatch import apply, cast
+from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError
@@ -13,8 +14,36 @@ from .activation import logsigmoid
 from .embedding import value_range
 from .indexing import index_by
 from .losses import legacy_error, reduced
+from .movement import along
 from .reduction import sum
 from .softmax import log_softmax
+
+# The entry of each target class, and its adjoint: entries put in place among zeros. A gather whose
+# index has one position along `dim`, so that no two entries meet.
+_pick = Op(
+    "pick",
+    lambda k, x, target, dim: k.slice(
+        k.gather(x, dim, k.slice(target, along(dim, None))), along(dim, 0)
+    ),
+    inputs="x target",
+    params="dim",
+    vjp={"x": lambda g, target, dim, x_shape: apply(_unpick, (g, target), (dim, x_shape))},
+)
+_unpick: Op = Op(
+    "unpick",
+    lambda k, x, target, dim, shape: k.scatter(
+        "set",
+        k.full(shape, 0, x.dtype),
+        dim,
+        k.slice(target, along(dim, None)),
+        k.slice(x, along(dim, None)),
+        True,
+    ),
+    inputs="x target",
+    params="dim shape",
+    vjp={"x": lambda g, target, dim: apply(_pick, (g, target), (dim,))},
+)
+
 
 # The class dimension of (C), (N, C), (N, C, d1 …) --------------------------------------------
 
@@ -75,10 +104,11 @@ def _nll(
     if weight is not None:
         _check_weight(op, weight, classes)
     target, kept = _kept(op, target, classes, ignore_index)
-    loss = -log_p.gather(dim, target.unsqueeze(dim)).squeeze(dim)
+    picked: Tensor = apply(_pick, (log_p, target), (dim,))
+    if weight is None and kept is None and not smoothing:
+        return -reduced(op, picked, reduction)
     scale = None if weight is None else _class_weights(weight, target)
-    if scale is not None:
-        loss = loss * scale
+    loss = -picked if scale is None else -picked * scale
     if smoothing:
         if weight is not None:
             log_p = log_p * weight.reshape(-1, *[1] * (log_p.ndim - dim - 1))

@@ -14,10 +14,10 @@ from ..shapes import broadcast_shapes, wrap_dim
 from .dropout import dropout
 from .embedding import steps
 from .extremes import clamp_min
-from .indexing import repeat_interleave
 from .matmul import matmul
 from .movement import reshape
 from .reduction import norm, sum
+from .selection import repeat_interleave
 from .softmax import masked_softmax, softmax
 
 

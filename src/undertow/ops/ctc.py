@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import dtypes
-from ..core.dispatch import cast, elementwise
+from ..core.dispatch import apply, cast, elementwise
 from ..core.op import elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
@@ -17,16 +17,18 @@ from .embedding import value_range
 from .from_data import tensor
 from .joining import cat, stack
 from .losses import reduced
+from .movement import narrowed, selected
 from .transcendental import exp
 
 _NEVER = float("-inf")
 
 
-def _log_add(a: Any, b: Any, c: Any) -> Any:
+def _one_step(a: Any, b: Any, c: Any, skip: Any, score: Any) -> Any:
+    c = c + skip
     peak = expr.call("maximum", expr.call("maximum", a, b), c)
     base = expr.where(peak == _NEVER, 0.0, peak)
     parts = [expr.call("exp", x - base) for x in (a, b, c)]
-    return base + expr.call("log", parts[0] + parts[1] + parts[2])
+    return base + expr.call("log", parts[0] + parts[1] + parts[2]) + score
 
 
 def _share(g: Any, x: Any, out: Any) -> Any:
@@ -34,15 +36,16 @@ def _share(g: Any, x: Any, out: Any) -> Any:
     return g * exp(x - where(out == _NEVER, 0.0, out))
 
 
-# log(exp(a) + exp(b) + exp(c)) whose gradient is 0, not NaN, where all three are -inf.
-_log_add3 = elementwise_op(
-    "log_add3",
-    _log_add,
-    inputs="a b c",
+# log(exp(a) + exp(b) + exp(c + skip)) + score, whose gradient is 0, not NaN, where all is -inf.
+_step = elementwise_op(
+    "ctc_step",
+    _one_step,
+    inputs="a b c skip score",
     vjp={
-        "a": lambda g, a, out: _share(g, a, out),
-        "b": lambda g, b, out: _share(g, b, out),
-        "c": lambda g, c, out: _share(g, c, out),
+        "a": lambda g, a, score, out: _share(g, a + score, out),
+        "b": lambda g, b, score, out: _share(g, b + score, out),
+        "c": lambda g, c, skip, score, out: _share(g, c + skip + score, out),
+        "score": lambda g: g,
     },
 )
 
@@ -103,27 +106,25 @@ def _likelihood(
     steps, batch, _ = log_probs.shape
     size = 2 * labels.shape[1] + 1
     states = _interleaved(labels, blank)
+    ends_at = set(inputs)
     scores = _rows(log_probs.gather(2, states.expand(steps, batch, size)), max(inputs, default=0))
-    position = _integers(range(size), log_probs)
-    gap = log_probs.detach().new_full((batch, 2), _NEVER)
-    skip = log_probs.detach().new_zeros((batch, max(size - 2, 0)))
-    skip = cat([gap[:, :size], where(states[:, 2:] != states[:, :-2], skip, _NEVER)], 1)
-    empty = log_probs.detach().new_full((batch, size), _NEVER)
-    result = where(position == 0, 0.0, empty)  # an input of no steps says the empty labelling
-    alpha = empty
-    sizes = _integers(inputs, log_probs).unsqueeze(1)
-    for t, score in enumerate(scores):
-        if t == 0:
-            alpha = where(position < 2, score, empty)
-        else:
-            before = cat([gap, alpha], 1)
-            alpha = elementwise(_log_add3, alpha, before[:, 1:-1], before[:, :-2] + skip) + score
-        if t + 1 in inputs:
-            result = where(sizes == t + 1, alpha, result)
-    ends = [[2 * n, max(2 * n - 1, 0)] for n in lengths]
+    gap = log_probs.new_full((batch, 2), _NEVER)
+    free = log_probs.new_zeros(())
+    skip = cat([gap[:, :size], where(states[:, 2:] != states[:, :-2], free, _NEVER)], 1)
+    # Before the first step nothing has been said: the one state that fits is the first.
+    later = log_probs.new_full((batch, size - 1), _NEVER)
+    alpha = result = cat([log_probs.new_zeros((batch, 1)), later], 1)
+    frames = _integers(inputs, log_probs).unsqueeze(1)
+    for t, score in enumerate(scores, 1):
+        before = cat([gap, alpha], 1)
+        one, two = narrowed(before, 1, 1, size), narrowed(before, 1, 0, size)
+        alpha = apply(_step, (alpha, one, two, skip, score))
+        if t in ends_at:
+            result = where(frames == t, alpha, result)
+    ends = [[2 * n, max(2 * n - 1, 0)] for n in lengths]  # the last blank, or the last label
     last = result.gather(1, _integers(ends, log_probs).reshape(batch, 2))
     end_label = where(_integers(lengths, log_probs) > 0, last[:, 1], _NEVER)
-    return elementwise(_log_add3, last[:, 0], end_label, _NEVER)
+    return elementwise(_step, last[:, 0], end_label, _NEVER, 0.0, 0.0)
 
 
 def _interleaved(labels: Tensor, blank: int) -> Tensor:
@@ -141,7 +142,7 @@ def _rows(x: Tensor, count: int) -> list[Tensor]:
     whole would make the backward quadratic in the number of rows.
     """
     if count <= 8:
-        return [x[t] for t in range(count)]
+        return [selected(x, 0, t) for t in range(count)]
     half = count // 2
     return _rows(x[:half], half) + _rows(x[half:count], count - half)
 
