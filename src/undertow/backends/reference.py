@@ -170,10 +170,12 @@ class NumpyBackend(Backend):
             unhush(token)
 
     def as_strided(self, x: Array, shape: Shape, strides: Shape, offset: int) -> Array:
-        flat = self.root(x)
-        start = self.storage_offset(x) + offset
         size = x.itemsize
-        return as_strided(flat[start:], shape, tuple(s * size for s in strides))
+        steps = tuple([s * size for s in strides])
+        if 0 in shape:
+            return np.ndarray(shape, x.dtype, strides=steps, buffer=self.root(x))
+        start = (self.storage_offset(x) + offset) * size
+        return np.ndarray(shape, x.dtype, self.root(x), start, steps)
 
     def storage_offset(self, x: Array) -> int:
         owner = _owner(x)
@@ -181,8 +183,11 @@ class NumpyBackend(Backend):
 
     def root(self, x: Array) -> Array:
         owner = _owner(x)
-        low, high = byte_bounds(owner)
-        flat = as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
+        if owner.flags.forc:
+            flat = owner.reshape(-1, order="A")
+        else:
+            low, high = byte_bounds(owner)
+            flat = as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
         return flat if owner.dtype == x.dtype else flat.view(x.dtype)
 
     def reshape(self, x: Array, shape: Shape) -> Array | None:
@@ -275,12 +280,16 @@ class NumpyBackend(Backend):
         return self.put(kind, x, _gather_index(index, dim), source, inplace)
 
     def take(self, x: Array, index: tuple[Any, ...]) -> Array:
+        if all(i.__class__ is slice for i in index[:-1]):
+            return np.asarray(x.take(index[-1], axis=len(index) - 1))
         return np.asarray(x[index])
 
     def put(
         self, kind: str, x: Array, index: tuple[Any, ...], source: Array, inplace: bool = False
     ) -> Array:
         out = x if inplace else np.array(x, order="C", copy=True)
+        if inplace and np.may_share_memory(out, source):
+            source = source.copy()
         if kind == "set":
             out[index] = source
         elif _is_half(out.dtype):
@@ -367,9 +376,13 @@ def _condensed(x: Array, dims: tuple[int, ...]) -> Array:
 
 def _owner(x: Array) -> Array:
     owner = x
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    return owner
+    while True:
+        base = owner.base
+        if base is not None and not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # stride_tricks put an object in between
+        if not isinstance(base, np.ndarray):
+            return owner
+        owner = base
 
 
 def _gather_index(index: Array, dim: int) -> tuple[Array, ...]:
@@ -383,11 +396,19 @@ def _gather_index(index: Array, dim: int) -> tuple[Array, ...]:
 
 def _accumulate(combine: Any, out: Array, index: tuple[Any, ...], source: Array) -> None:
     """`combine.at(out, index, source)`, by the one-dimensional index that NumPy is fast at."""
-    count = len(index)
-    if not out.flags.c_contiguous or not all(isinstance(i, np.ndarray) for i in index):
+    lead = 0
+    while index[lead].__class__ is slice:
+        lead += 1
+    if not out.flags.c_contiguous or any(i.__class__ is slice for i in index[lead:]):
         combine.at(out, index, source)
         return
-    line = index[0] if count else np.zeros((), np.int64)
+    if lead:
+        rank = max(i.ndim for i in index[lead:])
+        grid = (np.arange(n).reshape((n,) + (1,) * (lead - 1 - d + rank))
+                for d, n in enumerate(out.shape[:lead]))  # fmt: skip
+        index = (*grid, *index[lead:])
+    count = len(index)
+    line = index[0]
     for size, i in zip(out.shape[1:count], index[1:], strict=True):
         line = line * size + i
     row = math.prod(out.shape[count:])
