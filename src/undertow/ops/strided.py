@@ -267,12 +267,7 @@ def imag(input: Tensor) -> Tensor:
     return apply(_part, (input,), ("imag",))  # type: ignore[no-any-return]
 
 
-_conj: Op = Op(
-    "conj",
-    lambda k, x: k.map(_CONJUGATE, (x,), x.dtype),
-    inputs="x",
-    vjp={"x": lambda g: apply(_conj, (g,))},
-)
+_conj = Op("conj", lambda k, x: k.map(_CONJUGATE, (x,), x.dtype), inputs="x")
 
 
 @function()

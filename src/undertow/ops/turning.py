@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.inplace import turn
+from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
+from ..errors import InplaceError
 from ..shapes import Shape
 from .movement import (
     _permute,
@@ -17,6 +19,7 @@ from .movement import (
     swapped,
     unsqueezed,
 )
+from .strided import _as_strided, strided_of
 
 
 def _turn_shape(name: str, x: Tensor, shape: Shape) -> Tensor:
@@ -61,3 +64,20 @@ def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
 def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """`swapdims` of the tensor itself."""
     return _turn_order("swapdims_", input, swapped("swapdims_", input.ndim, dim0, dim1))
+
+
+def _lost_forward(k: Any, x: Any) -> Any:
+    raise InplaceError(
+        "[as_strided_] this view was made before its base changed its strides, so its gradient "
+        "cannot be followed any more; make the view afterwards, or use as_strided"
+    )
+
+
+_lost = Op("lost", _lost_forward, inputs="x", view=True)
+
+
+@function(top=False)
+def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """`as_strided` of the tensor itself; views that were made before have no gradient any more."""
+    where = strided_of("as_strided_", input, size, stride, storage_offset)
+    return turn("as_strided_", input, (_as_strided, where), (_lost, ()))
