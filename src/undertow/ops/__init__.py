@@ -30,6 +30,7 @@ from . import (  # noqa: F401
     sampling,
     scan,
     scatter,
+    selection,
     softmax,
     sort,
     special,

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,18 +26,18 @@ import numpy as np
 from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast, expand
-from ..core.inplace import overwrite, update
+from ..core.inplace import check_writable, overwrite, update
 from ..core.op import Op
-from ..core.register import attach, function
-from ..core.tensor import Tensor, wrap
+from ..core.register import attach
+from ..core.tensor import Tensor, share, wrap
 from ..errors import ArgumentError, BoundsError, DTypeError, IndexingError, ShapeError
 from ..kernel.expr import call, trace
-from ..shapes import Shape, as_int, broadcast_shapes, wrap_dim
-from .comparison import where
+from ..shapes import Shape, broadcast_shapes
 from .movement import reshaped, slice_view
 
 _ALL = slice(None)
 _INT64 = np.dtype(np.int64)
+_UINT64 = np.dtype(np.uint64)
 _BOOL = np.dtype(bool)
 EQUAL = trace(lambda a, b: a == b, 2)
 CHOOSE = trace(lambda mask, a, b: call("where", mask, a, b), 3)
@@ -101,7 +101,7 @@ _index_put: Op = Op(
 )  # fmt: skip
 _wrap_index = Op("wrap_index", lambda k, x, size: k.map(_WRAP, (x, size), x.dtype), inputs="x",
                  params="size")  # fmt: skip
-_nonzero = Op("nonzero", lambda k, x: k.nonzero(x), inputs="x")
+nonzero_op = Op("nonzero", lambda k, x: k.nonzero(x), inputs="x")
 
 
 def put(
@@ -146,6 +146,9 @@ def in_range(op: str, index: Tensor, size: int, dim: int, negative: bool = False
     array = index._array
     if not array.size:
         return index
+    # Read as unsigned, a negative number is larger than any size: one pass will do.
+    if array.__class__ is np.ndarray and array.view(_UINT64).max() < size:
+        return index
     k = backend_of(array)
     every = tuple(range(len(array.shape)))
     low = int(k.to_host(k.reduce("min", array, every, False)))
@@ -160,16 +163,9 @@ def in_range(op: str, index: Tensor, size: int, dim: int, negative: bool = False
     return apply(_wrap_index, (index,), (size,)) if low < 0 else index
 
 
-def _check_mask(op: str, mask: Any) -> Tensor:
-    if not isinstance(mask, Tensor) or mask._array.dtype != _BOOL:
-        found = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise DTypeError(f"[{op}] mask must be a bool tensor, got {found}")
-    return mask
-
-
-def _coordinates(mask: Tensor) -> list[Tensor]:
+def coordinates(mask: Tensor) -> list[Tensor]:
     """The coordinates of the true elements, one tensor for each dimension of the mask."""
-    table = apply(_nonzero, (mask.detach(),))._array
+    table = apply(nonzero_op, (mask.detach(),))._array
     k = backend_of(table)
     return [wrap(k.copy(k.slice(table, (_ALL, d)))) for d in range(table.shape[1])]
 
@@ -228,30 +224,77 @@ def as_tensor_of(op: str, x: Tensor, value: Any) -> Tensor:
 # x[…] ----------------------------------------------------------------------------------------
 def _getitem(self: Tensor, key: Any) -> Tensor:
     """The elements at an index, as in torch: basic indices give a view, others a copy."""
-    if key.__class__ is int:
+    kind = key.__class__
+    if kind is int:
         shape = self._array.shape
         if shape and -shape[0] <= key < shape[0]:
             return slice_view(self, (key if key >= 0 else key + shape[0],))
+    elif kind is slice:
+        shape = self._array.shape
+        if shape:
+            return slice_view(self, (_slice("getitem", key, shape[0]),))
+    elif kind is Tensor:
+        flat, places = _by_whole_mask(self, key)
+        if places is not None:
+            return index_by(flat, (places,), (0,))
     slices, indices, dims = _resolve("getitem", self, key)
     if slices is not None:
         self = slice_view(self, slices)
     return index_by(self, indices, dims) if dims else self
 
 
+def _by_whole_mask(x: Tensor, mask: Tensor) -> Any:
+    """For `x[mask]`: x with the masked dimensions made one, and the true positions along it."""
+    array, shape = mask._array, x._array.shape
+    count = len(array.shape)
+    if array.dtype != _BOOL or not count or array.shape != shape[:count]:
+        return x, None
+    if count > 1 and not x._array.flags.c_contiguous:
+        return x, None
+    flat = x if count == 1 else reshaped(x, (array.size, *shape[count:]))
+    return flat, coordinates(reshaped(mask.detach(), (array.size,)))[0]
+
+
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write `value`, broadcast and cast, at an index; autograd sees it, also through views."""
+    if key.__class__ is Tensor:
+        flat, places = _by_whole_mask(self, key)
+        if places is not None:
+            value = _value_for(self, value)
+            same_dtype("setitem", self, value, "value")
+            put("setitem_", flat, value, (places,), (0,), "set")
+            return
     slices, indices, dims = _resolve("setitem", self, key)
+    value = _value_for(self, value)
+    if dims:
+        target = self if slices is None else slice_view(self, slices)
+        same_dtype("setitem", self, value, "value")
+        put("setitem_", target, value, indices, dims, "set")
+        return
+    assert slices is not None
+    alias = self._alias
+    if value._node is None and self._node is None and (alias is None or alias.base is None):
+        # No history to write: straight into memory.
+        k = backend_of(self._array)
+        place = k.slice(self._array, slices)
+        check_writable("setitem", self)
+        source = _fitted("setitem", value, tuple(place.shape))
+        if backend_of(source._array) is k:
+            k.assign(place, source._array)
+            share(self).version.value += 1
+            return
+    target = slice_view(self, slices)
+    overwrite("setitem", target, _fitted("setitem", value, target.shape))
+
+
+def _value_for(x: Tensor, value: Any) -> Tensor:
+    """What is written into `x`, as a tensor."""
+    if isinstance(value, Tensor):
+        return value
     if isinstance(value, np.ndarray):
         dtypes.of_array(value.dtype)
-        value = cast(wrap(backend_of(self._array).from_host(value)), self.dtype)
-    elif not isinstance(value, Tensor):
-        value = as_tensor_of("setitem", self, value)
-    target = self if slices is None else slice_view(self, slices)
-    if not dims:
-        overwrite("setitem", target, _fitted("setitem", value, target.shape))
-        return
-    same_dtype("setitem", self, value, "value")
-    put("setitem_", target, value, indices, dims, "set")
+        return cast(wrap(backend_of(x._array).from_host(value)), x.dtype)
+    return as_tensor_of("setitem", x, value)
 
 
 attach("__getitem__", _getitem)
@@ -288,9 +331,9 @@ def _resolve(
     op: str, x: Tensor, key: Any
 ) -> tuple[tuple[Any, ...] | None, list[Tensor], tuple[int, ...]]:
     """The view of an index (None: x itself), its index tensors, and the dimensions they index."""
-    items = [_item(op, x, i) for i in (key if isinstance(key, tuple) else (key,))]
+    items = [index_item(op, x, i) for i in (key if isinstance(key, tuple) else (key,))]
     shape = x._array.shape
-    used = sum(_consumes(i) for i in items)
+    used = sum(consumed(i) for i in items)
     rest = len(shape) - used
     if rest < 0:
         raise IndexingError(
@@ -332,7 +375,7 @@ def _resolve(
             dim += 1
             at += 1
         else:
-            found = _positions(op, shape, dim, item)
+            found = index_positions(op, shape, dim, item)
             count = len(found)
             indices += found
             dims += range(at, at + count)
@@ -346,7 +389,7 @@ def _resolve(
     return tuple(slices), indices, tuple(dims)
 
 
-def _positions(op: str, shape: Shape, dim: int, item: Tensor) -> list[Tensor]:
+def index_positions(op: str, shape: Shape, dim: int, item: Tensor) -> list[Tensor]:
     """A bool or int64 tensor as index tensors for the dimensions from `dim` on, in range."""
     if item._array.dtype != _BOOL:
         return [in_range(op, item, shape[dim], dim, negative=True)]
@@ -356,17 +399,17 @@ def _positions(op: str, shape: Shape, dim: int, item: Tensor) -> list[Tensor]:
             f"[{op}] a mask of shape {item.shape} does not fit dimensions {dim} to {last - 1} of a "
             f"tensor of shape {tuple(shape)}"
         )
-    return _coordinates(item)
+    return coordinates(item)
 
 
-def _consumes(item: Any) -> int:
+def consumed(item: Any) -> int:
     """How many dimensions of the tensor an item of an index takes up."""
     if item is None or item is Ellipsis or item is True or item is False:
         return 0
     return item.ndim if isinstance(item, Tensor) and item._array.dtype == _BOOL else 1
 
 
-def _item(op: str, x: Tensor, item: Any) -> Any:
+def index_item(op: str, x: Tensor, item: Any) -> Any:
     """One item of an index as None, Ellipsis, a bool, an int, a slice or a bool or int64 tensor."""
     if item is None or item is Ellipsis or item.__class__ in (int, bool, slice):
         return item
@@ -431,261 +474,3 @@ def _slice(op: str, item: slice, size: int) -> slice:
             f"[{op}] a slice has a positive step, got {item}; use flip() to reverse a dimension"
         )
     return slice(start, stop, step)
-
-
-# By positions --------------------------------------------------------------------------------
-def publish_inplace(name: str, implementation: Callable[..., Tensor]) -> None:
-    """Give Tensor the method `name_` that runs `implementation("name_", self, …)`."""
-
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        implementation(f"{name}_", self, *args, **kwargs)
-        return self
-
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"In-place form of `{name}`; returns the tensor itself."
-    attach(f"{name}_", method)
-
-
-def _index_put_any(
-    name: str, input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
-) -> Tensor:
-    shape = input.shape
-    found: list[Tensor] = []
-    dims: list[int] = []
-    dim = 0
-    for given in indices:
-        if given is None:
-            dim += 1
-            continue
-        item = given if isinstance(given, Tensor) and not given.ndim else _item(name, input, given)
-        if not isinstance(item, Tensor):
-            raise IndexingError(f"[{name}] indices must be tensors, got {given!r:.60}")
-        used = _consumes(item)
-        if dim + used > len(shape):
-            raise IndexingError(f"[{name}] too many indices for a tensor of shape {shape}")
-        found += _positions(name, shape, dim, item)
-        dims += range(dim, dim + used)
-        dim += used
-    if not dims:
-        raise ArgumentError(f"[{name}] needs at least one index tensor")
-    same_dtype(name, input, values, "values")
-    return put(name, input, values, found, tuple(dims), "add" if accumulate else "set")
-
-
-@function()
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """`input` with `values` written (or added) at `input[indices]`.
-
-    Of values written to the same element the last one stays, and receives the gradient.
-
-    >>> import undertow as ut
-    >>> ut.zeros(3).index_put((ut.tensor([0, 2, 0]),), ut.tensor([1.0, 2.0, 3.0]), accumulate=True)
-    tensor([4., 0., 2.])
-    """
-    return _index_put_any("index_put", input, indices, values, accumulate)
-
-
-publish_inplace("index_put", _index_put_any)
-
-
-@function()
-def take(input: Tensor, index: Tensor) -> Tensor:
-    """Elements of `input`, seen as one row, at positions of any shape.
-
-    >>> import undertow as ut
-    >>> ut.take(ut.tensor([[1, 2], [3, 4]]), ut.tensor([0, -1]))
-    tensor([1, 4])
-    """
-    where = position_tensor("take", index)
-    flat = reshaped(input, (input.numel(),))
-    return index_by(flat, (in_range("take", where, flat.numel(), 0, negative=True),), (0,))
-
-
-def _put_any(
-    name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False
-) -> Tensor:
-    where = position_tensor(name, index)
-    same_dtype(name, input, source, "source")
-    count = where.numel()
-    if source.numel() != count:
-        raise IndexingError(
-            f"[{name}] index and source must have as many elements, got {count} and "
-            f"{source.numel()}"
-        )
-    where = in_range(name, reshaped(where, (count,)), input.numel(), 0, negative=True)
-    values = reshaped(source, (count,))
-    kind = "add" if accumulate else "set"
-    if name == "put" or input.is_contiguous():
-        flat = reshaped(input, (input.numel(),))
-        return reshaped(put(name, flat, values, (where,), (0,), kind), input.shape)
-    places: list[Tensor] = []  # coordinates of the flat positions in a strided tensor
-    for size in reversed(input.shape):
-        places.insert(0, where % size)
-        where = where // size
-    return put(name, input, values, places, tuple(range(input.ndim)), kind)
-
-
-@function(name="put")
-def _put_function(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """`input` with the elements of `source` written (or added) at positions in it, seen as a row.
-
-    >>> import undertow as ut
-    >>> ut.tensor([[1, 2], [3, 4]]).put(ut.tensor([0, 3]), ut.tensor([9, 8]))
-    tensor([[9, 2],
-            [3, 8]])
-    """
-    return _put_any("put", input, index, source, accumulate)
-
-
-publish_inplace("put", _put_any)
-
-
-@function()
-def repeat_interleave(
-    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
-) -> Tensor:
-    """Each element (or slice along `dim`) several times; of `repeats` alone, the positions.
-
-    >>> import undertow as ut
-    >>> ut.repeat_interleave(ut.tensor([1, 2, 3]), ut.tensor([2, 0, 1]))
-    tensor([1, 1, 3])
-    """
-    op = "repeat_interleave"
-    if repeats is None:
-        return _repeated_positions(op, input, output_size)
-    if dim is None:
-        input = reshaped(input, (input.numel(),))
-        dim = 0
-    dim = wrap_dim(op, dim, input.ndim)
-    if not input.ndim:
-        input = reshaped(input, (1,))
-    size = input.shape[dim]
-    if isinstance(repeats, Tensor):
-        if repeats.ndim > 1 or repeats.numel() not in (1, size):
-            raise ShapeError(
-                f"[{op}] repeats must be a number or a vector of {size} elements, one for each "
-                f"slice of dimension {dim}, got shape {repeats.shape}"
-            )
-        if repeats.numel() != 1 or size == 1:
-            where = _repeated_positions(op, reshaped(repeats, (size,)), output_size)
-            return index_by(input, (where,), (dim,))
-        repeats = int(backend_of(repeats._array).to_host(repeats._array).reshape(())[()])
-    times = as_int(op, "repeats", repeats)
-    if times < 0:
-        raise ArgumentError(f"[{op}] repeats cannot be negative, got {times}")
-    _check_output_size(op, size * times, output_size)
-    before, after = input.shape[: dim + 1], input.shape[dim + 1 :]
-    spread = expand(reshaped(input, (*before, 1, *after)), (*before, times, *after))
-    out = reshaped(spread, (*before[:-1], size * times, *after))
-    return out.clone() if times == 1 or out.numel() == 0 else out
-
-
-_repeat_positions = Op(
-    "repeat_positions",
-    lambda k, ends, total: k.searchsorted(ends, k.arange(0, 1, total, _INT64), True),
-    inputs="ends", params="total",
-)  # fmt: skip
-_running_total = Op("running_total", lambda k, x: k.scan("sum", x, 0), inputs="x")
-
-
-def _repeated_positions(op: str, repeats: Tensor, output_size: int | None) -> Tensor:
-    """Position i, repeats[i] times, for every i."""
-    counts = position_tensor(op, repeats, "repeats")
-    if counts.ndim != 1:
-        raise ShapeError(f"[{op}] repeats must be a vector, got shape {repeats.shape}")
-    if not counts.numel():
-        return counts
-    k = backend_of(counts._array)
-    lowest = int(k.to_host(k.reduce("min", counts._array, (0,), False)))
-    if lowest < 0:
-        raise ArgumentError(f"[{op}] repeats cannot be negative, got {lowest}")
-    ends = apply(_running_total, (counts,))
-    total = int(k.to_host(k.slice(ends._array, (-1,))))
-    _check_output_size(op, total, output_size)
-    return apply(_repeat_positions, (ends,), (total,))  # type: ignore[no-any-return]
-
-
-def _check_output_size(op: str, found: int, given: int | None) -> None:
-    if given is not None and given != found:
-        raise ArgumentError(f"[{op}] output_size is {given}, but the repeats add up to {found}")
-
-
-# By masks ------------------------------------------------------------------------------------
-@function(inplace=True)
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`.
-
-    >>> import undertow as ut
-    >>> ut.masked_fill(ut.tensor([1.0, 2.0]), ut.tensor([True, False]), 9)
-    tensor([9., 2.])
-    """
-    _check_mask("masked_fill", mask)
-    value = fill_value("masked_fill", input, value)
-    if input._array.shape != mask._array.shape:
-        broadcast_shapes("masked_fill", input.shape, mask.shape)
-    return where(mask, value, input)  # type: ignore[no-any-return]
-
-
-@function()
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension.
-
-    >>> import undertow as ut
-    >>> ut.nonzero(ut.tensor([[0, 3], [4, 0]]))
-    tensor([[0, 1],
-            [1, 0]])
-    """
-    if as_tuple:
-        return tuple(_coordinates(input if input.ndim else reshaped(input, (1,))))
-    return apply(_nonzero, (input.detach(),))
-
-
-@function()
-def argwhere(input: Tensor) -> Tensor:
-    """The coordinates of the nonzero elements, one row each.
-
-    >>> import undertow as ut
-    >>> ut.argwhere(ut.tensor([0, 5, 6]))
-    tensor([[1],
-            [2]])
-    """
-    return nonzero(input)  # type: ignore[no-any-return]
-
-
-@function()
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the mask, broadcast against `input`, is true, as a vector.
-
-    >>> import undertow as ut
-    >>> x = ut.tensor([1.0, -2.0, 3.0])
-    >>> ut.masked_select(x, x > 0)
-    tensor([1., 3.])
-    """
-    _check_mask("masked_select", mask)
-    shape = broadcast_shapes("masked_select", input.shape, mask.shape) or (1,)
-    places = _coordinates(expand(mask, shape))
-    return index_by(expand(input, shape), places, tuple(range(len(shape))))
-
-
-@function(inplace=True)
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """`input` with the leading elements of `source`, in order, where the mask is true.
-
-    >>> import undertow as ut
-    >>> ut.masked_scatter(ut.zeros(3), ut.tensor([True, False, True]), ut.tensor([1.0, 2.0, 3.0]))
-    tensor([1., 0., 2.])
-    """
-    op = "masked_scatter"
-    _check_mask(op, mask)
-    same_dtype(op, input, source, "source")
-    shape = broadcast_shapes(op, input.shape, mask.shape)
-    wide = shape or (1,)
-    places = _coordinates(expand(mask, wide))
-    count = places[0].numel()
-    if source.numel() < count:
-        raise ShapeError(
-            f"[{op}] source has {source.numel()} elements for {count} true elements of the mask"
-        )
-    values = slice_view(reshaped(source, (source.numel(),)), (slice(0, count),))
-    out = put(op, expand(input, wide), values, places, tuple(range(len(wide))), "set")
-    return reshaped(out, shape)

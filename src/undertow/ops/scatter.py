@@ -31,12 +31,12 @@ from .indexing import (
     index_by,
     number_for,
     position_tensor,
-    publish_inplace,
     put,
     same_dtype,
 )
 from .joining import cat
 from .movement import inverse_permutation, reshaped, slice_view
+from .selection import publish_inplace
 
 _INT64 = np.dtype(np.int64)
 _BOOL = np.dtype(bool)
