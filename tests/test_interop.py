@@ -125,7 +125,17 @@ def test_array_protocol() -> None:
     with pytest.raises(ValueError, match="copying"):
         np.asarray(x, np.float32, copy=False)
     assert np.stack([x, x]).shape == (2, 3)
-    assert np.testing.assert_array_equal(x, [0, 1, 2]) is None
+    np.testing.assert_array_equal(x, [0, 1, 2])
+
+
+def test_numpy_reductions_are_the_tensors_own() -> None:
+    x = ut.tensor([[1.0, 2.0], [3.0, 5.0]])
+    for function in (np.sum, np.mean, np.prod, np.max, np.min, np.argmax):
+        found = function(x)
+        assert isinstance(found, ut.Tensor)
+        assert found.item() == function(x.numpy())
+    assert np.sum(x, axis=0).tolist() == [4, 7]
+    assert np.sum(x, axis=1, keepdims=True).shape == (2, 1)
 
 
 # ufuncs and operators -----------------------------------------------------------------------

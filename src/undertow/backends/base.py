@@ -56,7 +56,11 @@ class Backend(ABC):
 
     @abstractmethod
     def cast(self, x: Array, dtype: NumpyDType) -> Array:
-        """A fresh copy in another dtype; complex to real drops the imaginary part."""
+        """A fresh copy in another dtype.
+
+        Complex to real drops the imaginary part, floating to integer truncates, and an integer
+        that is too large wraps around.
+        """
 
     @abstractmethod
     def assign(self, target: Array, source: Array) -> None:

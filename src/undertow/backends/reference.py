@@ -156,8 +156,11 @@ class NumpyBackend(Backend):
         return np.array(x, order="C", copy=True)
 
     def cast(self, x: Array, dtype: NumpyDType) -> Array:
-        if x.dtype.kind == "c" and np.dtype(dtype).kind not in "cb":
+        kind = np.dtype(dtype).kind
+        if x.dtype.kind == "c" and kind not in "cb":
             x = x.real
+        if kind in "iu" and x.dtype.kind not in "iub":
+            x = x.astype(np.int64)  # then narrowing wraps, on every processor
         return x.astype(dtype, order="C")
 
     def assign(self, target: Array, source: Array) -> None:

@@ -94,6 +94,8 @@ def _with_aliases(fn: F) -> F:
     @functools.wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
+            if kwargs.get("out", fn) is None:  # np.sum(tensor) calls tensor.sum(axis=…, out=None)
+                del kwargs["out"]
             for alias in ("axis", "keepdims"):
                 if alias in kwargs:
                     kwargs[_ALIASES[alias]] = kwargs.pop(alias)
