@@ -138,10 +138,11 @@ TURNS = [
 ]
 MAKES = [
     lambda t, o, a: t * 1.25,
-    lambda t, o, a: t + into(t, o),
-    lambda t, o, a: t * into(t, o),
+    # The libraries differ in the memory order that they choose for these, hence `contiguous`.
+    lambda t, o, a: (t + into(t, o)).contiguous(),
+    lambda t, o, a: (t * into(t, o)).contiguous(),
+    lambda t, o, a: t.contiguous().clone(),
     lambda t, o, a: t.sin(),
-    lambda t, o, a: t.clone(),
     lambda t, o, a: t.tanh(),
 ]
 
@@ -170,7 +171,12 @@ def step(lib: Any, pool: list[Any], numbers: Step, strict: bool) -> None:
 def start(lib: Any, values: list[Any]) -> tuple[list[Any], list[Any]]:
     """Leaves, and a pool with what is computed from them, one of it in another memory layout."""
     x, y = (lib.tensor(v.tolist(), dtype=lib.float64, requires_grad=True) for v in values)
-    return [x, y], [x * 1.0, y * 1.0, (y * 2).t() * (x[0, 0] * 1.0), lib.zeros(2, 3, dtype=lib.float64)]
+    return [x, y], [
+        x * 1.0,
+        y * 1.0,
+        (y * 2).t() * (x[0, 0] * 1.0),
+        lib.zeros(2, 3, dtype=lib.float64),
+    ]
 
 
 def run(lib: Any, values: list[Any], program: list[Step], strict: bool) -> tuple[Any, ...]:

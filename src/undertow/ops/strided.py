@@ -22,7 +22,7 @@ from ..core.tensor import Tensor, node_of, share, wrap_shared
 from ..dtypes import DType
 from ..errors import ArgumentError, BoundsError, DTypeError, GradientError, ShapeError
 from ..kernel.expr import call, trace
-from ..shapes import Shape, as_int, wrap_dim
+from ..shapes import Shape, as_int, contiguous_strides, wrap_dim
 from .movement import _view, along
 
 Places = tuple[Shape, Shape, int]  # shape, strides and offset in a storage, in elements
@@ -123,7 +123,26 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             [3, 4]])
     """
     where = strided_of("as_strided", input, size, stride, storage_offset)
+    base = input._base
+    if base is not None and node_of(input) is not None and current().grad and _leaves(*where):
+        # What lies outside the input has its gradient from the base.
+        offset = input.storage_offset() + where[0][2]
+        input, where = base, strided_of("as_strided", base, size, stride, offset)
     return apply(_as_strided, (input,), where)  # type: ignore[no-any-return]
+
+
+def _leaves(target: Places, source: Places) -> bool:
+    """Whether an element of the target lies in none of the source's places."""
+    if source[1] == contiguous_strides(source[0]):
+        return target[2] < 0 or _end(target) > max(_end(source), 0)
+    return not set(_places(target)) <= set(_places(source))
+
+
+def _places(of: Places) -> list[int]:
+    places = [of[2]]
+    for size, stride in zip(of[0], of[1], strict=True):
+        places = [p + i * stride for p in places for i in range(size)]
+    return places
 
 
 # Windows -------------------------------------------------------------------------------------
