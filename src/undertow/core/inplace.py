@@ -376,7 +376,9 @@ def inplace_door(ufunc: Any, function: Callable[..., Tensor], name: str) -> Call
             )
             quiet = fits and (
                 not state.grad
-                or (self._node is None and self._base is None and (number or node_of(other) is None))
+                or (
+                    self._node is None and self._base is None and (number or node_of(other) is None)
+                )
             )
             if quiet and x.dtype.kind == "f":
                 check_writable(name, self)
