@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.indexing`; subscripts themselves are in `tests/test_indexing.py`."""
+"""Samples for `undertow.ops.selection`; subscripts are in `tests/test_indexing.py`."""
 
 from __future__ import annotations
 
