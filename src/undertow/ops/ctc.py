@@ -50,7 +50,7 @@ _step = elementwise_op(
 )
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
     reduction: str = "mean", zero_infinity: bool = False,

@@ -119,7 +119,7 @@ def _limit_norms(weight: Tensor, indices: Tensor, max_norm: float, norm_type: fl
         table.index_copy_(0, used, rows * shrink)
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
     norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,

@@ -206,7 +206,7 @@ def binary_cross_entropy(
     return reduced("binary_cross_entropy", loss, reduction, size_average, reduce)
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean", pos_weight: Tensor | None = None,
@@ -233,7 +233,7 @@ def binary_cross_entropy_with_logits(
     return reduced("binary_cross_entropy_with_logits", loss, reduction, size_average, reduce)
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def kl_div(
     input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
     reduction: str = "mean", log_target: bool = False,
@@ -261,7 +261,7 @@ def kl_div(
 
 
 # Likelihoods ---------------------------------------------------------------------------------
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
     size_average: Any = None, eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",

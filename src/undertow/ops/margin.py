@@ -33,7 +33,7 @@ def soft_margin_loss(
     return reduced("soft_margin_loss", -logsigmoid(input * target), reduction, size_average, reduce)
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean",
@@ -50,7 +50,7 @@ def hinge_embedding_loss(
     return reduced("hinge_embedding_loss", similar + apart, reduction, size_average, reduce)
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean",
@@ -71,7 +71,7 @@ def margin_ranking_loss(
     return reduced("margin_ranking_loss", loss, reduction, size_average, reduce)
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None,
     reduce: Any = None, reduction: str = "mean",
@@ -96,7 +96,7 @@ def cosine_embedding_loss(
     return reduced(op, similar + apart, reduction, size_average, reduce)
 
 
-@function(method=False, functional=True)
+@function(top=False, method=False, functional=True)
 def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, size_average: Any = None, reduce: Any = None,
