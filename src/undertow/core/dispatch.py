@@ -213,6 +213,8 @@ def compute_dtype(op: str, operands: Sequence[Any], kind: str) -> DType:
 
 def elementwise(op: Op, *values: Any) -> Tensor:
     """The long way of every elementwise op: any operands, any dtypes, any shapes."""
+    if "f" in op.domain and alike(values):
+        return apply(op, values)  # type: ignore[no-any-return]
     if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
         assert op.expr is not None
         return substitute(op.expr, values)  # type: ignore[return-value]
@@ -231,8 +233,31 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
 
 
+def alike(values: Sequence[Any], shape: Any = None) -> bool:
+    """Whether all are floating CPU tensors of one dtype and shape, or numbers beside them."""
+    first = None
+    for v in values:
+        kind = v.__class__
+        if kind is float or kind is int:
+            continue
+        if kind is not Tensor:
+            return False
+        array = v._array
+        if array.__class__ is not _ndarray:
+            return False
+        if first is None:
+            if array.dtype.kind != "f":
+                return False
+            first = array
+            if shape is None:
+                shape = array.shape
+        if array.dtype is not first.dtype or array.shape != shape:
+            return False
+    return first is not None
+
+
 def align(op: str, operands: list[Any], dtype: DType, skip: int = 0) -> list[Any]:
-    """The operands on one device and, but for the first `skip`, in one dtype; broadcast if recorded."""
+    """The operands on one device, but for the first `skip` in one dtype, broadcast if recorded."""
     operands = _one_device(operands)
     shape = broadcast_shapes(
         op, *(tuple(o._array.shape) for o in operands if isinstance(o, Tensor))
@@ -474,8 +499,15 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
             if code & 3:
                 plan, saver = table[code] or _fill(table, op, code)
                 shape = r.shape
-                if saver is None or not (number or x.shape == shape == y.shape):
+                if saver is None:
                     return elementwise(op, input, other)
+                if not (number or x.shape == shape == y.shape):
+                    if parent is not None and x.shape != shape:
+                        input = expand(input, shape)
+                        parent, alias = input._node, input._alias
+                    if other_parent is not None and y.shape != shape:
+                        other = expand(other, shape)
+                        other_parent, alias = other._node, other._alias
                 node: Node = _new(Node)
                 node.plan = plan
                 node.parents = (parent, other_parent)

@@ -8,12 +8,14 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import align, apply, cast, compute_dtype, elementwise, operand
+from ..core.dispatch import align, alike, apply, cast, compute_dtype, elementwise, operand
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import Expr, call, trace
+
+_BOOL = dtypes.bool.numpy
 
 
 # Choice --------------------------------------------------------------------------------------
@@ -47,17 +49,16 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """
     if isinstance(condition, Expr) or isinstance(input, Expr) or isinstance(other, Expr):
         return elementwise(_where, condition, input, other)
+    if (
+        condition.__class__ is Tensor
+        and condition._array.dtype is _BOOL
+        and alike((input, other), condition._array.shape)
+    ):
+        return apply(_where, (condition, input, other))
     condition = _condition(condition)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     x, y = operand("where", input), operand("where", other)
-    if (
-        isinstance(x, Tensor)
-        and isinstance(y, Tensor)
-        and x._array.dtype is y._array.dtype
-        and x._array.shape == y._array.shape == condition._array.shape
-    ):
-        return apply(_where, (condition, x, y))
     dtype = compute_dtype("where", (x, y), "promote")
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = wrap(backend_of(condition._array).full((), x, dtype.numpy))
