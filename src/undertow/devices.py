@@ -16,6 +16,9 @@ class Device:
 
     __slots__ = ("index", "type")
 
+    type: str
+    index: int | None
+
     def __init__(self, type: Any, index: int | None = None) -> None:
         if isinstance(type, Device):
             type, index = type.type, type.index if index is None else index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -290,6 +291,11 @@ class iinfo:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
 
 
+@cache
+def _largest(dtype: DType) -> builtins.float:
+    return finfo(dtype).max
+
+
 def fit(op: str, value: Any, dtype: DType) -> Any:
     """A Python number as one that `dtype` can hold, or an error that names both.
 
@@ -311,7 +317,7 @@ def fit(op: str, value: Any, dtype: DType) -> Any:
             )
         value = value.real
     if dtype.category == 2:
-        if dtype.itemsize < 8 and abs(value) > finfo(dtype).max and abs(value) != _INFINITY:
+        if dtype.itemsize < 8 and _INFINITY != abs(value) > _largest(dtype):
             raise ArgumentError(f"[{op}] {value} is out of range for {dtype}")
         return value
     if value != value or abs(value) == _INFINITY:

@@ -356,28 +356,29 @@ def arange(
     """
     if end is None:
         start, end = 0, start
-    first, last, by = (plain_number(v) for v in (start, end, step))
-    if not all(isinstance(v, (int, float)) for v in (first, last, by)):
+    first, last, by = plain_number(start), plain_number(end), plain_number(step)
+    kinds = {type(first), type(last), type(by)}
+    if not kinds <= {int, float, bool}:
         raise DTypeError(f"[arange] expects real numbers, got {start!r}, {end!r} and {step!r}")
-    whole = all(isinstance(v, int) for v in (first, last, by))
+    whole = float not in kinds
     if dtype is None:
         wanted = dtypes.int64 if whole else dtypes.get_default_dtype()
     else:
         wanted = dtypes.as_dtype(dtype)
     if wanted.category in (0, 3):
         raise DTypeError(f"[arange] counts in integers or floating numbers, not in {wanted}")
-    if wanted.category == 1:
-        by = dtypes.fit("arange", by, wanted) if by >= 0 else int(by)
+    if not whole:
+        if not all(math.isfinite(v) for v in (first, last, by)):
+            raise ArgumentError(f"[arange] expects finite numbers, got {start}, {end} and {step}")
+        if wanted.category == 1:
+            first, by = int(first), int(by)
     if by == 0:
         raise ArgumentError(f"[arange] step must not be zero in {wanted}, got {step!r}")
-    if not all(math.isfinite(v) for v in (first, last, by)):
-        raise ArgumentError(f"[arange] expects finite numbers, got {start}, {end} and {step}")
     if (last - first) * by < 0:
         raise ArgumentError(
             f"[arange] from {first} to {last} with step {by} goes the wrong way; change its sign"
         )
     count = -((first - last) // by) if whole else math.ceil((last - first) / by)
-    first = int(first) if wanted.category == 1 else first
     array = backend_on(device).arange(first, by, count, wanted.numpy)
     return made(array, requires_grad)
 
@@ -486,7 +487,8 @@ def eye(
     wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     k = backend_on(device)
     out = k.full((rows, columns), 0, wanted.numpy)
-    diagonal = k.as_strided(out, (min(rows, columns),), (columns + 1,), 0)
+    end = min(rows, columns) * (columns + 1)
+    diagonal = k.slice(k.reshape(out, (rows * columns,)), (slice(0, end, columns + 1),))
     k.assign(diagonal, k.full((), 1, wanted.numpy))
     return made(out, requires_grad)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.quiet import hush, silent, unhush
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast, transfer
 from ..core.modes import current
@@ -48,6 +49,8 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         return _converted(op, np.asarray(data), dtype)
     elif hasattr(data, "__dlpack__"):
         return _converted(op, from_dlpack(data)._array, dtype)
+    elif dtype is None and type(data) is float:
+        dtype = dtypes.get_default_dtype()
     try:
         array = np.array(data)
     except OverflowError:
@@ -57,8 +60,8 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
     if array.dtype.kind not in "biufcV":
         _plain(op, data, 0)  # raises for what is not a number
         raise _too_large(op, data)
-    if array.dtype.kind in "uf" and array.size and np.abs(array).max() >= 2.0**63:
-        _check_integers(op, data)  # NumPy reads integers beyond 64 bits as floats
+    if array.dtype.kind in "uf" and type(next(_leaves(data), None)) is int:
+        _check_integers(op, data, array)
     if dtype is None:
         if array.dtype.kind not in "fc" or array.dtype.itemsize < 8:
             return _converted(op, array, None)
@@ -116,10 +119,10 @@ def _inferred(data: Any, kind: str) -> DType:
     return found
 
 
-def _check_integers(op: str, data: Any) -> None:
-    for value in _leaves(data):
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
-            raise _too_large(op, data)
+def _check_integers(op: str, data: Any, array: Any) -> None:
+    """Refuse integers beyond 64 bits, which NumPy reads as unsigned or as floats."""
+    if np.abs(array).max() >= 2.0**63 and all(isinstance(v, int) for v in _leaves(data)):
+        raise _too_large(op, data)
 
 
 def _too_large(op: str, data: Any) -> ArgumentError:
@@ -154,12 +157,15 @@ def _fitted(op: str, array: Any, dtype: DType) -> Any:
             dtypes.fit(op, array[~good][0].item(), dtype)
     if kind == "c" and dtype.category < 3 and array.imag.any():
         dtypes.fit(op, array[array.imag != 0][0].item(), dtype)
-    with np.errstate(all="ignore"):
-        if kind == "c" and dtype.category in (1, 2):
-            array = array.real
-        if dtype is dtypes.uint8 and kind in "fci":
-            array = array.astype(np.int64)
+    if kind == "c" and dtype.category in (1, 2):
+        array = array.real
+    if dtype is dtypes.uint8 and kind in "fci":
+        array = array.astype(np.int64)
+    token = hush(silent)
+    try:
         return array.astype(dtype.numpy, copy=False)
+    finally:
+        unhush(token)
 
 
 @function(method=False)
