@@ -462,7 +462,7 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
             wrapped.append(out)
         else:
             new = out._attached(ctx, i)
-            other = _sharing(new, inputs) or _sharing(new, [o for o in outputs if o is not out])
+            other = _sharing(new, [*inputs, *outputs[:i], *outputs[i + 1 :]])
             if other is not None:
                 # Its memory is seen elsewhere: no change in place can follow both histories.
                 base = other if other._base is None else other._base

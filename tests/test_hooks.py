@@ -1,0 +1,362 @@
+"""Hooks on tensors, nodes and leaves: what they see, how often, in which order, what they may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import undertow as ut
+from undertow.autograd import grad
+from undertow.errors import GradientError
+
+
+def leaf(values: Any, **how: Any) -> ut.Tensor:
+    return ut.tensor(values, requires_grad=True, **how)
+
+
+both = pytest.mark.parametrize("create_graph", [False, True])
+workers = pytest.mark.parametrize("workers", [1, 2])
+
+
+# 4. Tensor hooks -----------------------------------------------------------------------------
+@workers
+@both
+def test_hook_sees_the_summed_gradient_once(create_graph: bool, workers: int) -> None:
+    x = leaf(2.0)
+    a = x * 3
+    seen: dict[str, list[float]] = {"a": [], "x": []}
+    a.register_hook(lambda g: seen["a"].append(g.item()))
+    x.register_hook(lambda g: seen["x"].append(g.item()))
+    (a * a + a * 5 + x).backward(create_graph=create_graph, workers=workers)
+    assert seen == {"a": [2 * 6 + 5], "x": [3 * 17 + 1]}
+
+
+@both
+def test_hook_replaces_the_gradient_for_everybody_behind(create_graph: bool) -> None:
+    x = leaf([1.0, 2.0])
+    a = x * 3
+    a.retain_grad()
+    a.register_hook(lambda g: g * 10)
+    x.register_hook(lambda g: g + 1)
+    a.sum().backward(create_graph=create_graph)
+    assert a.grad.tolist() == [10, 10] and x.grad.tolist() == [31, 31]
+
+
+def test_hooks_run_in_order_and_see_each_others_results() -> None:
+    x = leaf(1.0)
+    seen = []
+    for factor in (2, 3, 5):
+        x.register_hook(lambda g, f=factor: seen.append(g.item()) or g * f)  # type: ignore[misc]
+    (x * 1).backward()
+    assert seen == [1, 2, 6] and x.grad.item() == 30
+
+
+def test_hook_on_the_root() -> None:
+    x = leaf(2.0)
+    y = x * x
+    y.register_hook(lambda g: g * 7)
+    y.backward()
+    assert x.grad.item() == 28
+    x.grad = None
+    x.register_hook(lambda g: g * 3)
+    x.backward()  # a leaf that is the root
+    assert x.grad.item() == 3
+
+
+def test_hooks_run_once_per_backward() -> None:
+    x = leaf(2.0)
+    count = []
+    x.register_hook(lambda g: count.append(1))
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert len(count) == 2
+
+
+def test_hooks_under_grad() -> None:
+    x = leaf(2.0)
+    a = x * 3
+    y = a * a
+    log = []
+    for name, t in (("y", y), ("a", a), ("x", x)):
+        t.register_hook(lambda g, n=name: log.append(n) or g * 2)  # type: ignore[misc]
+    # The requested gradient has been through its own hook.
+    assert grad(y, x, retain_graph=True)[0].item() == 2 * 2 * 2 * 36
+    assert log == ["y", "a", "x"]
+    log.clear()
+    assert grad(y, a)[0].item() == 2 * 2 * 12
+    assert log == ["y", "a"]
+    assert x.grad is None
+
+
+def test_no_hook_without_a_gradient() -> None:
+    """A tensor that the root does not depend on, or that gets None, is not told."""
+
+    class Silent(ut.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return None
+
+    x, other = leaf(1.0), leaf(1.0)
+    log = []
+    for t in (x, other):
+        t.register_hook(lambda g: log.append(g))
+    Silent.apply(x).backward()
+    assert log == [] and x.grad is None
+
+
+def test_add_and_remove_while_hooks_run() -> None:
+    x = leaf(1.0)
+    log: list[str] = []
+    handles: dict[str, Any] = {}
+
+    def first(g: Any) -> None:
+        log.append("first")
+        handles["first"].remove()
+        handles["last"].remove()
+        x.register_hook(lambda g: log.append("new"))
+
+    handles["first"] = x.register_hook(first)
+    x.register_hook(lambda g: log.append("middle"))
+    handles["last"] = x.register_hook(lambda g: log.append("last"))
+    y = x * 1
+    y.backward(retain_graph=True)
+    assert log == ["first", "middle", "last"]  # those that were there when it began, as in torch
+    log.clear()
+    y.backward()
+    assert log == ["middle", "new"]
+
+
+def test_handles() -> None:
+    x = leaf(1.0)
+    log: list[int] = []
+    handle = x.register_hook(lambda g: log.append(1))
+    handle.remove()
+    handle.remove()
+    with x.register_hook(lambda g: log.append(2)):
+        (x * 1).backward()
+    (x * 1).backward()
+    assert log == [2]
+
+
+def test_wrong_hooks() -> None:
+    x = leaf([1.0, 2.0])
+    with pytest.raises(TypeError):
+        x.register_hook(3)  # type: ignore[arg-type]
+    with pytest.raises(GradientError):
+        ut.ones(1).register_hook(lambda g: g)
+    with pytest.raises(GradientError):
+        (x * 2).register_post_accumulate_grad_hook(lambda t: None)
+    with pytest.raises(GradientError):
+        ut.ones(1).retain_grad()
+    for wrong in (ut.ones(3), ut.ones(2, dtype=ut.float64), 1.0):
+        a = x * 2
+        a.register_hook(lambda g, w=wrong: w)  # type: ignore[misc]
+        with pytest.raises(GradientError, match="MulBackward.*a tensor hook"):
+            a.sum().backward()
+    assert x.grad is None
+
+
+@both
+def test_a_hook_may_change_its_gradient_in_place(create_graph: bool) -> None:
+    """Both inputs of an addition get the same gradient, but a hook changes only its own."""
+    x, y = leaf([1.0, 2.0]), leaf([1.0, 2.0])
+    a, b = x * 1, y * 1
+
+    def change(g: Any) -> None:
+        with ut.no_grad():
+            g.mul_(10)
+
+    a.register_hook(change)
+    seed = ut.ones(2)
+    (a + b).backward(seed, create_graph=create_graph)
+    assert x.grad.tolist() == [10, 10] and y.grad.tolist() == [1, 1] and seed.tolist() == [1, 1]
+
+
+@both
+def test_a_hook_may_keep_what_it_sees(create_graph: bool) -> None:
+    x = leaf([1.0, 2.0])
+    kept: list[Any] = []
+    x.register_hook(lambda g: kept.append(g))
+    buffer = ut.tensor([5.0, 5.0])
+    y = leaf([1.0, 2.0])
+    y.register_hook(lambda g: buffer)
+    z = leaf([1.0, 2.0, 3.0, 4.0])
+    z.register_hook(lambda g: g.view(2, 2).t().reshape(4) if g.ndim else None)
+    (x * 2 + y).sum().backward(create_graph=create_graph)
+    (z * 1).sum().backward(create_graph=create_graph)
+    with ut.no_grad():
+        x.grad.mul_(0)
+        y.grad.mul_(0)
+    assert kept[0].tolist() == [2, 2] and buffer.tolist() == [5, 5]
+    with ut.no_grad():
+        kept[0].mul_(0)
+    (x * 2 + y).sum().backward()
+    assert x.grad.tolist() == [2, 2] and buffer.tolist() == [5, 5]
+
+
+def test_hooks_belong_to_the_value_before_an_in_place_change() -> None:
+    x = leaf([1.0, 2.0])
+    a = x * 1
+    before, after = [], []
+    a.register_hook(lambda g: before.append(g.tolist()))
+    a.mul_(3)
+    a.register_hook(lambda g: after.append(g.tolist()))
+    a.sum().backward()
+    assert after == [[1, 1]] and before == [[3, 3]]
+
+
+# retain_grad ---------------------------------------------------------------------------------
+def test_retain_grad() -> None:
+    x = leaf([1.0, 2.0])
+    a = x * 3
+    assert not a.retains_grad
+    a.retain_grad()
+    a.retain_grad()
+    assert a.retains_grad and not x.retains_grad
+    x.retain_grad()
+    y = (a * a).sum()
+    y.backward(retain_graph=True)
+    assert a.grad.tolist() == [6, 12]
+    y.backward()
+    assert a.grad.tolist() == [12, 24]  # it accumulates, as in torch
+
+
+def test_retain_grad_follows_an_in_place_change() -> None:
+    x = leaf([1.0, 2.0])
+    a = x * 2
+    a.retain_grad()
+    a.mul_(3)
+    (a * 5).sum().backward()
+    assert a.grad.tolist() == [5, 5] and x.grad.tolist() == [30, 30]
+
+
+def test_retained_gradients_do_not_alias() -> None:
+    x = leaf([1.0, 2.0])
+    a = x.view(2)
+    a.retain_grad()
+    seed = ut.ones(2)
+    a.backward(seed)
+    a.grad.mul_(5)
+    assert x.grad.tolist() == [1, 1] and seed.tolist() == [1, 1]
+
+
+def test_a_tensor_that_is_gone_retains_nothing() -> None:
+    x = leaf([1.0, 2.0])
+    a = x * 2
+    a.retain_grad()
+    y = a * 3
+    del a
+    y.sum().backward()
+    assert x.grad.tolist() == [6, 6]
+
+
+# Post-accumulate hooks -----------------------------------------------------------------------
+@workers
+def test_post_accumulate_hooks_run_once_after_the_sum(workers: int) -> None:
+    x = leaf(2.0)
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda t: seen.append((t is x, t.grad.item())))
+    y = x * 3 + x * x
+    y.backward(retain_graph=True, workers=workers)
+    assert seen == [(True, 7)]
+    y.backward()
+    assert seen == [(True, 7), (True, 14)]
+    grad(x * 2, x)
+    assert len(seen) == 2  # nothing was accumulated
+
+
+def test_post_accumulate_hook_may_step_and_clear() -> None:
+    """The optimiser inside the backward."""
+    x = leaf([1.0, 2.0])
+
+    def step(t: Any) -> None:
+        with ut.no_grad():
+            t.sub_(t.grad * 0.5)
+        t.grad = None
+
+    handle = x.register_post_accumulate_grad_hook(step)
+    (x * 2).sum().backward()
+    assert x.tolist() == [0, 1] and x.grad is None
+    handle.remove()
+    (x * 2).sum().backward()
+    assert x.tolist() == [0, 1] and x.grad.tolist() == [2, 2]
+
+
+def test_order_of_leaf_hooks() -> None:
+    x = leaf(1.0)
+    log: list[str] = []
+    x.register_post_accumulate_grad_hook(lambda t: log.append("post"))
+    x.register_hook(lambda g: log.append("tensor"))
+    y = x * 2
+    acc = y.grad_fn.next_functions[0][0]
+    acc.register_prehook(lambda go: log.append("pre"))
+    acc.register_hook(lambda gi, go: log.append(f"after {len(gi)} {go[0].item():g}"))
+    y.backward()
+    assert log == ["tensor", "pre", "post", "after 0 2"]
+
+
+def test_post_accumulate_hooks_with_given_inputs() -> None:
+    x, y = leaf(1.0), leaf(1.0)
+    log: list[str] = []
+    x.register_post_accumulate_grad_hook(lambda t: log.append("x"))
+    y.register_post_accumulate_grad_hook(lambda t: log.append("y"))
+    (x * y).backward(inputs=[y])
+    assert log == ["y"]
+
+
+# Hooks on nodes ------------------------------------------------------------------------------
+@both
+def test_node_hooks(create_graph: bool) -> None:
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    z = x * y
+    log: list[Any] = []
+    z.grad_fn.register_prehook(lambda go: log.append(("pre", len(go))))
+    z.grad_fn.register_prehook(lambda go: (go[0] * 2,))
+    z.grad_fn.register_hook(lambda gi, go: log.append(("post", gi[0].tolist(), go[0].tolist())))
+    z.grad_fn.register_hook(lambda gi, go: (gi[0] * 10, gi[1]))
+    z.sum().backward(create_graph=create_graph)
+    assert log == [("pre", 1), ("post", [6, 8], [2, 2])]
+    assert x.grad.tolist() == [60, 80] and y.grad.tolist() == [2, 4]
+
+
+def test_wrong_node_hooks() -> None:
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+
+    def run(kind: str, hook: Any) -> None:
+        z = x * y
+        getattr(z.grad_fn, kind)(hook)
+        z.backward(ut.ones(2))
+
+    with pytest.raises(GradientError, match="1 gradients for 2 inputs"):
+        run("register_hook", lambda gi, go: (gi[0],))
+    with pytest.raises(GradientError, match="2 gradients for 1 outputs"):
+        run("register_prehook", lambda go: (go[0], go[0]))
+    with pytest.raises(GradientError, match="MulBackward.*a prehook"):
+        run("register_prehook", lambda go: (ut.ones(3),))
+    with pytest.raises(GradientError, match="MulBackward"):
+        run("register_hook", lambda gi, go: (ut.ones(3), gi[1]))
+    with pytest.raises(GradientError, match="changed a gradient in place"):
+        run("register_hook", lambda gi, go: (gi[0].mul_(2), None)[1])
+    with pytest.raises(GradientError, match="changed a gradient in place"):
+        run("register_prehook", lambda go: (go[0].mul_(2), None)[1])
+    assert x.grad is None and y.grad is None
+
+
+def test_a_hook_that_raises_stops_the_backward() -> None:
+    x = leaf(1.0)
+    a = x * 2
+
+    def bad(g: Any) -> None:
+        raise LookupError("no")
+
+    a.register_hook(bad)
+    for workers in (1, 2):
+        with pytest.raises(LookupError, match="no"):
+            (a * 3).backward(retain_graph=True, workers=workers)
+    assert x.grad is None
