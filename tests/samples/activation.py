@@ -173,3 +173,15 @@ op(
 )
 op("nn.functional.sigmoid", quiet(sigmoid), unary_samples())
 op("nn.functional.tanh", np.tanh, unary_samples())
+
+steep = Const([-4.0, -0.5, 0.0, 0.5, 7.0])
+in_place = {
+    "relu_": (np_relu, []), "leaky_relu_": (lambda x, a=0.01: np.where(x > 0, x, x * a), [0.3]),
+    "elu_": (np_elu, [2.0]), "celu_": (np_celu, [2.0]), "selu_": (np_selu, []),
+    "hardtanh_": (lambda x, a=-1.0, b=1.0: np.clip(x, a, b), [-2.0, 3.0]),
+    "threshold_": (np_threshold, [0.2, 9.0]),
+}  # fmt: skip
+for name, (reference, arguments) in in_place.items():
+    top = [""] if name in ("relu_", "celu_", "selu_", "threshold_") else []
+    for prefix in (*top, "nn.functional."):
+        op(f"{prefix}{name}", quiet(reference), [S(steep, *arguments)], grad=False, method=False)

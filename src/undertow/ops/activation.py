@@ -31,10 +31,16 @@ def _clipped(x: Expr, low: Operand, high: Operand) -> Expr:
 
 
 def _published_inplace(
-    fn: Function, name: str, *, top: bool = False, method: bool = False
+    fn: Function, name: str, example: str, *, top: bool = False, method: bool = False
 ) -> Function:
     """The in-place form of `fn`, as nn.functional.<name>_ and where else torch has it."""
     form = inplace_form(fn, f"{name}_")
+    form.__doc__ = f"""In-place form of `{name}`; returns the tensor itself.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([-1.0, 2.0])
+    >>> {example.strip()}
+    """
     function(name=f"{name}_", top=top, functional=True, method=method)(form)
     return form
 
@@ -49,7 +55,9 @@ _relu = unary_door(
         vjp={"x": lambda g, x: where(x <= 0, 0, g)},
     )
 )
-relu_ = _published_inplace(_relu, "relu", top=True, method=True)
+relu_ = _published_inplace(
+    _relu, "relu", "ut.relu_(x)\n    tensor([0., 2.])", top=True, method=True
+)
 
 
 @function(top=False, functional=True, method=False)
@@ -90,7 +98,9 @@ def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     return elementwise(_hardtanh_op, input, min_val, max_val)
 
 
-hardtanh_ = _published_inplace(_hardtanh, "hardtanh")
+hardtanh_ = _published_inplace(
+    _hardtanh, "hardtanh", "ut.nn.functional.hardtanh_(x)\n    tensor([-1.,  1.])"
+)
 
 
 @function(top=False, functional=True, method=False)
@@ -135,7 +145,9 @@ def _leaky(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return _leaky_relu(input, negative_slope)
 
 
-leaky_relu_ = _published_inplace(_leaky, "leaky_relu")
+leaky_relu_ = _published_inplace(
+    _leaky, "leaky_relu", "ut.nn.functional.leaky_relu_(x, 0.5)\n    tensor([-0.5000,  2.0000])"
+)
 
 
 @function(top=False, functional=True, method=False)
@@ -187,7 +199,9 @@ def _threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     return elementwise(_threshold_op, input, threshold, value)
 
 
-threshold_ = _published_inplace(_threshold, "threshold", top=True)
+threshold_ = _published_inplace(
+    _threshold, "threshold", "ut.threshold_(x, 0.0, 5.0)\n    tensor([5., 2.])", top=True
+)
 
 
 @function(functional=True, method=False)
@@ -311,7 +325,7 @@ def _elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return _elu_door(input, alpha)
 
 
-elu_ = _published_inplace(_elu, "elu")
+elu_ = _published_inplace(_elu, "elu", "ut.nn.functional.elu_(x)\n    tensor([-0.6321,  2.0000])")
 
 
 @function(top=False, functional=True, method=False)
@@ -343,7 +357,9 @@ def _celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     return _celu_door(input, alpha)
 
 
-celu_ = _published_inplace(_celu, "celu", top=True)
+celu_ = _published_inplace(
+    _celu, "celu", "ut.celu_(x, 2.0)\n    tensor([-0.7869,  2.0000])", top=True
+)
 
 
 @function(functional=True, method=False)
@@ -371,7 +387,7 @@ _selu = unary_door(
         },
     )
 )
-selu_ = _published_inplace(_selu, "selu", top=True)
+selu_ = _published_inplace(_selu, "selu", "ut.selu_(x)\n    tensor([-1.1113,  2.1014])", top=True)
 
 
 @function(functional=True, method=False)
