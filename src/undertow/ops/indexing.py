@@ -340,7 +340,7 @@ def _resolve(
             f"[{op}] {used} indices are too many for a tensor of shape {tuple(shape)}"
             + ("; use .item() to get its number" if not shape else "")
         )
-    if items.count(Ellipsis) > 1:
+    if sum(item is Ellipsis for item in items) > 1:  # not count: a tensor compares by element
         raise IndexingError(f"[{op}] an index has at most one Ellipsis")
     slices: list[Any] = []
     indices: list[Tensor] = []
