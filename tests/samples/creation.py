@@ -48,10 +48,22 @@ op("ones", plain(np.ones), SIZES, bad=bad_sizes("ones"))
 op("empty", plain(np.empty), [S(0), S(2, 0), S((0,), dtype=ut.int64), S(size=(0, 1))],
    bad=bad_sizes("empty"))  # fmt: skip
 
+
+def torch_full(size, value, **kwargs):
+    """torch takes no fill value that requires gradients; expanding it means the same."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return value.expand(size).clone()
+    return torch.full(size, value, **kwargs)
+
+
 op("full", lambda size, value, dtype=None: np.full(size, value, dtype and dtype.numpy),
    [S((2, 3), 7), S((2,), 0.5), S((), True), S((0, 2), 1.0), S((2,), 1 + 2j), S([2], 3.7),
     S((2,), 2.7, dtype=ut.int64), S((2,), -0.0), S((2,), 1, dtype=ut.float64),
-    S((2,), np.inf), S((2,), True, dtype=ut.int32)],
+    S((2,), np.inf), S((2,), True, dtype=ut.int32),
+    S((2, 3), arr(), dtype=ut.float64)],
+   torch=torch_full,
    bad=[Bad(S((2,), 300, dtype=ut.uint8), errors.ArgumentError, r"\[full\] 300.*uint8.*255"),
         Bad(S((2,), np.nan, dtype=ut.int64), errors.ArgumentError, r"\[full\] nan"),
         Bad(S((2,), 1j, dtype=ut.float32), errors.DTypeError, r"\[full\].*1j"),
@@ -114,7 +126,8 @@ def np_linspace(start, end, steps, dtype=None):
 op("linspace", np_linspace,
    [S(0, 1, 5), S(-2, 3.5, 7), S(3, -3, 4), S(0, 1, 1), S(0, 1, 0), S(0, 1, 2), S(2, 2, 3),
     S(0, 10, 4, dtype=ut.int64), S(0, 1, 5, dtype=ut.float64), S(0, 1j, 3), S(1e-3, 1e3, 9),
-    S(-5, 5, 11, dtype=ut.int32)],
+    S(-5, 5, 11, dtype=ut.int32), S(arr(), arr(seed=1), 5, dtype=ut.float64),
+    S(arr(), 1.5, 4, dtype=ut.float64), S(0, arr(), 1, dtype=ut.float64)],
    rtol=1e-6, atol=1e-7,
    bad=[Bad(S(0, 1, -1), errors.ArgumentError, r"\[linspace\] steps.*-1"),
         Bad(S(0, 1, 2.5), errors.DTypeError, r"\[linspace\] steps.*2.5"),

@@ -132,7 +132,7 @@ def full(
     """
     shape = as_shape("full", size if isinstance(size, int) else tuple(size))
     if isinstance(fill_value, Tensor) and node_of(fill_value) is not None and current().grad:
-        wanted = fill_value.dtype if dtype is None else dtypes.as_dtype(dtype)
+        wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
         value = cast(fill_value.reshape(()), wanted)
         return clone(expand(value if device is None else transfer(value, device), shape))
     number = plain_number(fill_value)
@@ -430,14 +430,11 @@ def linspace(
     >>> ut.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    ends = [v for v in (start, end) if isinstance(v, Tensor) and node_of(v) is not None]
-    if ends and current().grad:
-        _spaced("linspace", start, end, steps, dtype, device)  # for its checks
-        wanted = ends[0].dtype if dtype is None else dtypes.as_dtype(dtype)
-        weights = _spaced("linspace", 0.0, 1.0, steps, wanted, device or ends[0].device)
-        between: Tensor = weights * end + (1 - weights) * start
-        return between
     out = _spaced("linspace", start, end, steps, dtype, device)
+    ends = [v for v in (start, end) if isinstance(v, Tensor) and v.is_floating_point()]
+    if ends and out.is_floating_point():
+        weights = _spaced("linspace", 0.0, 1.0, steps, out.dtype, device or ends[0].device)
+        out = weights * end + (1 - weights) * start
     return out.requires_grad_() if requires_grad else out
 
 
