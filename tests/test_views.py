@@ -808,3 +808,27 @@ def test_many_small_writes() -> None:
         buffer[i] = x[i] * i if i == 0 else buffer[i - 1] * 0.5 + x[i]
     buffer[-1].backward()
     check(x.grad, [0.0] + [0.5**k for k in range(198, -1, -1)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y: y.add_(1),
+        lambda y: y[0].add_(1),
+        lambda y: y.view(2, 1).mul_(2),
+        lambda y: y.detach().add_(1),
+        lambda y: y.detach_().add_(1),
+        lambda y: ut.no_grad()(lambda: y.zero_())(),
+        lambda y: y.t_() if y.ndim == 2 else y.fill_(0.0),
+        lambda y: setattr(y, "data", ut.zeros(2)),
+    ],
+)
+def test_an_output_saved_by_its_own_node_is_watched(change) -> None:
+    """tanh, exp and their like save their output, which the caller also holds."""
+    for name in ("tanh", "exp", "sigmoid", "sqrt"):
+        x = ut.tensor([0.5, 0.25], requires_grad=True)
+        y = getattr(x, name)()
+        z = y + 1
+        change(y)
+        with pytest.raises(ut.errors.VersionError, match=name):
+            z.sum().backward()

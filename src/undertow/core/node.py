@@ -8,6 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FreedError, GradientError, VersionError
+from .modes import current
 
 if TYPE_CHECKING:
     from .op import Plan
@@ -108,10 +109,13 @@ class Node:
                 "backward; pass retain_graph=True to that one to go through the graph twice"
             )
         plan = self.plan
-        for i in plan.tensors:
-            if saved[i]._alias is not None:
-                saved = plan.unpack(self, saved)
-                break
+        if plan.outs and current().grad:  # a saved output must be attached to the graph
+            saved = plan.unpack(self, saved)
+        else:
+            for i in plan.tensors:
+                if saved[i]._alias is not None:
+                    saved = plan.unpack(self, saved)
+                    break
         return plan.run(self, grads, saved, wanted)
 
     def materialize(self, grads: list[Any]) -> list[Any]:

@@ -352,7 +352,10 @@ class Plan:
                 expr = trace(rule, 1 + len(picks))
             except Exception:  # the rule uses something that is not elementwise: run it as written
                 return None
-            if expr.head in ("const", "arg"):  # nothing to compute
+            if expr.head == "arg" and expr.args == (0,):  # passed through
+                results.append("g")
+                continue
+            if expr.head in ("const", "arg"):
                 return None
             scope[f"k{i}"] = compile_map(expr, 1 + len(picks))
             args = [f"saved[{j}]" + ("._array" if j in self.tensors else "") for j in picks]

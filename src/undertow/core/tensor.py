@@ -396,8 +396,11 @@ class Tensor:
         return self._base is not None
 
     def _twin(self) -> Tensor:
-        """The same memory, version and dtype, outside the graph: how an output saves itself."""
-        return wrap_shared(self._array, share(self))
+        """The same memory and version outside the graph: how an output saves itself.
+
+        Until somebody shares the memory of the output (`share`), there is no version to follow.
+        """
+        return wrap(self._array) if self._alias is None else wrap_shared(self._array, self._alias)
 
     def _attached(self, node: Node | None, index: int) -> Tensor:
         """The same memory as the output `index` of `node`."""
@@ -451,7 +454,18 @@ def share(t: Tensor) -> Alias:
     alias = t._alias
     if alias is None:
         alias = t._alias = Alias(Version())
+        node = t._node
+        if node.__class__ is Node and node.plan.outs:  # type: ignore[union-attr]
+            _share_saved(node, t._index, alias)  # type: ignore[arg-type]
     return alias
+
+
+def _share_saved(node: Node, index: int, alias: Alias) -> None:
+    """Let the output that a node saved follow the version of the tensor that it gave away."""
+    if node.saved is not None:
+        for j in node.plan.outs:
+            if node.plan.recipe[j][1] == index and node.saved[j].__class__ is Tensor:
+                node.saved[j]._alias = Alias(alias.version)
 
 
 def node_of(t: Tensor) -> Node | None:
