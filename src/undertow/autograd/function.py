@@ -466,7 +466,7 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
             if other is not None:
                 # Its memory is seen elsewhere: no change in place can follow both histories.
                 base = other if other._base is None else other._base
-                new._alias = Alias(share(new).version, base, (), share(new).inference, False)
+                new._alias = Alias(share(new).version, base, None, share(new).inference, False)
             wrapped.append(new)
     keeps, ctx._keeps = ctx._keeps, ()
     ctx.saved = tuple(
@@ -486,7 +486,7 @@ def _keep(ctx: Any, name: str, t: Tensor, inputs: Any, outputs: Any, wrapped: An
     i = _among(t, outputs)
     if i >= 0 and (_among(t, inputs) < 0 or _among(t, ctx._dirty) >= 0):
         history = isinstance(wrapped[i], Tensor) and node_of(wrapped[i]) is not None
-        return Saved(name, t._twin(), None, i, history)
+        return Saved(name, t.detach(), None, i, history)
     i = _among(t, inputs)
     if i >= 0:
         return Saved(name, t, ctx.parents[i], ctx.indices[i], False)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..backends.reference import compile_map
 from ..backends.quiet import hush, silent, unhush
 from ..backends.registry import CPU, backend_of
 from ..dtypes import DType
@@ -156,11 +155,11 @@ def _link(source: Tensor, out: Tensor, op: Op, params: tuple[Any, ...]) -> None:
     tracked = alias.tracked and current().grad
     if alias.base is None:
         out._alias = Alias(
-            alias.version, source, (step,), alias.inference, tracked, len(alias.turns)
+            alias.version, source, (None, step), alias.inference, tracked, len(alias.turns)
         )
     else:
         out._alias = Alias(
-            alias.version, alias.base, (*alias.steps, step), alias.inference, tracked, alias.turned
+            alias.version, alias.base, (alias.steps, step), alias.inference, tracked, alias.turned
         )
 
 
@@ -392,15 +391,16 @@ _SAVES: dict[Any, str] = {(): "nothing", (("in", 0),): "input", (("out", 0),): "
 
 def unary_door(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of one tensor."""
-    assert op.expr is not None
-    ufunc = compile_map(op.expr, 1)
+    ufunc: Any = None
     boolean = op.kind == "bool"
     letters = _letters(op)
     plan: Plan | None = None  # made when first needed, with what it saves
     saves = ""
 
     def door(input: Any) -> Tensor:
-        nonlocal plan, saves
+        nonlocal plan, saves, ufunc
+        if ufunc is None:
+            ufunc = op.kernel
         state = current()
         try:
             x = input._array
@@ -451,8 +451,7 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
 
 def binary_door(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of two tensors or numbers, at least one of them a tensor."""
-    assert op.expr is not None
-    ufunc = compile_map(op.expr, 2)
+    ufunc: Any = None
     boolean = op.kind == "bool"
     letters = _letters(op)
     # By which operands need gradients (1: the first, 2: the second, 4: the second is a number),
@@ -460,6 +459,9 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
     table: list[Any] = [None] * 8
 
     def door(input: Any, other: Any) -> Tensor:
+        nonlocal ufunc
+        if ufunc is None:
+            ufunc = op.kernel
         state = current()
         kind = other.__class__
         number = kind is float or kind is int

@@ -18,7 +18,7 @@ from .dispatch import _mixed_devices, apply, cast, expand, record
 from .modes import current, enter, leave
 from .node import AccumulateGrad, Barrier, Node
 from .op import Op
-from .tensor import Alias, Tensor, Version, node_of, share, wrap
+from .tensor import Alias, Tensor, Version, listed, node_of, share, wrap
 
 # Note [view writes]
 # What an in-place change of a view does to its base is one op: base and value in, new base out.
@@ -133,7 +133,7 @@ def _steps(alias: Alias) -> tuple[Any, ...]:
     """The way from the base as it is now to the view."""
     turns: tuple[Any, ...] = alias.base._alias.turns  # type: ignore[union-attr]
     missed = len(turns) - alias.turned
-    return turns[:missed] + alias.steps if missed else alias.steps
+    return turns[:missed] + listed(alias.steps)
 
 
 def _rehang(t: Tensor, node: Node | None, index: int) -> None:
@@ -313,7 +313,7 @@ def turn(name: str, t: Tensor, step: Any, back: Any) -> Tensor:
     if alias.base is None:
         alias.turns = (back, *alias.turns)
     else:
-        alias.steps = (*alias.steps, step)
+        alias.steps = (alias.steps, step)
     alias.version.value += 1
     return t
 
@@ -360,8 +360,8 @@ def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
     return method
 
 
-def inplace_door(ufunc: Any, function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """The in-place method of a binary elementwise op; without gradients it writes directly."""
+def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
+    """The in-place method of a binary elementwise op; without gradients a ufunc writes directly."""
     slow = inplace(function, name)
 
     def method(self: Tensor, other: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -380,11 +380,11 @@ def inplace_door(ufunc: Any, function: Callable[..., Tensor], name: str) -> Call
                     self._node is None and self._base is None and (number or node_of(other) is None)
                 )
             )
-            if quiet and x.dtype.kind == "f":
+            if quiet and x.dtype.kind == "f" and isinstance(op.kernel, np.ufunc):
                 check_writable(name, self)
                 token = hush(silent)
                 try:
-                    ufunc(x, y, x)
+                    op.kernel(x, y, x)
                 finally:
                     unhush(token)
                 share(self).version.value += 1

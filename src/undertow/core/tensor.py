@@ -33,11 +33,25 @@ class Version:
         self.doomed = doomed
 
 
+# The way from a base to a view, as (the way before, the last step): a view of a view shares the
+# way of the first, so that a long chain of views costs no more than its links.
+Steps = tuple[Any, tuple[Any, Any]] | None
+
+
+def listed(steps: Steps) -> tuple[Any, ...]:
+    """The steps (op, params) in order."""
+    found = []
+    while steps is not None:
+        steps, step = steps
+        found.append(step)
+    return tuple(reversed(found))
+
+
 class Alias:
     """How a tensor shares memory: the buffer's version, and for a view, its way from the base.
 
     Note [views]
-    A view knows its base (which is never a view itself) and the steps, (op, params) each, that
+    A view knows its base (which is never a view itself) and the `steps`, (op, params) each, that
     lead from there. An in-place operation on a view rewrites the history of the base, so every
     other view's node is out of date: `seen` is the base's node that the view was made from, and
     when that is no longer the base's node, `node_of` replays the steps before the view is used.
@@ -53,7 +67,7 @@ class Alias:
         self,
         version: Version,
         base: Tensor | None = None,
-        steps: tuple[Any, ...] = (),
+        steps: Steps = None,
         inference: bool = False,
         tracked: bool = True,
         turned: int = 0,
