@@ -422,6 +422,26 @@ def test_changed_saved_output() -> None:
         z.backward()
 
 
+def test_changed_constant_output_that_is_saved() -> None:
+    class Masked(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            mask = (x > 1).to(x.dtype)
+            ctx.mark_non_differentiable(mask)
+            ctx.save_for_backward(mask)
+            return x * mask, mask
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            (mask,) = ctx.saved_tensors
+            return g * mask
+
+    y, mask = Masked.apply(leaf([1.0, 2.0]))
+    mask.add_(1)
+    with pytest.raises(VersionError):
+        y.sum().backward()
+
+
 def test_in_place_on_an_output_takes_part() -> None:
     x = double([1.0, 2.0])
 

@@ -23,6 +23,7 @@ from ..core.modes import current, enter, leave
 from ..core.tensor import Tensor, node_of, share
 from ..errors import ArgumentError, DTypeError, GradientError, VersionError
 from .function import Saved
+from .graph import saved_tensors_hooks
 
 
 class CheckpointError(GradientError):
@@ -116,6 +117,7 @@ class _Frame:
         except _Enough as end:
             if end is not enough:
                 raise
+            end.__traceback__ = None  # it holds this call, and so the arguments
         finally:
             leave(token)
             if now is not None:
@@ -198,17 +200,12 @@ def checkpoint(
             f"[checkpoint] determinism_check is 'default' or 'none', got {determinism_check!r}"
         )
     first, second = context_fn() if context_fn is not None else (nullcontext(), nullcontext())
-    state = current()
-    if not state.grad:
+    if not current().grad:
         with first:
             return function(*args, **kwargs)
     frame = _Frame(function, args, kwargs, preserve_rng_state, second, early_stop)
-    token = enter(state.but(pack=frame.pack, unpack=frame.unpack))
-    try:
-        with first:
-            result = function(*args, **kwargs)
-    finally:
-        leave(token)
+    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+        result = function(*args, **kwargs)
     frame.completed = True
     return result
 
