@@ -87,6 +87,17 @@ def test_one_definition_per_op() -> None:
     assert set(names) <= set(OPS)
 
 
+def test_expressions_are_traced_once() -> None:
+    """A function that traces at each call would fill the kernel cache without end."""
+    for path in (SOURCE / "ops").glob("*.py"):
+        for outer in ast.walk(ast.parse(path.read_text())):
+            if isinstance(outer, ast.FunctionDef):
+                for node in ast.walk(outer):
+                    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                        where = f"{path}:{node.lineno}"
+                        assert node.func.id != "trace", f"{where} traces inside {outer.name}"
+
+
 def test_backends_are_complete() -> None:
     """Every device answers every form, and NumPy interprets every primitive."""
     assert set(UFUNCS) == set(PRIMITIVES)
@@ -160,8 +171,9 @@ def test_every_rule_is_exercised() -> None:
             seeds = [ut.ones_like(o, requires_grad=True) for o in outputs]
             walk(ut.autograd.grad(outputs, inputs, seeds, create_graph=True, materialize_grads=True))
     with_rules = {name for name, op in OPS.items() if op.rules}
-    # These three are met only where tensors change in place or move between devices.
-    elsewhere = {"view_write", "overwrite", "transfer"}
+    # Met only where tensors change in place, in dtype or in device: tests/test_views.py,
+    # tests/test_dtypes.py, tests/test_autograd.py.
+    elsewhere = {"view_write", "overwrite", "laid_out", "cast", "transfer"}
     assert sorted(with_rules - seen - elsewhere) == []
 
 

@@ -44,8 +44,8 @@ _REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.
 class Op:
     """One primitive operation; see Note [rules]."""
 
-    __slots__ = ("arity", "domain", "expr", "forward", "inputs", "kind", "name", "outputs", "params",
-                 "plans", "rules", "variadic", "view")  # fmt: skip
+    __slots__ = ("_expr", "_kernel", "arity", "domain", "forward", "inputs", "kind", "name",
+                 "outputs", "params", "plans", "rules", "scalar", "variadic", "view")  # fmt: skip
 
     def __init__(
         self,
@@ -70,7 +70,9 @@ class Op:
         self.params = tuple(params.split())
         self.view = view
         self.outputs = outputs
-        self.expr: Expr | None = None
+        self.scalar: Callable[..., Any] | None = None  # of an elementwise op, see `expr`
+        self._expr: Expr | None = None
+        self._kernel: Any = None
         self.kind = ""
         self.domain = EVERY
         self.plans: dict[Any, Plan] = {}
@@ -100,6 +102,21 @@ class Op:
             found = self.plans[key] = Plan(self, needs, numbers or (False,) * len(needs))
         return found
 
+    @property
+    def expr(self) -> Expr | None:
+        """The scalar expression of an elementwise op; traced when first asked for."""
+        if self._expr is None and self.scalar is not None:
+            self._expr = trace(self.scalar, self.arity)
+        return self._expr
+
+    @property
+    def kernel(self) -> Any:
+        """The NumPy callable of an elementwise op: its ufunc, if the op is a primitive."""
+        if self._kernel is None:
+            assert self.expr is not None
+            self._kernel = compile_map(self.expr, self.arity)
+        return self._kernel
+
     def __repr__(self) -> str:
         return f"<op {self.name}({', '.join((*self.inputs, *self.params))})>"
 
@@ -121,8 +138,6 @@ def elementwise_op(
     tensors alone, since the numbers are parameters: a slope, a threshold). domain tells the categories of the compute
     dtype that the op takes: some of b(ool), i(nteger), f(loating), c(omplex).
     """
-    arity = len(inputs.split())
-    expr = trace(function, arity)
 
     def forward(k: Any, *operands: Any) -> Any:
         dtype = next(o for o in operands if hasattr(o, "dtype")).dtype
@@ -130,10 +145,10 @@ def elementwise_op(
             dtype = _BOOL
         elif kind == "real":
             dtype = _REAL.get(dtype, dtype)
-        return k.map(expr, operands, dtype)
+        return k.map(op.expr, operands, dtype)
 
     op = Op(name, forward, inputs=inputs, vjp=vjp)
-    op.expr = expr
+    op.scalar = function
     op.kind = kind
     op.domain = domain
     return op
@@ -335,7 +350,7 @@ class Plan:
     def fused(self) -> Any:
         """`(g, saved) -> arrays` for all needed inputs at once, or None; see Note [fused rules]."""
         if self._fused is False:
-            self._fused = self._fuse() if self.op.expr is not None else None
+            self._fused = self._fuse() if self.op.scalar is not None else None
         return self._fused
 
     def _fuse(self) -> Any:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..backends.reference import compile_map
 from .dispatch import binary_door, elementwise, unary_door
 from .inplace import inplace, inplace_door
 from .op import Op
@@ -128,9 +127,8 @@ def elementwise_function(
     door.__doc__ = doc
     function(name=public, method=method, top=top, functional=functional, dunder=dunder)(door)
     if inplace:
-        ufunc = compile_map(op.expr, op.arity) if op.expr is not None else None
-        if op.arity == 2 and isinstance(ufunc, np.ufunc):
-            attach(f"{public}_", inplace_door(ufunc, door, f"{public}_"))
+        if op.arity == 2:
+            attach(f"{public}_", inplace_door(op, door, f"{public}_"))
         else:
             attach_inplace(public, door)
     return door

@@ -167,7 +167,9 @@ class Tensor:
         """Bytes per element."""
         return int(self._array.dtype.itemsize)
 
-    element_size = lambda self: self.itemsize  # noqa: E731
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self.itemsize
 
     @property
     def nbytes(self) -> int:

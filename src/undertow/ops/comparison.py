@@ -35,7 +35,7 @@ _where: Op = Op(
     inputs="condition x y",
     vjp={"x": _chosen, "y": _refused},
 )
-_where.expr = trace(lambda condition, x, y: call("where", condition, x, y), 3)
+_where.scalar = lambda condition, x, y: call("where", condition, x, y)
 
 
 @function(method=False)
@@ -411,13 +411,16 @@ def _all(t: Tensor) -> bool:
     return bool(k.to_host(k.reduce("all", t._array, tuple(range(t.ndim)), False)))
 
 
+_lesser = trace(lambda a, b: call("minimum", a, b), 2)
+_same = trace(lambda a, b: call("eq", a, b), 2)
+
+
 def _isin_forward(k: Any, x: Any, test: Any) -> Any:
     values, _ = k.sort(k.reshape(k.copy(test), (test.size,)), 0, False)
     flat = k.reshape(k.copy(x), (x.size,))
-    last = trace(lambda a: call("minimum", a, test.size - 1), 1)
     places = k.searchsorted(values, flat, False)
-    found = k.gather(values, 0, k.map(last, (places,), places.dtype))
-    hits = k.map(trace(lambda a, b: call("eq", a, b), 2), (found, flat), dtypes.bool.numpy)
+    found = k.gather(values, 0, k.map(_lesser, (places, test.size - 1), places.dtype))
+    hits = k.map(_same, (found, flat), dtypes.bool.numpy)
     return k.reshape(hits, x.shape)
 
 

@@ -35,6 +35,9 @@ from .random import (
 )
 
 
+_below = trace(lambda word, limit: word < limit, 2)
+
+
 def _carrying(sample: Tensor, source: Tensor) -> Tensor:
     """`sample` as a function of `source` whose derivative is zero, as in torch."""
     if current().grad and node_of(source) is not None:
@@ -64,7 +67,7 @@ def coins(op: str, shape: Shape, p: Any, dtype: DType, device: Any, generator: A
     if limit == 2**32:
         array = k.full(shape, 1, dtype.numpy)
     else:
-        hit = k.map(trace(lambda w, n: w < n, 2), (bits, limit), np.dtype(bool))
+        hit = k.map(_below, (bits, limit), np.dtype(bool))
         array = k.reshape(k.cast(hit, dtype.numpy), shape)
     return wrap(array)
 

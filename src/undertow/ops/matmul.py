@@ -20,7 +20,7 @@ from ..core.dispatch import apply, expand, record
 from ..core.modes import current
 from ..core.node import Node
 from ..core.op import Op
-from ..core.register import attach, function
+from ..core.register import alias, attach, function
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import broadcast_shapes, wrap_dim
@@ -305,7 +305,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return _outer("outer", input, vec2)
 
 
-function(name="ger")(lambda input, vec2: _outer("ger", input, vec2)).__doc__ = "`outer`."
+alias("outer", "ger")
 
 
 def _outer(op: str, a: Tensor, b: Tensor) -> Tensor:

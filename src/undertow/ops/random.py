@@ -86,16 +86,18 @@ def _long_words(k: Any, generator: Any, count: int) -> Any:
     return k.map(_long_word, (k.cast(low, _U64), k.cast(high, _U64)), _U64)
 
 
+_remainder = trace(lambda w, span: call("mod", w, span), 2)
+_sum = trace(lambda w, low: w + low, 2)
+
+
 def integer_words(k: Any, generator: Any, count: int, low: int, high: int, dtype: DType) -> Any:
     """Integers in [low, high); 64 bits for each leave a bias below span / 2^64."""
     span = high - low
     bits = _long_words(k, generator, count)
     if span < 1 << 64:
-        bits = k.map(trace(lambda w: call("mod", w, span), 1), (bits,), _U64)
+        bits = k.map(_remainder, (bits, span), _U64)
     # Adding in 64 bits wraps to the right signed number.
-    signed = k.map(
-        trace(lambda w: w + low, 1), (k.cast(bits, np.dtype(np.int64)),), np.dtype(np.int64)
-    )
+    signed = k.map(_sum, (k.cast(bits, np.dtype(np.int64)), low), np.dtype(np.int64))
     return signed if dtype is dtypes.int64 else k.cast(signed, dtype.numpy)
 
 
