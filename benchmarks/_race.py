@@ -55,4 +55,4 @@ def header(*rivals: Any) -> None:
     """Say on what the numbers were taken."""
     versions = ", ".join(f"{r.__name__} {r.__version__}" for r in rivals)
     print(f"# {cpu_name()}, Python {platform.python_version()}, NumPy {np.__version__}")
-    print(f"# undertow {ut.__version__} against {versions}, 2 threads, best of several, interleaved")
+    print(f"# undertow {ut.__version__}, {versions}, 2 threads, interleaved, best of several")

@@ -9,6 +9,7 @@ through the backward. Milliseconds and the ratio to torch, interleaved, best of 
 from __future__ import annotations
 
 import argparse
+from itertools import pairwise
 
 from _race import header, race
 
@@ -34,7 +35,7 @@ def runner(module):
     module.manual_seed(0)
     weights = [
         (module.randn(a, b) * a**-0.5).requires_grad_()
-        for a, b in zip(SIZES, SIZES[1:], strict=False)
+        for a, b in pairwise(SIZES)
     ]
     biases = [module.zeros(b).requires_grad_() for b in SIZES[1:]]
     x = module.randn(BATCH, SIZES[0]).requires_grad_()

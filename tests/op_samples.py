@@ -4,7 +4,7 @@
 into tests. A public function without an entry fails the suite (`test_architecture.py`).
 
 In a sample every float64 NumPy array becomes a tensor that requires gradients, other arrays become
-tensors that do not, also inside lists and tuples; `Const(array)` is a float tensor without gradient.
+tensors that do not, also inside lists and tuples; `Const(array)` is floating without gradient.
 Strides are kept, so `a.T` makes a non-contiguous tensor.
 """
 
@@ -80,7 +80,9 @@ def add(info: OpInfo) -> None:
     TABLE[info.name] = info
 
 
-def op(name: str, reference: Callable[..., Any] | None, samples: Iterable[Sample], **more: Any) -> None:
+def op(
+    name: str, reference: Callable[..., Any] | None, samples: Iterable[Sample], **more: Any
+) -> None:
     """Enter an op into the table, in short."""
     add(OpInfo(name, list(samples), reference, **more))
 
@@ -118,7 +120,9 @@ def unary_samples(make: Callable[..., Any] = arr) -> list[Sample]:
     ]
 
 
-def binary_samples(make: Callable[..., Any] = arr, other: Callable[..., Any] | None = None) -> list[Sample]:
+def binary_samples(
+    make: Callable[..., Any] = arr, other: Callable[..., Any] | None = None
+) -> list[Sample]:
     """Shapes and broadcasts that every elementwise function of two tensors must take."""
     second = other or make
     return [

@@ -1,4 +1,4 @@
-"""The design, guarded: import direction, one definition per op, complete backends, docs, samples."""
+"""The design, guarded: import direction, one place per op, complete backends, docs, samples."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_samples import load
-from test_ops import cases, flat, has_float, leaves, resolve, tensors
 
 import undertow as ut
+from op_samples import load
+from test_ops import cases, flat, has_float, leaves, resolve, tensors
 from undertow.backends.base import Backend
 from undertow.backends.reference import UFUNCS
 from undertow.backends.registry import backend_on, devices
@@ -75,11 +75,13 @@ def test_one_definition_per_op() -> None:
     for path in FILES:
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if node.func.id in ("Op", "elementwise_op") and node.args:
-                    first = node.args[0]
-                    if isinstance(first, ast.Constant):
-                        names[str(first.value)] += 1
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("Op", "elementwise_op")
+                and isinstance(node.args[0], ast.Constant)
+            ):
+                names[str(node.args[0].value)] += 1
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 module = getattr(node, "module", None) or node.names[0].name
                 assert not module.startswith(("torch", "jax")), f"{path} imports {module}"
@@ -169,7 +171,8 @@ def test_every_rule_is_exercised() -> None:
         inputs = leaves(args, kwargs)
         if outputs and inputs:
             seeds = [ut.ones_like(o, requires_grad=True) for o in outputs]
-            walk(ut.autograd.grad(outputs, inputs, seeds, create_graph=True, materialize_grads=True))
+            how = {"create_graph": True, "materialize_grads": True}
+            walk(ut.autograd.grad(outputs, inputs, seeds, **how))
     with_rules = {name for name, op in OPS.items() if op.rules}
     # Met only where tensors change in place, in dtype or in device: tests/test_views.py,
     # tests/test_dtypes.py, tests/test_autograd.py.

@@ -52,7 +52,8 @@ def test_derivatives_of_any_order(workers: int) -> None:
     def g(x: Any, w: Any) -> Any:
         return checkpoint(lambda x, w: (x * w).sin() * x, x * 2, w)
 
-    assert gradcheck(g, (x, w)) and gradgradcheck(g, (x, w))
+    assert gradcheck(g, (x, w))
+    assert gradgradcheck(g, (x, w))
     (first,) = grad(g(x, w).sum(), x, create_graph=True, workers=workers)
     (second,) = grad(first.sum(), x, create_graph=True, workers=workers)
     (third,) = grad(second.sum(), x, workers=workers)
@@ -101,9 +102,11 @@ def test_nothing_is_kept_and_it_is_computed_again_once() -> None:
     x = leaf([2.0])
     y = checkpoint(g, x)
     gc.collect()
-    assert inside[0]() is None and len(runs) == 1
+    assert inside[0]() is None
+    assert len(runs) == 1
     y.backward()
-    assert len(runs) == 2 and x.grad.tolist() == [6 * 32]
+    assert len(runs) == 2
+    assert x.grad.tolist() == [6 * 32]
     gc.collect()
     assert inside[1]() is None
 
@@ -202,7 +205,8 @@ def test_random_numbers_are_the_same_again() -> None:
     before = ut.rand(3)
     state = ut.get_rng_state()
     y.backward()
-    assert (masks[0] == masks[1]).all() and (x.grad == 2 * masks[0]).all()
+    assert (masks[0] == masks[1]).all()
+    assert (x.grad == 2 * masks[0]).all()
     assert (ut.get_rng_state() == state).all()  # the backward draws nothing
     del before
     x.grad = None
@@ -220,14 +224,16 @@ def test_retained_graph_computes_again_each_time() -> None:
     assert len(runs) == 3
     x.grad = None
     y.backward()
-    assert y.requires_grad and x.grad is not None
+    assert y.requires_grad
+    assert x.grad is not None
 
 
 def test_without_gradients_it_is_a_plain_call() -> None:
     runs, g = counted()
     with ut.no_grad():
         y = checkpoint(g, leaf([1.0]))
-    assert not y.requires_grad and len(runs) == 1
+    assert not y.requires_grad
+    assert len(runs) == 1
     assert not checkpoint(g, ut.ones(1)).requires_grad
 
 
@@ -294,7 +300,7 @@ def test_changed_argument() -> None:
     c = ut.tensor([3.0, 4.0])
     y = checkpoint(lambda x, c: (x * c).exp(), x, c).sum()
     c.add_(1)
-    with pytest.raises(VersionError, match="checkpoint.*an argument"):
+    with pytest.raises(VersionError, match=r"checkpoint.*an argument"):
         y.backward()
 
 
@@ -304,7 +310,7 @@ def test_changed_captured_tensor() -> None:
     z = checkpoint(lambda x: (x * w).exp(), leaf([1.0, 1.0])).sum()
     with ut.no_grad():
         w.mul_(2)
-    with pytest.raises(VersionError, match="checkpoint.*version"):
+    with pytest.raises(VersionError, match=r"checkpoint.*version"):
         z.backward()
     assert w.grad is None
 
@@ -359,7 +365,8 @@ def test_early_stop_is_not_caught_by_the_function() -> None:
 
     x = leaf([1.0])
     checkpoint(g, x).backward()
-    assert caught == [] and x.grad is not None
+    assert caught == []
+    assert x.grad is not None
 
 
 def test_contexts() -> None:

@@ -1,4 +1,4 @@
-"""Hooks on tensors, nodes and leaves: what they see, how often, in which order, what they may do."""
+"""Hooks on tensors, nodes and leaves: what they see, how often, in which order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_hook_replaces_the_gradient_for_everybody_behind(create_graph: bool) -> 
     a.register_hook(lambda g: g * 10)
     x.register_hook(lambda g: g + 1)
     a.sum().backward(create_graph=create_graph)
-    assert a.grad.tolist() == [10, 10] and x.grad.tolist() == [31, 31]
+    assert a.grad.tolist() == [10, 10]
+    assert x.grad.tolist() == [31, 31]
 
 
 def test_hooks_run_in_order_and_see_each_others_results() -> None:
@@ -49,7 +50,8 @@ def test_hooks_run_in_order_and_see_each_others_results() -> None:
     for factor in (2, 3, 5):
         x.register_hook(lambda g, f=factor: seen.append(g.item()) or g * f)  # type: ignore[misc]
     (x * 1).backward()
-    assert seen == [1, 2, 6] and x.grad.item() == 30
+    assert seen == [1, 2, 6]
+    assert x.grad.item() == 30
 
 
 def test_hook_on_the_root() -> None:
@@ -107,7 +109,8 @@ def test_no_hook_without_a_gradient() -> None:
     for t in (x, other):
         t.register_hook(lambda g: log.append(g))
     Silent.apply(x).backward()
-    assert log == [] and x.grad is None
+    assert log == []
+    assert x.grad is None
 
 
 def test_add_and_remove_while_hooks_run() -> None:
@@ -157,7 +160,7 @@ def test_wrong_hooks() -> None:
     for wrong in (ut.ones(3), ut.ones(2, dtype=ut.float64), 1.0):
         a = x * 2
         a.register_hook(lambda g, w=wrong: w)  # type: ignore[misc]
-        with pytest.raises(GradientError, match="MulBackward.*a tensor hook"):
+        with pytest.raises(GradientError, match=r"MulBackward.*a tensor hook"):
             a.sum().backward()
     assert x.grad is None
 
@@ -175,7 +178,9 @@ def test_a_hook_may_change_its_gradient_in_place(create_graph: bool) -> None:
     a.register_hook(change)
     seed = ut.ones(2)
     (a + b).backward(seed, create_graph=create_graph)
-    assert x.grad.tolist() == [10, 10] and y.grad.tolist() == [1, 1] and seed.tolist() == [1, 1]
+    assert x.grad.tolist() == [10, 10]
+    assert y.grad.tolist() == [1, 1]
+    assert seed.tolist() == [1, 1]
 
 
 @both
@@ -193,11 +198,13 @@ def test_a_hook_may_keep_what_it_sees(create_graph: bool) -> None:
     with ut.no_grad():
         x.grad.mul_(0)
         y.grad.mul_(0)
-    assert kept[0].tolist() == [2, 2] and buffer.tolist() == [5, 5]
+    assert kept[0].tolist() == [2, 2]
+    assert buffer.tolist() == [5, 5]
     with ut.no_grad():
         kept[0].mul_(0)
     (x * 2 + y).sum().backward()
-    assert x.grad.tolist() == [2, 2] and buffer.tolist() == [5, 5]
+    assert x.grad.tolist() == [2, 2]
+    assert buffer.tolist() == [5, 5]
 
 
 def test_hooks_belong_to_the_value_before_an_in_place_change() -> None:
@@ -208,7 +215,8 @@ def test_hooks_belong_to_the_value_before_an_in_place_change() -> None:
     a.mul_(3)
     a.register_hook(lambda g: after.append(g.tolist()))
     a.sum().backward()
-    assert after == [[1, 1]] and before == [[3, 3]]
+    assert after == [[1, 1]]
+    assert before == [[3, 3]]
 
 
 # retain_grad ---------------------------------------------------------------------------------
@@ -218,7 +226,8 @@ def test_retain_grad() -> None:
     assert not a.retains_grad
     a.retain_grad()
     a.retain_grad()
-    assert a.retains_grad and not x.retains_grad
+    assert a.retains_grad
+    assert not x.retains_grad
     x.retain_grad()
     y = (a * a).sum()
     y.backward(retain_graph=True)
@@ -233,7 +242,8 @@ def test_retain_grad_follows_an_in_place_change() -> None:
     a.retain_grad()
     a.mul_(3)
     (a * 5).sum().backward()
-    assert a.grad.tolist() == [5, 5] and x.grad.tolist() == [30, 30]
+    assert a.grad.tolist() == [5, 5]
+    assert x.grad.tolist() == [30, 30]
 
 
 def test_retained_gradients_do_not_alias() -> None:
@@ -243,7 +253,8 @@ def test_retained_gradients_do_not_alias() -> None:
     seed = ut.ones(2)
     a.backward(seed)
     a.grad.mul_(5)
-    assert x.grad.tolist() == [1, 1] and seed.tolist() == [1, 1]
+    assert x.grad.tolist() == [1, 1]
+    assert seed.tolist() == [1, 1]
 
 
 def test_a_tensor_that_is_gone_retains_nothing() -> None:
@@ -282,10 +293,12 @@ def test_post_accumulate_hook_may_step_and_clear() -> None:
 
     handle = x.register_post_accumulate_grad_hook(step)
     (x * 2).sum().backward()
-    assert x.tolist() == [0, 1] and x.grad is None
+    assert x.tolist() == [0, 1]
+    assert x.grad is None
     handle.remove()
     (x * 2).sum().backward()
-    assert x.tolist() == [0, 1] and x.grad.tolist() == [2, 2]
+    assert x.tolist() == [0, 1]
+    assert x.grad.tolist() == [2, 2]
 
 
 def test_order_of_leaf_hooks() -> None:
@@ -322,7 +335,8 @@ def test_node_hooks(create_graph: bool) -> None:
     z.grad_fn.register_hook(lambda gi, go: (gi[0] * 10, gi[1]))
     z.sum().backward(create_graph=create_graph)
     assert log == [("pre", 1), ("post", [6, 8], [2, 2])]
-    assert x.grad.tolist() == [60, 80] and y.grad.tolist() == [2, 4]
+    assert x.grad.tolist() == [60, 80]
+    assert y.grad.tolist() == [2, 4]
 
 
 def test_wrong_node_hooks() -> None:
@@ -337,7 +351,7 @@ def test_wrong_node_hooks() -> None:
         run("register_hook", lambda gi, go: (gi[0],))
     with pytest.raises(GradientError, match="2 gradients for 1 outputs"):
         run("register_prehook", lambda go: (go[0], go[0]))
-    with pytest.raises(GradientError, match="MulBackward.*a prehook"):
+    with pytest.raises(GradientError, match=r"MulBackward.*a prehook"):
         run("register_prehook", lambda go: (ut.ones(3),))
     with pytest.raises(GradientError, match="MulBackward"):
         run("register_hook", lambda gi, go: (ut.ones(3), gi[1]))
@@ -345,7 +359,8 @@ def test_wrong_node_hooks() -> None:
         run("register_hook", lambda gi, go: (gi[0].mul_(2), None)[1])
     with pytest.raises(GradientError, match="changed a gradient in place"):
         run("register_prehook", lambda go: (go[0].mul_(2), None)[1])
-    assert x.grad is None and y.grad is None
+    assert x.grad is None
+    assert y.grad is None
 
 
 def test_a_hook_that_raises_stops_the_backward() -> None:

@@ -23,7 +23,8 @@ def leaf(values: Any, **how: Any) -> ut.Tensor:
 def test_no_grad_and_enable_grad() -> None:
     x = leaf(1.0)
     with ut.no_grad():
-        assert not (x * 2).requires_grad and not ut.is_grad_enabled()
+        assert not (x * 2).requires_grad
+        assert not ut.is_grad_enabled()
         with ut.enable_grad():
             assert (x * 2).requires_grad
             with ut.no_grad():
@@ -39,7 +40,8 @@ def test_modes_end_when_an_error_passes() -> None:
     for mode in (ut.no_grad, ut.inference_mode, ut.autograd.detect_anomaly):
         with pytest.raises(KeyError), mode():
             raise KeyError
-    assert ut.is_grad_enabled() and not ut.is_inference_mode_enabled()
+    assert ut.is_grad_enabled()
+    assert not ut.is_inference_mode_enabled()
     assert not ut.autograd.is_anomaly_enabled()
 
 
@@ -58,21 +60,27 @@ def test_set_grad_enabled() -> None:
         return ut.is_grad_enabled()
 
     assert ut.is_grad_enabled()
-    assert f() is False and f() is False and ut.is_grad_enabled()
+    assert f() is False
+    assert f() is False
+    assert ut.is_grad_enabled()
 
 
 def test_inference_tensors_cannot_enter_a_graph() -> None:
     x = leaf([1.0, 2.0])
     with ut.inference_mode():
-        assert ut.is_inference_mode_enabled() and not ut.is_grad_enabled()
+        assert ut.is_inference_mode_enabled()
+        assert not ut.is_grad_enabled()
         c = ut.ones(2) * 3
         y = x * 2
         with ut.enable_grad():
             assert not (x * 2).requires_grad
         c.add_(1)  # inside, it may change
         with ut.inference_mode(False):
-            assert (x * 2).requires_grad and not ut.ones(1).is_inference()
-    assert c.is_inference() and y.is_inference() and not y.requires_grad
+            assert (x * 2).requires_grad
+            assert not ut.ones(1).is_inference()
+    assert c.is_inference()
+    assert y.is_inference()
+    assert not y.requires_grad
     assert not x.is_inference()
     with pytest.raises(GradientError, match=r"\[mul\].*inference"):
         x * c
@@ -103,7 +111,8 @@ def test_modes_are_per_thread() -> None:
             thread = threading.Thread(target=look)
             thread.start()
             thread.join()
-    assert seen == [(True, False)] * 2 and ut.is_grad_enabled()
+    assert seen == [(True, False)] * 2
+    assert ut.is_grad_enabled()
 
 
 def test_modes_reach_worker_threads() -> None:
@@ -148,13 +157,15 @@ def test_modes_are_per_task() -> None:
         return a, b
 
     a, b = asyncio.run(main())
-    assert set(a) == {False} and set(b) == {True}
+    assert set(a) == {False}
+    assert set(b) == {True}
 
 
 def test_modes_are_per_context() -> None:
     context = contextvars.copy_context()
     context.run(ut.set_grad_enabled, False)
-    assert ut.is_grad_enabled() and context.run(ut.is_grad_enabled) is False
+    assert ut.is_grad_enabled()
+    assert context.run(ut.is_grad_enabled) is False
 
 
 def test_one_switch_in_several_tasks_and_threads() -> None:
@@ -216,8 +227,10 @@ def test_decorators_of_functions() -> None:
         return x * 2
 
     x = leaf(1.0)
-    assert f.__name__ == "f" and f.__doc__ == "Doc."
-    assert not f(x, factor=2).requires_grad and not bare(x).requires_grad
+    assert f.__name__ == "f"
+    assert f.__doc__ == "Doc."
+    assert not f(x, factor=2).requires_grad
+    assert not bare(x).requires_grad
     assert inferred(x).is_inference()
 
     class Model:
@@ -225,13 +238,15 @@ def test_decorators_of_functions() -> None:
         def predict(self, x: Any) -> Any:
             return x * 2
 
-    assert not Model().predict(x).requires_grad and (x * 2).requires_grad
+    assert not Model().predict(x).requires_grad
+    assert (x * 2).requires_grad
 
     @ut.no_grad()
     def recursive(n: int) -> bool:
         return ut.is_grad_enabled() or (n > 0 and recursive(n - 1))
 
-    assert not recursive(3) and ut.is_grad_enabled()
+    assert not recursive(3)
+    assert ut.is_grad_enabled()
 
 
 def test_decorated_generator() -> None:
@@ -252,21 +267,25 @@ def test_decorated_generator() -> None:
             log.append(("closed", ut.is_grad_enabled()))
 
     it: Any = numbers()
-    assert next(it) is False and ut.is_grad_enabled()
-    assert it.send("hello") is False and ut.is_grad_enabled()
+    assert next(it) is False
+    assert ut.is_grad_enabled()
+    assert it.send("hello") is False
+    assert ut.is_grad_enabled()
     assert it.throw(KeyError()) == "after"
     it.close()
-    assert log == ["hello", ("caught", False), ("closed", False)] and ut.is_grad_enabled()
+    assert log == ["hello", ("caught", False), ("closed", False)]
+    assert ut.is_grad_enabled()
 
     @ut.no_grad()
     def returning() -> Iterator[Any]:
         yield 1
-        return 2  # noqa: B901
+        return 2
 
     def outer() -> Iterator[Any]:
         log.append((yield from returning()))
 
-    assert list(outer()) == [1] and log[-1] == 2
+    assert list(outer()) == [1]
+    assert log[-1] == 2
 
 
 def test_decorated_coroutine_and_async_generator() -> None:
@@ -338,7 +357,8 @@ def test_nan_names_the_forward_line(workers: int) -> None:
         with pytest.raises(GradientError) as caught:
             (b * 5).sum().backward(workers=workers)
     message = str(caught.value)
-    assert "DivBackward" in message and "NaN" in message
+    assert "DivBackward" in message
+    assert "NaN" in message
     assert f'{__file__}", line {line_of("# this line makes the NaN")}' in message
     assert "b = (a * 0) / a" in message
     assert x.grad is None
@@ -369,11 +389,13 @@ def test_an_error_names_the_forward_line() -> None:
         with pytest.raises(LookupError) as caught:
             (y * 2).backward()
     note = whole(caught.value)
-    assert "FailsBackward" in note and "y = Fails.apply(x)" in note
+    assert "FailsBackward" in note
+    assert "y = Fails.apply(x)" in note
     assert f'{__file__}", line {line_of("# this line fails in the backward")}' in note
     with pytest.raises(LookupError) as caught:
         Fails.apply(x).backward()
-    assert "FailsBackward" in whole(caught.value) and "detect_anomaly" in whole(caught.value)
+    assert "FailsBackward" in whole(caught.value)
+    assert "detect_anomaly" in whole(caught.value)
 
 
 def test_a_version_error_names_the_forward_line() -> None:
@@ -404,7 +426,8 @@ def test_nan_in_second_order_names_both_lines() -> None:
 def test_set_detect_anomaly() -> None:
     try:
         ut.autograd.set_detect_anomaly(True)
-        assert ut.autograd.is_anomaly_enabled() and ut.autograd.is_anomaly_check_nan_enabled()
+        assert ut.autograd.is_anomaly_enabled()
+        assert ut.autograd.is_anomaly_check_nan_enabled()
     finally:
         ut.autograd.set_detect_anomaly(False)
     assert not ut.autograd.is_anomaly_enabled()
@@ -430,4 +453,5 @@ def test_a_node_made_by_a_backward_tells_who_made_it() -> None:
         y = x.exp()  # the forward of the forward
         (g,) = grad(y, x, create_graph=True)
     stack = "".join(g.grad_fn.site)
-    assert "create_graph=True" in stack and "the forward of the forward" in stack
+    assert "create_graph=True" in stack
+    assert "the forward of the forward" in stack

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_samples import Const, OpInfo, Sample, load
 
 import undertow as ut
+from op_samples import Const, OpInfo, Sample, load
 from undertow.core.dispatch import transfer
 from undertow.core.tensor import wrap
 

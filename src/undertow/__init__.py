@@ -1,5 +1,7 @@
 """Undertow: tensors with automatic differentiation of any order."""
 
+import math
+
 from . import ops  # first: it publishes the functions
 from . import autograd, dtypes, errors, nn
 from .backends.threads import get_num_threads, set_num_threads
@@ -25,7 +27,12 @@ from .core.register import FUNCTIONS as _functions
 from .core.tensor import Tensor
 from .devices import device
 from .dtypes import *  # noqa: F403
+from .dtypes import DType as dtype
 
 __version__ = "0.1.0"
 
+e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
+
 globals().update(_functions)
+_rooms = {"backends", "core", "devices", "kernel", "math", "ops", "shapes"}
+__all__ = sorted(name for name in {*globals()} - _rooms if not name.startswith("_"))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from op_samples import Const, OpInfo, Sample, load
-from test_ops import cases, flat, host, leaves, resolve, tensors
 
 import undertow as ut
+from op_samples import Const, OpInfo, Sample, load
+from test_ops import cases, flat, host, leaves, resolve, tensors
 from undertow.core.tensor import wrap
 
 torch = pytest.importorskip("torch")

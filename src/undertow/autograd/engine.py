@@ -33,8 +33,8 @@ _np_add = np.add
 class Run:
     """A task with what its caller wants from it."""
 
-    __slots__ = ("alone", "bare", "captured", "captures", "create_graph", "lock", "quick", "retain_graph",
-                 "task")  # fmt: skip
+    __slots__ = ("alone", "bare", "captured", "captures", "create_graph", "lock", "quick",
+                 "retain_graph", "task")  # fmt: skip
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                         node.release()
                     _deliver_all(run, node, targets[i], results, ready)
                     continue
-                elif kind is AccumulateGrad and g.__class__ is _ndarray:
+                if kind is AccumulateGrad and g.__class__ is _ndarray:
                     inbox[i] = None
                     accumulate(node, g, False)  # type: ignore[arg-type]
                     continue
@@ -263,7 +263,7 @@ def _add(a: Any, b: Any, owned: bool) -> Any:
 
 
 def _sum(a: Tensor, b: Tensor) -> Tensor:
-    return apply(OPS["add"], (a, b))  # type: ignore[no-any-return]
+    return apply(OPS["add"], (a, b))
 
 
 def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
@@ -344,7 +344,7 @@ def _make_private(grads: list[Any], out: int) -> None:
 
 def copied(grad: Tensor) -> Tensor:
     """A gradient in memory of its own."""
-    return apply(OPS["clone"], (grad,))  # type: ignore[no-any-return]
+    return apply(OPS["clone"], (grad,))
 
 
 def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
@@ -381,7 +381,7 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
 def _plain(array: Any) -> bool:
     """Whether a gradient, which a user may have set, can be added to in place."""
     flags = array.flags
-    return flags.forc and flags.writeable  # type: ignore[no-any-return]
+    return flags.forc and flags.writeable
 
 
 def _probe() -> int:

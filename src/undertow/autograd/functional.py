@@ -226,7 +226,7 @@ def _rows(output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> 
 def _stacked(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
     from ..ops.joining import stack
 
-    return stack(rows).reshape(shape)  # type: ignore[no-any-return]
+    return stack(rows).reshape(shape)
 
 
 def _empty(like: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -243,7 +243,7 @@ def _one_number(op: str, func: Callable[..., Any]) -> Callable[..., Tensor]:
                 f"[{op}] the function must return one tensor of one element, got "
                 f"{1 + len(more)} of shape {output.shape}"
             )
-        return output.reshape(())  # type: ignore[no-any-return]
+        return output.reshape(())
 
     return checked
 

@@ -26,11 +26,11 @@ class BoxedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.host.shape  # type: ignore[no-any-return]
+        return self.host.shape
 
     @property
     def strides(self) -> tuple[int, ...]:
-        return self.host.strides  # type: ignore[no-any-return]
+        return self.host.strides
 
     @property
     def dtype(self) -> Any:
@@ -38,15 +38,15 @@ class BoxedArray:
 
     @property
     def size(self) -> int:
-        return self.host.size  # type: ignore[no-any-return]
+        return self.host.size
 
     @property
     def ndim(self) -> int:
-        return self.host.ndim  # type: ignore[no-any-return]
+        return self.host.ndim
 
     @property
     def itemsize(self) -> int:
-        return self.host.itemsize  # type: ignore[no-any-return]
+        return self.host.itemsize
 
     @property
     def flags(self) -> Any:

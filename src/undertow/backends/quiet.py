@@ -13,12 +13,12 @@ import numpy as np
 try:
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
-    _silent = _make_extobj(all="ignore")
+    silent: Any = _make_extobj(all="ignore")
     hush: Any = _extobj_contextvar.set
     unhush: Any = _extobj_contextvar.reset
-    unhush(hush(_silent))
+    unhush(hush(silent))
 except (ImportError, TypeError):  # another NumPy: the public way
-    _silent = None
+    silent = None
 
     def hush(_: Any) -> Any:
         """Silence warnings; pass the result to `unhush`."""
@@ -29,6 +29,3 @@ except (ImportError, TypeError):  # another NumPy: the public way
     def unhush(token: Any) -> None:
         """Undo `hush`."""
         token.__exit__(None, None, None)
-
-
-silent = _silent

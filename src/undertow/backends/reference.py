@@ -58,7 +58,7 @@ def compile_map(expr: Expr, arity: int) -> Callable[..., Any]:
 
 def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
     if [str(a) for a in expr.args] == [f"a{i}" for i in range(arity)] and expr.head in UFUNCS:
-        return UFUNCS[expr.head]  # type: ignore[no-any-return]
+        return UFUNCS[expr.head]
     names: dict[str, str] = {}
     lines: list[str] = []
     done: dict[int, str] = {}

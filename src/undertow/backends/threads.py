@@ -44,7 +44,7 @@ def set_num_threads(number: int) -> None:
     >>> ut.set_num_threads(before)
     """
     global _number
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+    if type(number) is not int or number < 1:
         raise ArgumentError(f"[set_num_threads] expects a positive integer, got {number!r}")
     with _lock:
         _number = number
@@ -104,7 +104,8 @@ def _find_blas() -> Any:
     import numpy as np
 
     package = Path(np.__file__).parent
-    for library in [*package.parent.glob("numpy.libs/*openblas*"), *package.glob(".dylibs/*openblas*")]:
+    bundled = (package.parent / "numpy.libs", package / ".dylibs")
+    for library in [found for folder in bundled for found in folder.glob("*openblas*")]:
         try:
             loaded = ctypes.CDLL(str(library))
         except OSError:

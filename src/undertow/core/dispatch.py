@@ -42,7 +42,7 @@ _GIVE_UP = (AttributeError, TypeError, ValueError, OverflowError, RuntimeWarning
 
 
 def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
-    """Run `op` on tensors (elementwise ops also take numbers) and record it if a gradient is wanted.
+    """Run `op` on tensors (elementwise ops: also numbers), recorded if a gradient is wanted.
 
     Returns a tensor, or a tuple of tensors for an op with several outputs.
     """
@@ -77,7 +77,7 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
                 if isinstance(t, Tensor) and (t._node if t._alias is None else node_of(t)):
                     record(op, inputs, params, (out,))
                     break
-        elif state.inference:
+        elif state.inference and not op.view:  # a view is what its base is
             share(out).inference = True
         return out
     outs = tuple([wrap(a) for a in result])
@@ -213,7 +213,7 @@ def compute_dtype(op: str, operands: Sequence[Any], kind: str) -> DType:
 def elementwise(op: Op, *values: Any) -> Tensor:
     """The long way of every elementwise op: any operands, any dtypes, any shapes."""
     if "f" in op.domain and alike(values):
-        return apply(op, values)  # type: ignore[no-any-return]
+        return apply(op, values)
     if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
         assert op.expr is not None
         return substitute(op.expr, values)  # type: ignore[return-value]
@@ -225,7 +225,7 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         operands[0] = wrap(_asarray(operands[0], dtype.numpy))
     operands = align(op.name, operands, dtype)
     try:
-        return apply(op, operands)  # type: ignore[no-any-return]
+        return apply(op, operands)
     except TypeError as error:
         if isinstance(error, DTypeError):
             raise
@@ -334,8 +334,8 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
         if dtype.category == 1 and x._array.dtype.kind in "fcV":
             _check_integers(x, dtype)
         with_grad = current().grad and node_of(x) is not None
-        return apply(_cast, (x.detach() if with_grad else x,), (dtype, x.dtype))  # type: ignore[no-any-return]
-    return apply(_cast, (x,), (dtype, x.dtype))  # type: ignore[no-any-return]
+        return apply(_cast, (x.detach() if with_grad else x,), (dtype, x.dtype))
+    return apply(_cast, (x,), (dtype, x.dtype))
 
 
 def _check_integers(x: Tensor, dtype: DType) -> None:
@@ -349,7 +349,7 @@ def _check_integers(x: Tensor, dtype: DType) -> None:
             low, high = (float(k.to_host(k.reduce(r, array, dims, False))) for r in ("min", "max"))
         finally:
             unhush(token)
-        if not (-(2.0**63) <= low and high < 2.0**63):
+        if not (low >= -(2.0**63) and high < 2.0**63):
             host = k.to_host(array).astype(np.float64)
             wrong = host[~((host >= -(2.0**63)) & (host < 2.0**63))]
             shown = ", ".join(str(v) for v in wrong[:3].tolist())

@@ -73,7 +73,7 @@ def _within(g: Tensor, steps: Any, geometry: Any) -> Tensor:
 
 def _without(g: Tensor, value_shape: Any, steps: Any, geometry: Any) -> Tensor:
     zeros = wrap(backend_of(g._array).full(value_shape, 0, g._array.dtype))
-    return apply(_view_write, (g, zeros), (steps, geometry))  # type: ignore[no-any-return]
+    return apply(_view_write, (g, zeros), (steps, geometry))
 
 
 _laid_out = Op("laid_out", _lay_out, inputs="x", params="geometry", vjp={"x": lambda g: g})
@@ -92,7 +92,7 @@ def view_write(base: Tensor, value: Tensor, steps: tuple[Any, ...]) -> Tensor:
     """A copy of `base` with `value` in the place that the view steps lead to."""
     stored = any(op.name == "as_strided" for op, _ in steps)  # others do as well in a plain copy
     geometry = _geometry(base._array, steps) if stored else None
-    return apply(_view_write, (base, cast(value, base.dtype)), (steps, geometry))  # type: ignore[no-any-return]
+    return apply(_view_write, (base, cast(value, base.dtype)), (steps, geometry))
 
 
 def zeros_of(t: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ class State:
         return State(**{**kept, **changes})
 
 
-_state: ContextVar[State] = ContextVar("undertow_state", default=State())
+_state: ContextVar[State] = ContextVar("undertow_state", default=State())  # noqa: B039 (it is never changed)
 current = _state.get
 enter = _state.set
 leave = _state.reset

@@ -135,8 +135,9 @@ def elementwise_op(
     kind is the dtype rule: "promote" (the common dtype), "float" (integers become the default
     floating dtype first), "number" (bool becomes int64 first), "bool" (computed in the common
     dtype, boolean result), "real" (a complex dtype gives its real part's) or "input" (that of the
-    tensors alone, since the numbers are parameters: a slope, a threshold). domain tells the categories of the compute
-    dtype that the op takes: some of b(ool), i(nteger), f(loating), c(omplex).
+    tensors alone, since the numbers are parameters: a slope, a threshold). domain tells the
+    categories of the compute dtype that the op takes: some of b(ool), i(nteger), f(loating),
+    c(omplex).
     """
 
     def forward(k: Any, *operands: Any) -> Any:

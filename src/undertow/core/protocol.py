@@ -123,7 +123,7 @@ def _copy(self: Tensor) -> Tensor:
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if id(self) in memo:
-        return memo[id(self)]  # type: ignore[no-any-return]
+        return memo[id(self)]
     if not self.is_leaf:
         raise GradientError(
             "[deepcopy] only leaves can be copied deeply, this tensor was made by "
@@ -213,7 +213,7 @@ def _dlpack(
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
-    return host_array("__dlpack_device__", self.detach()).__dlpack_device__()  # type: ignore[no-any-return]
+    return host_array("__dlpack_device__", self.detach()).__dlpack_device__()
 
 
 for _name, _method in {

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
 from .dispatch import binary_door, elementwise, unary_door
 from .inplace import inplace, inplace_door
 from .op import Op

@@ -61,7 +61,8 @@ class Alias:
     A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
     """
 
-    __slots__ = ("base", "dormant", "inference", "seen", "steps", "tracked", "turned", "turns", "version")
+    __slots__ = ("base", "dormant", "inference", "seen", "steps", "tracked", "turned", "turns",
+                 "version")  # fmt: skip
 
     def __init__(
         self,
@@ -471,8 +472,8 @@ def share(t: Tensor) -> Alias:
     if alias is None:
         alias = t._alias = Alias(Version())
         node = t._node
-        if node.__class__ is Node and node.plan.outs:  # type: ignore[union-attr]
-            _share_saved(node, t._index, alias)  # type: ignore[arg-type]
+        if node.__class__ is Node and node.plan.outs:
+            _share_saved(node, t._index, alias)
     return alias
 
 

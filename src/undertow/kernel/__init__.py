@@ -1,1 +1,1 @@
-"""What to compute, knowing no device: scalar expressions and the special functions built on them."""
+"""What to compute, knowing no device: scalar expressions, and special functions made of them."""

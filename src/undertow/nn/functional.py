@@ -3,4 +3,4 @@
 from ..core.register import FUNCTIONAL as _functional
 
 globals().update(_functional)
-__all__ = sorted(_functional)  # noqa: PLE0605
+__all__ = sorted(_functional)

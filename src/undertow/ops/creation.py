@@ -29,7 +29,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     >>> ut.tensor([1, 2]).clone()
     tensor([1, 2])
     """
-    return apply(_clone, (input,))  # type: ignore[no-any-return]
+    return apply(_clone, (input,))
 
 
 # One value ----------------------------------------------------------------------------------
@@ -516,7 +516,7 @@ def complex_(real: Tensor, imag: Tensor) -> Tensor:
         )
     shape = broadcast_shapes("complex", real.shape, imag.shape)
     dtype = dtypes.complex_of(real.dtype)
-    return apply(_complex, (real, imag), (shape, dtype))  # type: ignore[no-any-return]
+    return apply(_complex, (real, imag), (shape, dtype))
 
 
 @function(method=False)

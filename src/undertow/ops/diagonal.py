@@ -75,7 +75,7 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     tensor([1, 4])
     """
     where = diagonal_of("diagonal", input.ndim, offset, dim1, dim2)
-    return apply(_diagonal, (input,), where)  # type: ignore[no-any-return]
+    return apply(_diagonal, (input,), where)
 
 
 @function()
@@ -98,7 +98,7 @@ def _embedded(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     side = x._array.shape[-1] + abs(offset)
     for d in sorted((dim1, dim2)):
         shape.insert(d, side)
-    return apply(_embed_diagonal, (x,), (tuple(shape), offset, dim1, dim2))  # type: ignore[no-any-return]
+    return apply(_embed_diagonal, (x,), (tuple(shape), offset, dim1, dim2))
 
 
 @function()
@@ -119,7 +119,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
         raise DimError(
             f"[diag] expects 1 or 2 dimensions, got {input.ndim}; use diagonal or diag_embed"
         )
-    return apply(_diagonal, (input,), (offset, 0, 1)).clone()  # type: ignore[no-any-return]
+    return apply(_diagonal, (input,), (offset, 0, 1)).clone()
 
 
 @function()
@@ -169,7 +169,7 @@ _tril, _triu = _triangle_op("tril"), _triangle_op("triu")
 def _part(op: Op, x: Tensor, diagonal: Any) -> Tensor:
     if x.ndim < 2:
         raise DimError(f"[{op.name}] expects at least 2 dimensions, got {x.ndim}")
-    return apply(op, (x,), (as_int(op.name, "diagonal", diagonal),))  # type: ignore[no-any-return]
+    return apply(op, (x,), (as_int(op.name, "diagonal", diagonal),))
 
 
 @function(inplace=True)

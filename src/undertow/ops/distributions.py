@@ -34,7 +34,6 @@ from .random import (
     words,
 )
 
-
 _below = trace(lambda word, limit: word < limit, 2)
 
 

@@ -46,7 +46,7 @@ class Labelled:
         if tuple(labels) == self.labels:
             return self.tensor
         order = tuple(self.labels.index(label) for label in labels)
-        return apply(_permute, (self.tensor,), (order,))  # type: ignore[no-any-return]
+        return apply(_permute, (self.tensor,), (order,))
 
     def spread(self, labels: Sequence[Label]) -> Tensor:
         """The same with size 1 for the labels that it lacks."""

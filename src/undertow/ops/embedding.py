@@ -88,7 +88,7 @@ def _rows(indices: Tensor, weight: Tensor, padding_idx: int | None, by_frequency
         scale = scale / index_by(counts, (indices,), (0,))
     if padding_idx is not None:
         scale = where(indices == padding_idx, 0, scale)
-    return apply(_scaled_rows, (weight, indices, scale.unsqueeze(-1)))  # type: ignore[no-any-return]
+    return apply(_scaled_rows, (weight, indices, scale.unsqueeze(-1)))
 
 
 def _table(

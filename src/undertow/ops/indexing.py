@@ -115,12 +115,12 @@ def put(
     inputs = (x, expand(_fitted(name, value, shape), shape), *indices)
     if name.endswith("_"):
         return update(name, _index_put, inputs, (dims, kind))
-    return apply(_index_put, inputs, (dims, kind))  # type: ignore[no-any-return]
+    return apply(_index_put, inputs, (dims, kind))
 
 
 def index(x: Tensor, indices: Sequence[Tensor], dims: tuple[int, ...]) -> Tensor:
     """`x` indexed at some dimensions (in rising order) by tensors that are in range."""
-    return apply(_index, (x, *indices), (dims,))  # type: ignore[no-any-return]
+    return apply(_index, (x, *indices), (dims,))
 
 
 index_by = index  # for functions that have an argument `index`

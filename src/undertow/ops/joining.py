@@ -82,7 +82,7 @@ def _join(op: str, tensors: list[Tensor], dim: Any) -> Tensor:
                 f"but {d}, along which they are joined"
             )
     edges = tuple(accumulate((t._array.shape[d] for t in tensors), initial=0))
-    return apply(_cat, tensors, (d, edges))  # type: ignore[no-any-return]
+    return apply(_cat, tensors, (d, edges))
 
 
 @function(method=False)
@@ -136,7 +136,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
                 f"[stack] expects tensors of one shape, got {tuple(shape)} and {t.shape}; "
                 "use cat to join along an existing dimension"
             )
-    return apply(_stack, parts, (d,))  # type: ignore[no-any-return]
+    return apply(_stack, parts, (d,))
 
 
 def _stacked(op: str, tensors: Any, least: Any, dim: int) -> Tensor:
@@ -308,7 +308,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
             f"[combinations] expects a vector and r >= 0, got shape {input.shape} and r {count}"
         )
     if count == 0:
-        return input.new_zeros(0)  # type: ignore[no-any-return]
+        return input.new_zeros(0)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     rows = list(choose(range(input._array.shape[0]), count))
     index = tensor(rows, dtype=dtypes.int64, device=input.device)

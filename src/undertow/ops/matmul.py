@@ -70,11 +70,11 @@ def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
         or not (kind is _FLOAT32 or kind is _FLOAT64)
         or not state.plain
     ):
-        return apply(_PRODUCTS[ta, tb], (a, b))  # type: ignore[no-any-return]
+        return apply(_PRODUCTS[ta, tb], (a, b))
     try:
         r = (x.transpose() if ta else x).dot(y.transpose() if tb else y)
     except (RuntimeWarning, FloatingPointError):  # see Note [floating-point warnings]
-        return apply(_PRODUCTS[ta, tb], (a, b))  # type: ignore[no-any-return]
+        return apply(_PRODUCTS[ta, tb], (a, b))
     t: Tensor = _new(Tensor)
     t._array = r
     t._index = 0
@@ -120,7 +120,7 @@ def matmul(input: Any, other: Any) -> Tensor:
     inner = _check_inner("matmul", a, b)
     if b.ndim == 1:
         if a.ndim == 1:
-            return apply(_dot, (a, b))  # type: ignore[no-any-return]
+            return apply(_dot, (a, b))
         rows = reshaped(a, (math.prod(a.shape[:-1]), inner))
         return reshaped(product(rows, reshaped(b, (inner, 1))), a.shape[:-1])
     if a.ndim == 1:
@@ -255,7 +255,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     >>> ut.dot(ut.tensor([1, 2]), ut.tensor([3, 4]))
     tensor(11)
     """
-    return apply(_dot, _vectors("dot", input, tensor, "tensor"))  # type: ignore[no-any-return]
+    return apply(_dot, _vectors("dot", input, tensor, "tensor"))
 
 
 @function()
@@ -267,7 +267,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     tensor(11.)
     """
     a, b = _vectors("vdot", input, other, "other")
-    return apply(_dot, (a.conj() if a.is_complex() else a, b))  # type: ignore[no-any-return]
+    return apply(_dot, (a.conj() if a.is_complex() else a, b))
 
 
 @function()
@@ -288,7 +288,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
         )
     rows, columns = a.shape[:-1], b.shape[:-1]
     if not rows and not columns:
-        return apply(_dot, (a, b))  # type: ignore[no-any-return]
+        return apply(_dot, (a, b))
     a, b = reshaped(a, (math.prod(rows), size)), reshaped(b, (math.prod(columns), size))
     return reshaped(product(a, b, False, True), rows + columns)
 
@@ -338,7 +338,7 @@ def _added(op: str, input: Tensor, result: Tensor, beta: Any, alpha: Any) -> Ten
         if node_of(input) is None:
             return result
         never = wrap(backend_of(input._array).full((), False, np.dtype(bool)))
-        return result + where(never, input, 0)  # type: ignore[no-any-return]
+        return result + where(never, input, 0)
     return result + (input if beta == 1 else input * beta)
 
 
@@ -463,7 +463,7 @@ def trace(input: Tensor) -> Tensor:
     """
     if input.ndim != 2:
         raise ShapeError(f"[trace] input must be a matrix, got shape {input.shape}")
-    return input.diagonal().sum()  # type: ignore[no-any-return]
+    return input.diagonal().sum()
 
 
 @function()
@@ -508,7 +508,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     broadcast_shapes("cross", input.shape, other.shape)
     a, a2 = input.roll(-1, dim), input.roll(-2, dim)
     b, b2 = other.roll(-1, dim), other.roll(-2, dim)
-    return a * b2 - a2 * b  # type: ignore[no-any-return]
+    return a * b2 - a2 * b
 
 
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
@@ -549,6 +549,6 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = _MODES[0])
         a, b = expand(a, lead + a.shape[-2:]), expand(b, lead + b.shape[-2:])
         squares = squares - 2 * product(a, b, False, True)
         apart = squares > 0
-        return where(apart, where(apart, squares, 1).sqrt(), 0)  # type: ignore[no-any-return]
+        return where(apart, where(apart, squares, 1).sqrt(), 0)
     difference = a.unsqueeze(-2) - b.unsqueeze(-3)
-    return difference.norm(p, dim=-1)  # type: ignore[no-any-return]
+    return difference.norm(p, dim=-1)

@@ -72,17 +72,17 @@ def _in_shape(x: Tensor, shape: Shape) -> Tensor:
     """A view in another shape if the strides allow it, else a copy."""
     array = x._array
     fits = array.flags.c_contiguous or backend_of(array).reshape(array, shape) is not None
-    return apply(_view if fits else _copied, (x,), (shape,))  # type: ignore[no-any-return]
+    return apply(_view if fits else _copied, (x,), (shape,))
 
 
 def slice_view(x: Tensor, slices: tuple[Any, ...]) -> Tensor:
     """The view `x[slices]` by slices, integers and None, resolved already (in range, >= 0)."""
-    return apply(_slice, (x,), (slices,))  # type: ignore[no-any-return]
+    return apply(_slice, (x,), (slices,))
 
 
 def embed(x: Tensor, shape: Shape, slices: tuple[Any, ...]) -> Tensor:
     """The adjoint of `slice_view`: zeros of `shape` with `x` written at `slices`."""
-    return apply(_embed, (x,), (shape, slices))  # type: ignore[no-any-return]
+    return apply(_embed, (x,), (shape, slices))
 
 
 def along(dim: int, entry: Any) -> tuple[Any, ...]:
@@ -149,7 +149,7 @@ def view(input: Tensor, *sizes_: Any, size: Any = None, dtype: Any = None) -> Te
             f"[view] a tensor of shape {input.shape} with strides {input.stride()} cannot be seen "
             f"as {wanted} without a copy; use reshape{wanted} or contiguous() first"
         )
-    return apply(_view, (input,), (wanted,))  # type: ignore[no-any-return]
+    return apply(_view, (input,), (wanted,))
 
 
 @function(top=False)
@@ -235,7 +235,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     >>> ut.zeros(1, 3, 1).squeeze().shape, ut.zeros(1, 3, 1).squeeze(0).shape
     ((3,), (3, 1))
     """
-    return apply(_view, (input,), (squeezed("squeeze", input._array.shape, dim),))  # type: ignore[no-any-return]
+    return apply(_view, (input,), (squeezed("squeeze", input._array.shape, dim),))
 
 
 def squeezed(op: str, shape: Shape, dim: Any) -> Shape:
@@ -258,7 +258,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> ut.zeros(3).unsqueeze(1).shape
     (3, 1)
     """
-    return apply(_view, (input,), (unsqueezed("unsqueeze", input._array.shape, dim),))  # type: ignore[no-any-return]
+    return apply(_view, (input,), (unsqueezed("unsqueeze", input._array.shape, dim),))
 
 
 def unsqueezed(op: str, shape: Shape, dim: Any) -> Shape:
@@ -279,7 +279,7 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     wanted = tuple([wrap_dim("permute", d, ndim) for d in sizes("permute", order, dims)])
     if sorted(wanted) != list(range(ndim)):
         raise ArgumentError(f"[permute] dims {wanted} are not an order of the {ndim} dimensions")
-    return apply(_permute, (input,), (wanted,))  # type: ignore[no-any-return]
+    return apply(_permute, (input,), (wanted,))
 
 
 def swapped(op: str, ndim: int, first: Any, second: Any) -> tuple[int, ...]:
@@ -301,7 +301,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             [2, 4]])
     """
     order = swapped("transpose", len(input._array.shape), dim0, dim1)
-    return apply(_permute, (input,), (order,))  # type: ignore[no-any-return]
+    return apply(_permute, (input,), (order,))
 
 
 @function()
@@ -343,12 +343,12 @@ def t(input: Tensor) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    return apply(_permute, (input,), (matrix_order("t", len(input._array.shape)),))  # type: ignore[no-any-return]
+    return apply(_permute, (input,), (matrix_order("t", len(input._array.shape)),))
 
 
 def _reversed(input: Tensor) -> Tensor:
     """A view with the dimensions in reverse order."""
-    return apply(_permute, (input,), (tuple(range(len(input._array.shape)))[::-1],))  # type: ignore[no-any-return]
+    return apply(_permute, (input,), (tuple(range(len(input._array.shape)))[::-1],))
 
 
 def _matrix_transpose(input: Tensor) -> Tensor:
@@ -356,7 +356,7 @@ def _matrix_transpose(input: Tensor) -> Tensor:
     ndim = len(input._array.shape)
     if ndim < 2:
         raise DimError(f"[mT] expects at least 2 dimensions, got {ndim}; use unsqueeze first")
-    return apply(_permute, (input,), ((*range(ndim - 2), ndim - 1, ndim - 2),))  # type: ignore[no-any-return]
+    return apply(_permute, (input,), ((*range(ndim - 2), ndim - 1, ndim - 2),))
 
 
 @function()
@@ -417,11 +417,11 @@ def _movedim(op: str, input: Tensor, source: Any, destination: Any) -> Tensor:
             f"{source} and {destination}"
         )
     if not ndim:
-        return apply(_permute, (input,), ((),))  # type: ignore[no-any-return]
+        return apply(_permute, (input,), ((),))
     at = dict(zip(targets, sources, strict=True))
     others = iter([d for d in range(ndim) if d not in sources])
     order = tuple([at[i] if i in at else next(others) for i in range(ndim)])
-    return apply(_permute, (input,), (order,))  # type: ignore[no-any-return]
+    return apply(_permute, (input,), (order,))
 
 
 # Broadcasting --------------------------------------------------------------------------------
@@ -455,7 +455,7 @@ def expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
                 f"[{op}] shape {shape} does not expand to {wanted}: at dimension {i} size "
                 f"{new} does not fit {'a new dimension' if old < 0 else old}; only size 1 expands"
             )
-    return apply(_expand, (input,), (tuple(result),))  # type: ignore[no-any-return]
+    return apply(_expand, (input,), (tuple(result),))
 
 
 @function(top=False)
@@ -484,12 +484,12 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
 # Slicing -------------------------------------------------------------------------------------
 def narrowed(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`narrow` with arguments known to be in range."""
-    return apply(_slice, (x,), (along(dim, slice(start, start + length)),))  # type: ignore[no-any-return]
+    return apply(_slice, (x,), (along(dim, slice(start, start + length)),))
 
 
 def selected(x: Tensor, dim: int, index: int) -> Tensor:
     """`select` with arguments known to be in range."""
-    return apply(_slice, (x,), (along(dim, index),))  # type: ignore[no-any-return]
+    return apply(_slice, (x,), (along(dim, index),))
 
 
 def own_dim(op: str, dim: Any, ndim: int) -> int:

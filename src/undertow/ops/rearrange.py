@@ -71,7 +71,7 @@ def flip(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     tensor([3, 2, 1])
     """
     given = sizes("flip", order, dims)
-    return apply(_flip, (input,), (wrap_dims("flip", given, input.ndim) if given else (),))  # type: ignore[no-any-return]
+    return apply(_flip, (input,), (wrap_dims("flip", given, input.ndim) if given else (),))
 
 
 @function()
@@ -85,7 +85,7 @@ def fliplr(input: Tensor) -> Tensor:
     """
     if input.ndim < 2:
         raise DimError(f"[fliplr] expects at least 2 dimensions, got {input.ndim}")
-    return apply(_flip, (input,), ((1,),))  # type: ignore[no-any-return]
+    return apply(_flip, (input,), ((1,),))
 
 
 @function()
@@ -99,7 +99,7 @@ def flipud(input: Tensor) -> Tensor:
     """
     if not input.ndim:
         raise DimError("[flipud] expects at least 1 dimension, got 0")
-    return apply(_flip, (input,), ((0,),))  # type: ignore[no-any-return]
+    return apply(_flip, (input,), ((0,),))
 
 
 @function()
@@ -150,7 +150,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         raise ArgumentError(f"[rot90] the dims must differ, got {tuple(dims)}")
     turns = as_int("rot90", "k", k) % 4
     if turns == 0:
-        return input.clone()  # type: ignore[no-any-return]
+        return input.clone()
     if turns == 2:
         return flip(input, first, second)
     return transpose(flip(input, second if turns == 1 else first), first, second)
@@ -191,4 +191,4 @@ def tile(input: Tensor, *times: Any, dims: Any = None) -> Tensor:
 def _repeated(op: str, x: Tensor, counts: Shape) -> Tensor:
     if any(n < 0 for n in counts):
         raise ArgumentError(f"[{op}] repeats cannot be negative, got {counts}")
-    return apply(_repeat, (x,), (counts,))  # type: ignore[no-any-return]
+    return apply(_repeat, (x,), (counts,))

@@ -38,7 +38,7 @@ def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tens
     shape = x.shape
     hit = _ties(x, spread(out.detach(), shape, dims))
     count = apply(_sum, (cast(hit, dtypes.of_array(g._array.dtype)),), (dims, True))
-    return where(hit, expand(reshaped(g, count.shape) / count, shape), 0)  # type: ignore[no-any-return]
+    return where(hit, expand(reshaped(g, count.shape) / count, shape), 0)
 
 
 _ties = binary_door(
@@ -127,7 +127,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     """
     input = accumulator(input, dtype)
     dims = wrap_dims("sum", dim, input.ndim)
-    return apply(_sum, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+    return apply(_sum, (input,), (dims, keepdim))
 
 
 @function()
@@ -143,7 +143,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
         return cast(mean(input, dim, keepdim, dtype=dtypes.float32), input.dtype)
     shape = input._array.shape
     dims = wrap_dims("mean", dim, len(shape))
-    return apply(_sum, (input,), (dims, keepdim)) / count_of(shape, dims)  # type: ignore[no-any-return]
+    return apply(_sum, (input,), (dims, keepdim)) / count_of(shape, dims)
 
 
 @function()
@@ -161,7 +161,7 @@ def prod(
     input = accumulator(input, dtype)
     dims = wrap_dims("prod", None if dim is None else (wrap_dim("prod", dim, input.ndim),),
                      input.ndim)  # fmt: skip
-    return apply(_prod, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+    return apply(_prod, (input,), (dims, keepdim))
 
 
 # Selections --------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ _position = Op(
 def _extreme(op: Op, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     dims = wrap_dims(name, dim, input.ndim)
     ordered(name, input, dims)
-    return apply(op, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+    return apply(op, (input,), (dims, keepdim))
 
 
 def _along(name: str, input: Tensor, dim: Any, keepdim: bool) -> Selection:
@@ -222,7 +222,7 @@ def _argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
         return reshaped(found, (1,) * len(shape)) if keepdim else found
     d = wrap_dim(name, dim, len(shape))
     ordered(name, input, (d,))
-    return apply(_position, (input,), (name, d, keepdim))  # type: ignore[no-any-return]
+    return apply(_position, (input,), (name, d, keepdim))
 
 
 @function()
@@ -372,7 +372,7 @@ _logsumexp = Op("logsumexp", _logsumexp_forward, inputs="x", params="dims keepdi
 def _logsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
     # Where everything is -inf the weights are zero, not exp(-inf + inf).
     total = where(out == -math.inf, 0, out)
-    return spread(g, x.shape, dims) * (x - spread(total, x.shape, dims)).exp()  # type: ignore[no-any-return]
+    return spread(g, x.shape, dims) * (x - spread(total, x.shape, dims)).exp()
 
 
 @function()
@@ -388,7 +388,7 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     input = as_floating(input)
     ordered("logsumexp", input, ())
     dims = wrap_dims("logsumexp", dim, input.ndim)
-    return apply(_logsumexp, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+    return apply(_logsumexp, (input,), (dims, keepdim))
 
 
 # Without NaN -----------------------------------------------------------------------------------
@@ -404,7 +404,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     input = accumulator(input, dtype)
     if input._array.dtype.kind not in "iub":
         input = where(isnan(input), 0, input)
-    return apply(_sum, (input,), (dims, keepdim))  # type: ignore[no-any-return]
+    return apply(_sum, (input,), (dims, keepdim))
 
 
 @function()
@@ -421,7 +421,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     dims = wrap_dims("nanmean", dim, input.ndim)
     missing = isnan(input)
     count = apply(_sum, (cast(~missing, input.dtype),), (dims, keepdim))
-    return apply(_sum, (where(missing, 0, input),), (dims, keepdim)) / count  # type: ignore[no-any-return]
+    return apply(_sum, (where(missing, 0, input),), (dims, keepdim)) / count
 
 
 @function()
@@ -433,7 +433,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     tensor([2, 1])
     """
     dims = wrap_dims("count_nonzero", dim, input.ndim)
-    return apply(_sum, (cast(input != 0, dtypes.int64),), (dims, False))  # type: ignore[no-any-return]
+    return apply(_sum, (cast(input != 0, dtypes.int64),), (dims, False))
 
 
 @function()
@@ -475,7 +475,7 @@ def _norm_rule(g: Tensor, x: Tensor, out: Tensor, p: float, dims: tuple[int, ...
     # sign(x) (|x| / norm)^(p - 1), and the subgradient zero where the norm is zero. What divides
     # is made harmless first, so that no order brings in NaN from there.
     if p == 0:
-        return g.new_zeros(x.shape)  # type: ignore[no-any-return]
+        return g.new_zeros(x.shape)
     flat = out == 0
     g, norm = where(flat, 0, g), where(flat, 1, out)
     if p >= 2:
@@ -485,7 +485,7 @@ def _norm_rule(g: Tensor, x: Tensor, out: Tensor, p: float, dims: tuple[int, ...
     # Apart, an element at zero, where the second derivative is infinite, stays with itself.
     size = x.abs() if p > 1 else where(x == 0, 1, x.abs())
     scale = spread(g / norm ** (p - 1), x.shape, dims)
-    return scale * (x.sign() * size ** (p - 1))  # type: ignore[no-any-return]
+    return scale * (x.sign() * size ** (p - 1))
 
 
 def vector_norm(op: str, x: Tensor, p: Any, dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -497,8 +497,8 @@ def vector_norm(op: str, x: Tensor, p: Any, dims: tuple[int, ...], keepdim: bool
     if p == math.inf or p == -math.inf or (p < 0 and not x.numel()):
         return _extreme(_amax if p > 0 else _amin, op, x.abs(), dims, keepdim)
     if p == 1:
-        return apply(_sum, (x.abs(),), (dims, keepdim))  # type: ignore[no-any-return]
-    return apply(_norm, (x,), (float(p), dims, keepdim))  # type: ignore[no-any-return]
+        return apply(_sum, (x.abs(),), (dims, keepdim))
+    return apply(_norm, (x,), (float(p), dims, keepdim))
 
 
 @function()

@@ -40,7 +40,7 @@ def sign(input: Any) -> Tensor:
     tensor([-1.,  0.,  1.])
     """
     if isinstance(input, Tensor) and input.dtype is dtypes.bool:
-        return input.clone()  # type: ignore[no-any-return]
+        return input.clone()
     return _sign(input)
 
 
@@ -171,7 +171,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
                 f"[round] decimals={places} needs a floating tensor, got {input.dtype}; "
                 "convert it first"
             )
-        return input.clone()  # type: ignore[no-any-return]
+        return input.clone()
     if places == 0:
         return _rint(input)
     unit = 10.0 ** builtins.abs(places)
@@ -219,7 +219,7 @@ def nan_to_num(
     tensor([0., 1., 9.])
     """
     if input.dtype.category < 2:
-        return input.clone()  # type: ignore[no-any-return]
+        return input.clone()
     limits = dtypes.finfo(input.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf

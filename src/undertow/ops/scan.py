@@ -29,7 +29,7 @@ def place(g: Tensor, shape: Shape, dim: int, index: Tensor) -> Tensor:
     if g.ndim < len(shape):
         kept = reduced_shape(shape, (dim,), True)
         g, index = reshaped(g, kept), reshaped(index, kept)
-    return g.new_zeros(shape).scatter_add(dim, index, g)  # type: ignore[no-any-return]
+    return g.new_zeros(shape).scatter_add(dim, index, g)
 
 
 # Note [recurrence]
@@ -66,12 +66,12 @@ _recurrence = Op(
 
 def shift(x: Tensor, dim: int, step: int, fill: float = 0) -> Tensor:
     """`x` moved `step` positions along `dim`; what falls off is lost, what opens is `fill`."""
-    return apply(_shift, (x,), (dim, step, fill))  # type: ignore[no-any-return]
+    return apply(_shift, (x,), (dim, step, fill))
 
 
 def recurrence(a: Tensor, b: Tensor, dim: int, reverse: bool = False) -> Tensor:
     """`h[i] = a[i] * h[i-1] + b[i]` along `dim` (`h[i+1]` when reversed); see Note [recurrence]."""
-    return apply(_recurrence, (a, b), (dim, reverse))  # type: ignore[no-any-return]
+    return apply(_recurrence, (a, b), (dim, reverse))
 
 
 def _back_through_time(g: Tensor, a: Tensor, dim: int, reverse: bool) -> Tensor:
@@ -95,7 +95,7 @@ _cumprod = Op("cumprod", lambda k, x, dim: k.scan("prod", x, dim), inputs="x", p
 
 @_cumsum.vjp("x")
 def _cumsum_rule(g: Tensor, dim: int) -> Tensor:
-    return apply(_cumsum, (g.flip(dim),), (dim,)).flip(dim)  # type: ignore[no-any-return]
+    return apply(_cumsum, (g.flip(dim),), (dim,)).flip(dim)
 
 
 @_cumprod.vjp("x")
@@ -107,7 +107,7 @@ def others(x: Tensor, dim: int) -> Tensor:
     """For each element the product of all the others along `dim`, without dividing."""
     before = apply(_cumprod, (shift(x, dim, 1, 1),), (dim,))
     after = apply(_cumprod, (shift(x, dim, -1, 1).flip(dim),), (dim,)).flip(dim)
-    return before * after  # type: ignore[no-any-return]
+    return before * after
 
 
 def accumulator(input: Tensor, dtype: Any) -> Tensor:
@@ -133,7 +133,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     >>> ut.tensor([1, 2, 3]).cumsum(0)
     tensor([1, 3, 6])
     """
-    return _scan(_cumsum, accumulator(input, dtype), dim)  # type: ignore[no-any-return]
+    return _scan(_cumsum, accumulator(input, dtype), dim)
 
 
 @function(inplace=True)
@@ -144,7 +144,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     >>> ut.tensor([1, 2, 3, 4]).cumprod(0)
     tensor([ 1,  2,  6, 24])
     """
-    return _scan(_cumprod, accumulator(input, dtype), dim)  # type: ignore[no-any-return]
+    return _scan(_cumprod, accumulator(input, dtype), dim)
 
 
 # Extremes --------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _logcumsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dim: int) -> Tensor:
     # nothing but -inf has been seen, it does not depend on it at all.
     total = where(out == -math.inf, 0, out)
     carry = (out - shift(total, dim, -1, math.inf)).exp()
-    return recurrence(carry, g, dim, True) * (x - total).exp()  # type: ignore[no-any-return]
+    return recurrence(carry, g, dim, True) * (x - total).exp()
 
 
 @function()
@@ -217,7 +217,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
             f"[logcumsumexp] needs a floating tensor, got {input.dtype}; convert it first, for "
             "example with .to(ut.float32)"
         )
-    return _scan(_logcumsumexp, input, dim)  # type: ignore[no-any-return]
+    return _scan(_logcumsumexp, input, dim)
 
 
 # Differences and integrals ---------------------------------------------------------------------
@@ -250,7 +250,7 @@ def diff(
                 f"in dimension {d} only"
             )
     if n == 0:
-        return input.clone()  # type: ignore[no-any-return]
+        return input.clone()
     if prepend is not None or append is not None:
         input = cat([t for t in (prepend, input, append) if t is not None], d)
     boolean = input.dtype is dtypes.bool
@@ -290,7 +290,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1)
     tensor(28.5000)
     """
     areas, d = _trapezoids("trapezoid", y, x, dx, dim)
-    return areas.sum(d) / 2  # type: ignore[no-any-return]
+    return areas.sum(d) / 2
 
 
 alias("trapezoid", "trapz")

@@ -227,7 +227,7 @@ def _scatter_any(
     if not isinstance(src, Tensor):
         src = expand(as_tensor_of(name, input, src), index.shape)
     if name.endswith("_"):
-        return input.scatter_reduce_(dim, index, src, "prod")  # type: ignore[no-any-return]
+        return input.scatter_reduce_(dim, index, src, "prod")
     return scatter_reduce(input, dim, index, src, "prod")
 
 
@@ -316,13 +316,13 @@ def _scattered_product(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     """
     wanted = current().grad and (node_of(x) is not None or node_of(src) is not None)
     if not wanted or not (_has_zero(x) or _has_zero(src)):
-        return apply(_scatter_prod, (x, src, index), (dim,))  # type: ignore[no-any-return]
+        return apply(_scatter_prod, (x, src, index), (dim,))
     size = x.shape[dim]
     rank = apply(_rank, (index,), (dim,))
     depth = 2 + int(rank.max().item())
     blank = x.new_ones((*x.shape[:dim], (depth - 1) * size, *x.shape[dim + 1 :]))
     layers = apply(_scatter, (cat([x, blank], dim), src, index + (rank + 1) * size), (dim, "set"))
-    return layers.unflatten(dim, (depth, size)).prod(dim)  # type: ignore[no-any-return]
+    return layers.unflatten(dim, (depth, size)).prod(dim)
 
 
 def _rank_forward(k: Any, index: Any, dim: int) -> Any:
@@ -361,7 +361,7 @@ def _reduced(
 ) -> Tensor:
     """`src` reduced into the places of `x` that `index` names; all checked."""
     if not index.numel():
-        return x.clone()  # type: ignore[no-any-return]
+        return x.clone()
     if not include_self:
         x = apply(_scatter, (x, as_tensor_of(name, x, _start(name, x, reduce)), index),
                   (dim, "set"))  # fmt: skip
@@ -370,15 +370,15 @@ def _reduced(
     if reduce in ("amax", "amin"):
         _start(name, x, reduce)
         kind = "max" if reduce == "amax" else "min"
-        return apply(_scatter_extreme, (x, src, index), (dim, kind))  # type: ignore[no-any-return]
+        return apply(_scatter_extreme, (x, src, index), (dim, kind))
     total = apply(_scatter, (x, src, index), (dim, "add"))
     if reduce == "sum":
-        return total  # type: ignore[no-any-return]
+        return total
     count = x.new_ones(x.shape)
     if not include_self:
         count = apply(_scatter, (count, count.new_zeros(()), index), (dim, "set"))
     count = apply(_scatter, (count, x.new_ones(src.shape), index), (dim, "add"))
-    return total / count if x.dtype.category > 1 else total // count  # type: ignore[no-any-return]
+    return total / count if x.dtype.category > 1 else total // count
 
 
 def _check_reduce(name: str, reduce: str, allowed: tuple[str, ...]) -> None:

@@ -207,7 +207,7 @@ def _repeated_positions(op: str, repeats: Tensor, output_size: int | None) -> Te
     ends = apply(_running_total, (counts,))
     total = int(k.to_host(k.slice(ends._array, (-1,))))
     _check_output_size(op, total, output_size)
-    return apply(_repeat_positions, (ends,), (total,))  # type: ignore[no-any-return]
+    return apply(_repeat_positions, (ends,), (total,))
 
 
 def _check_output_size(op: str, found: int, given: int | None) -> None:
@@ -235,7 +235,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     value = fill_value("masked_fill", input, value)
     if input._array.shape != mask._array.shape:
         broadcast_shapes("masked_fill", input.shape, mask.shape)
-    return where(mask, value, input)  # type: ignore[no-any-return]
+    return where(mask, value, input)
 
 
 @function()
@@ -261,7 +261,7 @@ def argwhere(input: Tensor) -> Tensor:
     tensor([[1],
             [2]])
     """
-    return nonzero(input)  # type: ignore[no-any-return]
+    return nonzero(input)
 
 
 @function()

@@ -74,7 +74,7 @@ def _log_softmax_product_forward(k: Any, v: Any, log_p: Any, dims: tuple[int, ..
 
 
 def _softmax_vjp(g: Tensor, p: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return apply(_softmax_product, (g, p), (dims,))  # type: ignore[no-any-return]
+    return apply(_softmax_product, (g, p), (dims,))
 
 
 def _total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -141,12 +141,12 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     tensor([0.5000, 0.5000, 0.0000])
     """
     input, dims = _prepared("softmax", input, dim, dtype)
-    return apply(_softmax, (input,), (dims, False))  # type: ignore[no-any-return]
+    return apply(_softmax, (input,), (dims, False))
 
 
 def masked_softmax(input: Tensor, dim: int) -> Tensor:
     """Softmax in which a row of nothing but -inf gives zeros instead of NaN."""
-    return apply(_softmax, (input,), ((wrap_dim("softmax", dim, input.ndim),), True))  # type: ignore[no-any-return]
+    return apply(_softmax, (input,), ((wrap_dim("softmax", dim, input.ndim),), True))
 
 
 @function(functional=True)
@@ -158,7 +158,7 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
     tensor([-1000.,     0.])
     """
     input, dims = _prepared("log_softmax", input, dim, dtype)
-    return apply(_log_softmax, (input,), (dims,))  # type: ignore[no-any-return]
+    return apply(_log_softmax, (input,), (dims,))
 
 
 @function(top=False, method=False, functional=True)
@@ -170,7 +170,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     tensor([0.5000, 0.5000])
     """
     input, dims = _prepared("softmin", input, dim, dtype)
-    return apply(_softmax, (-input,), (dims, False))  # type: ignore[no-any-return]
+    return apply(_softmax, (-input,), (dims, False))
 
 
 @function(top=False, method=False, functional=True)

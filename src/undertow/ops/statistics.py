@@ -92,7 +92,7 @@ def _moment(
     shape = input._array.shape
     dims = wrap_dims(name, dim, len(shape))
     freedom = count_of(shape, dims) - (1 if correction is None else correction)
-    return apply(op, (input,), (dims, keepdim, float(freedom) if freedom > 0 else 0.0))  # type: ignore[no-any-return]
+    return apply(op, (input,), (dims, keepdim, float(freedom) if freedom > 0 else 0.0))
 
 
 @function()
@@ -318,16 +318,16 @@ def _interpolated(x: Tensor, q: Tensor, interpolation: str, skip: bool) -> Tenso
         ranks = where(missing.any(-1, keepdim=True), count - 1.0, q * (count - 1))
     x = sorted_along(x, x.ndim - 1, False).values
     if interpolation == "nearest":
-        return x.gather(-1, cast(ranks.detach().round(), dtypes.int64))  # type: ignore[no-any-return]
+        return x.gather(-1, cast(ranks.detach().round(), dtypes.int64))
     floor, ceil = ranks.detach().floor(), ranks.detach().ceil()
     if interpolation in ("lower", "higher"):
         rank = floor if interpolation == "lower" else ceil
-        return x.gather(-1, cast(rank, dtypes.int64))  # type: ignore[no-any-return]
+        return x.gather(-1, cast(rank, dtypes.int64))
     below = x.gather(-1, cast(floor, dtypes.int64))
     gap = x.gather(-1, cast(ceil, dtypes.int64)) - below
     weight = ranks - floor if interpolation == "linear" else 0.5
     # Between two equal infinities there is no gap.
-    return below + weight * where(isnan(gap), 0, gap)  # type: ignore[no-any-return]
+    return below + weight * where(isnan(gap), 0, gap)
 
 
 @function()
@@ -407,7 +407,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise ArgumentError(f"[histc] max must not be below min, got min={low} and max={high}")
     if low == high:
         low, high = low - 1, high + 1
-    return apply(_histc, (input,), (bins, low, high))  # type: ignore[no-any-return]
+    return apply(_histc, (input,), (bins, low, high))
 
 
 @function()
@@ -435,11 +435,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         length = max(minlength, high + 1)
     positions = cast(input, dtypes.int64)
     if weights is None:
-        return apply(_bincount, (positions,), (length,))  # type: ignore[no-any-return]
+        return apply(_bincount, (positions,), (length,))
     if weights.shape != input.shape:
         raise ShapeError(
             f"[bincount] weights of shape {weights.shape} do not fit input of shape {input.shape}"
         )
     if weights.dtype is not dtypes.float32:
         weights = cast(weights, dtypes.float64)
-    return weights.new_zeros((length,)).scatter_add(0, positions, weights)  # type: ignore[no-any-return]
+    return weights.new_zeros((length,)).scatter_add(0, positions, weights)

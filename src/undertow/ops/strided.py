@@ -128,7 +128,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         # What lies outside the input has its gradient from the base.
         offset = input.storage_offset() + where[0][2]
         input, where = base, strided_of("as_strided", base, size, stride, offset)
-    return apply(_as_strided, (input,), where)  # type: ignore[no-any-return]
+    return apply(_as_strided, (input,), where)
 
 
 def _leaves(target: Places, source: Places) -> bool:
@@ -209,7 +209,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
             f"[unfold] size must be between 0 and {length}, the size of dimension {d}, and step "
             f"positive; got size {width} and step {stride}"
         )
-    return apply(_unfold, (input,), (d, width, stride))  # type: ignore[no-any-return]
+    return apply(_unfold, (input,), (d, width, stride))
 
 
 # Bytes and parts -----------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def bits_as(x: Tensor, dtype: DType) -> Tensor:
     """
     old, new = x._array.dtype.itemsize, dtype.itemsize
     if dtype is x.dtype:
-        return apply(_view, (x,), (x.shape,))  # type: ignore[no-any-return]
+        return apply(_view, (x,), (x.shape,))
     if dtype.is_floating_point and current().grad and node_of(x) is not None:
         raise GradientError(
             f"[view] bits seen as {dtype} have no gradient; detach() the {x.dtype} tensor first"
@@ -283,7 +283,7 @@ def imag(input: Tensor) -> Tensor:
     """
     if not input.is_complex():
         raise DTypeError(f"[imag] expects a complex tensor, got {input.dtype}; its part is zero")
-    return apply(_part, (input,), ("imag",))  # type: ignore[no-any-return]
+    return apply(_part, (input,), ("imag",))
 
 
 _conj = Op("conj", lambda k, x: k.map(_CONJUGATE, (x,), x.dtype), inputs="x")
@@ -314,7 +314,7 @@ def view_as_real(input: Tensor) -> Tensor:
     """
     if not input.is_complex():
         raise DTypeError(f"[view_as_real] expects a complex tensor, got {input.dtype}")
-    return apply(_as_real, (input,), (_REAL[input.dtype],))  # type: ignore[no-any-return]
+    return apply(_as_real, (input,), (_REAL[input.dtype],))
 
 
 @function(method=False)
@@ -341,4 +341,4 @@ def view_as_complex(input: Tensor) -> Tensor:
             f"[view_as_complex] expects a last dimension of size 2 and stride 1 with even other "
             f"strides and offset, got shape {input.shape} and strides {strides}; use contiguous()"
         )
-    return apply(_as_complex, (input,), (dtype,))  # type: ignore[no-any-return]
+    return apply(_as_complex, (input,), (dtype,))
