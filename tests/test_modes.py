@@ -75,6 +75,8 @@ def test_inference_tensors_cannot_enter_a_graph() -> None:
         with ut.enable_grad():
             assert not (x * 2).requires_grad
         c.add_(1)  # inside, it may change
+        assert not x[:1].is_inference()  # a view is what its base is
+        assert c[:1].is_inference()
         with ut.inference_mode(False):
             assert (x * 2).requires_grad
             assert not ut.ones(1).is_inference()
