@@ -557,21 +557,24 @@ def test_changes_under_no_grad() -> None:
 
 
 def test_views_made_under_no_grad() -> None:
-    """They are constants; changing the base through them with gradients is refused."""
+    """They are constants until the base changes with gradients; changing it is refused."""
     x = leaf()
     y = x * 2
     with ut.no_grad():
         v = y[0]
     assert v._base is y
     assert not v.requires_grad
+    assert not (v * 2).requires_grad
     y.mul_(2)
-    assert not v.requires_grad
+    with pytest.raises(GradientError, match="made under no_grad"):  # as in torch: it is neither
+        v.sum().backward()
     for change in (lambda: v.add_(1), lambda: v.zero_(), lambda: v[1:].mul_(x[0, 1:])):
         with pytest.raises(InplaceError, match="made under no_grad"):
             change()
     check(y, X * 4)
     with ut.no_grad():
         v.zero_()
+        assert not (v * 2).requires_grad
     check(y, [np.zeros(3), X[1] * 4])
     plain = ut.zeros(2, dtype=ut.float64)
     with ut.no_grad():
@@ -580,6 +583,28 @@ def test_views_made_under_no_grad() -> None:
     with pytest.raises(InplaceError, match="made under no_grad"):
         w.add_(x[0, 1])
     check(plain, [1, 0])
+
+
+def test_a_base_that_is_detached_leaves_its_views_their_history() -> None:
+    """Unless it changed before, and the view has not been used since: that is an error."""
+    x = leaf()
+    y = x * 2
+    used, unused, early = y[0], y[0, 1:], y[1]
+    used.mul_(3)
+    assert used.requires_grad
+    y.detach_()
+    assert not y.requires_grad
+    assert y.is_leaf
+    used.sum().backward()
+    check(x.grad, [[6, 6, 6], [0, 0, 0]])
+    for view in (unused, early):
+        with pytest.raises(GradientError, match="lost its history"):
+            view.sum().backward()
+    z = x * 2
+    view = z[0]
+    z.detach_()
+    view.sum().backward()
+    check(x.grad, [[8, 8, 8], [0, 0, 0]])
 
 
 def test_detach_shares_memory_and_version() -> None:

@@ -88,7 +88,8 @@ class FunctionCtx(Node):
         self.site = None
         self._tensors = tuple(isinstance(a, Tensor) for a in args)
         self._kinds = tuple(t._array.__class__ for t in tensors)
-        self._recording = current().grad and any(p is not None for p in self.parents)
+        self._enabled = current().grad
+        self._recording = self._enabled and any(p is not None for p in self.parents)
 
     def name(self) -> str:
         return type(self).__name__
@@ -137,7 +138,7 @@ class FunctionCtx(Node):
                 raise DTypeError(
                     f"[{self.name()}] mark_dirty takes tensors, got {type(t).__name__}"
                 )
-            if self._recording:
+            if self._enabled:
                 with enable_grad():
                     check_writable(self.name(), t)
         self._dirty = tensors
@@ -425,7 +426,16 @@ def _plain(ctx: Any, out: Any, inputs: list[Tensor]) -> Any:
     """An output when nothing is recorded: never an unchanged input itself, never with history."""
     if not isinstance(out, Tensor) or _among(out, ctx._dirty) >= 0:
         return out
-    return out.detach() if _among(out, inputs) >= 0 or node_of(out) is not None else out
+    if node_of(out) is not None:
+        return out.detach()
+    return _beside(out.detach(), out) if _among(out, inputs) >= 0 else out
+
+
+def _beside(new: Tensor, other: Tensor) -> Tensor:
+    """`new`, which shares the memory of `other`: no change in place can follow both histories."""
+    base = other if other._base is None else other._base
+    new._alias = Alias(share(new).version, base, None, share(new).inference, tracked=False)
+    return new
 
 
 def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[Any]:
@@ -463,11 +473,7 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
         else:
             new = out._attached(ctx, i)
             other = _sharing(new, [*inputs, *outputs[:i], *outputs[i + 1 :]])
-            if other is not None:
-                # Its memory is seen elsewhere: no change in place can follow both histories.
-                base = other if other._base is None else other._base
-                new._alias = Alias(share(new).version, base, None, share(new).inference, False)
-            wrapped.append(new)
+            wrapped.append(new if other is None else _beside(new, other))
     keeps, ctx._keeps = ctx._keeps, ()
     ctx.saved = tuple(
         None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps

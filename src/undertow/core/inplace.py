@@ -106,24 +106,33 @@ def refresh(t: Tensor, alias: Alias) -> None:
     assert base is not None
     alias.seen = base._node
     if base._node is None or not alias.tracked:
-        if t._node is not None and not isinstance(t._node, AccumulateGrad) and not alias.tracked:
-            t._node = _stale(t, base)
+        lost = base._node is not None or (t._node is not None and share(base).dormant is None)
+        leaves = isinstance(t._node, AccumulateGrad) or isinstance(base._node, AccumulateGrad)
+        if lost and not leaves and alias.made != alias.version.value:
+            t._node, t._index = _stale(t, base), 0
         return
     token = enter(current().but(grad=True, inference=False, pack=None, unpack=None))
     try:
         fresh = replay(base, _steps(alias))
     finally:
         leave(token)
+    alias.made = alias.version.value
     _rehang(t, fresh._node, fresh._index)
 
 
 def _stale(t: Tensor, base: Tensor) -> Node:
-    """What becomes of the output of a custom Function that shares memory with a changed tensor."""
-    maker = t._node.name() if t._node is not None else ""
+    """What becomes of a view that cannot follow the history of its base."""
+    if base._node is None:
+        why = "whose base was changed in place and then detached in place, has lost its history"
+    else:
+        maker = "under no_grad()" if t._node is None else f"by {t._node.name()}"
+        why = (
+            f"made {maker}, shares memory with a tensor that was changed in place with gradients "
+            "since: it is no longer the constant, or the result, that it was"
+        )
     return Barrier(
-        f"[{maker}] its output of shape {t.shape} shares memory with a tensor that was changed in "
-        "place since, so its value is no longer what the Function computed; return a clone() from "
-        "the Function, or clone the tensor before changing it",
+        f"[view] a view of shape {t.shape}, {why}; use a clone() of it, or clone the tensor "
+        "before changing it",
         [(t._node, t._index), (base._node, base._index)],
         (tuple(t._array.shape), t._array.dtype),
     )
@@ -255,7 +264,7 @@ def overwrite(op: str, t: Tensor, source: Tensor) -> Tensor:
     if current().grad:
         _check_history(op, t, node_of(source))
         # Of a view, `view_write` takes the old gradient away.
-        if node_of(t) is not None and t._base is None:
+        if t._base is None and (node_of(t) is not None or node_of(source) is not None):
             value = _replaced(t, source)
     backend_of(t._array).assign(t._array, source._array)
     _commit(t, value)

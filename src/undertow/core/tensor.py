@@ -55,14 +55,17 @@ class Alias:
     lead from there. An in-place operation on a view rewrites the history of the base, so every
     other view's node is out of date: `seen` is the base's node that the view was made from, and
     when that is no longer the base's node, `node_of` replays the steps before the view is used.
-    A view made under no_grad is a constant: it never follows its base (`tracked` is False).
+    A view made under no_grad, or by a custom Function, never follows its base (`tracked` is
+    False); once the base has a new history, and a new version since the view was `made`, it is
+    neither the constant nor the result that it was, and differentiating it is an error. So it is
+    when the base, changed since, was detached in place before the view could follow.
     An op such as `t_` turns the base itself; its `turns` lead from the new shape back to the one
     that older views started from, and `turned` counts those that a view has seen already.
     A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
     """
 
-    __slots__ = ("base", "dormant", "inference", "seen", "steps", "tracked", "turned", "turns",
-                 "version")  # fmt: skip
+    __slots__ = ("base", "dormant", "inference", "made", "seen", "steps", "tracked", "turned",
+                 "turns", "version")  # fmt: skip
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class Alias:
         turned: int = 0,
     ) -> None:
         self.version = version
+        self.made = version.value
         self.base = base
         self.steps = steps
         self.seen = None if base is None else base._node
