@@ -658,6 +658,17 @@ def test_requires_grad_rules() -> None:
     assert y.requires_grad
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_leaf_whose_data_no_longer_fits(create_graph: bool) -> None:
+    for data in (ut.zeros(3), ut.zeros(2, dtype=ut.float64), ut.zeros(2, device="reference")):
+        x = leaf([1.0, 2.0])
+        y = x * 2
+        x.data = data
+        with pytest.raises(GradientError):
+            y.backward(ut.ones(2), create_graph=create_graph)
+        assert x.grad is None
+
+
 def test_leaf_changed_in_place() -> None:
     x = leaf([1.0, 2.0])
     for change in ("in place", "through a view", "zeroed", "by index"):

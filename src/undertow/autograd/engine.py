@@ -352,10 +352,12 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
     leaf = node.leaf()
     if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
         bare = grad.__class__ is not Tensor
-        if leaf._array.__class__ is not (grad if bare else grad._array).__class__:
-            device = backend_of(grad if bare else grad._array).device
+        if _misfit(leaf._array, grad if bare else grad._array):
+            arrived = wrap(grad) if bare else grad
             raise GradientError(
-                f"[backward] a gradient on {device} arrived for a leaf on {leaf.device}"
+                f"[backward] a gradient of shape {arrived.shape}, {arrived.dtype} on "
+                f"{arrived.device} arrived for a leaf of shape {leaf.shape}, {leaf.dtype} on "
+                f"{leaf.device}; its data was replaced after the forward"
             )
         with node.lock:
             old = leaf._grad
@@ -376,6 +378,14 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
         if node.post_accumulate:
             for hook in list(node.post_accumulate.values()):
                 hook(leaf)
+
+
+def _misfit(leaf: Any, grad: Any) -> bool:
+    return (
+        leaf.shape != grad.shape
+        or leaf.dtype != grad.dtype
+        or leaf.__class__ is not grad.__class__
+    )
 
 
 def _plain(array: Any) -> bool:

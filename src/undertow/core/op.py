@@ -164,7 +164,7 @@ class Group(tuple[Any, ...]):
 class Packed:
     """A saved tensor in the keeping of saved-tensor hooks, which must give it back as it was."""
 
-    __slots__ = ("kind", "meta", "unpack", "value", "version")
+    __slots__ = ("counter", "kind", "meta", "unpack", "value", "version")
     _alias = True
 
     def __init__(self, t: Tensor, state: State) -> None:
@@ -183,19 +183,12 @@ class Packed:
         self.unpack = state.unpack
         self.kind = t._array.__class__
         self.meta = tuple(t._array.shape), t._array.dtype
-        # Packed as it is, the tensor still shares its memory, and a later change must be noticed.
-        value = self.value
-        shared = isinstance(value, Tensor) and share(value).version is share(t).version
-        self.version = before if shared else None
+        # Whatever comes back may still be the same memory; then a change since must be noticed.
+        self.counter = share(t).version
+        self.version = before
 
     def restore(self, name: str) -> Tensor:
         """The tensor as `unpack` returns it, checked; `name` is the node that asks."""
-        if self.version is not None and self.value._version != self.version:
-            raise VersionError(
-                f"[{name}] a tensor of shape {self.meta[0]} in the keeping of saved_tensors_hooks, "
-                f"saved at version {self.version}, is now at version {self.value._version}: it was "
-                "changed in place after the forward; clone it before, or copy it in pack"
-            )
         state = current()
         token = enter(state.but(grad=False, pack=None, unpack=None))
         try:
@@ -214,6 +207,13 @@ class Packed:
                 f"[{name}] unpack of saved_tensors_hooks returned a tensor of shape {value.shape}, "
                 f"{value.dtype} on {value.device}; pack was given shape {shape}, "
                 f"undertow.{dtype.name}, and its device must be the same"
+            )
+        same = value._alias is not None and value._alias.version is self.counter
+        if same and value._version != self.version:
+            raise VersionError(
+                f"[{name}] a tensor of shape {shape} in the keeping of saved_tensors_hooks, saved "
+                f"at version {self.version}, is now at version {value._version}: it was changed in "
+                "place after the forward; clone it before, or copy it in pack"
             )
         return value
 
