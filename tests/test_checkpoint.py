@@ -406,3 +406,8 @@ def test_other_devices() -> None:
     y = leaf([0.5, 1.0])
     f(y).sum().backward()
     np.testing.assert_array_equal(x.grad.cpu().numpy(), y.grad.numpy())
+
+
+def test_torch_finds_it_in_utils() -> None:
+    assert ut.utils.checkpoint.checkpoint is checkpoint
+    assert ut.utils.checkpoint.checkpoint_sequential is checkpoint_sequential

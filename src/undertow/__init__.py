@@ -3,7 +3,7 @@
 import math
 
 from . import ops  # first: it publishes the functions
-from . import autograd, dtypes, errors, nn
+from . import autograd, dtypes, errors, nn, utils
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
     Generator,
