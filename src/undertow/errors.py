@@ -40,6 +40,10 @@ class DeviceError(UndertowError, RuntimeError):
     """Tensors are on different devices, or a device does not exist."""
 
 
+class OutOfMemoryError(UndertowError, MemoryError, RuntimeError):
+    """A result that does not fit into memory."""
+
+
 class GradientError(UndertowError, RuntimeError):
     """A gradient was asked for that cannot be had, or a rule returned a wrong one."""
 

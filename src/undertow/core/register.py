@@ -6,6 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
+from ..errors import DTypeError, OutOfMemoryError
 from .dispatch import binary_door, elementwise, unary_door
 from .inplace import inplace, inplace_door
 from .op import Op
@@ -17,6 +20,14 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}  # undertow.<name>
 FUNCTIONAL: dict[str, Callable[..., Any]] = {}  # undertow.nn.functional.<name>
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
+# The annotations that `_guarded` understands, and what they accept: more than they say, for what
+# converts by itself.
+_INTEGER = (int, np.integer, Tensor)
+_NUMBER = (*_INTEGER, float, np.floating)
+_KINDS: dict[str, Any] = {"Tensor": Tensor, "int": _INTEGER, "float": _NUMBER, "str": str,
+                          "bool": (int, np.bool_), "None": type(None)}  # fmt: skip
+_KIND_NAMES = {"Tensor": "a Tensor", "int": "an integer", "float": "a number", "str": "a string",
+               "bool": "True or False"}  # fmt: skip
 
 
 def function(
@@ -37,10 +48,9 @@ def function(
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
-        code = fn.__code__
-        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if "dim" in parameters or "keepdim" in parameters:
-            fn = _with_aliases(fn)
+        kinds = [k for n, kind in fn.__annotations__.items() if n != "return" for k in kind.split()]
+        if "dim" in fn.__annotations__ or not _KINDS.keys().isdisjoint(kinds):
+            fn = _guarded(fn, public)
         fn.__name__ = fn.__qualname__ = public
         fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
         if top:
@@ -87,18 +97,46 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
     table[name] = fn
 
 
-def _with_aliases(fn: F) -> F:
-    @functools.wraps(fn)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if kwargs.get("out", fn) is None:  # np.sum(tensor) calls tensor.sum(axis=…, out=None)
-                del kwargs["out"]
-            for alias in ("axis", "keepdims"):
-                if alias in kwargs:
-                    kwargs[_ALIASES[alias]] = kwargs.pop(alias)
-        return fn(*args, **kwargs)
+def _guarded(fn: F, name: str) -> F:
+    """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
-    return wrapped  # type: ignore[return-value]
+    Nothing is checked until a call fails. Then the arguments are held against the annotations, so
+    that a list where a tensor belongs is named as such, wherever inside it was stumbled over.
+    """
+
+    @functools.wraps(fn)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if kwargs:
+                if kwargs.get("out", fn) is None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
+                    del kwargs["out"]
+                for alias in ("axis", "keepdims"):
+                    if alias in kwargs:
+                        kwargs[_ALIASES[alias]] = kwargs.pop(alias)
+            return fn(*args, **kwargs)
+        except MemoryError as error:
+            raise OutOfMemoryError(f"[{name}] {error}") from error
+        except Exception as error:
+            misfit = _misfit(fn, args, kwargs)
+            if not misfit or str(error).startswith(f"[{name}]"):
+                raise
+            raise DTypeError(f"[{name}] {misfit}") from error
+
+    return guarded  # type: ignore[return-value]
+
+
+def _misfit(fn: Callable[..., Any], args: Any, kwargs: Any) -> str:
+    """What is wrong with the first argument that its annotation does not allow; "" if none is."""
+    code = fn.__code__
+    for name, value in (*zip(code.co_varnames[: code.co_argcount], args, strict=False),
+                        *kwargs.items()):  # fmt: skip
+        kinds = fn.__annotations__.get(name, "Any").split(" | ")
+        if all(k in _KINDS for k in kinds) and not any(isinstance(value, _KINDS[k]) for k in kinds):
+            wanted = " or ".join(_KIND_NAMES.get(k, k) for k in kinds)
+            shown = f" {value!r}" if isinstance(value, (str, int, float, complex)) else ""
+            hint = "; convert it with ut.tensor(...) first" if "Tensor" in kinds else ""
+            return f"{name} must be {wanted}, got {type(value).__name__}{shown}{hint}"
+    return ""
 
 
 def elementwise_function(

@@ -1,0 +1,48 @@
+"""Bad input, over the whole table: an error of ours that names the op, and nothing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import undertow as ut
+import undertow.nn.functional as F
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: ut.cumsum(None, 0), r"^\[cumsum\] input must be a Tensor, got NoneType"),
+        (lambda: ut.sum([1.0, 2.0]), r"^\[sum\] input must be a Tensor, got list; convert it"),
+        (lambda: ut.sum(ut.ones(2), keepdim="x"), r"^\[sum\] keepdim must be True .* str 'x'"),
+        (lambda: ut.gather("x", 0, ut.tensor(0)), r"^\[gather\] input .* got str 'x'"),
+        (lambda: F.cosine_similarity(ut.ones(2), None), r"^\[cosine_similarity\] x2 must be a"),
+        (lambda: F.cross_entropy(ut.ones(2, 3), [0, 1]), r"^\[cross_entropy\] target .* list"),
+        (lambda: F.nll_loss(ut.ones(1, 2), ut.tensor([0]), "x"), r"weight must be a Tensor or N"),
+    ],
+)
+def test_argument_of_the_wrong_type(call: Any, message: str) -> None:
+    """The public function and the argument are named, not what stumbled over it inside."""
+    with pytest.raises(ut.errors.DTypeError, match=message):
+        call()
+
+
+def test_guard_leaves_other_errors_alone() -> None:
+    """A wrong signature is Python's own error, and an error of a user's hook stays what it is."""
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'dim'"):
+        ut.cumsum(ut.ones(2))
+
+    def pack(t: ut.Tensor) -> Any:
+        raise KeyError("mine")
+
+    x = ut.ones(2, requires_grad=True)
+    with ut.autograd.graph.saved_tensors_hooks(pack, lambda t: t), pytest.raises(KeyError):
+        x.prod()
+
+
+def test_too_large_for_memory() -> None:
+    """A size that no memory holds is an error for code that catches either builtin."""
+    for error in (MemoryError, RuntimeError, ut.errors.UndertowError):
+        with pytest.raises(error, match=r"^\[zeros\] .*1099511627776"):
+            ut.zeros(2**40, 2**10)
