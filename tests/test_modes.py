@@ -45,6 +45,23 @@ def test_modes_end_when_an_error_passes() -> None:
     assert not ut.autograd.is_anomaly_enabled()
 
 
+def test_an_interrupt_of_backward_leaves_the_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that comes before its first node."""
+
+    def interrupt(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    x = ut.ones(2, requires_grad=True)
+    loss = (x * x).sum()
+    with monkeypatch.context() as patch:
+        patch.setattr("undertow.autograd.api.hush", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            loss.backward()
+    assert ut.is_grad_enabled()
+    loss.backward()
+    assert x.grad.tolist() == [2, 2]
+
+
 def test_set_grad_enabled() -> None:
     try:
         ut.set_grad_enabled(False)

@@ -254,12 +254,15 @@ def _run(
     keep = create_graph if retain_graph is None else retain_graph
     run = Run(task, keep, create_graph, captures)
     state = current()
-    if state.plain:
-        token = enter(with_grad(state, create_graph))
-    else:
-        token = enter(state.but(grad=create_graph, inference=False))
-    hushed = hush(silent)
+    inside = (
+        with_grad(state, create_graph)
+        if state.plain
+        else state.but(grad=create_graph, inference=False)
+    )
+    hushed = None
     try:
+        enter(inside)
+        hushed = hush(silent)
         ready: list[int] = []
         for target, seed in zip(task.seeds, seeds, strict=True):
             if target is not None:
@@ -269,6 +272,7 @@ def _run(
         else:
             executors.run_serial(run, ready)
     finally:
-        unhush(hushed)
-        leave(token)
+        enter(state)  # not by the token, which an interrupt might have kept from us
+        if hushed is not None:
+            unhush(hushed)
     return [run.captured.get(edge) for edge in targets or ()]
