@@ -26,7 +26,7 @@ from .engine import Run, advance
 from .task import Task
 
 _FEW = 8  # nodes
-_LITTLE = 4096  # elements in a node's output, on average
+_LITTLE = 16384  # elements in the output of a node, on average
 
 
 def worth_pooling(task: Task) -> bool:

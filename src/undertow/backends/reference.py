@@ -15,6 +15,7 @@ from ..kernel.expr import Expr
 from .base import Array, Backend, NumpyDType, Shape
 from .philox import philox_words
 from .quiet import hush, silent, unhush
+from .threads import blas_threads, current_limit
 
 UFUNCS: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
@@ -119,6 +120,11 @@ _ACCUMULATE: dict[str, Any] = {
 
 
 _COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+# Multiplications in one matrix product; see Note [BLAS threads].
+TINY_PRODUCT = 1 << 18  # BLAS itself uses one thread up to here
+LARGE_PRODUCT = 1 << 24  # from here on its threads pay
 
 
 def _is_half(dtype: Any) -> bool:
@@ -309,9 +315,13 @@ class NumpyBackend(Backend):
     def matmul(self, a: Array, b: Array) -> Array:
         if _is_half(a.dtype):
             return self.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
-        if a.ndim == 2 and b.ndim == 2:
-            return a.dot(b)  # BLAS for any strides, at half the overhead of matmul
-        return np.asarray(np.matmul(a, b))
+        # A matrix product by `dot`: BLAS for any strides, at half the overhead of matmul.
+        multiply = np.ndarray.dot if a.ndim == 2 and b.ndim == 2 else np.matmul
+        work = a.shape[-2] * a.shape[-1] * b.shape[-1]
+        if work <= TINY_PRODUCT or (work >= LARGE_PRODUCT and current_limit() > 1):
+            return multiply(a, b)
+        with blas_threads(1):
+            return multiply(a, b)
 
     def sort(
         self, x: Array, dim: int, descending: bool, count: int | None = None

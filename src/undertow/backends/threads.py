@@ -1,6 +1,12 @@
 """How many threads a kernel may use: a process-wide number, lowered while several kernels run.
 
 For now the only kernels with threads of their own are the matrix products of NumPy's BLAS.
+
+Note [BLAS threads]
+The threads of OpenBLAS spin for many milliseconds after a product, so they take a core from
+whoever works next, and they meet at barriers, so they crawl when the machine is busy. That pays
+only for large products; others, and all products of a parallel backward, run on one BLAS thread.
+The number that the user has set is put back at once.
 """
 
 from __future__ import annotations
@@ -13,11 +19,10 @@ from typing import Any
 
 from ..errors import ArgumentError
 
-_lock = Lock()
-_users = 0  # runs that share the cores at this moment
 _number = 0  # 0: not set yet
 _limit = 0  # 0: no limit beyond the number
-_blas: Any = None  # (get, set) of the BLAS library; False when there is none to control
+_sharing = 0  # runs that share the cores at this moment
+_lock = Lock()
 
 
 def get_num_threads() -> int:
@@ -46,29 +51,7 @@ def set_num_threads(number: int) -> None:
     global _number
     if type(number) is not int or number < 1:
         raise ArgumentError(f"[set_num_threads] expects a positive integer, got {number!r}")
-    with _lock:
-        _number = number
-        if not _users:
-            _set_blas(number)
-
-
-@contextmanager
-def shared_between(workers: int) -> Iterator[None]:
-    """While this lasts, `workers` threads run kernels at once, so each kernel uses fewer."""
-    global _users, _limit
-    number = get_num_threads()
-    with _lock:
-        _users += 1
-        _limit = max(1, number // workers)
-        _set_blas(_limit)
-    try:
-        yield
-    finally:
-        with _lock:
-            _users -= 1
-            if not _users:
-                _limit = 0
-                _set_blas(_number)
+    _number = number
 
 
 def current_limit() -> int:
@@ -76,24 +59,69 @@ def current_limit() -> int:
     return _limit or get_num_threads()
 
 
+@contextmanager
+def shared_between(workers: int) -> Iterator[None]:
+    """While this lasts, `workers` threads run kernels at once, so each kernel uses fewer."""
+    global _sharing, _limit
+    limit = max(1, get_num_threads() // workers)
+    with _lock:
+        _sharing += 1
+        _limit = limit
+    try:
+        with blas_threads(limit):
+            yield
+    finally:
+        with _lock:
+            _sharing -= 1
+            if not _sharing:
+                _limit = 0
+
+
 def _initial() -> int:
     given = os.environ.get("UNDERTOW_NUM_THREADS", "")
     if given:
         if not given.isdigit() or int(given) < 1:
             raise ArgumentError(f"UNDERTOW_NUM_THREADS must be a positive integer, got {given!r}")
-        _set_blas(int(given))
         return int(given)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def _set_blas(number: int) -> None:
-    global _blas
-    if _blas is None:
-        _blas = _find_blas() or False
-    if _blas and _blas[0]() != number:
-        _blas[1](number)
+class blas_threads:
+    """`with blas_threads(n):` BLAS uses n threads; see Note [BLAS threads].
+
+    The setting is one for the whole process: where several of these overlap, in one thread or in
+    several, the first one's number holds, and the last one out puts the user's back.
+    """
+
+    __slots__ = ("number",)
+    _lock = Lock()
+    _users = 0
+    _before = 1
+    _calls: Any = None  # (get, set) of the BLAS library; False when there is none to control
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __enter__(self) -> None:
+        cls = blas_threads
+        with cls._lock:
+            cls._users += 1
+            if cls._users == 1:
+                if cls._calls is None:
+                    cls._calls = _find_blas() or False
+                if cls._calls:
+                    cls._before = cls._calls[0]()
+                    if cls._before != self.number:
+                        cls._calls[1](self.number)
+
+    def __exit__(self, *exc: object) -> None:
+        cls = blas_threads
+        with cls._lock:
+            cls._users -= 1
+            if cls._users == 0 and cls._calls and cls._calls[0]() != cls._before:
+                cls._calls[1](cls._before)
 
 
 def _find_blas() -> Any:

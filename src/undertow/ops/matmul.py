@@ -30,6 +30,7 @@ from .movement import reshaped
 _ndarray = np.ndarray
 _new = object.__new__
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+_LARGE = 1 << 24  # beyond this product of sizes the backend chooses how to multiply
 _TENSORS = (False, False)  # neither operand is a number
 
 
@@ -69,6 +70,7 @@ def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
         or y.__class__ is not _ndarray
         or not (kind is _FLOAT32 or kind is _FLOAT64)
         or not state.plain
+        or x.size * y.size > _LARGE
     ):
         return apply(_PRODUCTS[ta, tb], (a, b))
     try:
