@@ -28,16 +28,27 @@ def test_argument_of_the_wrong_type(call: Any, message: str) -> None:
         call()
 
 
+def test_other_failures_tell_the_arguments() -> None:
+    """What Python or NumPy raise inside becomes an error of ours, with the op and its arguments."""
+    with pytest.raises(ut.errors.DTypeError, match=r"^\[cat\] .*tensors=3"):
+        ut.cat(3)
+    with pytest.raises(ut.errors.ArgumentError, match=r"^\[tril\] .*shape \(2, 2\), diagonal=92"):
+        ut.ones(2, 2).tril(2**63)
+
+
 def test_guard_leaves_other_errors_alone() -> None:
     """A wrong signature is Python's own error, and an error of a user's hook stays what it is."""
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'dim'"):
         ut.cumsum(ut.ones(2))
 
     def pack(t: ut.Tensor) -> Any:
-        raise KeyError("mine")
+        raise ValueError("mine")
 
     x = ut.ones(2, requires_grad=True)
-    with ut.autograd.graph.saved_tensors_hooks(pack, lambda t: t), pytest.raises(KeyError):
+    with (
+        ut.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
+        pytest.raises(ValueError, match="^mine$"),
+    ):
         x.prod()
 
 

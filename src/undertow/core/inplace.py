@@ -104,8 +104,8 @@ def refresh(t: Tensor, alias: Alias) -> None:
     """Bring the node of a view up to date with its base; see Note [views]."""
     base = alias.base
     assert base is not None
-    alias.seen = base._node
-    if base._node is None or not alias.tracked:
+    seen = base._node
+    if seen is None or not alias.tracked:
         lost = base._node is not None or (t._node is not None and share(base).dormant is None)
         leaves = isinstance(t._node, AccumulateGrad) or isinstance(base._node, AccumulateGrad)
         if lost and not leaves and alias.made != alias.version.value:

@@ -37,6 +37,7 @@ from .tensor import Tensor, connected, share
 
 OPS: dict[str, Op] = {}
 EVERY = "bifc"  # the domain of most ops; see elementwise_op
+_REMEMBERED = 4096  # inputs in all plans of an op together, about
 _BOOL = np.dtype(bool)
 _REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
 
@@ -99,6 +100,8 @@ class Op:
         key = (needs, numbers)
         found = self.plans.get(key)
         if found is None:
+            if len(self.plans) * len(needs) > _REMEMBERED:  # an op of many inputs has many patterns
+                self.plans.clear()
             found = self.plans[key] = Plan(self, needs, numbers or (False,) * len(needs))
         return found
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import DTypeError, OutOfMemoryError
+from ..errors import ArgumentError, BoundsError, DTypeError, OutOfMemoryError, UndertowError
 from .dispatch import binary_door, elementwise, unary_door
 from .inplace import inplace, inplace_door
 from .op import Op
@@ -28,6 +28,12 @@ _KINDS: dict[str, Any] = {"Tensor": Tensor, "int": _INTEGER, "float": _NUMBER, "
                           "bool": (int, np.bool_), "None": type(None)}  # fmt: skip
 _KIND_NAMES = {"Tensor": "a Tensor", "int": "an integer", "float": "a number", "str": "a string",
                "bool": "True or False"}  # fmt: skip
+_OURS: dict[type[Exception], type[UndertowError]] = {
+    MemoryError: OutOfMemoryError, TypeError: DTypeError, AttributeError: DTypeError,
+    LookupError: BoundsError, ValueError: ArgumentError, ArithmeticError: ArgumentError,
+}  # fmt: skip
+_INSIDE = (__package__.partition(".")[0], "numpy")
+_LONG = 60  # of an argument shown in an error
 
 
 def function(
@@ -101,7 +107,8 @@ def _guarded(fn: F, name: str) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
-    that a list where a tensor belongs is named as such, wherever inside it was stumbled over.
+    that a list where a tensor belongs is named as such, wherever inside it was stumbled over; what
+    Python or NumPy raise for other reasons is at least told with the op and its arguments.
     """
 
     @functools.wraps(fn)
@@ -114,22 +121,47 @@ def _guarded(fn: F, name: str) -> F:
                     if alias in kwargs:
                         kwargs[_ALIASES[alias]] = kwargs.pop(alias)
             return fn(*args, **kwargs)
-        except MemoryError as error:
-            raise OutOfMemoryError(f"[{name}] {error}") from error
         except Exception as error:
-            misfit = _misfit(fn, args, kwargs)
-            if not misfit or str(error).startswith(f"[{name}]"):
+            if str(error).startswith(f"[{name}]"):
                 raise
-            raise DTypeError(f"[{name}] {misfit}") from error
+            names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+            given = dict(zip(names, args, strict=False)) | kwargs
+            misfit = _misfit(fn, given)
+            if misfit:
+                raise DTypeError(f"[{name}] {misfit}") from error
+            if isinstance(error, UndertowError) or not _arose_inside(error):
+                raise
+            for builtin, ours in _OURS.items():
+                if isinstance(error, builtin):
+                    shown = ", ".join(f"{n}={_brief(v)}" for n, v in given.items())
+                    raise ours(f"[{name}] {error}; called with {shown}") from error
+            raise
 
     return guarded  # type: ignore[return-value]
 
 
-def _misfit(fn: Callable[..., Any], args: Any, kwargs: Any) -> str:
+def _arose_inside(error: Exception) -> bool:
+    """Whether the library or NumPy raised it: not the call itself, nor a function of the user's."""
+    frame = error.__traceback__.tb_next if error.__traceback__ else None
+    if frame is None:
+        return False
+    while frame is not None:
+        if frame.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _INSIDE:
+            return False
+        frame = frame.tb_next
+    return True
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{value.dtype} of shape {value.shape}"
+    text = repr(value)
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+
+
+def _misfit(fn: Callable[..., Any], given: dict[str, Any]) -> str:
     """What is wrong with the first argument that its annotation does not allow; "" if none is."""
-    code = fn.__code__
-    for name, value in (*zip(code.co_varnames[: code.co_argcount], args, strict=False),
-                        *kwargs.items()):  # fmt: skip
+    for name, value in given.items():
         kinds = fn.__annotations__.get(name, "Any").split(" | ")
         if all(k in _KINDS for k in kinds) and not any(isinstance(value, _KINDS[k]) for k in kinds):
             wanted = " or ".join(_KIND_NAMES.get(k, k) for k in kinds)
