@@ -47,7 +47,7 @@ def test_guard_leaves_other_errors_alone() -> None:
     x = ut.ones(2, requires_grad=True)
     with (
         ut.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
-        pytest.raises(ValueError, match="^mine$"),
+        pytest.raises(ValueError, match=r"^mine$"),
     ):
         x.prod()
 
