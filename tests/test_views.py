@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any
 
 import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.core.tensor import Version
 from undertow.errors import (
     BoundsError,
     GradientError,
@@ -605,6 +608,48 @@ def test_a_base_that_is_detached_leaves_its_views_their_history() -> None:
     z.detach_()
     view.sum().backward()
     check(x.grad, [[8, 8, 8], [0, 0, 0]])
+
+
+def test_an_interrupt_leaves_a_view_to_be_brought_up_to_date(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The next use of it does that; it never keeps the history from before the change."""
+
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    x = leaf()
+    y = x * 2
+    view = y[0]
+    y.mul_(3)
+    with monkeypatch.context() as patch:
+        patch.setattr("undertow.core.inplace.replay", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            view.sum()
+    view.sum().backward()
+    check(x.grad, [[6, 6, 6], [0, 0, 0]])
+
+
+def test_two_threads_share_one_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When both make the first view of a tensor at the same time."""
+
+    class Slow(Version):
+        __slots__ = ()
+
+        def __init__(self, doomed: bool = False) -> None:
+            time.sleep(0.05)
+            super().__init__(doomed)
+
+    monkeypatch.setattr("undertow.core.tensor.Version", Slow)
+    y = ut.ones(2)
+    views: list[ut.Tensor] = []
+    threads = [threading.Thread(target=lambda: views.append(y[:1])) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    y.zero_()
+    assert [view._version for view in views] == [1, 1]
 
 
 def test_detach_shares_memory_and_version() -> None:

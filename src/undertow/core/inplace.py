@@ -110,6 +110,7 @@ def refresh(t: Tensor, alias: Alias) -> None:
         leaves = isinstance(t._node, AccumulateGrad) or isinstance(base._node, AccumulateGrad)
         if lost and not leaves and alias.made != alias.version.value:
             t._node, t._index = _stale(t, base), 0
+        alias.seen = seen
         return
     token = enter(current().but(grad=True, inference=False, pack=None, unpack=None))
     try:
@@ -118,6 +119,7 @@ def refresh(t: Tensor, alias: Alias) -> None:
         leave(token)
     alias.made = alias.version.value
     _rehang(t, fresh._node, fresh._index)
+    alias.seen = seen  # last: until then another thread, or a second try, does it again
 
 
 def _stale(t: Tensor, base: Tensor) -> Node:

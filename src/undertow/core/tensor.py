@@ -6,6 +6,7 @@ Only what is not an op stands here; the ops attach themselves as methods (see `c
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from .. import dtypes
@@ -17,6 +18,7 @@ from .modes import current
 from .node import AccumulateGrad, Node, RemovableHandle
 
 _new = object.__new__
+_sharing = RLock()
 
 
 class Version:
@@ -474,10 +476,14 @@ def share(t: Tensor) -> Alias:
     """The tensor's Alias, made now if it has shared its memory with nobody yet."""
     alias = t._alias
     if alias is None:
-        alias = t._alias = Alias(Version())
-        node = t._node
-        if node.__class__ is Node and node.plan.outs:
-            _share_saved(node, t._index, alias)
+        with _sharing:  # two threads must not make two versions of one buffer
+            alias = t._alias
+            if alias is None:
+                alias = Alias(Version())
+                node = t._node
+                if node.__class__ is Node and node.plan.outs:
+                    _share_saved(node, t._index, alias)
+                t._alias = alias
     return alias
 
 
