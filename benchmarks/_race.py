@@ -12,7 +12,6 @@ import numpy as np
 
 import undertow as ut
 
-
 BLOCK = 4  # consecutive runs of one runner, of which the first is not timed
 
 

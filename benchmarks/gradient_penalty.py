@@ -33,10 +33,7 @@ def penalty(module, weights, biases, x):
 def runner(module):
     """One full evaluation: forward, gradient, and gradient of the penalty."""
     module.manual_seed(0)
-    weights = [
-        (module.randn(a, b) * a**-0.5).requires_grad_()
-        for a, b in pairwise(SIZES)
-    ]
+    weights = [(module.randn(a, b) * a**-0.5).requires_grad_() for a, b in pairwise(SIZES)]
     biases = [module.zeros(b).requires_grad_() for b in SIZES[1:]]
     x = module.randn(BATCH, SIZES[0]).requires_grad_()
 

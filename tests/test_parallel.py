@@ -260,6 +260,7 @@ def test_deep_nesting_of_passes() -> None:
 
     def at(level: int) -> None:
         if level:
+
             def act(g: ut.Tensor) -> Any:
                 with ut.enable_grad():
                     at(level - 1)

@@ -4,6 +4,7 @@ Note [rules]
 A rule is a function of named arguments, and the names say what it needs; nothing else is saved:
 
     g, g1, g2 …      the cotangent of output 0, 1, 2 …
+    gs               the cotangents of all outputs
     <input>          that input (a number when the caller passed a number)
     <input>_shape    the shape of that input, without saving it
     out, out1 …      an output
@@ -244,7 +245,7 @@ class Plan:
                 picks = []
                 for want in wants:
                     source = self._source(want, i)
-                    if source[0] in ("grad", "position"):
+                    if source[0] in ("grad", "grads", "position"):
                         picks.append(source)
                     else:
                         if source not in recipe:
@@ -261,6 +262,8 @@ class Plan:
 
     def _source(self, want: str, position: int) -> tuple[str, int]:
         op = self.op
+        if want == "gs":
+            return "grads", 0
         if want == "position":
             return "position", position - (op.arity - 1)
         if want in op.inputs:
@@ -394,9 +397,11 @@ class Plan:
             if simple:
                 results.append(rule(g, *[saved[j] for j in picks]))
             else:
-                args = []
-                for kind, j in picks:
-                    args.append(saved[j] if kind == "saved" else grads[j] if kind == "grad" else j)
+                sources = {"saved": saved, "grad": grads}
+                args = [
+                    sources[kind][j] if kind in sources else tuple(grads) if kind == "grads" else j
+                    for kind, j in picks
+                ]
                 results.append(rule(*args))
         return results
 

@@ -8,10 +8,11 @@ from itertools import accumulate
 from typing import Any
 
 from .. import dtypes, shapes
-from ..core.dispatch import apply, cast
+from ..core.dispatch import apply, cast, record
+from ..core.modes import current
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError, DimError, DTypeError, ShapeError
 from ..shapes import as_int, wrap_dim
 from .creation import zeros
@@ -43,6 +44,25 @@ _stack = Op(
     params="dim",
     vjp={"tensors": lambda g, dim, position: selected(g, dim, position)},
 )
+
+
+# The pieces of a tensor are views, each with its own step from the base (Note [views]), but they
+# share one node: their gradients are joined at once instead of each being embedded in zeros.
+def _recorded_only(k: Any, x: Any, dim: int) -> Any:
+    raise AssertionError("the pieces are made as views; this op only records them")
+
+
+_split = Op("split", _recorded_only, inputs="x", params="dim",
+            vjp={"x": lambda gs, dim: cat(gs, dim)})  # fmt: skip
+_unbind = Op("unbind", _recorded_only, inputs="x", params="dim",
+             vjp={"x": lambda gs, dim: stack(gs, dim)})  # fmt: skip
+
+
+def _together(op: Op, x: Tensor, dim: int, pieces: list[Tensor]) -> tuple[Tensor, ...]:
+    """The pieces, which fill `x` along `dim`, as outputs of one node."""
+    if len(pieces) > 1 and current().grad and node_of(x) is not None:
+        record(op, (x,), (dim,), pieces)
+    return tuple(pieces)
 
 
 def listed(op: str, tensors: Any) -> list[Tensor]:
@@ -398,7 +418,10 @@ def broadcast_shapes(*shapes_: Any) -> shapes.Shape:
 def cut(x: Tensor, dim: int, lengths: Sequence[int]) -> tuple[Tensor, ...]:
     """Consecutive views of the given lengths along `dim`."""
     starts = accumulate(lengths, initial=0)
-    return tuple([narrowed(x, dim, start, n) for start, n in zip(starts, lengths, strict=False)])
+    pieces = [narrowed(x, dim, start, n) for start, n in zip(starts, lengths, strict=False)]
+    if sum(lengths) != x._array.shape[dim]:
+        return tuple(pieces)
+    return _together(_split, x, dim, pieces)
 
 
 @function()
@@ -466,7 +489,8 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1, 2]), tensor([3, 4]))
     """
     d = own_dim("unbind", dim, input.ndim)
-    return tuple([selected(input, d, i) for i in range(input._array.shape[d])])
+    rows = [selected(input, d, i) for i in range(input._array.shape[d])]
+    return _together(_unbind, input, d, rows)
 
 
 @function()
