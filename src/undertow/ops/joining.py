@@ -52,10 +52,16 @@ def _recorded_only(k: Any, x: Any, dim: int) -> Any:
     raise AssertionError("the pieces are made as views; this op only records them")
 
 
-_split = Op("split", _recorded_only, inputs="x", params="dim",
-            vjp={"x": lambda gs, dim: cat(gs, dim)})  # fmt: skip
-_unbind = Op("unbind", _recorded_only, inputs="x", params="dim",
-             vjp={"x": lambda gs, dim: stack(gs, dim)})  # fmt: skip
+def _rejoin(gs: Any, dim: int) -> Tensor:
+    return cat(gs, dim)
+
+
+def _restack(gs: Any, dim: int) -> Tensor:
+    return stack(gs, dim)
+
+
+_split = Op("split", _recorded_only, inputs="x", params="dim", vjp={"x": _rejoin})
+_unbind = Op("unbind", _recorded_only, inputs="x", params="dim", vjp={"x": _restack})
 
 
 def _together(op: Op, x: Tensor, dim: int, pieces: list[Tensor]) -> tuple[Tensor, ...]:
