@@ -86,7 +86,7 @@ op("empty_like", like(np.empty_like), [S(arr(0, 2)), S(ints(0)), S(arr(0), dtype
 op("full_like", lambda x, value, dtype=None: np.full(x.shape, value, kind(dtype, x.dtype)),
    [S(arr(3, 2), 2.5), S(arr(), 1), S(ints(3), 2.7), S(ints(0, 2), 1), S(bools(2), 3),
     S(ints(2), 2.5, dtype=ut.float32), S(arr(3), np.nan)],
-   bad=[Bad(S(ints(2), np.nan), errors.ArgumentError, r"\[full\] nan")])  # fmt: skip
+   bad=[Bad(S(ints(2), np.nan), errors.ArgumentError, r"\[full_like\] nan")])  # fmt: skip
 
 op("scalar_tensor", lambda s, dtype=None: np.array(s, kind(dtype)),
    [S(2), S(2.5), S(True), S(2, dtype=ut.int64), S(1 + 1j, dtype=ut.complex64)],
@@ -140,7 +140,7 @@ op("logspace",
    [S(0, 2, 3), S(-3, 3, 7), S(0, 5, 6, base=2.0), S(0, 1, 0), S(1, 1, 1),
     S(0, 3, 4, base=2, dtype=ut.int64), S(0, 1, 5, dtype=ut.float64)],
    rtol=1e-6,
-   bad=[Bad(S(0, 1, -1), errors.ArgumentError, r"\[linspace\] steps.*-1")])  # fmt: skip
+   bad=[Bad(S(0, 1, -1), errors.ArgumentError, r"\[logspace\] steps.*-1")])  # fmt: skip
 
 op("eye", lambda n, m=None, dtype=None: np.eye(n, m, dtype=kind(dtype)),
    [S(3), S(2, 4), S(4, 2), S(0), S(0, 3), S(3, 0), S(2, dtype=ut.bool), S(1, dtype=ut.int64)],

@@ -24,7 +24,7 @@ for name in ("clamp", "clip"):
          S(arr(2, 3), max=arr(4, 1, 1, seed=1)), S(Const([nan, 1.0]), 0, 1),
          S(bools(3), max=1)],
         bad=[Bad(S(arr(3)), ValueError, r"\[clamp\] needs min"),
-             Bad(S(arr(3), arr(2)), ValueError, r"\[clamp_min\].*\(3,\) and \(2,\)")],
+             Bad(S(arr(3), arr(2)), ValueError, r"\[clamp\].*\(3,\) and \(2,\)")],
     )  # fmt: skip
 op("clamp_min", np.maximum, [*binary_samples(), S(arr(3), 0.5), S(ints(3), 1)])
 op("clamp_max", np.minimum, [*binary_samples(), S(arr(3), 0.5), S(ints(3), 1)])

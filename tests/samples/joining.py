@@ -149,7 +149,7 @@ op("split", np_split,
     S(arr(0, 3), 2), S(arr(0, 3), 0), S(arr(4, 2).T, 1), S(arr(5), (0, 5))],
    bad=[Bad(S(arr(5), 0), ArgumentError, r"\[split\].*got 0"),
         Bad(S(arr(5), -1), ArgumentError, r"\[split\].*got -1"),
-        Bad(S(arr(5), [2, 2]), ArgumentError, r"\[split_with_sizes\].*\[2, 2\].*5"),
+        Bad(S(arr(5), [2, 2]), ArgumentError, r"\[split\].*\[2, 2\].*5"),
         Bad(S(arr(), 1), DimError, r"\[split\]"),
         Bad(S(arr(5), 2, 1), DimError, r"\[split\] dim 1")])  # fmt: skip
 op("split_with_sizes", np_split, [S(arr(5), [2, 3]), S(arr(2, 4), [1, 0, 3], 1)],

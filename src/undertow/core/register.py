@@ -8,7 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..errors import ArgumentError, BoundsError, DTypeError, OutOfMemoryError, UndertowError
+from ..errors import (
+    ArgumentError,
+    BoundsError,
+    DeviceError,
+    DimError,
+    DTypeError,
+    OutOfMemoryError,
+    UndertowError,
+)
 from .dispatch import binary_door, elementwise, unary_door
 from .inplace import inplace, inplace_door
 from .op import Op
@@ -32,6 +40,7 @@ _OURS: dict[type[Exception], type[UndertowError]] = {
     MemoryError: OutOfMemoryError, TypeError: DTypeError, AttributeError: DTypeError,
     LookupError: BoundsError, ValueError: ArgumentError, ArithmeticError: ArgumentError,
 }  # fmt: skip
+_ABOUT_ARGUMENTS = (ArgumentError, DTypeError, DimError, BoundsError, DeviceError)
 _INSIDE = (__package__.partition(".")[0], "numpy")
 _LONG = 60  # of an argument shown in an error
 
@@ -107,8 +116,9 @@ def _guarded(fn: F, name: str) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
-    that a list where a tensor belongs is named as such, wherever inside it was stumbled over; what
-    Python or NumPy raise for other reasons is at least told with the op and its arguments.
+    that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
+    errors get the name of the function that the user called, and those that are not ours its
+    arguments.
     """
 
     @functools.wraps(fn)
@@ -129,7 +139,11 @@ def _guarded(fn: F, name: str) -> F:
             misfit = _misfit(fn, given)
             if misfit:
                 raise DTypeError(f"[{name}] {misfit}") from error
-            if isinstance(error, UndertowError) or not _arose_inside(error):
+            if not _arose_inside(error):
+                raise
+            if isinstance(error, _ABOUT_ARGUMENTS):  # of the function that this one is made of
+                error.args = (f"[{name}]{str(error).partition(']')[2]}",)
+            if isinstance(error, UndertowError):
                 raise
             for builtin, ours in _OURS.items():
                 if isinstance(error, builtin):
