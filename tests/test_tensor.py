@@ -378,6 +378,31 @@ def test_copy_shares_memory() -> None:
     assert z._version == 1
 
 
+def test_a_copy_cannot_change_behind_the_history_of_its_original() -> None:
+    """Nor the other way round."""
+    x = ut.tensor([1.0, 2.0], requires_grad=True)
+    for y in (x * 2, (x * 2)[:]):
+        twin = copy.copy(y)
+        with pytest.raises(errors.InplaceError, match=r"copy\.copy"):
+            twin.mul_(3)
+        y.mul_(3)
+        with pytest.raises(errors.GradientError, match="changed in place"):
+            twin.sum().backward()
+        assert ut.autograd.grad(y.sum(), x)[0].tolist() == [6.0, 6.0]
+
+
+def test_data_is_set_to_a_tensor_that_can_have_gradients() -> None:
+    x = ut.tensor([1.0, 2.0], requires_grad=True)
+    for value in ([3.0, 4.0], np.ones(2, np.float32), None):
+        with pytest.raises(TypeError, match=r"\[data\]"):
+            x.data = value
+    with pytest.raises(errors.GradientError, match="must be floating"):
+        x.data = ut.tensor([3, 4])
+    assert x.tolist() == [1.0, 2.0]
+    x.data = ut.tensor([3.0, 4.0])
+    assert x.tolist() == [3.0, 4.0]
+
+
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickle(protocol: int) -> None:
     for x in (

@@ -28,7 +28,7 @@ from ..core.inplace import _commit, check_writable
 from ..core.modes import current, enable_grad, no_grad
 from ..core.node import AccumulateGrad, Barrier, Node, version_error
 from ..core.op import Packed
-from ..core.tensor import Alias, Tensor, connected, node_of, share, wrap
+from ..core.tensor import Tensor, beside, connected, node_of, share, wrap
 from ..errors import ArgumentError, DTypeError, FreedError, GradientError, UnsupportedError
 
 _NO_TENSOR = ((), np.dtype(object))  # the meta of an output that is no tensor
@@ -428,14 +428,7 @@ def _plain(ctx: Any, out: Any, inputs: list[Tensor]) -> Any:
         return out
     if node_of(out) is not None:
         return out.detach()
-    return _beside(out.detach(), out) if _among(out, inputs) >= 0 else out
-
-
-def _beside(new: Tensor, other: Tensor) -> Tensor:
-    """`new`, which shares the memory of `other`: no change in place can follow both histories."""
-    base = other if other._base is None else other._base
-    new._alias = Alias(share(new).version, base, None, share(new).inference, tracked=False)
-    return new
+    return beside(out.detach(), out) if _among(out, inputs) >= 0 else out
 
 
 def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[Any]:
@@ -473,7 +466,7 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
         else:
             new = out._attached(ctx, i)
             other = _sharing(new, [*inputs, *outputs[:i], *outputs[i + 1 :]])
-            wrapped.append(new if other is None else _beside(new, other))
+            wrapped.append(new if other is None else beside(new, other))
     keeps, ctx._keeps = ctx._keeps, ()
     ctx.saved = tuple(
         None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps

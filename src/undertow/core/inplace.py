@@ -224,8 +224,9 @@ def _check_history(op: str, t: Tensor, node: Node | None) -> None:
         return
     if node is not None or alias.base._node is not None:
         raise InplaceError(
-            f"[{op}] this view was made under no_grad() or by a custom Function, so a change with "
-            "gradients cannot reach its base; change a clone() of it, or do it under no_grad()"
+            f"[{op}] this view was made under no_grad(), by a custom Function or by copy.copy, so "
+            "a change with gradients cannot reach its base; change a clone() of it, or do it under "
+            "no_grad()"
         )
 
 

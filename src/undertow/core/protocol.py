@@ -12,7 +12,7 @@ from ..errors import ArgumentError, DeviceError, DTypeError, GradientError, Unsu
 from .node import AccumulateGrad
 from .printing import describe
 from .register import FUNCTIONS, attach
-from .tensor import Tensor, node_of, wrap
+from .tensor import Tensor, beside, node_of, wrap
 
 
 def plain_number(value: Any) -> Any:
@@ -118,7 +118,7 @@ def _copy(self: Tensor) -> Tensor:
     node = node_of(self)
     if node is None or isinstance(node, AccumulateGrad):
         return self.detach().requires_grad_(node is not None)
-    return self._attached(node, self._index)
+    return beside(self._attached(node, self._index), self)
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:

@@ -57,10 +57,11 @@ class Alias:
     lead from there. An in-place operation on a view rewrites the history of the base, so every
     other view's node is out of date: `seen` is the base's node that the view was made from, and
     when that is no longer the base's node, `node_of` replays the steps before the view is used.
-    A view made under no_grad, or by a custom Function, never follows its base (`tracked` is
-    False); once the base has a new history, and a new version since the view was `made`, it is
-    neither the constant nor the result that it was, and differentiating it is an error. So it is
-    when the base, changed since, was detached in place before the view could follow.
+    A view made under no_grad, by a custom Function or by copy.copy never follows its base
+    (`tracked` is False); once the base has a new history, and a new version since the view was
+    `made`, it is neither the constant nor the result that it was, and differentiating it is an
+    error. So it is when the base, changed since, was detached in place before the view could
+    follow.
     An op such as `t_` turns the base itself; its `turns` lead from the new shape back to the one
     that older views started from, and `turned` counts those that a view has seen already.
     A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
@@ -400,6 +401,12 @@ class Tensor:
 
     @data.setter
     def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"[data] can be set to a Tensor, got {type(value).__name__}")
+        if node_of(self) is not None and not value.dtype.is_floating_point:
+            raise GradientError(
+                f"[data] of a tensor that requires gradients must be floating, got {value.dtype}"
+            )
         if isinstance(self._node, AccumulateGrad):
             self._node.metas = ((value.shape, value._array.dtype),)
         self._array = value._array
@@ -470,6 +477,13 @@ def wrap_shared(array: Any, alias: Alias) -> Tensor:
     t = wrap(array)
     t._alias = Alias(alias.version, inference=alias.inference)
     return t
+
+
+def beside(new: Tensor, other: Tensor) -> Tensor:
+    """`new`, which shares the memory of `other`: no change in place can follow both histories."""
+    base = other if other._base is None else other._base
+    new._alias = Alias(share(new).version, base, None, share(new).inference, tracked=False)
+    return new
 
 
 def share(t: Tensor) -> Alias:
