@@ -57,3 +57,32 @@ def test_too_large_for_memory() -> None:
     for error in (MemoryError, RuntimeError, ut.errors.UndertowError):
         with pytest.raises(error, match=r"^\[zeros\] .*1099511627776"):
             ut.zeros(2**40, 2**10)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: x * 2**70, r"\[mul\] 1180591620717411303424 is out of range for int64"),
+        (lambda x: 2**63 - x, r"sub\] 9223372036854775808 is out of range"),
+        (lambda x: x.clamp(max=2**63), r"\[clamp\] 9223372036854775808 is out of range"),
+        (lambda x: ut.where(x > 0, x, 2**63), r"\[where\] 9223372036854775808 is out of range"),
+        (lambda x: x.double() * 2**2000, r"\[mul\] int too large"),
+    ],
+)
+def test_numbers_out_of_range(call: Any, message: str) -> None:
+    """A number that integers of 64 bits do not hold is an error, not its last 64 bits."""
+    with pytest.raises(ut.errors.ArgumentError, match=message):
+        call(ut.tensor([1, 2]))
+
+
+def test_comparisons_take_any_integer() -> None:
+    """A comparison with a number out of range is right all the same."""
+    x = ut.tensor([1, 2], dtype=ut.int8)
+    assert (x < 300).all() and (x < 2**63 - 1).all() and not (x == -(2**63)).any()
+
+
+def test_complex_parameters_of_real_tensors() -> None:
+    """They are refused, where NumPy would drop the imaginary part with a warning."""
+    for call in (lambda x: F.threshold(x, 0.5, 1j), lambda x: F.leaky_relu(x, 1j)):
+        with pytest.raises(ut.errors.DTypeError, match=r"\[\w+\] takes real numbers .* got 1j"):
+            call(ut.ones(2))

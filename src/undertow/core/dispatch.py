@@ -194,7 +194,11 @@ def operand(op: str, value: Any) -> Any:
 def compute_dtype(op: str, operands: Sequence[Any], kind: str) -> DType:
     """The dtype in which an elementwise op computes; see `elementwise_op`."""
     if kind == "input":
-        operands = [o for o in operands if isinstance(o, Tensor)] or operands
+        tensors = [o for o in operands if isinstance(o, Tensor)]
+        for o in operands:
+            if type(o) is complex and not any(t._array.dtype.kind == "c" for t in tensors):
+                raise DTypeError(f"[{op}] takes real numbers beside a real tensor, got {o}")
+        operands = tensors or operands
     dtype = dtypes.result_type(
         *(
             (o.dtype, 2 if o._array.shape else 1)
@@ -213,7 +217,10 @@ def compute_dtype(op: str, operands: Sequence[Any], kind: str) -> DType:
 def elementwise(op: Op, *values: Any) -> Tensor:
     """The long way of every elementwise op: any operands, any dtypes, any shapes."""
     if "f" in op.domain and alike(values):
-        return apply(op, values)
+        try:
+            return apply(op, values)
+        except OverflowError as error:
+            raise ArgumentError(f"[{op.name}] {error}; write it as math.inf") from error
     if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
         assert op.expr is not None
         return substitute(op.expr, values)  # type: ignore[return-value]
@@ -272,6 +279,8 @@ def align(op: str, operands: list[Any], dtype: DType, skip: int = 0) -> list[Any
             operands[i] = o
         elif dtype.category == 0 and type(o) is not bool:
             operands[i] = bool(o)
+        elif dtype.category == 1 and not -(2**63) <= o < 2**63:
+            raise ArgumentError(f"[{op}] {o} is out of range for int64; write it as a float")
     return operands
 
 
