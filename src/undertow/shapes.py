@@ -91,6 +91,14 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
     return tuple(result)
 
 
+def check_fits(op: str, name: str, shape: Shape, whole: Shape) -> None:
+    """Raise unless `shape` broadcasts to `whole`: a weight may not make its loss larger."""
+    if broadcast_shapes(op, shape, whole) != tuple(whole):
+        raise ShapeError(
+            f"[{op}] {name} of shape {tuple(shape)} does not broadcast to {tuple(whole)}"
+        )
+
+
 def reduced_shape(shape: Shape, dims: Iterable[int], keepdim: bool) -> Shape:
     """The shape after reducing over `dims`."""
     gone = set(dims)

@@ -10,6 +10,7 @@ from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from ..shapes import check_fits
 from .activation import logsigmoid
 from .embedding import value_range
 from .indexing import index_by
@@ -277,5 +278,6 @@ def multilabel_soft_margin_loss(
         raise ShapeError(f"[{op}] input needs a class dimension, got a tensor of 0 dimensions")
     loss = (target - 1) * logsigmoid(-input) - target * logsigmoid(input)
     if weight is not None:
+        check_fits(op, "weight", weight.shape, input.shape)
         loss = loss * weight
     return reduced(op, loss.sum(-1) / input.shape[-1], reduction, size_average, reduce)

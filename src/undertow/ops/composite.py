@@ -10,7 +10,7 @@ from ..core.dispatch import expand
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..shapes import broadcast_shapes, wrap_dim
+from ..shapes import broadcast_shapes, check_fits, wrap_dim
 from .dropout import dropout
 from .embedding import steps
 from .extremes import clamp_min
@@ -35,8 +35,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"[linear] expects an input (…, in) and a weight (out, in) or (in), got shapes "
             f"{input.shape} and {weight.shape}"
         )
-    out = matmul(input, weight.t())
-    return out if bias is None else out + bias
+    return _biased("linear", matmul(input, weight.t()), bias)
 
 
 @function(method=False, functional=True)
@@ -64,8 +63,16 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     right = input2.reshape(math.prod(lead), second, 1)
     halfway = left.matmul(weight.permute(1, 0, 2).reshape(first, out_size * second))
     out = matmul(halfway.reshape(math.prod(lead), out_size, second), right)
-    out = reshape(out, (*lead, out_size))
-    return out if bias is None else out + bias
+    return _biased("bilinear", reshape(out, (*lead, out_size)), bias)
+
+
+def _biased(op: str, out: Tensor, bias: Tensor | None) -> Tensor:
+    """`out + bias`, in the shape of `out`."""
+    if bias is None:
+        return out
+    check_fits(op, "bias", bias.shape, out.shape)
+    total: Tensor = out + bias
+    return total
 
 
 @function(top=False, method=False, functional=True)

@@ -11,6 +11,7 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
 from ..kernel.expr import call, where
+from ..shapes import check_fits
 from .activation import logsigmoid
 from .creation import full_like
 from .extremes import clamp_min, maximum, minimum
@@ -194,14 +195,16 @@ def binary_cross_entropy(
             f"[binary_cross_entropy] input and target must have one shape, "
             f"got {input.shape} and {target.shape}"
         )
-    if not bool(((input >= 0) & (input <= 1)).all()):
-        raise ArgumentError(
-            "[binary_cross_entropy] input must be probabilities from 0 to 1, got values from "
-            f"{float(input.min()):g} to {float(input.max()):g}; for logits use "
-            "binary_cross_entropy_with_logits"
-        )
+    for name, t in (("input", input), ("target", target)):
+        if not bool(((t >= 0) & (t <= 1)).all()):
+            raise ArgumentError(
+                f"[binary_cross_entropy] {name} must be probabilities from 0 to 1, got values from "
+                f"{float(t.min()):g} to {float(t.max()):g}; for logits use "
+                "binary_cross_entropy_with_logits"
+            )
     loss = elementwise(_bce, input, target)
     if weight is not None:
+        check_fits("binary_cross_entropy", "weight", weight.shape, input.shape)
         loss = loss * weight
     return reduced("binary_cross_entropy", loss, reduction, size_average, reduce)
 
@@ -226,9 +229,11 @@ def binary_cross_entropy_with_logits(
         )
     log_p = logsigmoid(input)
     if pos_weight is not None:
+        check_fits("binary_cross_entropy_with_logits", "pos_weight", pos_weight.shape, input.shape)
         log_p = log_p * ((pos_weight - 1) * target + 1)
     loss = (1 - target) * input - log_p
     if weight is not None:
+        check_fits("binary_cross_entropy_with_logits", "weight", weight.shape, input.shape)
         loss = loss * weight
     return reduced("binary_cross_entropy_with_logits", loss, reduction, size_average, reduce)
 
