@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from contextlib import contextmanager
 from typing import Any
@@ -213,6 +214,36 @@ def test_random_numbers_are_the_same_again() -> None:
     y = checkpoint(g, x, preserve_rng_state=False).sum()
     y.backward()
     assert not (masks[2] == masks[3]).all()
+
+
+def test_random_numbers_are_the_same_again_in_several_threads() -> None:
+    """Each replays its own, also while the other does, and nobody else's stream moves."""
+    first, meeting = [True], threading.Barrier(3, timeout=10)
+    masks: dict[int, list[Any]] = {0: [], 1: []}
+
+    def g(x: Any, number: int) -> Any:
+        if not first:
+            meeting.wait()
+        masks[number].append(ut.rand(5))
+        return x * masks[number][-1]
+
+    inputs = [leaf(np.ones(5, np.float32)) for _ in masks]
+    sums = [checkpoint(g, x, number).square().sum() for number, x in enumerate(inputs)]
+    first.clear()
+    state = ut.get_rng_state()
+    threads = [threading.Thread(target=y.backward) for y in sums]
+    for thread in threads:
+        thread.start()
+    meeting.wait()
+    drawn = ut.rand(5)
+    for thread in threads:
+        thread.join()
+    for number, x in enumerate(inputs):
+        forward, again = masks[number]
+        assert (forward == again).all()
+        assert (x.grad == 2 * forward * forward).all()
+    ut.set_rng_state(state)
+    assert (ut.rand(5) == drawn).all()
 
 
 def test_retained_graph_computes_again_each_time() -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ..core.generator import get_rng_state, set_rng_state
+from ..core.generator import get_rng_state, replaying
 from ..core.modes import current, enter, leave
 from ..core.tensor import Tensor, node_of, share
 from ..errors import ArgumentError, DTypeError, GradientError, VersionError
@@ -105,14 +105,11 @@ class _Frame:
             return t
 
         args, kwargs = _mapped(self.args, _fetch), _mapped(self.kwargs, _fetch)
-        now = get_rng_state() if self.rng is not None else None
         token = enter(
             current().but(grad=True, inference=False, pack=collect, unpack=lambda kept: kept)
         )
         try:
-            if self.rng is not None:
-                set_rng_state(self.rng)
-            with self.context:
+            with replaying(self.rng), self.context:
                 self.function(*args, **kwargs)
         except _Enough as end:
             if end is not enough:
@@ -120,8 +117,6 @@ class _Frame:
             end.__traceback__ = None  # it holds this call, and so the arguments
         finally:
             leave(token)
-            if now is not None:
-                set_rng_state(now)
         if found != wanted:
             self.values.clear()
             raise CheckpointError(

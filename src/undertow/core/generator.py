@@ -7,6 +7,9 @@ generator therefore serves every device, with the same numbers, and threads only
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
@@ -44,8 +47,9 @@ class Generator:
         number = as_int("manual_seed", "seed", seed)
         if not -(_WORD // 2) <= number < _WORD:
             raise ArgumentError(f"[manual_seed] expects a seed of 64 bits, got {number}")
-        with self._lock:
-            self._seed, self._offset = number % _WORD, 0
+        acting = self._acting()
+        with acting._lock:
+            acting._seed, acting._offset = number % _WORD, 0
         return self
 
     def seed(self) -> int:
@@ -56,12 +60,13 @@ class Generator:
 
     def initial_seed(self) -> int:
         """The seed whose stream this is."""
-        return self._seed
+        return self._acting()._seed
 
     def get_state(self) -> Tensor:
         """Seed and position as a uint8 tensor, for `set_state`."""
-        with self._lock:
-            words = np.array([self._seed, self._offset], "<u8")
+        acting = self._acting()
+        with acting._lock:
+            words = np.array([acting._seed, acting._offset], "<u8")
         return wrap(words.view(np.uint8))
 
     def set_state(self, state: Tensor) -> Generator:
@@ -69,8 +74,9 @@ class Generator:
         if getattr(state, "dtype", None) is not uint8 or state.shape != (16,):
             raise DTypeError("[set_state] expects the uint8 tensor that get_state returned")
         words = np.frombuffer(bytes(state.tolist()), "<u8").tolist()
-        with self._lock:
-            self._seed, self._offset = words
+        acting = self._acting()
+        with acting._lock:
+            acting._seed, acting._offset = words
         return self
 
     def clone_state(self) -> Generator:
@@ -79,10 +85,15 @@ class Generator:
 
     def reserve(self, count: int) -> tuple[int, int]:
         """The seed and the offset of `count` words that nobody else gets."""
-        with self._lock:
-            offset = self._offset
-            self._offset = offset + (count + 3) // 4 * 4  # the next call begins a new block
-            return self._seed, offset
+        acting = self._acting()
+        with acting._lock:
+            offset = acting._offset
+            acting._offset = offset + (count + 3) // 4 * 4  # the next call begins a new block
+            return acting._seed, offset
+
+    def _acting(self) -> Generator:
+        """Itself; the default generator has a stand-in inside `replaying`."""
+        return (_stand_in.get() or self) if self is default_generator else self
 
     def __repr__(self) -> str:
         return f"<Generator on {self.device}, seed {self._seed}>"
@@ -97,8 +108,25 @@ def _rebuild(device: str, seed: int, offset: int) -> Generator:
     return generator
 
 
+_stand_in: ContextVar[Generator | None] = ContextVar("undertow_generator", default=None)
 default_generator = Generator()
 default_generator.seed()
+
+
+@contextmanager
+def replaying(state: Tensor | None) -> Iterator[None]:
+    """Let the default generator continue from `state` (None: as it is) in this context only.
+
+    Other threads draw from it at the same time, and two of them may replay different states.
+    """
+    if state is None:
+        yield
+        return
+    token = _stand_in.set(Generator().set_state(state))
+    try:
+        yield
+    finally:
+        _stand_in.reset(token)
 
 
 def manual_seed(seed: int) -> Generator:
