@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from typing import Any
@@ -650,6 +654,33 @@ def test_two_threads_share_one_version(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join()
     y.zero_()
     assert [view._version for view in views] == [1, 1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_views_after_a_fork_during_a_view() -> None:
+    """A lock that another thread held at that moment is free in the child."""
+    script = textwrap.dedent("""
+        import os, threading
+        import undertow as ut
+        from undertow.core.tensor import _sharing
+        held, done = threading.Event(), threading.Event()
+        def hold():
+            with _sharing:
+                held.set()
+                done.wait()
+        threading.Thread(target=hold).start()
+        held.wait()
+        child = os.fork()
+        if child == 0:
+            threading.Timer(10, os._exit, (1,)).start()
+            os._exit(0 if ut.ones(2)[:1].tolist() == [1.0] else 1)
+        status = os.waitpid(child, 0)[1]
+        done.set()
+        print(status)
+    """)
+    run = [sys.executable, "-W", "ignore", "-c", script]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "0", done.stderr
 
 
 def test_detach_shares_memory_and_version() -> None:

@@ -5,6 +5,7 @@ Only what is not an op stands here; the ops attach themselves as methods (see `c
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ from .node import AccumulateGrad, Node, RemovableHandle
 
 _new = object.__new__
 _sharing = RLock()
+if hasattr(os, "register_at_fork"):  # another thread of the parent may hold it at that moment
+    os.register_at_fork(after_in_child=_sharing._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 class Version:
