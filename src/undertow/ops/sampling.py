@@ -66,11 +66,13 @@ def grid_sample(
     ]
     total: Tensor | None = None
     for neighbour in itertools.product(*taps):
-        flat, weight = neighbour[0]
-        for (position, share), size in zip(neighbour[1:], sizes[1:], strict=True):
+        flat, weight, inside = neighbour[0]
+        for (position, share, within), size in zip(neighbour[1:], sizes[1:], strict=True):
             flat = flat * size + position
-            weight = weight if share is None or weight is None else weight * share
+            weight = None if share is None or weight is None else weight * share
+            inside = None if within is None or inside is None else inside & within
         value = image.gather(2, flat.expand(batch, channels, points))
+        value = value if inside is None else where(inside, value, 0)
         value = value if weight is None else value * weight
         total = value if total is None else total + value
     assert total is not None
@@ -100,10 +102,11 @@ def _check_grid(op: str, input: Tensor, grid: Tensor, mode: str) -> None:
 
 def _taps(
     coordinate: Tensor, size: int, mode: str, padding: str, corners: bool
-) -> list[tuple[Tensor, Tensor | None]]:
-    """The neighbours of points along one dimension: their positions and their weights.
+) -> list[tuple[Tensor, Tensor | None, Tensor | None]]:
+    """The neighbours of points along one dimension: their positions, weights, whether they exist.
 
-    A neighbour outside the image has weight 0 and some position inside. A weight of None is 1.
+    A neighbour outside the image counts as 0, and its position is some one inside. A weight of
+    None is 1, and None for whether they exist means that all do.
     """
     position = _position(coordinate, size, corners)
     if mode != "bicubic":
@@ -158,13 +161,13 @@ def _padded(position: Tensor, size: int, padding: str, corners: bool) -> Tensor:
 
 def _inside(
     position: Tensor, weight: Tensor | None, size: int, padding: str
-) -> tuple[Tensor, Tensor | None]:
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """A neighbour as an index that exists; see `_taps`."""
     inside = (position >= 0) & (position < size)
     index = cast(where(inside, position, 0), dtypes.int64)
-    if padding == "zeros" or weight is not None:
-        weight = cast(inside, position.dtype) if weight is None else where(inside, weight, 0)
-    return index, weight
+    if weight is None and padding != "zeros":
+        return index, None, None
+    return index, weight if weight is None else where(inside, weight, 0), inside
 
 
 @function(top=False, method=False, functional=True)
