@@ -139,7 +139,8 @@ def polygamma(n: int, input: Tensor) -> Tensor:
     >>> ut.polygamma(1, ut.tensor([1.0, 2.0]))
     tensor([1.6449, 0.6449])
     """
-    return _polygamma(n, input) if _order(n) else digamma(input)
+    order = _order(n)
+    return _polygamma(order, input) if order else digamma(input)
 
 
 @function(name="polygamma", top=False, inplace=True)
