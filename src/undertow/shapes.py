@@ -51,7 +51,7 @@ def wrap_dims(op: str, dims: Any, ndim: int) -> tuple[int, ...]:
     """Several dims counted from the front, without repeats; None or () means all of them."""
     if dims is None:
         return tuple(range(ndim))
-    if not isinstance(dims, Iterable):
+    if not isinstance(dims, Iterable) or getattr(dims, "shape", None) == ():
         return (wrap_dim(op, dims, ndim),) if ndim else _check_zero_d(op, (dims,))
     listed = tuple(dims)
     if not listed:

@@ -322,7 +322,9 @@ _truth = Op(
 
 
 def _logic(kind: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    out = apply(_truth, (input,), (kind, wrap_dims(kind, dim, input.ndim), keepdim))
+    none = isinstance(dim, (tuple, list)) and not dim  # here, unlike in a sum, that is no dim
+    dims = () if none else wrap_dims(kind, dim, input.ndim)
+    out = apply(_truth, (input,), (kind, dims, keepdim))
     return cast(out, dtypes.uint8) if input.dtype is dtypes.uint8 else out
 
 
