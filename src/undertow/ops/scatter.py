@@ -188,6 +188,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         )
     dim = wrap_dim(op, dim, input.ndim)
     places = in_range(op, places, input.shape[dim] if input.ndim else 1, dim, negative=True)
+    scalar = not places.ndim
     sides = [(*t.shape[:dim], 1, *t.shape[dim + 1 :]) for t in (input, places)]
     common = broadcast_shapes(op, *sides)
     input, places = (
@@ -196,7 +197,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         else reshaped(t, (1,))
         for t in (input, places)
     )
-    return reshaped(apply(_gather, (input, places), (dim,)), places.shape if indices.ndim else ())
+    return reshaped(apply(_gather, (input, places), (dim,)), () if scalar else places.shape)
 
 
 def _scattered(name: str, kind: str, input: Tensor, dim: int, index: Tensor, src: Any) -> Tensor:

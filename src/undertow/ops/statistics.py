@@ -9,6 +9,7 @@ from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast
 from ..core.op import Op
+from ..core.protocol import plain_number
 from ..core.register import function
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -285,8 +286,11 @@ def _quantiles(
         )
     if not input.numel():
         raise ShapeError(f"[{op}] has no value for an empty tensor of shape {input.shape}")
-    if not isinstance(q, Tensor):
+    q = plain_number(q) if not isinstance(q, Tensor) else q
+    if isinstance(q, (int, float)):
         q = wrap(backend_of(input._array).full((), q, input._array.dtype))
+    elif not isinstance(q, Tensor):
+        raise DTypeError(f"[{op}] q must be a number or a Tensor, got {type(q).__name__} {q!r}")
     elif q.dtype is not input.dtype:
         raise DTypeError(f"[{op}] q must have the input's dtype {input.dtype}, got {q.dtype}")
     if q.ndim > 1:
