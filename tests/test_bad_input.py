@@ -108,3 +108,48 @@ def test_weights_and_biases_must_fit(call: Any, name: str) -> None:
     """A weight or bias that would broadcast the result to another shape is an error."""
     with pytest.raises(ut.errors.ShapeError, match=rf"{name}.*\("):
         call()
+
+
+@pytest.mark.parametrize("arguments", [("",), ("cpu", -1), ("cpu", "a"), ("cpu:",), (None,)])
+def test_devices_that_cannot_be(arguments: Any) -> None:
+    """A device has a name, and an index of at least 0."""
+    with pytest.raises(ut.errors.DeviceError, match=r"^\[device\]"):
+        ut.device(*arguments)
+
+
+def test_order_of_polygamma_as_a_tensor() -> None:
+    """It is the number that it holds; a wrong one leaves nothing behind."""
+    x = ut.tensor([1.0, 2.0])
+    assert ut.equal(ut.polygamma(ut.tensor(3), x), ut.polygamma(3, x))
+    with pytest.raises(ut.errors.DTypeError, match=r"^\[polygamma\] n must be an integer"):
+        ut.polygamma(1.5, x)
+
+
+def test_no_dims_of_any_and_all() -> None:
+    """An empty tuple means no dimension here, and all of them in a sum, as in torch."""
+    x = ut.tensor([[1.0, 0.0], [2.0, 3.0]])
+    assert x.any(dim=()).tolist() == x.all(dim=()).tolist() == [[True, False], [True, True]]
+    assert x.sum(dim=()).item() == 6
+
+
+def test_dim_as_a_tensor() -> None:
+    """A zero-dimensional integer tensor is a dimension number."""
+    assert ut.ones(2, 3).sum(ut.tensor(1)).tolist() == [3, 3]
+    with pytest.raises(IndexError, match=r"^\[sum\] dim 2"):
+        ut.ones(2, 3).sum(ut.tensor(2))
+
+
+def test_samples_outside_see_no_pixel() -> None:
+    """A NaN in the image does not leak into samples that do not touch it."""
+    image = ut.ones(1, 1, 2, 2)
+    image[0, 0, 0, 0] = float("nan")
+    grid = ut.tensor([[[[9.0, 9.0], [1.0, 1.0]]]])
+    for padding, outside in (("zeros", 0.0), ("border", 1.0)):
+        out = F.grid_sample(image, grid, padding_mode=padding, align_corners=True)
+        assert out.flatten().tolist() == [outside, 1.0]
+
+
+def test_quantile_of_what_is_no_number() -> None:
+    """Told by its type, without NumPy's warning about the imaginary part."""
+    with pytest.raises(ut.errors.DTypeError, match=r"^\[quantile\] q .* complex 1j"):
+        ut.ones(3).quantile(1j)

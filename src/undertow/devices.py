@@ -19,7 +19,7 @@ class Device:
     type: str
     index: int | None
 
-    def __init__(self, type: Any, index: int | None = None) -> None:
+    def __init__(self, type: Any, index: Any = None) -> None:
         if isinstance(type, Device):
             type, index = type.type, type.index if index is None else index
         if not isinstance(type, str):
@@ -31,6 +31,10 @@ class Device:
                     f"[device] cannot read {type!r} (index {index}); write 'cpu' or 'cuda:0'"
                 )
             index = int(number)
+        if not name or not (index is None or (isinstance(index, int) and index >= 0)):
+            raise DeviceError(
+                f"[device] expects a name and an index of at least 0, got {type!r} and {index!r}"
+            )
         self.type = name
         self.index = index
 
