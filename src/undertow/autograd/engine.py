@@ -91,8 +91,11 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                                 inbox[j] = result
                                 ready.append(j)
                             elif (
-                                alone and cell.__class__ is Slots and cell.owned
-                                and cell.next == target[2] and not cell.pending
+                                alone
+                                and cell.__class__ is Slots
+                                and cell.owned
+                                and cell.next == target[2]
+                                and not cell.pending
                             ):  # `deliver`, without the lock that nobody contends for
                                 _np_add(cell.value, result, cell.value)
                                 cell.next += 1
@@ -100,6 +103,7 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                                     _completed(task, j, ready)
                             else:
                                 deliver(run, target, result, ready)
+                        result = cell = None  # likewise: `del results` below
                         if not keep and plan.tensors:
                             node.saved = None
                         continue
@@ -108,6 +112,7 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                     if not keep:
                         node.release()
                     _deliver_all(run, node, targets[i], results, ready)
+                    del results  # a leaf may be about to keep one of them, see Note [stealing]
                     continue
                 if kind is AccumulateGrad and g.__class__ is _ndarray:
                     inbox[i] = None
@@ -245,8 +250,10 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
 def _completed(task: Task, j: int, ready: list[int]) -> None:
     task.remaining[j] -= 1
     if not task.remaining[j]:
-        if task.inbox[j].__class__ is Slots:
-            task.inbox[j] = task.inbox[j].value
+        cell = task.inbox[j]
+        if cell.__class__ is Slots:
+            task.inbox[j] = cell.value
+            cell.value = None
         ready.append(j)
 
 
@@ -276,6 +283,10 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     hooks = node.hooks
     if hooks is not None and hooks.pre:
         grads = _run_prehooks(node, grads)
+        if all(g is None for g in grads):
+            return [None] * len(targets)
+        if any(g is None for g in grads):
+            grads = node.materialize(grads)
     state = current()
     if state.anomaly:  # nodes that the rule makes are told who made them
         token = enter(state.but(origin=node))
@@ -332,12 +343,11 @@ def _make_private(grads: list[Any], out: int) -> None:
     """A hook may change its gradient in place, so nobody else may hold the same memory."""
     grad = grads[out]
     array = grad._array
-    # Held by: the list and `grad`, the Tensor and `array`, and each count's own argument.
     if (
         array.__class__ is not _ndarray
         or array.base is not None
-        or getrefcount(array) > 3
-        or getrefcount(grad) > 3
+        or getrefcount(array) > _HELD_TWICE
+        or getrefcount(grad) > _HELD_TWICE
     ):
         grads[out] = copied(grad)
 
@@ -382,9 +392,7 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
 
 def _misfit(leaf: Any, grad: Any) -> bool:
     return (
-        leaf.shape != grad.shape
-        or leaf.dtype != grad.dtype
-        or leaf.__class__ is not grad.__class__
+        leaf.shape != grad.shape or leaf.dtype != grad.dtype or leaf.__class__ is not grad.__class__
     )
 
 
@@ -404,7 +412,15 @@ def _probe() -> int:
     return callee(array)
 
 
+def _probe_twice() -> int:
+    """What it says for something held by a local and by one other thing, as in `_make_private`."""
+    holder = [np.empty(1)]
+    array = holder[0]
+    return getrefcount(array)
+
+
 _SOLE = _probe()
+_HELD_TWICE = _probe_twice()
 
 
 def _wrong_gradient(

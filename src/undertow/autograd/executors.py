@@ -2,24 +2,32 @@
 
 Note [termination]
 A pooled run ends when every needed node has been run, or at the first exception, or when the
-caller is interrupted; in each case `_Board.stop` is set under the board's lock and everybody who
-waits is woken. Who waits, and who wakes them:
+caller is interrupted; in each case `_Board.stopped` is set and everybody who waits is woken. Who
+waits, and who wakes them:
   - a worker waits for work: woken by whoever posts ready nodes, and by stop;
-  - the caller works like any worker, so it waits only for work, and at the end for the helpers to
-    leave: each leaves at its next look at the board, which stop makes it take.
+  - the caller works like any worker, so it waits only for work, and at the end until no helper is
+    at work: each leaves at its next look at the board, which stop makes it take. A helper that
+    comes late finds the board stopped and does nothing, so nobody waits for it.
 A node that raises, a BaseException in a helper and an interrupt of the caller all go through
 `_Board.fail`, which keeps the first error and stops. Counting is by nodes run, and every node
 that is needed is delivered to (None counts too), so the count always reaches zero.
+
+Note [interrupts]
+KeyboardInterrupt comes between any two steps of Python code, also inside `threading`. So locks are
+taken by `with lock`, whose two ends are C (a Condition's or a Semaphore's are Python, and an
+interrupt there leaves the lock taken), and who waits asks about a state, which it may ask again,
+not for a token, which an interrupt could lose after it was received.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
 import threading
 from collections import deque
-from contextvars import copy_context
-from typing import Any
+from contextvars import Context, copy_context
+from queue import SimpleQueue
 
 from ..backends.threads import shared_between
 from .engine import Run, advance
@@ -47,19 +55,21 @@ def run_serial(run: Run, ready: list[int]) -> None:
 
 
 class _Board:
-    """What the threads of one pooled run share."""
+    """What the threads of one pooled run share; see Note [interrupts]."""
 
     def __init__(self, run: Run, ready: list[int]) -> None:
         self.run = run
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
         self.ready = deque(ready)
         self.left = run.task.left
+        self.helping = 0  # helpers at work here
         self.stopped = False
         self.error: BaseException | None = None
 
     def next(self) -> int | None:
         """A ready node, waiting for one if need be; None when the run is over."""
-        with self.changed:
+        with self.lock:
             while not self.stopped:
                 if self.ready:
                     return self.ready.pop()
@@ -68,7 +78,7 @@ class _Board:
 
     def done(self, made_ready: list[int]) -> int | None:
         """A node has been run. Returns one of the nodes it made ready for the same thread."""
-        with self.changed:
+        with self.lock:
             self.left -= 1
             if self.left == 0:
                 self.stopped = True
@@ -81,14 +91,6 @@ class _Board:
                 self.ready.extend(made_ready)
                 self.changed.notify(len(made_ready))
             return mine
-
-    def fail(self, error: BaseException) -> None:
-        """Keep the first error and stop everybody."""
-        with self.changed:
-            if self.error is None:
-                self.error = error
-            self.stopped = True
-            self.changed.notify_all()
 
     def work(self) -> None:
         """Run nodes until the run is over."""
@@ -105,59 +107,74 @@ class _Board:
         except BaseException as error:  # whatever it is, the caller gets it
             self.fail(error)
 
+    def fail(self, error: BaseException) -> None:
+        """Keep the first error and stop everybody."""
+        self.stopped = True  # first of all, and without a call: nothing can come in between
+        with self.lock:
+            if self.error is None:
+                self.error = error
+            self.changed.notify_all()
 
-class _Helper(threading.Thread):
-    """A thread that waits for boards to work at; daemonic, so it never keeps the process alive."""
+    def help(self) -> None:
+        """Work as a helper, unless the run is over already."""
+        with self.lock:
+            if self.stopped:
+                return
+            self.helping += 1
+        self.work()
+        with self.lock:
+            self.helping -= 1
+            self.changed.notify_all()
 
-    def __init__(self) -> None:
-        super().__init__(name="undertow-backward", daemon=True)
-        self.jobs: deque[Any] = deque()
-        self.wake = threading.Semaphore(0)
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            self.wake.acquire()
-            context, board, left = self.jobs.popleft()
-            try:
-                context.run(board.work)
-            finally:
-                del context, board
-                left.release()
-                _idle.append(self)
-                del left
+    def finish(self) -> None:
+        """Stop, and wait until every helper has left."""
+        with self.lock:
+            self.stopped = True
+            self.changed.notify_all()
+            while self.helping:
+                self.changed.wait()
 
 
-_idle: list[_Helper] = []
+_jobs: SimpleQueue[tuple[Context, _Board]] = SimpleQueue()
+_helpers: list[threading.Thread] = []
 
 
-def _hire(context: Any, board: _Board, left: threading.Semaphore) -> None:
-    try:
-        helper = _idle.pop()
-    except IndexError:
-        helper = _Helper()
-    helper.jobs.append((context, board, left))
-    helper.wake.release()
+def _help(jobs: SimpleQueue[tuple[Context, _Board]]) -> None:
+    while True:
+        context, board = jobs.get()
+        context.run(board.help)
+        del context, board
+
+
+def _hire(board: _Board, count: int) -> None:
+    """Ask for `count` helpers; a run makes progress without them, since its caller works too."""
+    while len(_helpers) < count:
+        helper = threading.Thread(
+            target=_help, args=(_jobs,), name="undertow-backward", daemon=True
+        )
+        try:
+            helper.start()
+        except RuntimeError:  # no more threads: fewer will do
+            break
+        _helpers.append(helper)
+    for _ in range(count):
+        _jobs.put((copy_context(), board))
 
 
 def run_pooled(run: Run, ready: list[int], workers: int) -> None:
     """Run independent nodes on `workers` threads, this one included."""
     run.alone = False
     board = _Board(run, ready)
-    left = threading.Semaphore(0)
-    hired = 0
     with shared_between(workers):
         try:
-            for _ in range(workers - 1):
-                _hire(copy_context(), board, left)
-                hired += 1
+            _hire(board, workers - 1)
             board.work()
         except BaseException as error:  # an interrupt between two statements
             board.fail(error)
-        while hired:
+        while True:
             try:
-                left.acquire()
-                hired -= 1
+                board.finish()
+                break
             except BaseException as error:  # an interrupt while the helpers finish their nodes
                 board.fail(error)
     if board.error is not None:
@@ -166,14 +183,10 @@ def run_pooled(run: Run, ready: list[int], workers: int) -> None:
 
 def forget_helpers() -> None:
     """After fork the helpers exist only in the parent."""
-    _idle.clear()
+    global _jobs
+    _helpers.clear()
+    _jobs = SimpleQueue()
 
 
-def _register() -> None:
-    import os
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=forget_helpers)
-
-
-_register()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=forget_helpers)

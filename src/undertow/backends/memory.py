@@ -26,4 +26,5 @@ def keep_memory() -> bool:
     except (OSError, AttributeError):  # another C library
         return False
     # Above the mmap threshold an array has a mapping of its own, given back when it is freed.
-    return bool(mallopt(_MMAP_THRESHOLD, KEEP) and mallopt(_TRIM_THRESHOLD, KEEP))
+    told = [mallopt(option, KEEP) for option in (_MMAP_THRESHOLD, _TRIM_THRESHOLD)]
+    return all(told)

@@ -64,17 +64,18 @@ def shared_between(workers: int) -> Iterator[None]:
     """While this lasts, `workers` threads run kernels at once, so each kernel uses fewer."""
     global _sharing, _limit
     limit = max(1, get_num_threads() // workers)
-    with _lock:
-        _sharing += 1
-        _limit = limit
+    entered = False
     try:
+        with _lock:
+            _sharing, _limit, entered = _sharing + 1, limit, True
         with blas_threads(limit):
             yield
     finally:
-        with _lock:
-            _sharing -= 1
-            if not _sharing:
-                _limit = 0
+        if entered:
+            with _lock:
+                _sharing -= 1
+                if not _sharing:
+                    _limit = 0
 
 
 def _initial() -> int:
