@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -153,3 +154,17 @@ def test_quantile_of_what_is_no_number() -> None:
     """Told by its type, without NumPy's warning about the imaginary part."""
     with pytest.raises(ut.errors.DTypeError, match=r"^\[quantile\] q .* complex 1j"):
         ut.ones(3).quantile(1j)
+
+
+def test_in_place_on_the_short_way() -> None:
+    """Without gradients a ufunc writes directly: with the same errors, and without warnings."""
+    x = ut.tensor([1.0, 2.0])
+    with pytest.raises(ut.errors.DeviceError, match=r"^\[mul\] .* cpu and reference"):
+        x.mul_(x.to("reference"))
+    with pytest.raises(ut.errors.ArgumentError, match=r"^\[mul\] int too large"):
+        x.mul_(2**2000)
+    assert x.tolist() == [1.0, 2.0]
+    assert x._version == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x.clamp_max_(ut.tensor([1.5, 1.5])).tolist() == [1.0, 1.5]

@@ -384,7 +384,7 @@ def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable
             number = kind is float or kind is int
             y: Any = other if number else getattr(other, "_array", None)
             fits = number or (
-                isinstance(other, Tensor) and y.dtype == x.dtype and y.shape == x.shape
+                y.__class__ is np.ndarray and y.dtype == x.dtype and y.shape == x.shape
             )
             quiet = fits and (
                 not state.grad
@@ -396,7 +396,9 @@ def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable
                 check_writable(name, self)
                 token = hush(silent)
                 try:
-                    op.kernel(x, y, x)
+                    op.kernel(x, y, out=x)
+                except OverflowError:  # an integer that no float holds, which `slow` explains
+                    return slow(self, other)
                 finally:
                     unhush(token)
                 share(self).version.value += 1
