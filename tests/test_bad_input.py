@@ -168,3 +168,21 @@ def test_in_place_on_the_short_way() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert x.clamp_max_(ut.tensor([1.5, 1.5])).tolist() == [1.0, 1.5]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: x.stride(4), r"^\[stride\] dim 4"),
+        (lambda x: ut.tensor(1).stride(0), r"^\[stride\] "),
+        (lambda x: x.to(ut.int64, ut.int32), r"^\[to\] takes at most non_blocking and copy"),
+        (lambda x: setattr(x, "grad", 3), r"^\[grad\] can be set to a Tensor or None, got int"),
+        (lambda x: setattr(x, "data", 3), r"^\[data\] can be set to a Tensor, got int"),
+        (lambda x: x.requires_grad_().register_hook(3), r"^\[register_hook\] a hook is callable"),
+        (lambda x: ut.set_printoptions(precision="a"), r"^\[set_printoptions\] precision .* 'a'"),
+    ],
+)
+def test_methods(call: Any, message: str) -> None:
+    """Methods and attributes of a tensor, and options, answer with errors of ours too."""
+    with pytest.raises(ut.errors.UndertowError, match=message):
+        call(ut.ones(2, 3))

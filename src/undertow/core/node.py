@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..errors import FreedError, GradientError, VersionError
+from ..errors import DTypeError, FreedError, GradientError, VersionError
 from .modes import current
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class RemovableHandle:
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         if not callable(hook):
-            raise TypeError(f"[register_hook] a hook is callable, got {type(hook).__name__}")
+            raise DTypeError(f"[register_hook] a hook is callable, got {type(hook).__name__}")
         RemovableHandle._count += 1
         self._key = RemovableHandle._count
         self._hooks = hooks

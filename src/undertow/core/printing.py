@@ -66,8 +66,10 @@ def set_printoptions(
              "linewidth": linewidth}  # fmt: skip
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name, value in changes.items():
-        if not value >= 0:
-            raise ArgumentError(f"[set_printoptions] {name} must be at least 0, got {value}")
+        if not isinstance(value, (int, float)) or not value >= 0:
+            raise ArgumentError(
+                f"[set_printoptions] {name} must be a number of at least 0, got {value!r}"
+            )
     _options = replace(options, sci_mode=sci_mode, **changes)
 
 

@@ -14,7 +14,7 @@ from .. import dtypes
 from ..backends.registry import backend_of
 from ..devices import Device
 from ..dtypes import DType
-from ..errors import GradientError, InplaceError, UnsupportedError
+from ..errors import DTypeError, GradientError, InplaceError, UnsupportedError
 from .modes import current
 from .node import AccumulateGrad, Node, RemovableHandle
 
@@ -212,7 +212,13 @@ class Tensor:
     def stride(self, dim: int | None = None) -> Any:
         """Steps in elements along each dimension, or along one."""
         strides = tuple(s // self.itemsize for s in self._array.strides)
-        return strides if dim is None else strides[dim]
+        if dim is None:
+            return strides
+        from ..shapes import wrap_dim
+
+        if not self.ndim:
+            raise wrap_error("stride", dim)
+        return strides[wrap_dim("stride", dim, self.ndim)]
 
     def storage_offset(self) -> int:
         """Elements between the start of its memory and its first element."""
@@ -313,7 +319,7 @@ class Tensor:
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                raise TypeError(
+                raise DTypeError(
                     f"[grad] can be set to a Tensor or None, got {type(value).__name__}"
                 )
             if value is self:
@@ -405,7 +411,7 @@ class Tensor:
     @data.setter
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"[data] can be set to a Tensor, got {type(value).__name__}")
+            raise DTypeError(f"[data] can be set to a Tensor, got {type(value).__name__}")
         if node_of(self) is not None and not value.dtype.is_floating_point:
             raise GradientError(
                 f"[data] of a tensor that requires gradients must be floating, got {value.dtype}"

@@ -58,7 +58,7 @@ def to(
                 dtype, rest = rest[0], rest[1:]
         else:
             dtype = first
-        if len(rest) > 2:
+        if len(rest) > 2 or not all(isinstance(r, bool) for r in rest):
             raise DTypeError(
                 f"[to] takes at most non_blocking and copy after {first!r}, got {rest}"
             )
