@@ -17,6 +17,7 @@ import undertow.nn.functional as F
         (lambda: ut.cumsum(None, 0), r"^\[cumsum\] input must be a Tensor, got NoneType"),
         (lambda: ut.sum([1.0, 2.0]), r"^\[sum\] input must be a Tensor, got list; convert it"),
         (lambda: ut.sum(ut.ones(2), keepdim="x"), r"^\[sum\] keepdim must be True .* str 'x'"),
+        (lambda: ut.hstack(3), r"^\[hstack\] tensors must be a sequence of Tensors, got int 3"),
         (lambda: ut.gather("x", 0, ut.tensor(0)), r"^\[gather\] input .* got str 'x'"),
         (lambda: F.cosine_similarity(ut.ones(2), None), r"^\[cosine_similarity\] x2 must be a"),
         (lambda: F.cross_entropy(ut.ones(2, 3), [0, 1]), r"^\[cross_entropy\] target .* list"),
@@ -31,8 +32,8 @@ def test_argument_of_the_wrong_type(call: Any, message: str) -> None:
 
 def test_other_failures_tell_the_arguments() -> None:
     """What Python or NumPy raise inside becomes an error of ours, with the op and its arguments."""
-    with pytest.raises(ut.errors.DTypeError, match=r"^\[cat\] .*tensors=3"):
-        ut.cat(3)
+    with pytest.raises(ut.errors.DTypeError, match=r"^\[unflatten\] .*sizes=3"):
+        ut.ones(6).unflatten(0, 3)
     with pytest.raises(ut.errors.ArgumentError, match=r"^\[tril\] .*shape \(2, 2\), diagonal=92"):
         ut.ones(2, 2).tril(2**63)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,9 +33,10 @@ _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 _INTEGER = (int, np.integer, Tensor)
 _NUMBER = (*_INTEGER, float, np.floating)
 _KINDS: dict[str, Any] = {"Tensor": Tensor, "int": _INTEGER, "float": _NUMBER, "str": str,
-                          "bool": (int, np.bool_), "None": type(None)}  # fmt: skip
+                          "bool": (int, np.bool_), "None": type(None),
+                          "Sequence[Tensor]": (Iterable, Tensor)}  # fmt: skip
 _KIND_NAMES = {"Tensor": "a Tensor", "int": "an integer", "float": "a number", "str": "a string",
-               "bool": "True or False"}  # fmt: skip
+               "bool": "True or False", "Sequence[Tensor]": "a sequence of Tensors"}  # fmt: skip
 _OURS: dict[type[Exception], type[UndertowError]] = {
     MemoryError: OutOfMemoryError, TypeError: DTypeError, AttributeError: DTypeError,
     LookupError: BoundsError, ValueError: ArgumentError, ArithmeticError: ArgumentError,
@@ -180,7 +181,7 @@ def _misfit(fn: Callable[..., Any], given: dict[str, Any]) -> str:
         if all(k in _KINDS for k in kinds) and not any(isinstance(value, _KINDS[k]) for k in kinds):
             wanted = " or ".join(_KIND_NAMES.get(k, k) for k in kinds)
             shown = f" {value!r}" if isinstance(value, (str, int, float, complex)) else ""
-            hint = "; convert it with ut.tensor(...) first" if "Tensor" in kinds else ""
+            hint = "; convert it with ut.tensor(...) first" if kinds[0] == "Tensor" else ""
             return f"{name} must be {wanted}, got {type(value).__name__}{shown}{hint}"
     return ""
 
