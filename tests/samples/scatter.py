@@ -79,6 +79,8 @@ SCATTER_BAD = [
     Bad(S(arr(3, 4), 1, COLS, ints(3, 2)), TypeError, r"float64 and .*int64"),
     Bad(S(arr(3, 4), 1, I([0]), arr(1)), ValueError, r"\(1,\) and \(3, 4\)"),
 ]
+
+
 def torch_scatter(x, dim, index, src=None, **more):
     """torch's, which cannot differentiate by a src that is larger than the index."""
     if getattr(src, "ndim", 0):
