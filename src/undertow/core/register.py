@@ -28,7 +28,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}  # undertow.<name>
 FUNCTIONAL: dict[str, Callable[..., Any]] = {}  # undertow.nn.functional.<name>
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
-# The annotations that `_guarded` understands, and what they accept: more than they say, for what
+# The annotations that `guarded` understands, and what they accept: more than they say, for what
 # converts by itself.
 _INTEGER = (int, np.integer, Tensor)
 _NUMBER = (*_INTEGER, float, np.floating)
@@ -66,7 +66,7 @@ def function(
         public = name or fn.__name__
         kinds = [k for n, kind in fn.__annotations__.items() if n != "return" for k in kind.split()]
         if "dim" in fn.__annotations__ or not _KINDS.keys().isdisjoint(kinds):
-            fn = _guarded(fn, public)
+            fn = guarded(fn, public)
         fn.__name__ = fn.__qualname__ = public
         fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
         if top:
@@ -113,7 +113,7 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
     table[name] = fn
 
 
-def _guarded(fn: F, name: str) -> F:
+def guarded(fn: F, name: str) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
@@ -123,7 +123,7 @@ def _guarded(fn: F, name: str) -> F:
     """
 
     @functools.wraps(fn)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             if kwargs:
                 if kwargs.get("out", fn) is None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
@@ -152,7 +152,7 @@ def _guarded(fn: F, name: str) -> F:
                     raise ours(f"[{name}] {error}; called with {shown}") from error
             raise
 
-    return guarded  # type: ignore[return-value]
+    return wrapped  # type: ignore[return-value]
 
 
 def _arose_inside(error: Exception) -> bool:

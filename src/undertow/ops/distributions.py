@@ -14,7 +14,7 @@ from ..core.generator import Generator
 from ..core.inplace import overwrite
 from ..core.modes import current, no_grad
 from ..core.protocol import plain_number
-from ..core.register import attach, function
+from ..core.register import attach, function, guarded
 from ..core.tensor import Tensor, node_of, wrap
 from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -371,4 +371,4 @@ def cauchy_(
 for _method in (
     uniform_, normal_, log_normal_, bernoulli_, random_, exponential_, geometric_, cauchy_,
 ):  # fmt: skip
-    attach(_method.__name__, _method)
+    attach(_method.__name__, guarded(_method, _method.__name__))

@@ -10,7 +10,7 @@ import numpy as np
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
 from ..core.op import Op
-from ..core.register import attach, function
+from ..core.register import attach, function, guarded
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from ..shapes import as_int, broadcast_shapes, wrap_dim
@@ -37,9 +37,10 @@ _BOOL = np.dtype(bool)
 # By positions --------------------------------------------------------------------------------
 def publish_inplace(name: str, implementation: Callable[..., Tensor]) -> None:
     """Give Tensor the method `name_` that runs `implementation("name_", self, …)`."""
+    run = guarded(implementation, f"{name}_")
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        implementation(f"{name}_", self, *args, **kwargs)
+        run(f"{name}_", self, *args, **kwargs)
         return self
 
     method.__name__ = method.__qualname__ = f"{name}_"
