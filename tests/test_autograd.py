@@ -859,3 +859,22 @@ def test_threads_accumulate_into_one_leaf() -> None:
     for t in threads:
         t.join()
     assert (host(x.grad) == 400).all()
+
+
+@pytest.mark.parametrize("outputs, inputs", [(None, "x"), ("x", None), (3, "x"), ("x", 3)])
+def test_grad_of_what_is_no_tensor(outputs, inputs) -> None:
+    """The error says what was expected and what came."""
+    x = ut.tensor([1.0], requires_grad=True)
+    pick = {"x": x}
+    with pytest.raises(TypeError, match=r"\[grad\].*(NoneType|int)"):
+        ut.autograd.grad(pick.get(outputs, outputs), pick.get(inputs, inputs))
+
+
+def test_grad_takes_the_arguments_of_torch() -> None:
+    """only_inputs is torch's default; what we do not do is refused."""
+    x = ut.tensor([2.0], requires_grad=True)
+    assert ut.autograd.grad(x * x, x, only_inputs=True)[0].tolist() == [4.0]
+    with pytest.raises(NotImplementedError, match="only_inputs"):
+        ut.autograd.grad(x * x, x, only_inputs=False)
+    with pytest.raises(TypeError, match="decorates functions, got int"):
+        ut.no_grad(3)

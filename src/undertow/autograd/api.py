@@ -12,7 +12,7 @@ from ..core.modes import current, enter, leave, with_grad
 from ..core.node import Node
 from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
-from ..errors import ArgumentError, GradientError, ShapeError
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from . import executors
 from .engine import Run, copied, deliver
 from .graph import GradientEdge
@@ -66,7 +66,7 @@ def backward(
     if inputs is None:
         _run(roots, seeds, None, False, retain_graph, create_graph, workers)
         return
-    targets = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
+    targets = _listed("backward", "inputs", inputs)
     if not targets:
         raise ArgumentError("[backward] inputs is empty; leave it out to reach every leaf")
     edges = [_edge("backward", i, t) for i, t in enumerate(targets)]
@@ -106,7 +106,9 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
     *,
     workers: int | None = None,
@@ -119,9 +121,14 @@ def grad(
     >>> ut.autograd.grad(first, x)
     (tensor(12.),)
     """
+    if not only_inputs or is_grads_batched:
+        raise UnsupportedError(
+            "[grad] only_inputs=False and is_grads_batched=True are not supported; use backward() "
+            "for the leaves, and a loop over the gradients"
+        )
     if allow_unused is False and materialize_grads:
         raise ArgumentError("[grad] materialize_grads=True needs allow_unused True or left out")
-    targets = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
+    targets = _listed("grad", "inputs", inputs)
     if not targets:
         raise ArgumentError("[grad] inputs is empty")
     edges = [_edge("grad", i, t) for i, t in enumerate(targets)]
@@ -177,15 +184,26 @@ def _apart(g: Tensor, create_graph: bool) -> Tensor:
         leave(token)
 
 
+def _listed(op: str, what: str, value: Any) -> list[Any]:
+    if isinstance(value, (Tensor, GradientEdge)):
+        return [value]
+    try:
+        return list(value)
+    except TypeError:
+        raise DTypeError(
+            f"[{op}] the {what} are a Tensor or a sequence of them, got {type(value).__name__}"
+        ) from None
+
+
 def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], list[Tensor]]:
     """The roots and their seeds, checked; nothing has run yet."""
-    roots = [tensors] if isinstance(tensors, (Tensor, GradientEdge)) else list(tensors)
+    roots = _listed(op, "outputs", tensors)
     if not roots:
         raise ArgumentError(f"[{op}] needs at least one tensor to start from")
     if grads is None:
         given: list[Any] = [None] * len(roots)
     else:
-        given = [grads] if isinstance(grads, Tensor) else list(grads)
+        given = _listed(op, "gradients", grads)
     if len(given) != len(roots):
         raise ArgumentError(f"[{op}] got {len(roots)} tensors but {len(given)} gradients for them")
     starts = []

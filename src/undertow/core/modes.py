@@ -110,6 +110,8 @@ def decorate(begin: Callable[[], Token[State]], function: F) -> F:
     import functools
     import inspect
 
+    if not callable(function):
+        raise TypeError(f"a grad mode decorates functions, got {type(function).__name__}")
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
