@@ -25,8 +25,7 @@ def test_round_trip_shares_memory(dtype: Any) -> None:
     back = t.numpy()
     assert back.dtype == a.dtype
     assert np.shares_memory(back, a)
-    back.shape = (3, 2)
-    assert t.shape == (2, 3), "the array object is its own"
+    assert back is not t._array, "setting the shape of one would turn the other"
 
 
 def test_from_numpy_follows_views() -> None:
