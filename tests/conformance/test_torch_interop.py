@@ -1,0 +1,44 @@
+"""Memory shared with torch through DLPack, and torch tensors as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import undertow as ut
+from test_interop import DLPACK
+from undertow import errors
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.conformance
+
+
+@pytest.mark.parametrize("dtype", DLPACK, ids=str)
+def test_dlpack_with_torch(dtype: Any) -> None:
+    x = ut.zeros(2, 3, dtype=dtype)
+    theirs = torch.from_dlpack(x)
+    assert str(theirs.dtype) == f"torch.{dtype.name}"
+    theirs[0, 1] = 1
+    assert x[0, 1].item() == 1
+    x[1, 1] = 1
+    assert theirs[1, 1].item() == 1
+    source = torch.zeros(3, 2, dtype=getattr(torch, dtype.name)).T
+    ours = ut.from_dlpack(source)
+    assert ours.dtype is dtype
+    assert ours.stride() == source.stride()
+    source[0, 0] = 1
+    assert ours[0, 0].item() == 1
+    ours[1, 2] = 1
+    assert source[1, 2].item() == 1, "memory of torch is writable here"
+
+
+def test_torch_tensors_as_data() -> None:
+    source = torch.arange(4.0)
+    copied = ut.tensor(source)
+    shared = ut.as_tensor(source)
+    source[0] = 9
+    assert copied.tolist() == [0, 1, 2, 3]
+    assert shared.tolist() == [9, 1, 2, 3]
+    with pytest.raises(errors.UnsupportedError, match="cannot share"):
+        ut.from_dlpack(torch.zeros(2, dtype=torch.bfloat16))
