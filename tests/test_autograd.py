@@ -590,6 +590,16 @@ def test_a_change_that_nobody_saved_is_no_error() -> None:
     assert host(x.grad).tolist() == [1, 1]
 
 
+def test_accumulating_changes_the_version_of_a_saved_gradient() -> None:
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    (x * x).sum().backward()
+    loss = (w * x.grad).sum()
+    (x * x).sum().backward()  # adds to x.grad in place
+    with pytest.raises(VersionError, match="changed in place"):
+        loss.backward()
+    assert w.grad is None
+
+
 def test_version_errors_are_raised_before_anything_accumulates() -> None:
     x, w = leaf([1.0, 2.0]), ut.tensor([3.0, 4.0])
     y = (x * w * w).sum()

@@ -115,6 +115,13 @@ def test_second_gradient_stays_finite(name: str) -> None:
         assert np.isfinite(found._array).all(), found
 
 
+def test_lerp_reaches_its_ends_exactly() -> None:
+    """`a + (b - a)` would be 0 here, since 1 is lost beside 1e20."""
+    a, b = leaf(1e20, 1.0), leaf(1.0, 1e20)
+    check(ut.lerp(a, b, 1.0), 1.0, 1e20)
+    check(ut.lerp(a, b, 0.0), 1e20, 1.0)
+
+
 def test_mixed_derivative_of_pow_at_exponent_zero() -> None:
     """d/db d/da a**b is 1/a at b = 0; masking the first derivative there would lose it."""
     a, b = leaf(2.0), leaf(0.0)

@@ -303,6 +303,12 @@ def test_bincount_is_differentiable_in_its_weights():
     same(grad((out * out).sum(), weights), [10, 4, 10])
 
 
+def test_no_difference_is_a_copy():
+    x = ut.tensor([1.0, 2.0])
+    x.diff(n=0).zero_()
+    assert x.tolist() == [1, 2]
+
+
 def test_quantile_between_infinities():
     x = ut.tensor([1.0, INF, INF])
     assert x.quantile(0.75).item() == INF
