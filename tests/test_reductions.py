@@ -314,6 +314,10 @@ def test_quantile_between_infinities():
     assert x.quantile(0.75).item() == INF
     assert x.quantile(1.0).item() == INF
     assert x.quantile(0.0).item() == 1
+    y = ut.tensor([-INF, 1.0, INF])
+    found = y.quantile(ut.tensor([0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0]))
+    assert found.tolist() == [-INF, -INF, -INF, -INF, 1, INF, INF]
+    assert y.quantile(0.25, interpolation="midpoint").item() == -INF
 
 
 def test_empty_extremes_name_what_to_do():

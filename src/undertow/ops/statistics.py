@@ -15,7 +15,7 @@ from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import call, trace
 from ..shapes import as_int, reduced_shape, wrap_dim, wrap_dims
-from .comparison import isnan, where
+from .comparison import isinf, isnan, where
 from .movement import movedim, reshaped
 from .reduction import count_of, even_share, floating, is_half, mean, ordered, spread
 from .scan import Selection
@@ -328,10 +328,12 @@ def _interpolated(x: Tensor, q: Tensor, interpolation: str, skip: bool) -> Tenso
         rank = floor if interpolation == "lower" else ceil
         return x.gather(-1, cast(rank, dtypes.int64))
     below = x.gather(-1, cast(floor, dtypes.int64))
-    gap = x.gather(-1, cast(ceil, dtypes.int64)) - below
+    above = x.gather(-1, cast(ceil, dtypes.int64))
+    gap = above - below
+    gap = where(isnan(gap), 0, gap)  # between two equal infinities there is none
     weight = ranks - floor if interpolation == "linear" else 0.5
-    # Between two equal infinities there is no gap.
-    return below + weight * where(isnan(gap), 0, gap)
+    # From the finite end: between -inf and 1 it is -inf, not -inf + inf.
+    return where(isinf(below), above - (1 - weight) * gap, below + weight * gap)
 
 
 @function()
