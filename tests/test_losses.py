@@ -130,6 +130,11 @@ def test_gaussian_variance_below_eps() -> None:
     np.testing.assert_array_equal(var.detach().numpy(), [1e-9])  # the caller's tensor is untouched
 
 
+def test_gaussian_variance_of_integers_is_no_integer() -> None:
+    loss = F.gaussian_nll_loss(ut.tensor([1, 2]), ut.tensor([2, 2]), 0.5)
+    np.testing.assert_allclose(loss.item(), 0.5 * (np.log(0.5) + 1), rtol=1e-6)
+
+
 def test_poisson_stirling_of_small_targets_has_a_finite_gradient() -> None:
     target = double([0.0, 1.0, 4.0])
     F.poisson_nll_loss(double([0.5] * 3), target, full=True).backward()

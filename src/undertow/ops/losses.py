@@ -16,7 +16,7 @@ from .activation import logsigmoid
 from .creation import full_like
 from .extremes import clamp_min, maximum, minimum
 from .movement import unsqueeze
-from .reduction import mean, sum
+from .reduction import as_floating, mean, sum
 from .transcendental import log, log1p
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -320,7 +320,7 @@ def _variance(input: Tensor, var: Any) -> Tensor:
     if not isinstance(var, Tensor):
         if var < 0:
             raise ArgumentError(f"[gaussian_nll_loss] var must not be negative, got {var}")
-        return full_like(input, var)
+        return full_like(as_floating(input), var)
     if bool((var < 0).any()):
         raise ArgumentError(
             f"[gaussian_nll_loss] var must not be negative, its smallest entry is "
