@@ -338,6 +338,16 @@ def test_inplace_forms_return_the_tensor() -> None:
     assert t.tolist() == [[1, 0, 5], [0, 2, 0]]
 
 
+def test_nan_reduced_into_a_place_receives_the_gradient() -> None:
+    """As in amax: the gradient goes where the NaN is, it does not vanish."""
+    x = ut.tensor([0.0, np.nan, 5.0], requires_grad=True)
+    src = ut.tensor([np.nan, 1.0, np.nan, 2.0], requires_grad=True)
+    out = x.scatter_reduce(0, ut.tensor([0, 0, 1, 2]), src, "amax")
+    first, second = ut.autograd.grad(out.sum(), (x, src))
+    assert first.tolist() == [0, 0.5, 1]
+    assert second.tolist() == [1, 0, 0.5, 0]
+
+
 def test_scatter_multiply_is_differentiable() -> None:
     """torch has no gradient for reduce="multiply"; we do, zeros included."""
     x = ut.tensor(np.array([2.0, 0.0, 3.0]), requires_grad=True)

@@ -36,12 +36,13 @@ def spread(g: Tensor, shape: Shape, dims: tuple[int, ...]) -> Tensor:
 def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The rule of an extreme: `g` divided evenly among the elements that equal it."""
     shape = x.shape
-    hit = _ties(x, spread(out.detach(), shape, dims))
+    hit = ties(x, spread(out.detach(), shape, dims))
     count = apply(_sum, (cast(hit, dtypes.of_array(g._array.dtype)),), (dims, True))
     return where(hit, expand(reshaped(g, count.shape) / count, shape), 0)
 
 
-_ties = binary_door(
+# Whether elements are equal, or both NaN: an extreme that is NaN has its gradient go there.
+ties = binary_door(
     elementwise_op("ties", lambda x, m: (x == m) | ((x != x) & (m != m)), inputs="x m",
                    kind="bool")
 )  # fmt: skip

@@ -36,6 +36,7 @@ from .indexing import (
 )
 from .joining import cat
 from .movement import inverse_permutation, reshaped, slice_view
+from .reduction import ties
 from .selection import publish_inplace
 
 _INT64 = np.dtype(np.int64)
@@ -285,8 +286,8 @@ _scatter_prod = Op(
 
 def _shared(g: Tensor, x: Tensor, src: Tensor, index: Tensor, dim: int, out: Tensor) -> Any:
     """Which elements attain the extreme, and the gradient divided evenly among those of a place."""
-    mine = x == out
-    theirs = src == apply(_gather, (out, index), (dim,))
+    mine = ties(x, out)
+    theirs = ties(src, apply(_gather, (out, index), (dim,)))
     ones = where(mine, 1, g.new_zeros(g.shape))
     count = apply(_scatter, (ones, where(theirs, 1, g.new_zeros(src.shape)), index), (dim, "add"))
     return mine, theirs, g / count
