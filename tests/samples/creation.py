@@ -132,7 +132,9 @@ op("linspace", np_linspace,
    bad=[Bad(S(0, 1, -1), errors.ArgumentError, r"\[linspace\] steps.*-1"),
         Bad(S(0, 1, 2.5), errors.DTypeError, r"\[linspace\] steps.*2.5"),
         Bad(S(arr(2), 1, 3), errors.ShapeError, r"\[linspace\].*\(2,\)"),
-        Bad(S(0, 1, 3, dtype=ut.bool), errors.DTypeError, r"\[linspace\].*bool")])  # fmt: skip
+        Bad(S(0, 1, 3, dtype=ut.bool), errors.DTypeError, r"\[linspace\].*bool"),
+        Bad(S(0, 1j, 3, dtype=ut.float64), errors.DTypeError, r"\[linspace\].*1j.*float64"),
+        ])  # fmt: skip
 
 op("logspace",
    lambda start, end, steps, base=10.0, dtype=None: np.logspace(

@@ -94,6 +94,7 @@ BAD_WEIGHT = S(arr(3), arr(3), weight=arr(1))
 op(F + "mse_loss", weighted(np.square), [*broadcast_pairs(), *WEIGHTED], torch=quiet("mse_loss"),
    bad=[*bad("mse_loss", arr(3), arr(3)),
         Bad(BAD_WEIGHT, ut.errors.ShapeError, r"\[mse_loss\] weight.*\(3,\).*\(1,\)"),
+        Bad(S(arr(3) * 1j, arr(3)), TypeError, r"\[mse_loss\].*complex128"),
         Bad(S(arr(3), arr(4)), ut.errors.ShapeError, "do not broadcast")])  # fmt: skip
 op(F + "l1_loss", weighted(np.abs), [*broadcast_pairs(), *WEIGHTED], torch=quiet("l1_loss"),
    bad=[*bad("l1_loss", arr(3), arr(3)),
@@ -117,6 +118,7 @@ op(F + "huber_loss", huber,
    torch=quiet("huber_loss"),
    bad=[Bad(S(arr(3), arr(3), delta=0), ut.errors.ArgumentError, r"\[huber_loss\] delta.*0"),
         Bad(S(arr(3), arr(3), "x"), ut.errors.ArgumentError, r"\[huber_loss\] reduction"),
+        Bad(S(arr(3) * 1j, arr(3)), TypeError, r"\[huber_loss\].*complex128"),
         Bad(BAD_WEIGHT, ut.errors.ShapeError, r"\[huber_loss\] weight")])  # fmt: skip
 op(F + "smooth_l1_loss", smooth_l1,
    [*broadcast_pairs(), S(arr(3, 4), arr(3, 4, seed=1), beta=0.3),

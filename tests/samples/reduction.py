@@ -333,6 +333,7 @@ op(
         Bad(S(arr(3), 2, 1), IndexError, r"\[norm\] dim 1"),
         Bad(S(arr(0), INF), IndexError, r"\[norm\]"),
         Bad(S(arr(2, 2), "nuc"), NotImplementedError, r"\[norm\].*nuc"),
+        Bad(S(arr(3) * 1j, dtype=ut.float64), TypeError, r"\[norm\].*float64.*complex128"),
     ],
 )
 

@@ -53,6 +53,7 @@ def bad(name):
         Bad(S(arr(3)), ut.errors.ArgumentError, rf"\[{name}\].*dim"),
         Bad(S(arr(3), 1), IndexError, rf"\[{name}\] dim 1"),
         Bad(S(ints(3), 0), TypeError, rf"\[{name}\].*int64"),
+        Bad(S(arr(3) * 1j, 0), TypeError, rf"\[{name}\].*complex128"),
     ]
 
 

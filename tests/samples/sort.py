@@ -249,6 +249,7 @@ op(
     bad=[
         Bad(S(np.array(1), ints(3)), ut.errors.ShapeError, r"\[searchsorted\].*1 dimension"),
         Bad(S(GRID, ints(3)), ut.errors.ShapeError, r"\[searchsorted\].*\(2, 3, 4\).*\(3,\)"),
+        Bad(S(EDGES, ints(3) * 1j), TypeError, r"\[searchsorted\].*complex128"),
         Bad(S(EDGES, ints(3), side="x"), ValueError, r"\[searchsorted\].*'x'"),
         Bad(S(EDGES, ints(3), side="left", right=True), ValueError, r"\[searchsorted\].*agree"),
         Bad(
@@ -273,5 +274,8 @@ op(
     ],
     grad=False,
     method=False,
-    bad=[Bad(S(ints(3), GRID), ut.errors.ShapeError, r"\[bucketize\].*\(2, 3, 4\)")],
+    bad=[
+        Bad(S(ints(3), GRID), ut.errors.ShapeError, r"\[bucketize\].*\(2, 3, 4\)"),
+        Bad(S(ints(3), EDGES * 1j), TypeError, r"\[bucketize\].*complex128"),
+    ],
 )

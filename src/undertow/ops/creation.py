@@ -402,6 +402,11 @@ def _spaced(op: str, start: Any, end: Any, steps: Any, dtype: Any, device: Any) 
         wanted = dtypes.as_dtype(dtype)
     if wanted.category == 0:
         raise DTypeError(f"[{op}] is not defined for {wanted}")
+    if wanted.category < 3 and isinstance(first + last, complex):
+        raise DTypeError(
+            f"[{op}] from {first} to {last} in {wanted} would drop imaginary parts; pass a complex "
+            "dtype"
+        )
     if wanted.category == 1:
         first, last = dtypes.fit(op, first, wanted), dtypes.fit(op, last, wanted)
     k = backend_on(device)

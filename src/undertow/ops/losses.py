@@ -66,6 +66,7 @@ _squared_error = elementwise_op(
     "squared_error",
     lambda a, b: (a - b) * (a - b),
     inputs="a b",
+    domain="bif",
     vjp={"a": lambda g, a, b: (a - b) * g * 2, "b": lambda g, a, b: (b - a) * g * 2},
 )
 
@@ -76,6 +77,7 @@ _huber = elementwise_op(
         call("abs", z) <= delta, z * z * 0.5, (call("abs", z) - delta * 0.5) * delta
     ),
     inputs="z delta",
+    domain="bif",
     vjp={"z": lambda g, z, delta: g * minimum(maximum(z, -delta), delta)},
 )
 

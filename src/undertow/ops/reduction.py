@@ -517,6 +517,11 @@ def norm(
     >>> ut.tensor([[3.0, 4.0], [6.0, 8.0]]).norm(dim=1)
     tensor([ 5., 10.])
     """
+    if input.is_complex() and dtype is not None and not dtypes.as_dtype(dtype).is_complex:
+        raise DTypeError(
+            f"[norm] dtype={dtype} would drop the imaginary parts of {input.dtype}; leave dtype "
+            "out, or take abs() first"
+        )
     input = floating("norm", input, dtype)
     if p is None or p == "fro":
         p = 2.0

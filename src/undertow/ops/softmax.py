@@ -120,10 +120,9 @@ _log_softmax = Op(
 def _prepared(op: str, input: Tensor, dim: Any, dtype: Any) -> tuple[Tensor, tuple[int, ...]]:
     if dtype is not None:
         input = cast(input, dtypes.as_dtype(dtype))
-    if input._array.dtype.kind in "biu":
-        raise DTypeError(
-            f"[{op}] expects a floating tensor, got {input.dtype}; pass dtype=ut.float32"
-        )
+    if input._array.dtype.kind in "biuc":
+        fix = "take abs() or .real first" if input.is_complex() else "pass dtype=ut.float32"
+        raise DTypeError(f"[{op}] expects a floating tensor, got {input.dtype}; {fix}")
     if dim is None:
         raise ArgumentError(
             f"[{op}] needs the dimension to normalise over; for shape {input.shape} pass "

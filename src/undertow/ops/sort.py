@@ -286,6 +286,8 @@ def _insertion(
         if sorter.numel() and not bool(((sorter >= 0) & (sorter < edges.shape[-1])).all()):
             raise BoundsError(f"[{op}] sorter points outside the {edges.shape[-1]} elements")
         edges = edges.detach().gather(-1, sorter)
+    for t in (edges, values):
+        ordered(op, t, ())
     dtype = compute_dtype(op, (edges, values), "promote")
     edges, values = cast(edges.detach(), dtype), cast(values.detach(), dtype)
     found = apply(_searchsorted, (edges, values), (right,))
