@@ -202,11 +202,20 @@ def test_inplace(info: OpInfo, sample: Sample) -> None:
 @pytest.mark.parametrize("info, sample", cases())
 def test_reference_device(info: OpInfo, sample: Sample) -> None:
     """The reference device gives the CPU's results, and its gradients."""
-    for f, e in zip(
-        flat(call(info, sample, device="reference")), flat(call(info, sample)), strict=True
-    ):
-        if isinstance(f, ut.Tensor):
-            np.testing.assert_array_equal(host(f), host(e))
+    found, expected = [], []
+    for device, results in (("reference", found), ("cpu", expected)):
+        args, kwargs = (tensors(v, info.grad, device) for v in (sample.args, sample.kwargs))
+        out = flat(resolve(info.name)(*args, **kwargs))
+        results += [t for t in out if isinstance(t, ut.Tensor)]
+        inputs, roots = leaves(args, kwargs), [t for t in results if t.requires_grad]
+        if inputs and roots:
+            random = np.random.default_rng(3)
+            seeds = [transfer(wrap(np.asarray(random.standard_normal(t.shape))), device)
+                     for t in roots]  # fmt: skip
+            results += ut.autograd.grad(roots, inputs, seeds, materialize_grads=True)
+    for f, e in zip(found, expected, strict=True):
+        assert f.requires_grad == e.requires_grad
+        np.testing.assert_array_equal(host(f), host(e))
 
 
 if __name__ == "__main__":
