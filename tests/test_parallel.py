@@ -22,6 +22,9 @@ from undertow.autograd import executors
 from undertow.core.tensor import wrap
 
 
+worth_pooling = executors.worth_pooling
+
+
 @pytest.fixture(autouse=True)
 def pooled_always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Send even the smallest graphs to the pool."""
@@ -469,14 +472,45 @@ def test_bad_numbers_of_workers(workers: Any) -> None:
     assert x.grad is None
 
 
-def test_set_workers_is_the_default() -> None:
+@pytest.fixture
+def pooled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of workers of the passes that went to the pool, as they go."""
+    seen: list[int] = []
+    run_pooled = executors.run_pooled
+
+    def watched(run: Any, ready: Any, workers: int) -> None:
+        seen.append(workers)
+        run_pooled(run, ready, workers)
+
+    monkeypatch.setattr(executors, "run_pooled", watched)
+    return seen
+
+
+def test_set_workers_is_the_default(pooled: list[int]) -> None:
     """set_workers holds for passes that do not say."""
     ut.autograd.set_workers(3)
     try:
         assert ut.autograd.get_workers() == 3
-        pool_works()
+        x = ut.ones(3, requires_grad=True)
+        (x * x).sum().backward()
+        ut.autograd.grad((x * x).sum(), x)
+        (x * x).sum().backward(workers=2)
+        (x * x).sum().backward(workers=1)
+        assert pooled == [3, 3, 2]
     finally:
         ut.autograd.set_workers(1)
+
+
+def test_small_graphs_stay_serial(pooled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few nodes, or nodes that compute little, are not worth a second thread."""
+    monkeypatch.setattr(executors, "worth_pooling", worth_pooling)
+    for width, branches, expected in ((4, 50, []), (400, 1, []), (400, 10, [2])):
+        x = ut.ones(width, width, requires_grad=True)
+        total = (x * 2.0).tanh()
+        for i in range(1, branches):
+            total = total + (x * i).tanh()
+        total.backward(ut.ones(width, width), workers=2)
+        assert pooled == expected
 
 
 def test_kernel_threads_are_shared() -> None:
