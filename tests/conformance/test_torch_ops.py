@@ -105,13 +105,15 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
     if not (info.gradgrad and info.torch_gradgrad):
         return
     seconds = [random.standard_normal(g.shape) for g in grads]
-    chosen = [k for k, t in enumerate(tgrads) if t.requires_grad and grads[k].requires_grad]
+    chosen = [k for k, t in enumerate(tgrads) if t.requires_grad]
     if not chosen:
         return
+    # A gradient of ours that is constant has no graph; torch must then find zeros.
+    varying = [k for k in chosen if grads[k].requires_grad]
     second = ut.autograd.grad(
-        [grads[k] for k in chosen], inputs, [wrap(np.asarray(seconds[k])) for k in chosen],
+        [grads[k] for k in varying], inputs, [wrap(np.asarray(seconds[k])) for k in varying],
         materialize_grads=True,
-    )  # fmt: skip
+    ) if varying else [ut.zeros_like(t) for t in inputs]  # fmt: skip
     tsecond = torch.autograd.grad(
         [tgrads[k] for k in chosen], tinputs,
         [torch.from_numpy(np.asarray(seconds[k])) for k in chosen], materialize_grads=True,

@@ -138,7 +138,8 @@ activation(
     False,
     bad=[*no_bools, Bad(S(arr(3), 1.0, 0.0), ValueError, r"\[hardtanh\] min_val 1.0")],
 )
-activation("hardsigmoid", lambda x, inplace=False: np.clip(x + 3, 0, 6) / 6, [edges])
+activation("hardsigmoid", lambda x, inplace=False: np.clip(x + 3, 0, 6) / 6, [edges],
+           torch_gradgrad=False)  # fmt: skip
 activation("hardswish", lambda x, inplace=False: x * np.clip(x + 3, 0, 6) / 6, [large])
 activation("logsigmoid", lambda x: -np.logaddexp(0, -x), [large, edges])
 np_threshold = lambda x, threshold, value, inplace=False: np.where(x <= threshold, value, x)
