@@ -21,7 +21,6 @@ import undertow as ut
 from undertow.autograd import executors
 from undertow.core.tensor import wrap
 
-
 worth_pooling = executors.worth_pooling
 
 
@@ -51,10 +50,9 @@ def within(seconds: float, function: Callable[[], Any]) -> Any:
 
 
 # The same bits -------------------------------------------------------------------------------
-def build(program: bytes, leaves: list[ut.Tensor]) -> tuple[ut.Tensor, list[Any]]:
+def build(program: bytes, leaves: list[ut.Tensor]) -> ut.Tensor:
     """A graph from a program: each byte triple applies one op to tensors made so far."""
     made: list[ut.Tensor] = list(leaves)
-    log: list[Any] = []
     for i in range(0, len(program) - 2, 3):
         code, first, second = program[i : i + 3]
         a, b = made[first % len(made)], made[second % len(made)]
@@ -79,7 +77,7 @@ def build(program: bytes, leaves: list[ut.Tensor]) -> tuple[ut.Tensor, list[Any]
     total = made[-1]
     for t in made[len(leaves) : -1]:
         total = total + t
-    return total.sum(), log
+    return total.sum()
 
 
 def gradients(program: bytes, workers: int) -> list[bytes]:
@@ -88,7 +86,7 @@ def gradients(program: bytes, workers: int) -> list[bytes]:
     leaves = [
         wrap(random.standard_normal((3, 3)).astype(np.float32)).requires_grad_() for _ in range(3)
     ]
-    root, _ = build(program, leaves)
+    root = build(program, leaves)
     root.backward(workers=workers)
     return [b"" if t.grad is None else t.grad.numpy().tobytes() for t in leaves]
 
