@@ -73,6 +73,7 @@ op(F + "scaled_dot_product_attention", attention,
         Bad(S(arr(3, 2), arr(4, 2), arr(5, 2)), ShapeError, r"same length, got 4 and 5"),
         Bad(S(arr(2), arr(4, 2), arr(4, 2)), ShapeError, "expects query"),
         Bad(S(*qkv(), MASK, is_causal=True), ArgumentError, "not both"),
+        Bad(S(*(t * 1j for t in qkv()), MASK), TypeError, r"\[scaled_dot.*complex128"),
         Bad(S(*qkv(), ints(3, 4)), TypeError, r"attn_mask must be bool.*int64"),
         Bad(S(arr(1, 3, 3, 2), arr(1, 2, 5, 2), arr(1, 2, 5, 2), enable_gqa=True), ShapeError,
             "multiple")])  # fmt: skip

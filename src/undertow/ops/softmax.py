@@ -11,7 +11,7 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import call, trace, where
-from ..shapes import wrap_dim, wrap_dims
+from ..shapes import wrap_dims
 from .creation import empty_like
 from .reduction import sum
 
@@ -145,7 +145,8 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 def masked_softmax(input: Tensor, dim: int) -> Tensor:
     """Softmax in which a row of nothing but -inf gives zeros instead of NaN."""
-    return apply(_softmax, (input,), ((wrap_dim("softmax", dim, input.ndim),), True))
+    input, dims = _prepared("softmax", input, dim, None)
+    return apply(_softmax, (input,), (dims, True))
 
 
 @function(functional=True)
