@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+import undertow as ut  # before NumPy, as in a user's program
 
-import undertow as ut
+import numpy as np  # isort: skip
 
 BLOCK = 4  # consecutive runs of one runner, of which the first is not timed
 
@@ -23,13 +23,15 @@ def race(
 
     A runner is a function, or a pair (setup, function of what setup returned) of which only the
     function is timed. Threads of one library spin for a while after its kernels and slow down
-    whoever comes next, so each runner runs a few times in a row and its first run is dropped.
+    whoever comes next, so there is a pause between them, each runs a few times in a row, and its
+    first run is dropped.
     """
     best = dict.fromkeys(runners, float("inf"))
     gc.collect()
     for _ in range(1 + repeat // (BLOCK - 1)):
         for name, runner in runners.items():
             setup, run = runner if isinstance(runner, tuple) else (None, runner)
+            time.sleep(0.03)  # until the other's threads have gone to sleep
             for number in range(BLOCK):
                 made = setup() if setup is not None else None
                 start = time.perf_counter()

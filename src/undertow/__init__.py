@@ -1,6 +1,10 @@
 """Undertow: tensors with automatic differentiation of any order."""
 
 import math
+import os
+
+# Before NumPy is imported, since its OpenBLAS reads this once; see Note [BLAS threads].
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from . import ops  # first: it publishes the functions
 from . import autograd, dtypes, errors, nn, utils
@@ -34,5 +38,5 @@ __version__ = "0.1.0"
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 globals().update(_functions)
-_rooms = {"backends", "core", "devices", "kernel", "math", "ops", "shapes"}
+_rooms = {"backends", "core", "devices", "kernel", "math", "ops", "os", "shapes"}
 __all__ = sorted(name for name in {*globals()} - _rooms if not name.startswith("_"))

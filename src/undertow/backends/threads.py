@@ -3,10 +3,12 @@
 For now the only kernels with threads of their own are the matrix products of NumPy's BLAS.
 
 Note [BLAS threads]
-The threads of OpenBLAS spin for many milliseconds after a product, so they take a core from
-whoever works next, and they meet at barriers, so they crawl when the machine is busy. That pays
-only for large products; others, and all products of a parallel backward, run on one BLAS thread.
-The number that the user has set is put back at once.
+The threads of OpenBLAS spin for 2^26 cycles after a product, so they take a core from whoever
+works next, and they meet at barriers, so they crawl when the machine is busy. That pays only for
+large products; others, and all products of a parallel backward, run on one BLAS thread. The number
+that the user has set is put back at once. If NumPy has not been imported before undertow, the
+spinning is cut to 2^20 cycles, some tenths of a millisecond: long enough for the next product of
+a step, short enough for the threads of a parallel backward.
 """
 
 from __future__ import annotations
