@@ -527,3 +527,64 @@ def test_kernel_threads_are_shared() -> None:
         assert threads.current_limit() == 4
     finally:
         ut.set_num_threads(before)
+
+
+def test_interrupts_at_each_instruction_of_a_wait() -> None:
+    """The caller is interrupted before the k-th instruction of `Condition.wait`, for every k."""
+    script = textwrap.dedent("""
+        import faulthandler, sys, threading, time
+        import undertow as ut
+        from undertow.autograd import executors
+        executors.worth_pooling = lambda task: True
+        faulthandler.dump_traceback_later(60, exit=True)  # the watchdog
+        caller = threading.get_ident()
+
+        class Slow(ut.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+            @staticmethod
+            def backward(ctx, g):
+                global helped
+                if threading.get_ident() == caller:  # it gives the other branch to a helper
+                    while not helped:
+                        time.sleep(1e-4)
+                else:  # the caller runs out of work and waits
+                    helped = True
+                    time.sleep(3e-3)
+                return g
+
+        xs = [ut.ones(4, requires_grad=True) for _ in range(2)]
+        def interrupt_at(k):
+            global helped
+            helped, seen = False, 0
+            def trace(frame, event, arg):
+                nonlocal seen
+                if frame.f_code is not threading.Condition.wait.__code__:
+                    return None
+                frame.f_trace_opcodes = True
+                if event == "opcode":
+                    seen += 1
+                    if seen == k:
+                        raise KeyboardInterrupt
+                return trace
+            loss = (Slow.apply(xs[0]) + Slow.apply(xs[1])).sum()
+            sys.settrace(trace)
+            try:
+                loss.backward(workers=2)
+            finally:
+                sys.settrace(None)
+            return seen
+        steps = interrupt_at(0)  # never
+        interrupted = 0
+        for k in range(1, steps + 1):
+            try:
+                interrupt_at(k)
+            except KeyboardInterrupt:
+                interrupted += 1
+        print("fine" if interrupted > 20 else (interrupted, steps))
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=90
+    )
+    assert done.stdout.strip() == "fine", done.stderr

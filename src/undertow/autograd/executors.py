@@ -16,7 +16,10 @@ Note [interrupts]
 KeyboardInterrupt comes between any two steps of Python code, also inside `threading`. So locks are
 taken by `with lock`, whose two ends are C (a Condition's or a Semaphore's are Python, and an
 interrupt there leaves the lock taken), and who waits asks about a state, which it may ask again,
-not for a token, which an interrupt could lose after it was received.
+not for a token, which an interrupt could lose after it was received. `Condition.wait` is Python too:
+interrupted between giving the lock away and taking it back, it returns without the lock, which
+`_Board.wait` mends. A waiter that it forgets to strike off does no harm: the run has failed, and
+from then on everybody is woken.
 """
 
 from __future__ import annotations
@@ -67,13 +70,22 @@ class _Board:
         self.stopped = False
         self.error: BaseException | None = None
 
+    def wait(self) -> None:
+        """Sleep until something changed; the lock is held before and after, come what may."""
+        try:
+            self.changed.wait()
+        except BaseException:
+            if not self.lock._is_owned():  # type: ignore[attr-defined]
+                self.lock.acquire()
+            raise
+
     def next(self) -> int | None:
         """A ready node, waiting for one if need be; None when the run is over."""
         with self.lock:
             while not self.stopped:
                 if self.ready:
                     return self.ready.pop()
-                self.changed.wait()
+                self.wait()
             return None
 
     def done(self, made_ready: list[int]) -> int | None:
@@ -132,7 +144,7 @@ class _Board:
             self.stopped = True
             self.changed.notify_all()
             while self.helping:
-                self.changed.wait()
+                self.wait()
 
 
 _jobs: SimpleQueue[tuple[Context, _Board]] = SimpleQueue()
