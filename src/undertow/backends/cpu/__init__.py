@@ -1,0 +1,1 @@
+"""The CPU's own kernels, generated with LLVM; NumPy remains for small arrays and as the oracle."""
