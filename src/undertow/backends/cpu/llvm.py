@@ -1,0 +1,662 @@
+"""The loop IR as LLVM IR text, with vector loops in the lanes of this machine.
+
+Note [lanes]
+Inside a vector loop a value is uniform (one scalar for all lanes), affine (an integer that grows by
+a fixed step from lane to lane, as offsets do) or varying (a vector). An affine offset with step one
+is a plain vector load or store, any other a gather or scatter. The last iterations, too few for a
+vector, run as one vector under a mask, so an element's value never depends on where it stands.
+
+Note [jobs]
+A kernel is exported as `void name(ptr pool, buffers…, params…)`. Each parallel loop becomes a body
+`void (ptr context, i64 begin, i64 end, i64 thread)` over a part of its iterations; the context is
+the arguments, stored one after the other. What stands at the top level beside parallel loops runs
+once, on the caller's thread; pure values among it are computed again in each body.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...kernel.ir import (
+    COMPARISONS,
+    FLOATS,
+    SIGNED,
+    WIDTH,
+    Branch,
+    Buffer,
+    Function,
+    Loop,
+    Set,
+    State,
+    Store,
+    Value,
+    traced_combine,
+)
+
+
+class Machine(NamedTuple):
+    """What the generated code may use: bytes in a vector, fused multiply-add, half conversions."""
+
+    vector: int
+    fma: bool
+    half: bool
+
+
+_TYPES = {"bool": "i1", "f32": "float", "f64": "double",
+          **{t: f"i{t[1:]}" for t in ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")}}  # fmt: skip
+_IN_MEMORY = {**_TYPES, "bool": "i8", "f16": "half", "bf16": "i16"}
+_FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INTEGER_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor",
+                "shl": "shl"}  # fmt: skip
+_INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
+               "maximum": "maximum", "minimum": "minimum", "copysign": "copysign", "abs": "fabs",
+               "fma": "fma"}  # fmt: skip
+
+
+class _Reg(NamedTuple):
+    """A computed value: scalar text; in a vector loop also `step` (affine) or a whole vector."""
+
+    text: str
+    varying: bool = False
+    step: Any = 0  # of an affine value: an int, or the text of a uniform i64
+
+
+def lanes_of(f: Function, machine: Machine) -> int:
+    """Lanes per vector: what a vector holds of the narrowest floating type, else of 4 bytes."""
+    widths = [WIDTH[b.scalar] for b in f.buffers if b.scalar in FLOATS]
+    return machine.vector // min(widths, default=4)
+
+
+def emit(f: Function, machine: Machine) -> str:
+    """The module of LLVM IR that exports `f`."""
+    return _Module(f, machine).text()
+
+
+class _Module:
+    def __init__(self, f: Function, machine: Machine) -> None:
+        self.f = f
+        self.machine = machine
+        self.lanes = lanes_of(f, machine)
+        self.declared: dict[str, str] = {}
+        self.functions: list[str] = []
+
+    def text(self) -> str:
+        arguments = [(f"%{b.name}", "ptr") for b in self.f.buffers]
+        arguments += [(f"%{p.name}", _TYPES[p.dtype]) for p in self.f.params]
+        bodies = [
+            self.job(i, s, arguments)
+            for i, s in enumerate(self.f.body)
+            if isinstance(s, Loop) and s.kind == "parallel"
+        ]
+        head = ", ".join(f"{t} {a}" for a, t in [("%pool", "ptr"), *arguments])
+        e = _Emitter(self)
+        if bodies:
+            e.line(f"%context = alloca [{len(arguments)} x i64], align 8", alloca=True)
+            for i, (a, t) in enumerate(arguments):
+                place = e.new(f"getelementptr i64, ptr %context, i64 {i}")
+                e.line(f"store {t} {a}, ptr {place}")
+        e.define_params()
+        names = iter(bodies)
+        for s in self.f.body:
+            if isinstance(s, Loop) and s.kind == "parallel":
+                e.run_job(next(names), e.scalar(s.extent))
+            else:
+                e.statement(s)
+        e.line("ret void")
+        main = f"define void @{self.f.name}({head}) {{\n{e.text()}\n}}"
+        return "\n\n".join([*self.functions, main, *self.declared.values()])
+
+    def job(self, number: int, loop: Loop, arguments: list[tuple[str, str]]) -> str:
+        name = f"@{self.f.name}.job{number}"
+        e = _Emitter(self)
+        for i, (a, t) in enumerate(arguments):
+            place = e.new(f"getelementptr i64, ptr %context, i64 {i}")
+            e.line(f"{a} = load {t}, ptr {place}")
+        e.define_params()
+        for s in self.f.body:
+            if s is loop:
+                break
+            if isinstance(s, Value) and s.op != "load" and s.op != "get":
+                e.statement(s)
+        e.counted(loop, "%begin", "%end")
+        e.line("ret void")
+        head = "ptr %context, i64 %begin, i64 %end, i64 %thread"
+        self.functions.append(f"define internal void {name}({head}) {{\n{e.text()}\n}}")
+        return name
+
+    def declare(self, name: str, result: str, arguments: Sequence[str]) -> str:
+        self.declared.setdefault(name, f"declare {result} {name}({', '.join(arguments)})")
+        return name
+
+
+class _Emitter:
+    """One LLVM function in the making."""
+
+    def __init__(self, module: _Module) -> None:
+        self.module = module
+        self.machine = module.machine
+        self.allocas: list[str] = []
+        self.lines: list[str] = []
+        self.count = 0
+        self.values: dict[int, _Reg] = {}
+        self.states: dict[int, tuple[list[str], bool]] = {}  # variables, whether they are vectors
+        self.lanes = 0  # of the vector loop we are in
+        self.mask = ""  # of its last iteration
+        self.depth = 0
+        self.initial: dict[int, list[_Reg]] = {}
+
+    # Text ---------------------------------------------------------------------------------
+    def text(self) -> str:
+        return "\n".join(["entry:", *self.allocas, *self.lines])
+
+    def line(self, text: str, alloca: bool = False) -> None:
+        (self.allocas if alloca else self.lines).append("  " + text)
+
+    def name(self, prefix: str = "t") -> str:
+        self.count += 1
+        return f"%{prefix}{self.count}"
+
+    def new(self, text: str) -> str:
+        name = self.name()
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name[1:]}:")
+
+    # Values -------------------------------------------------------------------------------
+    def define_params(self) -> None:
+        for p in self.module.f.params:
+            self.values[id(p)] = _Reg(f"%{p.name}")
+
+    def reg(self, v: Value) -> _Reg:
+        return _Reg(_constant(v)) if v.op == "const" else self.values[id(v)]
+
+    def scalar(self, v: Value) -> str:
+        reg = self.reg(v)
+        assert not reg.varying and reg.step == 0, f"{v!r} differs between lanes"
+        return reg.text
+
+    def type(self, dtype: str, lanes: int = 0) -> str:
+        return f"<{lanes} x {_TYPES[dtype]}>" if lanes else _TYPES[dtype]
+
+    def splat(self, text: str, kind: str, lanes: int) -> str:
+        """A uniform scalar of the LLVM type `kind` in every lane."""
+        if not text.startswith("%"):
+            return f"splat ({kind} {text})"
+        vector = f"<{lanes} x {kind}>"
+        one = self.new(f"insertelement {vector} poison, {kind} {text}, i64 0")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return self.new(f"shufflevector {vector} {one}, {vector} poison, {zeros}")
+
+    def vector(self, reg: _Reg, dtype: str) -> str:
+        """A value as a vector of the current lanes."""
+        if reg.varying:
+            return reg.text
+        kind = _TYPES[dtype]
+        base = self.splat(reg.text, kind, self.lanes)
+        if reg.step == 0:
+            return base
+        ramp = _ramp(kind, self.lanes)
+        vector = f"<{self.lanes} x {kind}>"
+        if reg.step != 1:
+            ramp = self.new(f"mul {vector} {self.splat(str(reg.step), kind, self.lanes)}, {ramp}")
+        return self.new(f"add {vector} {base}, {ramp}")
+
+    def operands(self, args: Sequence[Value], lanes: int) -> list[str]:
+        if lanes:
+            return [self.vector(self.reg(a), a.dtype) for a in args]
+        return [self.reg(a).text for a in args]
+
+    # Statements ---------------------------------------------------------------------------
+    def block(self, body: Sequence[Any]) -> None:
+        for s in body:
+            self.statement(s)
+
+    def statement(self, s: Any) -> None:
+        if isinstance(s, Value):
+            self.values[id(s)] = self.compute(s)
+        elif isinstance(s, Store):
+            self.store(s)
+        elif isinstance(s, State):
+            self.declare_state(s)
+        elif isinstance(s, Set):
+            self.set(s)
+        elif isinstance(s, Branch):
+            yes, after = self.name("yes"), self.name("after")
+            self.line(f"br i1 {self.scalar(s.condition)}, label {yes}, label {after}")
+            self.label(yes)
+            self.block(s.body)
+            self.line(f"br label {after}")
+            self.label(after)
+        elif s.kind == "vector":
+            self.vector_loop(s)
+        else:
+            self.counted(s, "0", self.scalar(s.extent))
+
+    def counted(self, loop: Loop, begin: str, end: str) -> None:
+        """A loop over [begin, end) in order."""
+
+        def body(i: str) -> None:
+            self.values[id(loop.index)] = _Reg(i)
+            self.block(loop.body)
+
+        self.steps(begin, end, 1, body)
+
+    def steps(self, begin: str, end: str, step: int, body: Callable[[str], None]) -> None:
+        """`for (i = begin; i < end; i += step) body(i)`."""
+        before, head, inside, latch, after = (
+            self.name(part) for part in ("before", "head", "inside", "latch", "after")
+        )
+        i, following = self.name("i"), self.name("next")
+        self.line(f"br label {before}")
+        self.label(before)
+        self.line(f"br label {head}")
+        self.label(head)
+        self.line(f"{i} = phi i64 [{begin}, {before}], [{following}, {latch}]")
+        more = self.new(f"icmp slt i64 {i}, {end}")
+        self.line(f"br i1 {more}, label {inside}, label {after}")
+        self.label(inside)
+        body(i)
+        self.line(f"br label {latch}")
+        self.label(latch)
+        self.line(f"{following} = add nsw i64 {i}, {step}")
+        self.line(f"br label {head}")
+        self.label(after)
+
+    def run_job(self, name: str, count: str) -> None:
+        """Give the iterations of a parallel loop to the pool; without one, run them here."""
+        alone, together, after = self.name("alone"), self.name("together"), self.name("after")
+        single = self.new("icmp eq ptr %pool, null")
+        few = self.new(f"icmp slt i64 {count}, 2")
+        here = self.new(f"or i1 {single}, {few}")
+        self.line(f"br i1 {here}, label {alone}, label {together}")
+        self.label(alone)
+        self.line(f"call void {name}(ptr %context, i64 0, i64 {count}, i64 0)")
+        self.line(f"br label {after}")
+        self.label(together)
+        run = self.new("load ptr, ptr %pool")
+        self.line(f"call void {run}(ptr %pool, ptr {name}, ptr %context, i64 {count})")
+        self.line(f"br label {after}")
+        self.label(after)
+
+    # Vector loops -------------------------------------------------------------------------
+    def vector_loop(self, loop: Loop) -> None:
+        lanes = self.module.lanes
+        wide = lanes * loop.unroll
+        extent = self.scalar(loop.extent)
+        outer = [s for s in _set_inside(loop.body) if id(s) in self.states]
+        scalars = {id(s): self.states[id(s)][0] for s in outer}
+        copies = {id(s): [self.lane_state(s, lanes) for _ in range(loop.unroll)] for s in outer}
+        rest = self.new(f"srem i64 {extent}, {wide}")
+        whole = self.new(f"sub nsw i64 {extent}, {rest}")
+        self.lanes = lanes
+
+        def once(i: str, copy: int) -> None:
+            for s in outer:
+                self.states[id(s)] = (copies[id(s)][copy], True)
+            self.values[id(loop.index)] = _Reg(i, step=1)
+            self.block(loop.body)
+
+        def full(i: str) -> None:
+            for copy in range(loop.unroll):
+                once(self.new(f"add nsw i64 {i}, {lanes * copy}") if copy else i, copy)
+
+        def partial(i: str) -> None:
+            left = self.new(f"sub nsw i64 {extent}, {i}")
+            left = self.new(f"trunc i64 {left} to i32")
+            kind = f"<{lanes} x i32>"
+            self.mask = self.new(
+                f"icmp sgt {kind} {self.splat(left, 'i32', lanes)}, {_ramp('i32', lanes)}"
+            )
+            once(i, 0)
+            self.mask = ""
+
+        self.steps("0", whole, wide, full)
+        self.steps(whole, extent, lanes, partial)
+        self.lanes = 0
+        for s in outer:
+            self.states[id(s)] = (scalars[id(s)], False)
+            self.fold(s, copies[id(s)], lanes)
+
+    def lane_state(self, s: State, lanes: int) -> list[str]:
+        """Variables of a state for every lane, at their initial values."""
+        variables = []
+        for init, start in zip(s.inits, self.initial[id(s)], strict=True):
+            variable = self.name("state")
+            kind = self.type(init.dtype, lanes)
+            self.line(f"{variable} = alloca {kind}", alloca=True)
+            filled = self.splat(start.text, _TYPES[init.dtype], lanes)
+            self.line(f"store {kind} {filled}, ptr {variable}")
+            variables.append(variable)
+        return variables
+
+    def fold(self, s: State, copies: list[list[str]], lanes: int) -> None:
+        """Combine the lanes' states in pairs, then with the state from before the loop."""
+        kinds = [i.dtype for i in s.inits]
+        loaded = [
+            [self.new(f"load {self.type(t, lanes)}, ptr {v}") for t, v in zip(kinds, copy)]
+            for copy in copies
+        ]
+        while len(loaded) > 1:
+            loaded = [
+                self.combine(s, loaded[i], loaded[i + 1], lanes) if i + 1 < len(loaded)
+                else loaded[i]
+                for i in range(0, len(loaded), 2)
+            ]  # fmt: skip
+        (found,) = loaded
+        while lanes > 1:
+            halves = []
+            for first in (0, lanes // 2):
+                picks = ", ".join(f"i32 {first + j}" for j in range(lanes // 2))
+                picks = f"<{lanes // 2} x i32> <{picks}>"
+                halves.append([
+                    self.new(f"shufflevector {self.type(t, lanes)} {v}, "
+                             f"{self.type(t, lanes)} poison, {picks}")
+                    for t, v in zip(kinds, found)
+                ])  # fmt: skip
+            lanes //= 2
+            found = self.combine(s, *halves, lanes)
+        one = [
+            self.new(f"extractelement {self.type(t, 1)} {v}, i64 0") for t, v in zip(kinds, found)
+        ]
+        before = [
+            self.new(f"load {self.type(t)}, ptr {v}") for t, v in zip(kinds, self.states[id(s)][0])
+        ]
+        for t, v, r in zip(kinds, self.states[id(s)][0], self.combine(s, before, one, 0)):
+            self.line(f"store {self.type(t)} {r}, ptr {v}")
+
+    def combine(self, s: State, left: list[str], right: list[str], lanes: int) -> list[str]:
+        """`s.combine` of two lists of registers."""
+        body, params, results = traced_combine(s)
+        before, self.lanes = self.lanes, lanes
+        for p, text in zip(params, [*left, *right], strict=True):
+            self.values[id(p)] = _Reg(text, varying=lanes > 0)
+        self.block(body)
+        texts = self.operands(results, lanes)
+        self.lanes = before
+        return texts
+
+    def declare_state(self, s: State) -> None:
+        variables = []
+        self.initial[id(s)] = [self.reg(init) for init in s.inits]
+        for init in s.inits:
+            variable = self.name("state")
+            kind = self.type(init.dtype, self.lanes)
+            self.line(f"{variable} = alloca {kind}", alloca=True)
+            (start,) = self.operands([init], self.lanes)
+            self.line(f"store {kind} {start}, ptr {variable}")
+            variables.append(variable)
+        self.states[id(s)] = (variables, self.lanes > 0)
+
+    def set(self, s: Set) -> None:
+        variables, wide = self.states[id(s.state)]
+        lanes = self.lanes if wide else 0
+        for variable, value, text in zip(
+            variables, s.values, self.operands(s.values, lanes), strict=True
+        ):
+            kind = self.type(value.dtype, lanes)
+            if lanes and self.mask:
+                old = self.new(f"load {kind}, ptr {variable}")
+                mask = f"<{lanes} x i1> {self.mask}"
+                text = self.new(f"select {mask}, {kind} {text}, {kind} {old}")
+            self.line(f"store {kind} {text}, ptr {variable}")
+
+    # Memory -------------------------------------------------------------------------------
+    def load(self, buffer: Buffer, offset: Value) -> _Reg:
+        at = self.reg(offset)
+        kind = _IN_MEMORY[buffer.dtype]
+        if not at.varying and at.step == 0:
+            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {at.text}")
+            return _Reg(self.widen(self.new(f"load {kind}, ptr {place}"), buffer.dtype, 0))
+        lanes = self.lanes
+        vector = f"<{lanes} x {kind}>"
+        align = WIDTH[buffer.dtype]
+        if at.step == 1:
+            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {at.text}")
+            if self.mask:
+                name = f"@llvm.masked.load.v{lanes}{_suffix(kind)}.p0"
+                types = ["ptr", "i32", f"<{lanes} x i1>", vector]
+                self.module.declare(name, vector, types)
+                text = self.new(f"call {vector} {name}(ptr {place}, i32 {align}, "
+                                f"<{lanes} x i1> {self.mask}, {vector} zeroinitializer)")  # fmt: skip
+            else:
+                text = self.new(f"load {vector}, ptr {place}, align {align}")
+        else:
+            places = self.places(buffer, at, kind)
+            name = f"@llvm.masked.gather.v{lanes}{_suffix(kind)}.v{lanes}p0"
+            types = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", vector]
+            self.module.declare(name, vector, types)
+            text = self.new(f"call {vector} {name}(<{lanes} x ptr> {places}, i32 {align}, "
+                            f"<{lanes} x i1> {self.mask or 'splat (i1 true)'}, "
+                            f"{vector} zeroinitializer)")  # fmt: skip
+        return _Reg(self.widen(text, buffer.dtype, lanes), varying=True)
+
+    def places(self, buffer: Buffer, at: _Reg, kind: str) -> str:
+        offsets = f"<{self.lanes} x i64> {self.vector(at, 'i64')}"
+        return self.new(f"getelementptr {kind}, ptr %{buffer.name}, {offsets}")
+
+    def store(self, s: Store) -> None:
+        at = self.reg(s.offset)
+        kind = _IN_MEMORY[s.buffer.dtype]
+        if not at.varying and at.step == 0:
+            place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
+            text = self.narrow(self.scalar(s.value), s.buffer.dtype, 0)
+            self.line(f"store {kind} {text}, ptr {place}")
+            return
+        lanes = self.lanes
+        vector = f"<{lanes} x {kind}>"
+        align = WIDTH[s.buffer.dtype]
+        text = self.narrow(self.vector(self.reg(s.value), s.value.dtype), s.buffer.dtype, lanes)
+        if at.step == 1:
+            place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
+            if not self.mask:
+                self.line(f"store {vector} {text}, ptr {place}, align {align}")
+                return
+            name, pointer, places = f"@llvm.masked.store.v{lanes}{_suffix(kind)}.p0", "ptr", place
+        else:
+            name = f"@llvm.masked.scatter.v{lanes}{_suffix(kind)}.v{lanes}p0"
+            pointer, places = f"<{lanes} x ptr>", self.places(s.buffer, at, kind)
+        self.module.declare(name, "void", [vector, pointer, "i32", f"<{lanes} x i1>"])
+        self.line(f"call void {name}({vector} {text}, {pointer} {places}, i32 {align}, "
+                  f"<{lanes} x i1> {self.mask or 'splat (i1 true)'})")  # fmt: skip
+
+    def widen(self, text: str, dtype: str, lanes: int) -> str:
+        """What a load gives as a value; see Note [memory types] of the loop IR."""
+        if dtype == "bool":
+            byte = f"<{lanes} x i8>" if lanes else "i8"
+            return self.new(f"icmp ne {byte} {text}, {_zero('i8', lanes)}")
+        if dtype == "f16":
+            half = f"<{lanes} x half>" if lanes else "half"
+            return self.new(f"fpext {half} {text} to {self.type('f32', lanes)}")
+        if dtype == "bf16":
+            word, short = self.type("i32", lanes), self.type("i16", lanes)
+            text = self.new(f"zext {short} {text} to {word}")
+            text = self.new(f"shl {word} {text}, {_fill('i32', 16, lanes)}")
+            return self.new(f"bitcast {word} {text} to {self.type('f32', lanes)}")
+        return text
+
+    def narrow(self, text: str, dtype: str, lanes: int) -> str:
+        """A value as a store writes it."""
+        if dtype == "bool":
+            byte = f"<{lanes} x i8>" if lanes else "i8"
+            return self.new(f"zext {self.type('bool', lanes)} {text} to {byte}")
+        if dtype == "f16":
+            half = f"<{lanes} x half>" if lanes else "half"
+            return self.new(f"fptrunc {self.type('f32', lanes)} {text} to {half}")
+        if dtype == "bf16":
+            # To nearest, ties to even, on the bits; NaN stays a NaN.
+            single, word = self.type("f32", lanes), self.type("i32", lanes)
+            nan = self.new(f"fcmp uno {single} {text}, {text}")
+            bits = self.new(f"bitcast {single} {text} to {word}")
+            odd = self.new(f"lshr {word} {bits}, {_fill('i32', 16, lanes)}")
+            odd = self.new(f"and {word} {odd}, {_fill('i32', 1, lanes)}")
+            up = self.new(f"add {word} {odd}, {_fill('i32', 0x7FFF, lanes)}")
+            rounded = self.new(f"add {word} {bits}, {up}")
+            quiet = self.new(f"or {word} {bits}, {_fill('i32', 0x400000, lanes)}")
+            flag = self.type("bool", lanes)
+            bits = self.new(f"select {flag} {nan}, {word} {quiet}, {word} {rounded}")
+            bits = self.new(f"lshr {word} {bits}, {_fill('i32', 16, lanes)}")
+            return self.new(f"trunc {word} {bits} to {self.type('i16', lanes)}")
+        return text
+
+    # Operations ---------------------------------------------------------------------------
+    def compute(self, v: Value) -> _Reg:
+        if v.op == "load":
+            return self.load(*v.args)
+        if v.op == "get":
+            state, i = v.args
+            variables, wide = self.states[id(state)]
+            kind = self.type(v.dtype, self.lanes if wide else 0)
+            return _Reg(self.new(f"load {kind}, ptr {variables[i]}"), varying=wide)
+        regs = [self.reg(a) for a in v.args]
+        if v.dtype == "i64" and v.op in ("add", "sub", "mul") and any(r.step != 0 for r in regs):
+            affine = self.affine(v.op, *regs)
+            if affine is not None:
+                return affine
+        lanes = self.lanes if any(r.varying or r.step != 0 for r in regs) else 0
+        return _Reg(self.operation(v, self.operands(v.args, lanes), lanes), varying=lanes > 0)
+
+    def affine(self, op: str, a: _Reg, b: _Reg) -> _Reg | None:
+        """The sum, difference or product of affine values, if that is affine."""
+        if a.varying or b.varying:
+            return None
+        if op == "mul":
+            if a.step != 0 and b.step != 0:
+                return None
+            if b.step != 0:
+                a, b = b, a
+            factor: Any = b.text if b.text.startswith("%") else int(b.text)
+            return _Reg(self.integer("mul", a.text, b.text), step=self.step("mul", a.step, factor))
+        return _Reg(self.integer(op, a.text, b.text), step=self.step(op, a.step, b.step))
+
+    def step(self, op: str, a: Any, b: Any) -> Any:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b if op == "add" else a - b if op == "sub" else a * b
+        if op == "mul" and (a == 1 or b == 1):
+            return b if a == 1 else a
+        if b == 0 and op != "mul":
+            return a
+        if a == 0 and op == "add":
+            return b
+        return self.integer(op, str(a), str(b))
+
+    def integer(self, op: str, a: str, b: str) -> str:
+        return self.new(f"{op} i64 {a}, {b}")
+
+    def operation(self, v: Value, texts: list[str], lanes: int) -> str:
+        """One operation on scalars (lanes 0) or vectors."""
+        source = v.args[0].dtype
+        kind = self.type(source, lanes)
+        op = v.op
+        floating, signed = source in FLOATS, source in SIGNED
+        if op in COMPARISONS:
+            if floating:
+                test = f"fcmp {'une' if op == 'ne' else 'o' + op}"
+            else:
+                sign = "" if op in ("eq", "ne") else "s" if signed else "u"
+                test = f"icmp {sign}{op}"
+            return self.new(f"{test} {kind} {texts[0]}, {texts[1]}")
+        if op == "select":
+            flag, kind = self.type("bool", lanes), self.type(v.dtype, lanes)
+            return self.new(f"select {flag} {texts[0]}, {kind} {texts[1]}, {kind} {texts[2]}")
+        if op == "cast":
+            return self.cast(texts[0], source, v.dtype, lanes)
+        if op == "bitcast":
+            target = self.type(v.dtype, lanes)
+            return self.new(f"bitcast {kind} {texts[0]} to {target}")
+        if floating and op in _FLOAT_OPS:
+            return self.new(f"{_FLOAT_OPS[op]} {kind} {texts[0]}, {texts[1]}")
+        if floating and op == "neg":
+            return self.new(f"fneg {kind} {texts[0]}")
+        if op == "fma" and not self.machine.fma:
+            product = self.new(f"fmul {kind} {texts[0]}, {texts[1]}")
+            return self.new(f"fadd {kind} {product}, {texts[2]}")
+        if floating:
+            return self.intrinsic(_INTRINSICS[op], source, lanes, texts)
+        if op in _INTEGER_OPS:
+            return self.new(f"{_INTEGER_OPS[op]} {kind} {texts[0]}, {texts[1]}")
+        if op in ("div", "rem"):
+            return self.new(f"{'s' if signed else 'u'}{op} {kind} {texts[0]}, {texts[1]}")
+        if op == "shr":
+            return self.new(f"{'ashr' if signed else 'lshr'} {kind} {texts[0]}, {texts[1]}")
+        if op == "neg":
+            return self.new(f"sub {kind} {_zero(_TYPES[source], lanes)}, {texts[0]}")
+        if op == "not":
+            ones = "true" if source == "bool" else "-1"
+            return self.new(f"xor {kind} {texts[0]}, {_fill(_TYPES[source], ones, lanes)}")
+        if op == "abs":
+            return self.intrinsic("abs", source, lanes, texts, "i1 false")
+        return self.intrinsic(f"{'s' if signed else 'u'}{op[:3]}", source, lanes, texts)
+
+    def intrinsic(
+        self, name: str, dtype: str, lanes: int, texts: Sequence[str], extra: str = ""
+    ) -> str:
+        kind = self.type(dtype, lanes)
+        scalar = _suffix(_TYPES[dtype])
+        full = f"@llvm.{name}.{f'v{lanes}' if lanes else ''}{scalar}"
+        types = [kind] * len(texts) + ([extra.split()[0]] if extra else [])
+        self.module.declare(full, kind, types)
+        given = ", ".join([f"{kind} {t}" for t in texts] + ([extra] if extra else []))
+        return self.new(f"call {kind} {full}({given})")
+
+    def cast(self, text: str, source: str, target: str, lanes: int) -> str:
+        a, b = self.type(source, lanes), self.type(target, lanes)
+        if target == "bool":
+            zero = _zero(_TYPES[source], lanes)
+            return self.new(f"{'fcmp une' if source in FLOATS else 'icmp ne'} {a} {text}, {zero}")
+        if source in FLOATS:
+            if target in FLOATS:
+                return self.new(f"{'fpext' if target == 'f64' else 'fptrunc'} {a} {text} to {b}")
+            return self.new(f"{'fptosi' if target in SIGNED else 'fptoui'} {a} {text} to {b}")
+        if target in FLOATS:
+            return self.new(f"{'sitofp' if source in SIGNED else 'uitofp'} {a} {text} to {b}")
+        narrow, wide = (WIDTH[t] if t != "bool" else 0 for t in (source, target))
+        if narrow == wide:
+            return text
+        how = "trunc" if narrow > wide else "sext" if source in SIGNED else "zext"
+        return self.new(f"{how} {a} {text} to {b}")
+
+
+def _set_inside(body: Sequence[Any]) -> list[State]:
+    """The states that the statements set, each once, in order."""
+    found: dict[int, State] = {}
+    for s in body:
+        if isinstance(s, Set):
+            found.setdefault(id(s.state), s.state)
+        elif isinstance(s, Loop | Branch):
+            for state in _set_inside(s.body):
+                found.setdefault(id(state), state)
+    return list(found.values())
+
+
+def _constant(v: Value) -> str:
+    number = v.args[0]
+    if v.dtype == "bool":
+        return "true" if number else "false"
+    if v.dtype not in FLOATS:
+        return str(number)
+    if v.dtype == "f32":
+        try:
+            number = struct.unpack("f", struct.pack("f", number))[0]
+        except OverflowError:
+            number = float("inf") if number > 0 else float("-inf")
+    return f"0x{struct.unpack('>Q', struct.pack('>d', number))[0]:016X}"
+
+
+def _suffix(kind: str) -> str:
+    return {"float": "f32", "double": "f64", "half": "f16"}.get(kind, kind)
+
+
+def _ramp(kind: str, lanes: int) -> str:
+    return "<" + ", ".join(f"{kind} {i}" for i in range(lanes)) + ">"
+
+
+def _fill(kind: str, number: Any, lanes: int) -> str:
+    return f"splat ({kind} {number})" if lanes else str(number)
+
+
+def _zero(kind: str, lanes: int) -> str:
+    return "zeroinitializer" if lanes else ("0.0" if kind in ("float", "double") else "0")

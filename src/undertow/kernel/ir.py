@@ -1,0 +1,578 @@
+"""The loop IR: what a kernel does, as loops over typed scalars, for any code generator.
+
+A `Function` has buffers and scalar parameters, and a body of statements in order: pure scalar
+values (each computed once, where it stands), loads and stores, loops and states. It is built by
+calling its methods:
+
+>>> f = Function("double")
+>>> x, y = f.buffer("x", "f32"), f.buffer("y", "f32", written=True)
+>>> n = f.param("n")
+>>> with f.vector(n) as i:
+...     f.store(y, i, f.load(x, i) * 2)
+>>> print(f)
+void double(const f32* x, f32* y, i64 n) {
+  vector for (i64 i0 = 0; i0 < n; i0++) {
+    f32 v0 = x[i0];
+    f32 v1 = v0 * 2.0;
+    y[i0] = v1;
+  }
+}
+
+Note [loops]
+A `parallel` loop stands at the top level; its iterations are independent and may run on any thread
+in any order. In a `vector` loop they are independent too, but for states, and run in lanes. A
+`loop` runs in order. Which iterations share a thread or a vector is the generator's business, and
+must not show in the result: so the iterations of a parallel loop never depend on the number of
+threads, and a state says how two of its values combine.
+
+Note [states]
+A state is one or more variables that statements set; what a reduction has found so far. A vector
+loop gives every lane a state of its own, which starts at the state's initial values, and combines
+the lanes' states afterwards, in a fixed order, with the state that was there before the loop. So
+the initial values must be neutral in `combine`.
+
+Note [memory types]
+f16 and bf16 exist only in buffers: a load widens to f32, a store rounds. bool is a byte in a
+buffer. Offsets count elements and are i64. Buffers do not overlap unless they are equal, and a
+kernel that reads and writes equal buffers does so at one offset per iteration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+FLOATS = ("f32", "f64")
+SIGNED = ("i8", "i16", "i32", "i64")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+INTEGERS = SIGNED + UNSIGNED
+SCALARS = ("bool", *INTEGERS, *FLOATS)
+MEMORY = (*SCALARS, "f16", "bf16")
+WIDTH = {"bool": 1, "f16": 2, "bf16": 2, **{t: int(t[1:]) // 8 for t in INTEGERS + FLOATS}}
+
+# Operations on scalars: the number of arguments, and the types that they take.
+OPERATIONS: dict[str, tuple[int, tuple[str, ...]]] = {
+    **dict.fromkeys(("add", "sub", "mul", "div"), (2, INTEGERS + FLOATS)),
+    "rem": (2, INTEGERS),  # the sign of the dividend, as in C
+    "neg": (1, SIGNED + FLOATS),
+    "abs": (1, SIGNED + FLOATS),
+    **dict.fromkeys(("sqrt", "floor", "ceil", "trunc", "rint"), (1, FLOATS)),
+    **dict.fromkeys(("maximum", "minimum"), (2, FLOATS + INTEGERS)),  # NaN wins
+    "copysign": (2, FLOATS),
+    "fma": (3, FLOATS),  # a * b + c rounded once where the machine can, else twice
+    **dict.fromkeys(("and", "or", "xor"), (2, ("bool", *INTEGERS))),
+    "not": (1, ("bool", *INTEGERS)),
+    **dict.fromkeys(("shl", "shr"), (2, INTEGERS)),  # shr keeps the sign of a signed type
+    **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), (2, SCALARS)),
+}
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|",
+            "xor": "^", "shl": "<<", "shr": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+            "eq": "==", "ne": "!="}  # fmt: skip
+
+
+class IRError(Exception):
+    """A kernel that breaks a rule of the loop IR: a fault of the library, never of its user."""
+
+
+class Value:
+    """A scalar: a parameter, a constant, a loop's index or the result of an operation."""
+
+    __slots__ = ("args", "dtype", "function", "name", "op")
+
+    def __init__(self, function: Function, op: str, args: tuple[Any, ...], dtype: str) -> None:
+        self.function = function
+        self.op = op
+        self.args = args
+        self.dtype = dtype
+        self.name = ""
+
+    def __repr__(self) -> str:
+        return _number(self) if self.op == "const" else self.name
+
+    def __add__(self, other: Operand) -> Value:
+        return self.function.call("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self.function.call("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self.function.call("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self.function.call("sub", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self.function.call("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self.function.call("mul", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self.function.call("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self.function.call("div", other, self)
+
+    def __floordiv__(self, other: Operand) -> Value:  # of integers, truncating
+        return self.function.call("div", self, other)
+
+    def __mod__(self, other: Operand) -> Value:
+        return self.function.call("rem", self, other)
+
+    def __neg__(self) -> Value:
+        return self.function.call("neg", self)
+
+    def __and__(self, other: Operand) -> Value:
+        return self.function.call("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return self.function.call("or", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return self.function.call("xor", self, other)
+
+    def __invert__(self) -> Value:
+        return self.function.call("not", self)
+
+    def __lshift__(self, other: Operand) -> Value:
+        return self.function.call("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        return self.function.call("shr", self, other)
+
+    def __lt__(self, other: Operand) -> Value:
+        return self.function.call("lt", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return self.function.call("le", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return self.function.call("gt", self, other)
+
+    def __ge__(self, other: Operand) -> Value:
+        return self.function.call("ge", self, other)
+
+    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
+        return self.function.call("eq", self, other)
+
+    def __ne__(self, other: Operand) -> Value:  # type: ignore[override]
+        return self.function.call("ne", self, other)
+
+    __hash__ = object.__hash__
+
+    def __bool__(self) -> bool:
+        raise IRError(f"the value {self!r} of a kernel has no truth value yet: use select")
+
+
+Operand = Value | int | float | bool
+
+
+class Buffer:
+    """Memory that a kernel is given: the address of its first element."""
+
+    __slots__ = ("dtype", "name", "written")
+
+    def __init__(self, name: str, dtype: str, written: bool) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.written = written
+
+    @property
+    def scalar(self) -> str:
+        """The type of a loaded element; see Note [memory types]."""
+        return "f32" if self.dtype in ("f16", "bf16") else self.dtype
+
+
+class Store:
+    """`buffer[offset] = value`."""
+
+    __slots__ = ("buffer", "offset", "value")
+
+    def __init__(self, buffer: Buffer, offset: Value, value: Value) -> None:
+        self.buffer = buffer
+        self.offset = offset
+        self.value = value
+
+
+class State:
+    """Variables that are set together; see Note [states]."""
+
+    __slots__ = ("combine", "function", "inits", "name")
+
+    def __init__(
+        self, function: Function, name: str, inits: tuple[Value, ...], combine: Callable[..., Any]
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.inits = inits
+        self.combine = combine
+
+    def get(self) -> tuple[Value, ...]:
+        """The variables' values at this point."""
+        return tuple(
+            self.function.append(Value(self.function, "get", (self, i), init.dtype))
+            for i, init in enumerate(self.inits)
+        )
+
+    def set(self, *values: Operand) -> None:
+        """Give every variable a new value."""
+        given = tuple(
+            self.function.value(v, init.dtype) for v, init in zip(values, self.inits, strict=True)
+        )
+        self.function.append(Set(self, given))
+
+    def add(self, *values: Operand) -> None:
+        """Combine a further value in."""
+        given = [
+            self.function.value(v, init.dtype) for v, init in zip(values, self.inits, strict=True)
+        ]
+        self.set(*_tuple(self.combine(*self.get(), *given)))
+
+
+class Set:
+    """The variables of a state get new values."""
+
+    __slots__ = ("state", "values")
+
+    def __init__(self, state: State, values: tuple[Value, ...]) -> None:
+        self.state = state
+        self.values = values
+
+
+class Loop:
+    """`for index in range(extent)`; kind: parallel, vector or loop, see Note [loops]."""
+
+    __slots__ = ("body", "extent", "index", "kind", "unroll")
+
+    def __init__(self, kind: str, index: Value, extent: Value, unroll: int) -> None:
+        self.kind = kind
+        self.index = index
+        self.extent = extent
+        self.unroll = unroll  # vectors at once, each with states of its own
+        self.body: list[Any] = []
+
+
+class Branch:
+    """`if condition: body`, for what all lanes agree on."""
+
+    __slots__ = ("body", "condition")
+
+    def __init__(self, condition: Value) -> None:
+        self.condition = condition
+        self.body: list[Any] = []
+
+
+class Function:
+    """One kernel; see the module's example."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.buffers: list[Buffer] = []
+        self.params: list[Value] = []
+        self.body: list[Any] = []
+        self._open: list[list[Any]] = [self.body]
+        self._counts = {"v": 0, "i": 0, "s": 0}
+
+    # Arguments ----------------------------------------------------------------------------
+    def buffer(self, name: str, dtype: str, written: bool = False) -> Buffer:
+        """A further buffer argument."""
+        self.buffers.append(Buffer(name, dtype, written))
+        return self.buffers[-1]
+
+    def param(self, name: str, dtype: str = "i64") -> Value:
+        """A further scalar argument (i64, f32 or f64)."""
+        value = Value(self, "param", (), dtype)
+        value.name = name
+        self.params.append(value)
+        return value
+
+    # Values -------------------------------------------------------------------------------
+    def const(self, number: float, dtype: str) -> Value:
+        """A constant."""
+        if dtype == "bool":
+            number = bool(number)
+        elif dtype in FLOATS:
+            number = float(number)
+        elif number != int(number):
+            raise IRError(f"{number} is no constant of type {dtype}")
+        else:
+            number = int(number)
+        return Value(self, "const", (number,), dtype)
+
+    def value(self, operand: Operand, dtype: str) -> Value:
+        """A number as a constant of the given type; a value as it is."""
+        return operand if isinstance(operand, Value) else self.const(operand, dtype)
+
+    def call(self, op: str, *operands: Operand) -> Value:
+        """An operation of the list OPERATIONS; numbers take the type of the values beside them."""
+        dtype = next((o.dtype for o in operands if isinstance(o, Value)), None)
+        if dtype is None:
+            raise IRError(f"{op} of numbers alone")
+        args = tuple([self.value(o, dtype) for o in operands])
+        result = "bool" if op in COMPARISONS else dtype
+        return self.append(Value(self, op, args, result))
+
+    def fma(self, a: Operand, b: Operand, c: Operand) -> Value:
+        """`a * b + c`, rounded once where the machine can."""
+        return self.call("fma", a, b, c)
+
+    def select(self, condition: Value, yes: Operand, no: Operand) -> Value:
+        """`yes` where the condition holds, else `no`; both are computed."""
+        dtype = next(o.dtype for o in (yes, no) if isinstance(o, Value))
+        args = (condition, self.value(yes, dtype), self.value(no, dtype))
+        return self.append(Value(self, "select", args, dtype))
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        """Convert; a float that its integer type cannot hold gives any value."""
+        return x if x.dtype == dtype else self.append(Value(self, "cast", (x,), dtype))
+
+    def bitcast(self, x: Value, dtype: str) -> Value:
+        """The same bits as another type of the same width."""
+        return x if x.dtype == dtype else self.append(Value(self, "bitcast", (x,), dtype))
+
+    # Statements ---------------------------------------------------------------------------
+    def append(self, statement: Any) -> Any:
+        """Add a statement at the end of the innermost open block."""
+        if isinstance(statement, Value):
+            statement.name = self._fresh("v")
+        self._open[-1].append(statement)
+        return statement
+
+    def load(self, buffer: Buffer, offset: Operand) -> Value:
+        """`buffer[offset]`."""
+        return self.append(Value(self, "load", (buffer, self.value(offset, "i64")), buffer.scalar))
+
+    def store(self, buffer: Buffer, offset: Operand, value: Operand) -> None:
+        """`buffer[offset] = value`."""
+        place = self.value(offset, "i64")
+        self.append(Store(buffer, place, self.value(value, buffer.scalar)))
+
+    def state(self, *inits: Value, combine: Callable[..., Any]) -> State:
+        """Variables set together; `combine(*left, *right)` joins two of their values.
+
+        >>> f = Function("total")
+        >>> x, out, n = f.buffer("x", "f32"), f.buffer("out", "f32", True), f.param("n")
+        >>> total = f.state(f.const(0, "f32"), combine=lambda a, b: a + b)
+        >>> with f.vector(n) as i:
+        ...     total.add(f.load(x, i))
+        >>> f.store(out, 0, total.get()[0])
+        """
+        state = State(self, self._fresh("s"), inits, combine)
+        self.append(state)
+        return state
+
+    @contextmanager
+    def _loop(self, kind: str, extent: Operand, unroll: int) -> Iterator[Value]:
+        index = Value(self, "index", (), "i64")
+        index.name = self._fresh("i")
+        loop = Loop(kind, index, self.value(extent, "i64"), unroll)
+        self.append(loop)
+        self._open.append(loop.body)
+        try:
+            yield index
+        finally:
+            self._open.pop()
+
+    def parallel(self, extent: Operand) -> Any:
+        """`with f.parallel(n) as i`: iterations on any thread; see Note [loops]."""
+        return self._loop("parallel", extent, 1)
+
+    def vector(self, extent: Operand, unroll: int = 1) -> Any:
+        """`with f.vector(n) as i`: iterations in lanes; see Note [loops]."""
+        return self._loop("vector", extent, unroll)
+
+    def loop(self, extent: Operand) -> Any:
+        """`with f.loop(n) as i`: iterations in order."""
+        return self._loop("loop", extent, 1)
+
+    @contextmanager
+    def branch(self, condition: Value) -> Iterator[None]:
+        """`with f.branch(c):` only if the condition holds; it is the same for all lanes."""
+        branch = Branch(condition)
+        self.append(branch)
+        self._open.append(branch.body)
+        try:
+            yield
+        finally:
+            self._open.pop()
+
+    def _fresh(self, letter: str) -> str:
+        self._counts[letter] += 1
+        return f"{letter}{self._counts[letter] - 1}"
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+def traced_combine(state: State) -> tuple[list[Any], list[Value], tuple[Value, ...]]:
+    """`state.combine` as statements: (body, its parameters, left then right, its results)."""
+    f = state.function
+    params = []
+    for side in ("left", "right"):
+        for i, init in enumerate(state.inits):
+            value = Value(f, "param", (), init.dtype)
+            value.name = f"{side}{i}"
+            params.append(value)
+    body: list[Any] = []
+    f._open.append(body)
+    try:
+        results = _tuple(state.combine(*params))
+    finally:
+        f._open.pop()
+    return body, params, results
+
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return x if isinstance(x, tuple) else (x,)
+
+
+# The C-like text -------------------------------------------------------------------------------
+def render(f: Function) -> str:
+    """The kernel as C-like text; GPU dialects are made from the same walk."""
+    arguments = [f"{'' if b.written else 'const '}{b.dtype}* {b.name}" for b in f.buffers]
+    arguments += [f"{p.dtype} {p.name}" for p in f.params]
+    lines = [f"void {f.name}({', '.join(arguments)}) {{", *_block(f.body, "  "), "}"]
+    return "\n".join(lines)
+
+
+def _block(body: Sequence[Any], indent: str) -> list[str]:
+    lines: list[str] = []
+    for s in body:
+        if isinstance(s, Value):
+            lines.append(f"{indent}{s.dtype} {s.name} = {_formula(s)};")
+        elif isinstance(s, Store):
+            lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};")
+        elif isinstance(s, State):
+            for i, init in enumerate(s.inits):
+                lines.append(f"{indent}{init.dtype} {s.name}_{i} = {init!r};")
+        elif isinstance(s, Set):
+            for i, value in enumerate(s.values):
+                lines.append(f"{indent}{s.state.name}_{i} = {value!r};")
+        elif isinstance(s, Branch):
+            lines += [f"{indent}if ({s.condition!r}) {{", *_block(s.body, indent + "  "),
+                      indent + "}"]  # fmt: skip
+        else:
+            i, n = s.index.name, s.extent
+            kind = "" if s.kind == "loop" else s.kind + " "
+            lines.append(f"{indent}{kind}for (i64 {i} = 0; {i} < {n!r}; {i}++) {{")
+            lines += [*_block(s.body, indent + "  "), indent + "}"]
+    return lines
+
+
+def _formula(v: Value) -> str:
+    if v.op == "load":
+        return f"{v.args[0].name}[{v.args[1]!r}]"
+    if v.op == "get":
+        return f"{v.args[0].name}_{v.args[1]}"
+    if v.op == "select":
+        return f"{v.args[0]!r} ? {v.args[1]!r} : {v.args[2]!r}"
+    if v.op in ("cast", "bitcast"):
+        return f"{'(' if v.op == 'cast' else 'bits('}{v.dtype}) {v.args[0]!r}"
+    if v.op in _SYMBOLS:
+        return f"{v.args[0]!r} {_SYMBOLS[v.op]} {v.args[1]!r}"
+    sign = {"neg": "-", "not": "!"}.get(v.op)
+    if sign:
+        return f"{sign}{v.args[0]!r}"
+    return f"{v.op}({', '.join(map(repr, v.args))})"
+
+
+def _number(v: Value) -> str:
+    number = v.args[0]
+    if v.dtype in FLOATS and not math.isfinite(number):
+        return "NAN" if number != number else "INFINITY" if number > 0 else "-INFINITY"
+    return str(number).lower() if v.dtype == "bool" else repr(number)
+
+
+# The checker -----------------------------------------------------------------------------------
+def check(f: Function) -> None:
+    """Raise IRError for a kernel that breaks a rule; on in tests, it costs as much as emitting."""
+    names = [b.name for b in f.buffers] + [p.name for p in f.params]
+    if len(set(names)) != len(names):
+        raise IRError(f"{f.name}: two arguments share a name: {names}")
+    for b in f.buffers:
+        if b.dtype not in MEMORY:
+            raise IRError(f"{f.name}: buffer {b.name} of unknown type {b.dtype}")
+    for p in f.params:
+        if p.dtype not in ("i64", "f32", "f64"):
+            raise IRError(f"{f.name}: parameter {p.name} of type {p.dtype}")
+    _Checker(f).block(f.body, set(map(id, f.params)), set(), ())
+
+
+class _Checker:
+    def __init__(self, f: Function) -> None:
+        self.f = f
+
+    def fail(self, what: str) -> None:
+        raise IRError(f"{self.f.name}: {what}\n{self.f}")
+
+    def known(self, v: Value, seen: set[int], dtype: str | None = None) -> None:
+        if v.op != "const" and id(v) not in seen:
+            self.fail(f"{v!r} is used outside the block that computes it")
+        if dtype is not None and v.dtype != dtype:
+            self.fail(f"{v!r} is {v.dtype} where {dtype} is expected")
+
+    def block(
+        self, body: Sequence[Any], seen: set[int], states: set[int], kinds: tuple[str, ...]
+    ) -> None:
+        seen, states = set(seen), set(states)
+        for s in body:
+            if isinstance(s, Value):
+                self.operation(s, seen, states)
+                seen.add(id(s))
+            elif isinstance(s, Store):
+                if s.buffer not in self.f.buffers or not s.buffer.written:
+                    self.fail(f"store to {s.buffer.name}, which is not declared as written")
+                self.known(s.offset, seen, "i64")
+                self.known(s.value, seen, s.buffer.scalar)
+            elif isinstance(s, State):
+                for init in s.inits:
+                    self.known(init, seen)
+                states.add(id(s))
+            elif isinstance(s, Set):
+                if id(s.state) not in states:
+                    self.fail(f"state {s.state.name} is set outside its block")
+                for value, init in zip(s.values, s.state.inits, strict=True):
+                    self.known(value, seen, init.dtype)
+            elif isinstance(s, Branch):
+                self.known(s.condition, seen, "bool")
+                self.block(s.body, seen, states, (*kinds, "branch"))
+            else:
+                self.known(s.extent, seen, "i64")
+                if s.kind == "parallel" and kinds:
+                    self.fail("a parallel loop stands inside another block")
+                if s.kind == "vector" and "vector" in kinds:
+                    self.fail("a vector loop stands inside another")
+                # Parallel iterations share no state; see Note [loops].
+                inside = set() if s.kind == "parallel" else states
+                self.block(s.body, seen | {id(s.index)}, inside, (*kinds, s.kind))
+
+    def operation(self, v: Value, seen: set[int], states: set[int]) -> None:
+        if v.op == "load":
+            buffer, offset = v.args
+            if buffer not in self.f.buffers:
+                self.fail(f"load from {buffer.name}, which is no argument")
+            self.known(offset, seen, "i64")
+        elif v.op == "get":
+            if id(v.args[0]) not in states:
+                self.fail(f"state {v.args[0].name} is read outside its block")
+        elif v.op == "select":
+            self.known(v.args[0], seen, "bool")
+            self.known(v.args[1], seen, v.dtype)
+            self.known(v.args[2], seen, v.dtype)
+        elif v.op in ("cast", "bitcast"):
+            self.known(v.args[0], seen)
+            if v.dtype not in SCALARS:
+                self.fail(f"{v.op} to {v.dtype}, which is no type of a value")
+            if v.op == "bitcast" and WIDTH[v.dtype] != WIDTH[v.args[0].dtype]:
+                self.fail(f"bitcast of {v.args[0]!r} from {v.args[0].dtype} to {v.dtype}")
+        elif v.op in OPERATIONS:
+            count, types = OPERATIONS[v.op]
+            if len(v.args) != count or v.args[0].dtype not in types:
+                self.fail(f"{v.op} of {', '.join(f'{a!r}: {a.dtype}' for a in v.args)}")
+            for a in v.args:
+                self.known(a, seen, v.args[0].dtype)
+        else:
+            self.fail(f"unknown operation {v.op}")
