@@ -1,0 +1,480 @@
+"""The machine code of the thread pool, as LLVM IR: the worker's loop and `run`.
+
+Memory. All threads of a pool share one block, the core, whose fields stand on lines of their own
+(`FIELDS`). A kernel is given a handle: the address of `run`, the number of threads T, the core, and
+how long to spin. A handle never changes once it is made, so a kernel may read T, reserve scratch
+for T threads and call `run` while another thread sets another number.
+
+Note [gate]
+A job is published by one 64-bit word, the gate: the job's sequence number (upper half), the seats
+that are still free, and the number of workers that took one (16 bits each).
+  - open:  the caller writes the job's fields, then the gate: next number, s free seats, 0 joined.
+  - join:  a worker exchanges (number, s, j) by (number, s-1, j+1) if s > 0. Then it belongs to the
+           job, may read its fields, and is thread j+1. The exchange is of the whole word, so it
+           can only succeed in the job whose seats it counted, however long the worker was away.
+  - close: when the caller finds no block left it clears the seats and learns j in the same step.
+           Nobody can join from then on, and it waits until j workers have left.
+So the caller never waits for a worker that has not woken up yet: on a busy machine it does all the
+blocks alone. Blocks are taken from a counter, in ranges that shrink with what is left.
+
+Note [no lost wake-ups]
+Both waits are of the form "announce, look, sleep if nothing has changed", and the other side does
+"change, look for announcements, wake". Announcement and change are sequentially consistent, and
+the look before sleeping is the futex call's own, which compares the word with the value last seen
+and goes to sleep in one atomic step. In the one order of these four, either the change comes before
+the look, then the compare fails and the call returns at once; or it comes after, then so does the
+other side's look, which finds the announcement and wakes.
+  - worker: announces in `sleepers`, compares the gate's sequence number with the last it has seen.
+  - caller: announces in `waiting`, compares `left`, the number of workers that have left.
+Spurious returns do no harm, since each waiter looks again. A sequence number comes again after
+2^32 jobs; a worker that slept through exactly so many misses one job, which needs nobody.
+
+Note [floating-point mode]
+Rounding and flushing of subnormal numbers belong to a thread. Some libraries change them in the
+thread that loads them, so a worker takes over the caller's mode with the job: a result must not
+depend on who computed it.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+# Byte offsets in the core. 128 bytes apart: processors fetch lines of 64 bytes in pairs.
+FIELDS = {
+    "gate": 0,  # i64, see Note [gate]
+    "next": 128,  # i64: the first block that nobody has taken
+    "left": 256,  # i32: workers that have left the job
+    "waiting": 260,  # i32: the caller may be asleep
+    "sleepers": 384,  # i32: workers that may be asleep
+    "workers": 388,  # i32: workers that have started
+    "busy": 512,  # i32: the pool is taken by a job, or closed for good
+    "stop": 516,  # i32
+    "body": 640,  # the job: ptr, ptr, i64, and the divisor that makes ranges
+    "ctx": 648,
+    "count": 656,
+    "share": 664,
+    "spin": 672,  # i64: turns of the waiting loops before they sleep
+    "wanted": 680,  # i32: workers that the last job had use for
+    "mode": 684,  # i32: the caller's floating-point mode
+    "system": 768,  # ptr: `syscall`, or a function that sleeps
+    "run": 776,  # addresses of the code, for Python
+    "worker": 784,
+    "take": 792,
+    "halt": 800,
+    "idle": 808,
+}
+SIZE = 896
+MOST = 0x7FFF  # threads that the gate can count
+
+# Numbers of the futex call, where a pointer has 64 bits.
+FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "loongarch64": 98, "ppc64le": 221}
+
+_COMMON = r"""
+define void @$entry(ptr %core) {
+  %a = getelementptr i8, ptr %core, i64 $run
+  store ptr @run, ptr %a
+  %b = getelementptr i8, ptr %core, i64 $worker
+  store ptr @worker, ptr %b
+  %c = getelementptr i8, ptr %core, i64 $take
+  store ptr @take, ptr %c
+  %d = getelementptr i8, ptr %core, i64 $halt
+  store ptr @halt, ptr %d
+  %e = getelementptr i8, ptr %core, i64 $idle
+  store ptr @idle, ptr %e
+  ret void
+}
+
+; Take ranges of blocks until there is none left.
+define internal void @work(ptr %core, i64 %thread) {
+entry:
+  %body.p = getelementptr i8, ptr %core, i64 $body
+  %body = load ptr, ptr %body.p
+  %ctx.p = getelementptr i8, ptr %core, i64 $ctx
+  %ctx = load ptr, ptr %ctx.p
+  %count.p = getelementptr i8, ptr %core, i64 $count
+  %count = load i64, ptr %count.p
+  %share.p = getelementptr i8, ptr %core, i64 $share
+  %share = load i64, ptr %share.p
+  %next = getelementptr i8, ptr %core, i64 $next
+  br label %look
+look:
+  %first = load atomic i64, ptr %next monotonic, align 8
+  br label %choose
+choose:
+  %begin = phi i64 [ %first, %look ], [ %newer, %grab ]
+  %rest = sub i64 %count, %begin
+  %some = icmp sgt i64 %rest, 0
+  br i1 %some, label %grab, label %done
+grab:
+  %part = udiv i64 %rest, %share
+  %length = call i64 @llvm.umax.i64(i64 %part, i64 1)
+  %end = add i64 %begin, %length
+  %pair = cmpxchg ptr %next, i64 %begin, i64 %end monotonic monotonic, align 8
+  %newer = extractvalue { i64, i1 } %pair, 0
+  %mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %mine, label %do, label %choose
+do:
+  call void %body(ptr %ctx, i64 %begin, i64 %end, i64 %thread)
+  br label %look
+done:
+  ret void
+}
+
+define void @run(ptr %handle, ptr %body, ptr %ctx, i64 %count) {
+entry:
+  %threads.p = getelementptr i8, ptr %handle, i64 8
+  %threads = load i64, ptr %threads.p
+  %core.p = getelementptr i8, ptr %handle, i64 16
+  %core = load ptr, ptr %core.p
+  %spin.p = getelementptr i8, ptr %handle, i64 24
+  %spin = load i64, ptr %spin.p
+  %helpers = sub i64 %threads, 1
+  %others = sub i64 %count, 1
+  %seats = call i64 @llvm.smin.i64(i64 %helpers, i64 %others)
+  %several = icmp sgt i64 %seats, 0
+  br i1 %several, label %ask, label %alone
+ask:
+  %busy = getelementptr i8, ptr %core, i64 $busy
+  %taken = load atomic i32, ptr %busy monotonic, align 4
+  %free = icmp eq i32 %taken, 0
+  br i1 %free, label %seize, label %alone
+seize:
+  %got = cmpxchg ptr %busy, i32 0, i32 1 acquire monotonic, align 4
+  %mine = extractvalue { i32, i1 } %got, 1
+  br i1 %mine, label %open, label %alone
+alone:
+  call void %body(ptr %ctx, i64 0, i64 %count, i64 0)
+  ret void
+open:
+  %body.p = getelementptr i8, ptr %core, i64 $body
+  store ptr %body, ptr %body.p
+  %ctx.p = getelementptr i8, ptr %core, i64 $ctx
+  store ptr %ctx, ptr %ctx.p
+  %count.p = getelementptr i8, ptr %core, i64 $count
+  store i64 %count, ptr %count.p
+  %share.p = getelementptr i8, ptr %core, i64 $share
+  %share = mul i64 %threads, $ranges
+  store i64 %share, ptr %share.p
+  %turns = getelementptr i8, ptr %core, i64 $spin
+  store atomic i64 %spin, ptr %turns monotonic, align 8
+  %wanted = getelementptr i8, ptr %core, i64 $wanted
+  %helpers.32 = trunc i64 %helpers to i32
+  store atomic i32 %helpers.32, ptr %wanted monotonic, align 4
+  %mode = getelementptr i8, ptr %core, i64 $mode
+  call void @read_mode(ptr %mode)
+  %next = getelementptr i8, ptr %core, i64 $next
+  store atomic i64 0, ptr %next monotonic, align 8
+  %left = getelementptr i8, ptr %core, i64 $left
+  store atomic i32 0, ptr %left monotonic, align 4
+  %gate = getelementptr i8, ptr %core, i64 $gate
+  %old = load atomic i64, ptr %gate monotonic, align 8
+  %number = lshr i64 %old, 32
+  %number.new = add i64 %number, 1
+  %number.high = shl i64 %number.new, 32
+  %seats.high = shl i64 %seats, 16
+  %opened = or i64 %number.high, %seats.high
+  %was = atomicrmw xchg ptr %gate, i64 %opened seq_cst, align 8
+  ; Those who are awake will see it; wake as many more as it has seats for.
+  %sleepers.p = getelementptr i8, ptr %core, i64 $sleepers
+  %sleepers = load atomic i32, ptr %sleepers.p seq_cst, align 4
+  %anybody = icmp sgt i32 %sleepers, 0
+  br i1 %anybody, label %call, label %own
+call:
+  %workers.p = getelementptr i8, ptr %core, i64 $workers
+  %workers = load atomic i32, ptr %workers.p monotonic, align 4
+  %awake = sub i32 %workers, %sleepers
+  %seats.32 = trunc i64 %seats to i32
+  %missing = sub i32 %seats.32, %awake
+  %few = icmp sgt i32 %missing, 0
+  br i1 %few, label %rouse, label %own
+rouse:
+  %bell = getelementptr i8, ptr %gate, i64 $upper
+  call void @wake(ptr %core, ptr %bell, i32 %missing)
+  br label %own
+own:
+  call void @work(ptr %core, i64 0)
+  %before = atomicrmw and ptr %gate, i64 $closed acq_rel, align 8
+  %joined.16 = trunc i64 %before to i16
+  %joined = zext i16 %joined.16 to i32
+  br label %wait
+wait:
+  %turn = phi i64 [ 0, %own ], [ %turn.next, %pause ]
+  %gone = load atomic i32, ptr %left acquire, align 4
+  %all = icmp eq i32 %gone, %joined
+  br i1 %all, label %release, label %patience
+patience:
+  %turn.next = add i64 %turn, 1
+  %more = icmp slt i64 %turn, %spin
+  br i1 %more, label %pause, label %tired
+pause:
+  call void @pause()
+  br label %wait
+tired:
+  %waiting = getelementptr i8, ptr %core, i64 $waiting
+  store atomic i32 1, ptr %waiting seq_cst, align 4
+  br label %again
+again:
+  %naps = phi i32 [ 0, %tired ], [ %naps.next, %nap ]
+  %gone.now = load atomic i32, ptr %left seq_cst, align 4
+  %all.now = icmp eq i32 %gone.now, %joined
+  br i1 %all.now, label %rested, label %nap
+nap:
+  call void @sleep(ptr %core, ptr %left, i32 %gone.now, i32 %naps)
+  %naps.next = add i32 %naps, 1
+  br label %again
+rested:
+  store atomic i32 0, ptr %waiting monotonic, align 4
+  br label %release
+release:
+  store atomic i32 0, ptr %busy release, align 4
+  ret void
+}
+
+; A worker's life: until `stop`, wait for a new number at the gate, then join if there is a seat.
+define void @worker(ptr %core) {
+entry:
+  %gate = getelementptr i8, ptr %core, i64 $gate
+  %bell = getelementptr i8, ptr %gate, i64 $upper
+  %stop = getelementptr i8, ptr %core, i64 $stop
+  %left = getelementptr i8, ptr %core, i64 $left
+  %waiting = getelementptr i8, ptr %core, i64 $waiting
+  %sleepers = getelementptr i8, ptr %core, i64 $sleepers
+  %workers = getelementptr i8, ptr %core, i64 $workers
+  %turns.p = getelementptr i8, ptr %core, i64 $spin
+  %wanted.p = getelementptr i8, ptr %core, i64 $wanted
+  %mode = getelementptr i8, ptr %core, i64 $mode
+  %w = atomicrmw add ptr %workers, i32 1 monotonic, align 4
+  %never = load atomic i64, ptr %gate acquire, align 8
+  %never.high = lshr i64 %never, 32
+  %never.32 = trunc i64 %never.high to i32
+  %unseen = sub i32 %never.32, 1
+  br label %wait
+wait:
+  %seen = phi i32 [ %unseen, %entry ], [ %number, %settle ], [ %seen, %pause ], [ %seen, %woken ]
+  %budget = phi i64 [ 0, %entry ], [ %fresh, %settle ], [ %budget.next, %pause ], [ 0, %woken ]
+  %naps = phi i32 [ 0, %entry ], [ 0, %settle ], [ 0, %pause ], [ %naps.next, %woken ]
+  %state = load atomic i64, ptr %gate acquire, align 8
+  %number.high = lshr i64 %state, 32
+  %number = trunc i64 %number.high to i32
+  %same = icmp eq i32 %number, %seen
+  br i1 %same, label %idle, label %news
+idle:
+  %more = icmp sgt i64 %budget, 0
+  br i1 %more, label %pause, label %doze
+pause:
+  %budget.next = sub i64 %budget, 1
+  call void @pause()
+  br label %wait
+doze:
+  %s = atomicrmw add ptr %sleepers, i32 1 seq_cst, align 4
+  call void @sleep(ptr %core, ptr %bell, i32 %seen, i32 %naps)
+  %naps.next = add i32 %naps, 1
+  %t = atomicrmw sub ptr %sleepers, i32 1 seq_cst, align 4
+  br label %woken
+woken:
+  br label %wait
+news:
+  %halting = load atomic i32, ptr %stop acquire, align 4
+  %halt = icmp ne i32 %halting, 0
+  br i1 %halt, label %exit, label %join
+join:
+  %now = phi i64 [ %state, %news ], [ %newer, %try ]
+  %seats.high = lshr i64 %now, 16
+  %seats = trunc i64 %seats.high to i16
+  %seat = icmp ne i16 %seats, 0
+  br i1 %seat, label %try, label %settle
+try:
+  %less = sub i64 %now, $one_seat
+  %joined = add i64 %less, 1
+  %pair = cmpxchg ptr %gate, i64 %now, i64 %joined acq_rel acquire, align 8
+  %newer = extractvalue { i64, i1 } %pair, 0
+  %in = extractvalue { i64, i1 } %pair, 1
+  br i1 %in, label %help, label %join
+help:
+  call void @write_mode(ptr %mode)
+  %thread.16 = trunc i64 %joined to i16
+  %thread = zext i16 %thread.16 to i64
+  call void @work(ptr %core, i64 %thread)
+  %l = atomicrmw add ptr %left, i32 1 seq_cst, align 4
+  %asleep = load atomic i32, ptr %waiting seq_cst, align 4
+  %caller = icmp ne i32 %asleep, 0
+  br i1 %caller, label %tell, label %settle
+tell:
+  call void @wake(ptr %core, ptr %left, i32 1)
+  br label %settle
+settle:
+  ; Spin for the next job, unless more are awake than the last one had use for.
+  %turns = load atomic i64, ptr %turns.p monotonic, align 8
+  %wanted = load atomic i32, ptr %wanted.p monotonic, align 4
+  %all = load atomic i32, ptr %workers monotonic, align 4
+  %sleeping = load atomic i32, ptr %sleepers monotonic, align 4
+  %awake = sub i32 %all, %sleeping
+  %surplus = icmp sgt i32 %awake, %wanted
+  %fresh = select i1 %surplus, i64 0, i64 %turns
+  br label %wait
+exit:
+  ret void
+}
+
+; Take the pool for good, unless a job has it: 1 if it worked.
+define i32 @take(ptr %core) {
+  %busy = getelementptr i8, ptr %core, i64 $busy
+  %got = cmpxchg ptr %busy, i32 0, i32 1 acquire monotonic, align 4
+  %mine = extractvalue { i32, i1 } %got, 1
+  %answer = zext i1 %mine to i32
+  ret i32 %answer
+}
+
+; Tell all workers to return; only after `take`, so no job is open.
+define void @halt(ptr %core) {
+  %stop = getelementptr i8, ptr %core, i64 $stop
+  store atomic i32 1, ptr %stop release, align 4
+  %gate = getelementptr i8, ptr %core, i64 $gate
+  %old = atomicrmw add ptr %gate, i64 4294967296 seq_cst, align 8
+  %bell = getelementptr i8, ptr %gate, i64 $upper
+  call void @wake(ptr %core, ptr %bell, i32 2147483647)
+  ret void
+}
+
+; The waiting loop as such, to measure how long one turn takes.
+define void @idle(ptr %core, i64 %turns) {
+entry:
+  br label %loop
+loop:
+  %turn = phi i64 [ 0, %entry ], [ %turn.next, %pause ]
+  %state = load atomic i64, ptr %core acquire, align 8
+  %more = icmp slt i64 %turn, %turns
+  br i1 %more, label %pause, label %done
+pause:
+  %turn.next = add i64 %turn, 1
+  call void @pause()
+  br label %loop
+done:
+  ret void
+}
+
+declare i64 @llvm.umax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+"""
+
+_FUTEX = r"""
+define internal void @sleep(ptr %core, ptr %word, i32 %seen, i32 %naps) noinline {
+  %system.p = getelementptr i8, ptr %core, i64 $system
+  %system = load ptr, ptr %system.p
+  %value = zext i32 %seen to i64
+  %r = call i64 (i64, ...) %system(i64 $futex, ptr %word, i64 128, i64 %value, ptr null)
+  ret void
+}
+
+define internal void @wake(ptr %core, ptr %word, i32 %number) noinline {
+  %system.p = getelementptr i8, ptr %core, i64 $system
+  %system = load ptr, ptr %system.p
+  %value = zext i32 %number to i64
+  %r = call i64 (i64, ...) %system(i64 $futex, ptr %word, i64 129, i64 %value)
+  ret void
+}
+"""
+
+# Without a futex: short sleeps that double up to a millisecond or two, and nobody to wake.
+_NAPS = r"""
+define internal void @sleep(ptr %core, ptr %word, i32 %seen, i32 %naps) noinline {
+  %system.p = getelementptr i8, ptr %core, i64 $system
+  %system = load ptr, ptr %system.p
+  %power = call i32 @llvm.umin.i32(i32 %naps, i32 5)
+  %time = shl i32 50, %power
+  %units = udiv i32 %time, $microseconds
+  %r = call i32 %system(i32 %units)
+  ret void
+}
+
+define internal void @wake(ptr %core, ptr %word, i32 %number) {
+  ret void
+}
+
+declare i32 @llvm.umin.i32(i32, i32)
+"""
+
+_X86 = r"""
+define internal void @pause() alwaysinline {
+  call void @llvm.x86.sse2.pause()
+  ret void
+}
+
+define internal void @read_mode(ptr %mode) alwaysinline {
+  call void @llvm.x86.sse.stmxcsr(ptr %mode)
+  ret void
+}
+
+define internal void @write_mode(ptr %mode) alwaysinline {
+  call void @llvm.x86.sse.ldmxcsr(ptr %mode)
+  ret void
+}
+
+declare void @llvm.x86.sse2.pause()
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+"""
+
+_ARM = r"""
+define internal void @pause() alwaysinline {
+  call void asm sideeffect "isb", "~{memory}"()
+  ret void
+}
+
+define internal void @read_mode(ptr %mode) alwaysinline {
+  %value = call i64 @llvm.aarch64.get.fpcr()
+  %low = trunc i64 %value to i32
+  store i32 %low, ptr %mode
+  ret void
+}
+
+define internal void @write_mode(ptr %mode) alwaysinline {
+  %low = load i32, ptr %mode
+  %value = zext i32 %low to i64
+  call void @llvm.aarch64.set.fpcr(i64 %value)
+  ret void
+}
+
+declare i64 @llvm.aarch64.get.fpcr()
+declare void @llvm.aarch64.set.fpcr(i64)
+"""
+
+_OTHER = r"""
+define internal void @pause() alwaysinline {
+  call void asm sideeffect "", "~{memory}"()
+  ret void
+}
+
+define internal void @read_mode(ptr %mode) alwaysinline {
+  ret void
+}
+
+define internal void @write_mode(ptr %mode) alwaysinline {
+  ret void
+}
+"""
+
+
+def text(entry: str, machine: str, futex: int | None, *, little: bool, microseconds: int) -> str:
+    """The module; `entry(core)` writes the functions' addresses into the core.
+
+    Args:
+        entry: The name of the one exported function.
+        machine: The processor family, as `platform.machine()` names it.
+        futex: The number of the futex call, or None to sleep for short times instead.
+        little: Whether the low half of a word comes first in memory.
+        microseconds: The unit of the function that sleeps.
+    """
+    family = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
+    parts = _COMMON + (_NAPS if futex is None else _FUTEX) + family.get(machine.lower(), _OTHER)
+    values = {
+        **FIELDS,
+        "entry": entry,
+        "futex": futex,
+        "upper": 4 if little else 0,
+        "microseconds": microseconds,
+        "ranges": 4,  # a thread takes this part of its share of what is left
+        "one_seat": 1 << 16,
+        "closed": -1 & ~(0xFFFF << 16),
+    }
+    return Template(parts).substitute(values)
