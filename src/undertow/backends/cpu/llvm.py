@@ -22,11 +22,13 @@ from typing import Any, NamedTuple
 from ...kernel.ir import (
     COMPARISONS,
     FLOATS,
+    INTEGERS,
     SIGNED,
     WIDTH,
     Branch,
     Buffer,
     Function,
+    IRError,
     Loop,
     Set,
     State,
@@ -44,8 +46,7 @@ class Machine(NamedTuple):
     half: bool
 
 
-_TYPES = {"bool": "i1", "f32": "float", "f64": "double",
-          **{t: f"i{t[1:]}" for t in ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")}}  # fmt: skip
+_TYPES = {"bool": "i1", "f32": "float", "f64": "double", **{t: f"i{t[1:]}" for t in INTEGERS}}
 _IN_MEMORY = {**_TYPES, "bool": "i8", "f16": "half", "bf16": "i16"}
 _FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor",
@@ -176,7 +177,8 @@ class _Emitter:
 
     def scalar(self, v: Value) -> str:
         reg = self.reg(v)
-        assert not reg.varying and reg.step == 0, f"{v!r} differs between lanes"
+        if reg.varying or reg.step != 0:
+            raise IRError(f"{v!r} differs between lanes where one value is needed")
         return reg.text
 
     def type(self, dtype: str, lanes: int = 0) -> str:
@@ -337,7 +339,10 @@ class _Emitter:
         """Combine the lanes' states in pairs, then with the state from before the loop."""
         kinds = [i.dtype for i in s.inits]
         loaded = [
-            [self.new(f"load {self.type(t, lanes)}, ptr {v}") for t, v in zip(kinds, copy)]
+            [
+                self.new(f"load {self.type(t, lanes)}, ptr {v}")
+                for t, v in zip(kinds, copy, strict=True)
+            ]
             for copy in copies
         ]
         while len(loaded) > 1:
@@ -348,24 +353,27 @@ class _Emitter:
             ]  # fmt: skip
         (found,) = loaded
         while lanes > 1:
-            halves = []
+            halves: list[list[str]] = []
             for first in (0, lanes // 2):
                 picks = ", ".join(f"i32 {first + j}" for j in range(lanes // 2))
                 picks = f"<{lanes // 2} x i32> <{picks}>"
                 halves.append([
                     self.new(f"shufflevector {self.type(t, lanes)} {v}, "
                              f"{self.type(t, lanes)} poison, {picks}")
-                    for t, v in zip(kinds, found)
+                    for t, v in zip(kinds, found, strict=True)
                 ])  # fmt: skip
             lanes //= 2
-            found = self.combine(s, *halves, lanes)
+            found = self.combine(s, halves[0], halves[1], lanes)
         one = [
-            self.new(f"extractelement {self.type(t, 1)} {v}, i64 0") for t, v in zip(kinds, found)
+            self.new(f"extractelement {self.type(t, 1)} {v}, i64 0")
+            for t, v in zip(kinds, found, strict=True)
         ]
         before = [
-            self.new(f"load {self.type(t)}, ptr {v}") for t, v in zip(kinds, self.states[id(s)][0])
+            self.new(f"load {self.type(t)}, ptr {v}")
+            for t, v in zip(kinds, self.states[id(s)][0], strict=True)
         ]
-        for t, v, r in zip(kinds, self.states[id(s)][0], self.combine(s, before, one, 0)):
+        joined = self.combine(s, before, one, 0)
+        for t, v, r in zip(kinds, self.states[id(s)][0], joined, strict=True):
             self.line(f"store {self.type(t)} {r}, ptr {v}")
 
     def combine(self, s: State, left: list[str], right: list[str], lanes: int) -> list[str]:
@@ -420,8 +428,8 @@ class _Emitter:
                 name = f"@llvm.masked.load.v{lanes}{_suffix(kind)}.p0"
                 types = ["ptr", "i32", f"<{lanes} x i1>", vector]
                 self.module.declare(name, vector, types)
-                text = self.new(f"call {vector} {name}(ptr {place}, i32 {align}, "
-                                f"<{lanes} x i1> {self.mask}, {vector} zeroinitializer)")  # fmt: skip
+                given = f"ptr {place}, i32 {align}, <{lanes} x i1> {self.mask}"
+                text = self.new(f"call {vector} {name}({given}, {vector} zeroinitializer)")
             else:
                 text = self.new(f"load {vector}, ptr {place}, align {align}")
         else:
