@@ -10,11 +10,11 @@ from ..devices import Device
 from ..errors import DeviceError
 from .base import Backend
 from .boxed import BoxedArray, BoxedBackend
+from .cpu.backend import CpuBackend
 from .memory import keep_memory
-from .reference import NumpyBackend
 
 keep_memory()
-CPU: Backend = NumpyBackend(Device("cpu"))
+CPU = CpuBackend(Device("cpu"))
 _by_array: dict[type, Backend] = {np.ndarray: CPU, BoxedArray: BoxedBackend()}
 _by_device: dict[str, Backend] = {str(b.device): b for b in _by_array.values()}
 

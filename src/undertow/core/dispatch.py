@@ -401,19 +401,20 @@ _SAVES: dict[Any, str] = {(): "nothing", (("in", 0),): "input", (("out", 0),): "
 def unary_door(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of one tensor."""
     ufunc: Any = None
+    limit = 0  # elements from which on the backend does better
     boolean = op.kind == "bool"
     letters = _letters(op)
     plan: Plan | None = None  # made when first needed, with what it saves
     saves = ""
 
     def door(input: Any) -> Tensor:
-        nonlocal plan, saves, ufunc
+        nonlocal limit, plan, saves, ufunc
         if ufunc is None:
-            ufunc = op.kernel
+            ufunc, limit = op.kernel, op.limit
         state = current()
         try:
             x = input._array
-            if not state.plain or x.__class__ is not _ndarray:
+            if not state.plain or x.__class__ is not _ndarray or x.size >= limit:
                 return elementwise(op, input)
             r = ufunc(x)
             if r.__class__ is not _ndarray:
@@ -461,6 +462,7 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
 def binary_door(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of two tensors or numbers, at least one of them a tensor."""
     ufunc: Any = None
+    limit = 0  # elements from which on the backend does better
     boolean = op.kind == "bool"
     letters = _letters(op)
     # By which operands need gradients (1: the first, 2: the second, 4: the second is a number),
@@ -468,21 +470,21 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
     table: list[Any] = [None] * 8
 
     def door(input: Any, other: Any) -> Tensor:
-        nonlocal ufunc
+        nonlocal limit, ufunc
         if ufunc is None:
-            ufunc = op.kernel
+            ufunc, limit = op.kernel, op.limit
         state = current()
         kind = other.__class__
         number = kind is float or kind is int
         try:
             x = input._array
-            if not state.plain or x.__class__ is not _ndarray:
+            if not state.plain or x.__class__ is not _ndarray or x.size >= limit:
                 return elementwise(op, input, other)
             if number:
                 r = ufunc(x, other)
             else:
                 y = other._array
-                if y.dtype is not x.dtype:
+                if y.dtype is not x.dtype or y.size >= limit:
                     return elementwise(op, input, other)
                 r = ufunc(x, y)
             if r.__class__ is not _ndarray:

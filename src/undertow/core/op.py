@@ -29,9 +29,11 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.cpu.choice import crossover
 from ..backends.reference import compile_map
+from ..backends.registry import CPU
 from ..errors import GradientError, InplaceError, VersionError
-from ..kernel.expr import Expr, trace
+from ..kernel.expr import Expr, arg, substitute, trace
 from .modes import State, current, enter, leave
 from .node import Node, no_rule, version_error
 from .tensor import Tensor, connected, share
@@ -120,6 +122,12 @@ class Op:
             assert self.expr is not None
             self._kernel = compile_map(self.expr, self.arity)
         return self._kernel
+
+    @property
+    def limit(self) -> int:
+        """Elements from which on the CPU has a faster kernel than that."""
+        assert self.expr is not None
+        return crossover(self.expr)
 
     def __repr__(self) -> str:
         return f"<op {self.name}({', '.join((*self.inputs, *self.params))})>"
@@ -361,29 +369,24 @@ class Plan:
         return self._fused
 
     def _fuse(self) -> Any:
-        scope: dict[str, Any] = {}
-        results = []
-        for i, call in enumerate(self.calls):
-            if call is None:
-                results.append("None")
-                continue
-            rule, picks, simple = call
-            if not simple or any(self.recipe[j][0] not in ("in", "out") for j in picks):
-                return None
-            try:
-                expr = trace(rule, 1 + len(picks))
-            except Exception:  # the rule uses something that is not elementwise: run it as written
-                return None
-            if expr.head == "arg" and expr.args == (0,):  # passed through
-                results.append("g")
-                continue
-            if expr.head in ("const", "arg"):
-                return None
-            scope[f"k{i}"] = compile_map(expr, 1 + len(picks))
-            args = [f"saved[{j}]" + ("._array" if j in self.tensors else "") for j in picks]
-            results.append(f"k{i}({', '.join(['g', *args])})")
-        exec(f"def fused(g, saved):\n    return ({', '.join(results)},)", scope)
-        return scope["fused"]
+        exprs: list[Expr | None] = []
+        chosen: list[list[int]] = []
+        for call in self.calls:
+            expr: Expr | None = None
+            picks: tuple[int, ...] = ()
+            if call is not None:
+                rule, picks, simple = call
+                if not simple or any(self.recipe[j][0] not in ("in", "out") for j in picks):
+                    return None
+                try:
+                    expr = trace(rule, 1 + len(picks))
+                except Exception:  # the rule uses something not elementwise: run it as written
+                    return None
+                if expr.head == "const" or (expr.head == "arg" and expr.args != (0,)):
+                    return None
+            exprs.append(expr)
+            chosen.append(list(picks))
+        return _fused(exprs, chosen, self.tensors)
 
     def run(self, node: Node, grads: list[Any], saved: Any, wanted: Any) -> list[Any]:
         """Each wanted input's gradient by its rule."""
@@ -404,6 +407,42 @@ class Plan:
                 ]
                 results.append(rule(*args))
         return results
+
+
+def _fused(exprs: list[Expr | None], picks: list[list[int]], tensors: tuple[int, ...]) -> Any:
+    """`(g, saved) -> arrays` of expressions over the cotangent and some saved values each.
+
+    Small arrays take a NumPy function per expression, large ones a kernel for all of them.
+    """
+    scope: dict[str, Any] = {}
+    results = []
+    place = {j: 1 + i for i, j in enumerate(sorted({j for js in picks for j in js}))}
+    saved = {j: f"saved[{j}]" + ("._array" if j in tensors else "") for j in place}
+    whole: list[Expr] = []
+    for i, (expr, js) in enumerate(zip(exprs, picks, strict=True)):
+        if expr is None:
+            results.append("None")
+        elif expr.head == "arg":  # passed through
+            results.append("g")
+        else:
+            scope[f"k{i}"] = compile_map(expr, 1 + len(js))
+            results.append(f"k{i}({', '.join(['g', *(saved[j] for j in js)])})")
+            whole.append(substitute(expr, [arg(0), *(arg(place[j]) for j in js)]))
+    lines = ["def fused(g, saved):"]
+    if whole:
+        names = iter(f"r{i}" for i in range(len(whole)))
+        large = [next(names) if r.startswith("k") else r for r in results]
+        found = "".join(f"r{i}, " for i in range(len(whole)))
+        scope |= {"maps": CPU.maps, "exprs": tuple(whole), "ndarray": np.ndarray}
+        lines += [
+            f"    if g.size >= {min(map(crossover, whole))} and g.__class__ is ndarray:",
+            f"        found = maps(exprs, (g, {', '.join(saved.values())}), g.dtype)",
+            "        if found is not None:",
+            f"            {found}= found",
+            f"            return ({', '.join(large)},)",
+        ]
+    exec("\n".join([*lines, f"    return ({', '.join(results)},)"]), scope)
+    return scope["fused"]
 
 
 def _simplify(call: Any) -> Any:

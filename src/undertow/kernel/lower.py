@@ -61,7 +61,7 @@ class Lowering:
         return self.done[id(node)]
 
     def _constant(self, number: Any, dtype: str) -> Value:
-        if isinstance(number, complex) or (
+        if isinstance(number, complex) or (dtype == "bool" and not isinstance(number, bool)) or (
             dtype in INTEGERS and (isinstance(number, float) or not _fits(number, dtype))
         ):
             raise NotCompiled(f"the constant {number!r} beside {dtype}")

@@ -1,0 +1,50 @@
+"""Which of NumPy and a generated kernel is faster: measured once, decided by size and cost.
+
+`UNDERTOW_KERNELS=always` takes a generated kernel wherever there is one, however small the arrays
+(for tests), `never` takes NumPy (to tell whether a kernel is to blame).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ...errors import ArgumentError
+from ...kernel.expr import Expr
+
+MODE = os.environ.get("UNDERTOW_KERNELS", "auto")
+if MODE not in ("auto", "always", "never"):
+    raise ArgumentError(f"UNDERTOW_KERNELS must be auto, always or never, got {MODE!r}")
+
+# A generated kernel costs about 5 microseconds to call, NumPy 0.5 per ufunc; these primitives are
+# bound by memory in both, all others cost NumPy several times as much per element.
+_CHEAP = {
+    "add", "sub", "mul", "div", "neg", "abs", "sqrt", "maximum", "minimum", "copysign", "floor",
+    "ceil", "trunc", "rint", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
+    "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not",
+}  # fmt: skip
+_limits: dict[int, tuple[Expr, int]] = {}
+
+
+def crossover(expr: Expr) -> int:
+    """The number of elements from which on a generated kernel computes `expr` faster than NumPy."""
+    found = _limits.get(id(expr))
+    if found is None:
+        if len(_limits) > 4096:
+            _limits.clear()
+        limit = max(1024, 40960 // max(_cost(expr, set()), 1))
+        found = _limits[id(expr)] = (expr, threshold(limit))
+    return found[1]
+
+
+def threshold(size: int) -> int:
+    """`size`, the measured number of elements from which on a kernel pays; or as the mode says."""
+    return size if MODE == "auto" else 1 if MODE == "always" else sys.maxsize
+
+
+def _cost(node: Expr, seen: set[int]) -> int:
+    if node.head in ("arg", "const") or id(node) in seen:
+        return 0
+    seen.add(id(node))
+    own = 1 if node.head in _CHEAP else 6
+    return own + sum(_cost(a, seen) for a in node.args)

@@ -1,0 +1,129 @@
+"""Elementwise kernels: choose, lay out and call."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...kernel.expr import Expr
+from ...kernel.layout import Sizes, coalesce
+from ...kernel.lower import NotCompiled
+from ...kernel.maps import NUMBER, Operand, map_function
+from . import pool
+from .kernels import address, compiled, type_of
+
+_ndarray = np.ndarray
+_REMEMBERED = 4096
+_kernels: dict[Any, Callable[..., None] | None] = {}
+_plans: dict[Any, tuple[_Plan | None, tuple[Expr, ...]]] = {}
+
+
+class _Plan(NamedTuple):
+    """One call's layout: everything but the addresses and the numbers."""
+
+    call: Callable[..., None]
+    shape: Sizes
+    like: int | None  # the array whose layout the results have; None for row-major
+    ints: list[int]  # sizes and steps
+
+
+def run_maps(
+    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...]
+) -> tuple[Any, ...] | None:
+    """The arrays of several expressions over the same operands; None if there is no kernel."""
+    key: list[Any] = [*map(id, exprs), dtypes]
+    arrays, numbers = [], []
+    for o in operands:
+        if o.__class__ is _ndarray:
+            key.append((o.shape, o.strides, o.dtype))
+            arrays.append(o)
+        else:
+            key.append(o.__class__)
+            numbers.append(o)
+    signature = tuple(key)
+    found = _plans.get(signature)
+    if found is None:
+        if len(_plans) >= _REMEMBERED:
+            _plans.clear()
+        # The expressions stay alive with their plan, so that their identities stay theirs.
+        found = _plans[signature] = (_make(exprs, operands, dtypes), exprs)
+    plan = found[0]
+    if plan is None:
+        return None
+    if plan.like is None:
+        outs = [np.empty(plan.shape, t) for t in dtypes]
+    else:
+        outs = [np.empty_like(arrays[plan.like], t) for t in dtypes]
+    plan.call(pool.pointer(), *map(address, outs), *map(address, arrays), *plan.ints, *numbers)
+    return tuple(outs)
+
+
+def _make(
+    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...]
+) -> _Plan | None:
+    """The plan for operands like these; None if there is no kernel for them."""
+    arrays = [o for o in operands if o.__class__ is _ndarray]
+    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    types = [type_of(a.dtype) for a in arrays]
+    results = [type_of(np.dtype(t)) for t in dtypes]
+    if 0 in shape or "" in types or "" in results or not all(map(_aligned, arrays)):
+        return None
+    compute = next((t for t in types if t != "bool"), "bool")
+    compute = "f32" if compute in ("f16", "bf16") else compute
+    if compute == "bool" and len(arrays) < len(operands):
+        return None  # a number beside nothing that tells its type
+    like = next((i for i, a in enumerate(arrays) if a.shape == shape and _dense(a)), None)
+    model = np.empty(shape, "b") if like is None else arrays[like]
+    steps = [_steps(model, shape)] * len(results) + [_steps(a, shape) for a in arrays]
+    sizes, steps = coalesce(shape, steps)
+    inner = [s[-1] if s[-1] in (0, 1) else None for s in steps]
+    outputs = [Operand(t, s) for t, s in zip(results, inner, strict=False)]
+    listed = iter([Operand(t, s) for t, s in zip(types, inner[len(results) :], strict=True)])
+    number = Operand(compute, NUMBER)
+    inputs = [next(listed) if o.__class__ is _ndarray else number for o in operands]
+    call = _kernel(exprs, inputs, outputs, compute, len(sizes))
+    if call is None:
+        return None
+    ints = [*sizes]
+    for s, last in zip(steps, inner, strict=True):
+        ints += s if last is None else s[:-1]
+    return _Plan(call, shape, like, ints)
+
+
+def _kernel(
+    exprs: tuple[Expr, ...], inputs: list[Operand], outputs: list[Operand], compute: str, rank: int
+) -> Callable[..., None] | None:
+    key = (tuple(map(str, exprs)), tuple(inputs), tuple(outputs), compute, rank)
+    if key not in _kernels:
+        name = f"map_{hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()}"
+        try:
+            _kernels[key] = compiled(map_function(name, exprs, inputs, outputs, compute, rank))
+        except NotCompiled:
+            _kernels[key] = None
+    return _kernels[key]
+
+
+def _aligned(a: Any) -> bool:
+    return not any(s % a.itemsize for s in a.strides)
+
+
+def _steps(a: Any, shape: Sizes) -> Sizes:
+    """The steps of `a`, in elements, when it is broadcast to `shape`."""
+    own = [0 if n == 1 else s // a.itemsize for n, s in zip(a.shape, a.strides, strict=True)]
+    return (0,) * (len(shape) - a.ndim) + tuple(own)
+
+
+def _dense(a: Any) -> bool:
+    """Whether the elements lie together in memory, in some order of the dimensions."""
+    if a.flags.forc:
+        return True
+    size = a.itemsize
+    for step, n in sorted(zip(a.strides, a.shape, strict=True)):
+        if n != 1:
+            if step != size:
+                return False
+            size *= n
+    return True

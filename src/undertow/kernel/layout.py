@@ -1,0 +1,40 @@
+"""Strided operands of one iteration space, with as few dimensions as they allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Sizes = tuple[int, ...]
+
+
+def coalesce(shape: Sizes, strides: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:
+    """The same elements in fewer dimensions, the smallest steps last; at least one dimension.
+
+    `strides` holds every operand's steps, in any unit, zero where it is broadcast; the first one
+    (an output) decides the order. Dimensions of size one go, and two that every operand walks
+    through as if they were one become one.
+
+    >>> coalesce((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
+    ((24,), [(1,), (1,)])
+    >>> coalesce((2, 3), [(3, 1), (0, 1)])
+    ((2, 3), [(3, 1), (0, 1)])
+    """
+    dims = [d for d, size in enumerate(shape) if size != 1]
+    first, others = strides[0], strides[1:]
+    dims.sort(key=lambda d: (-abs(first[d]), *(-abs(s[d]) for s in others), d))
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for d in dims:
+        if sizes and all(
+            mine[-1] == s[d] * shape[d] for mine, s in zip(steps, strides, strict=True)
+        ):
+            sizes[-1] *= shape[d]
+            for mine, s in zip(steps, strides, strict=True):
+                mine[-1] = s[d]
+        else:
+            sizes.append(shape[d])
+            for mine, s in zip(steps, strides, strict=True):
+                mine.append(s[d])
+    if not sizes:
+        return (1,), [(0,) for _ in strides]
+    return tuple(sizes), [tuple(s) for s in steps]

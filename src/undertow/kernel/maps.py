@@ -1,0 +1,116 @@
+"""The form `map`: scalar expressions over broadcast operands, one pass, any number of outputs.
+
+Note [blocks of a map]
+The operands come with coalesced dimensions (kernel/layout). Blocks of about BLOCK elements are
+independent: whole rows, or a piece of one long row. Where an operand does not lie along the rows,
+blocks are square tiles, so that the lines of memory that its elements share stay in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .expr import Expr
+from .ir import FLOATS, INTEGERS, Function, Value
+from .lower import Lowering, NotCompiled
+
+BLOCK = 16384  # elements
+TILE = 64  # rows and columns
+
+
+class Operand(NamedTuple):
+    """The type of an operand and its step along the innermost dimension.
+
+    The step is 0, 1 or None (a parameter of the kernel). A number has the step -1; it is a
+    parameter itself.
+    """
+
+    dtype: str
+    step: int | None
+
+
+NUMBER = -1
+ZERO = 0  # compared by identity: a value of the kernel has no truth
+
+
+def map_function(
+    name: str, exprs: Sequence[Expr], inputs: Sequence[Operand], outputs: Sequence[Operand],
+    dtype: str, rank: int,
+) -> Function:  # fmt: skip
+    """The kernel of `exprs`, one per output, over the inputs.
+
+    Its buffers are the outputs and the inputs that are no numbers; its parameters the `rank` sizes,
+    then for each buffer its steps (but for an innermost one that is known), then the numbers.
+    """
+    f = Function(name)
+    outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outputs)]
+    arrays = [o for o in inputs if o.step != NUMBER]
+    ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
+    sizes = [f.param(f"n{d}") for d in range(rank)]
+    steps: list[list[Value | int]] = []
+    for i, o in enumerate([*outputs, *arrays]):
+        outer: list[Value | int] = [f.param(f"step{i}_{d}") for d in range(rank - 1)]
+        steps.append([*outer, f.param(f"step{i}_{rank - 1}") if o.step is None else o.step])
+    numbers = []
+    for i, o in enumerate(inputs):
+        if o.step == NUMBER:
+            wide = "f64" if o.dtype in FLOATS else "i64"
+            numbers.append(f.cast(f.param(f"number{i}", wide), o.dtype))
+    tiled = rank > 1 and any(o.step is None for o in [*outputs, *arrays])
+
+    def elements(bases: Sequence[Value | int], start: Value | int, count: Value) -> None:
+        """One row's elements from `start` on."""
+        with f.vector(count) as i:
+            at = i if isinstance(start, int) else start + i
+            places = [
+                base if step is ZERO else at * step + base
+                for base, (*_, step) in zip(bases, steps, strict=True)
+            ]
+            loaded = iter([f.load(b, p) for b, p in zip(ins, places[len(outs) :], strict=True)])
+            given = iter(numbers)
+            args = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]
+            lowering = Lowering(f, args, dtype)
+            for expr, out, place in zip(exprs, outs, places, strict=False):
+                f.store(out, place, converted(f, lowering.value(expr), out.scalar))
+
+    n = sizes[-1]
+    if rank == 1:
+        with f.parallel((n + (BLOCK - 1)) // BLOCK) as block:
+            start = block * BLOCK
+            elements([ZERO] * len(steps), start, f.call("minimum", n - start, BLOCK))
+        return f
+    rows: Value = sizes[0]
+    for size in sizes[1:-1]:
+        rows = rows * size
+    piece = f.call("minimum", n, TILE if tiled else BLOCK)
+    pieces = (n + (piece - 1)) // piece
+    if tiled:
+        together: Value = f.value(TILE, "i64")
+    else:
+        together = f.value(BLOCK, "i64") // piece
+    groups = (rows + (together - 1)) // together
+    with f.parallel(groups * pieces) as block:
+        group = block // pieces
+        start = (block % pieces) * piece
+        count = f.call("minimum", n - start, piece)
+        first = group * together
+        with f.loop(f.call("minimum", rows - first, together)) as r:
+            row = first + r
+            bases: list[Value | int] = [ZERO] * len(steps)
+            for d in reversed(range(rank - 1)):
+                at = row if d == 0 else row % sizes[d]
+                row = row if d == 0 else row // sizes[d]
+                bases = [at * s[d] if b is ZERO else b + at * s[d]
+                         for b, s in zip(bases, steps, strict=True)]  # fmt: skip
+            elements(bases, start, count)
+    return f
+
+
+def converted(f: Function, value: Value, dtype: str) -> Value:
+    """A result in the output's type; what only a checked conversion could do is not compiled."""
+    if value.dtype in FLOATS and dtype in INTEGERS:
+        return f.cast(f.cast(value, "i64"), dtype)
+    if dtype == "bool" and value.dtype != "bool":
+        raise NotCompiled(f"a {value.dtype} result as bool")
+    return f.cast(value, dtype)
