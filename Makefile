@@ -21,8 +21,9 @@ help: ## list the targets
 demo: $(VENV)/.plot ## train on real handwritten digits and draw the result in demo.png
 	$(BIN)/python examples/demo.py $(ARGS)
 
-test: $(VENV)/.dev ## run the whole suite and the doctests
+test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/test_ops.py $(ARGS)
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .
