@@ -35,6 +35,16 @@ Note [memory types]
 f16 and bf16 exist only in buffers: a load widens to f32, a store rounds. bool is a byte in a
 buffer. Offsets count elements and are i64. Buffers do not overlap unless they are equal, and a
 kernel that reads and writes equal buffers does so at one offset per iteration.
+
+Note [scale]
+`scale` takes a whole number b, |b| at most twice the largest exponent of the type, and an `a` such
+that a * 2**(b/2) is a normal number, or 0, infinite or NaN. The product is rounded once, also where
+it is subnormal. That is what the last step of exp wants, and one instruction where there is AVX-512.
+
+Note [rare lanes]
+`any` says whether a condition holds in some lane of those that run together, so that a branch can
+skip work that few lanes ever need. How many lanes run together must not show in the result: the
+branch computes what lanes without the condition throw away. `Function.rare` does all of that.
 """
 
 from __future__ import annotations
@@ -50,6 +60,7 @@ UNSIGNED = ("u8", "u16", "u32", "u64")
 INTEGERS = SIGNED + UNSIGNED
 SCALARS = ("bool", *INTEGERS, *FLOATS)
 MEMORY = (*SCALARS, "f16", "bf16")
+STREAM = 64  # bytes
 WIDTH = {"bool": 1, "f16": 2, "bf16": 2, **{t: int(t[1:]) // 8 for t in INTEGERS + FLOATS}}
 
 # Operations on scalars: the number of arguments, and the types that they take.
@@ -62,6 +73,9 @@ OPERATIONS: dict[str, tuple[int, tuple[str, ...]]] = {
     **dict.fromkeys(("maximum", "minimum"), (2, FLOATS + INTEGERS)),  # NaN wins
     "copysign": (2, FLOATS),
     "fma": (3, FLOATS),  # a * b + c rounded once where the machine can, else twice
+    "fused": (3, FLOATS),  # a * b + c rounded once on every machine; dear where it cannot
+    "scale": (2, FLOATS),  # a * 2**b; see Note [scale]
+    "any": (1, ("bool",)),  # see Note [rare lanes]
     **dict.fromkeys(("and", "or", "xor"), (2, ("bool", *INTEGERS))),
     "not": (1, ("bool", *INTEGERS)),
     **dict.fromkeys(("shl", "shr"), (2, INTEGERS)),  # shr keeps the sign of a signed type
@@ -187,14 +201,15 @@ class Buffer:
 
 
 class Store:
-    """`buffer[offset] = value`."""
+    """`buffer[offset] = value`; see Note [streams]."""
 
-    __slots__ = ("buffer", "offset", "value")
+    __slots__ = ("buffer", "offset", "stream", "value")
 
-    def __init__(self, buffer: Buffer, offset: Value, value: Value) -> None:
+    def __init__(self, buffer: Buffer, offset: Value, value: Value, stream: bool) -> None:
         self.buffer = buffer
         self.offset = offset
         self.value = value
+        self.stream = stream
 
 
 class State:
@@ -325,6 +340,25 @@ class Function:
         args = (condition, self.value(yes, dtype), self.value(no, dtype))
         return self.append(Value(self, "select", args, dtype))
 
+    def rare(self, condition: Value, usual: Value, compute: Callable[[], Value]) -> Value:
+        """`compute()` where the condition holds, else `usual`; skipped if no lane wants it.
+
+        >>> f = Function("positive")
+        >>> x, n = f.buffer("x", "f32", True), f.param("n")
+        >>> with f.vector(n) as i:
+        ...     v = f.load(x, i)
+        ...     f.store(x, i, f.rare(v < 0, v, lambda: -v))
+        """
+        state = self.state(usual, combine=lambda a, b: b)
+        with self.branch(self.call("any", condition)):
+            state.set(self.select(condition, compute(), usual))
+        return state.get()[0]
+
+    def lookup(self, table: Sequence[int | float], index: Value, dtype: str) -> Value:
+        """`table[index]`, a constant table of a few entries; the i64 index must lie within."""
+        entries = tuple(self.const(entry, dtype).args[0] for entry in table)
+        return self.append(Value(self, "lookup", (entries, index), dtype))
+
     def cast(self, x: Value, dtype: str) -> Value:
         """Convert; a float that its integer type cannot hold gives any value."""
         return x if x.dtype == dtype else self.append(Value(self, "cast", (x,), dtype))
@@ -345,10 +379,10 @@ class Function:
         """`buffer[offset]`."""
         return self.append(Value(self, "load", (buffer, self.value(offset, "i64")), buffer.scalar))
 
-    def store(self, buffer: Buffer, offset: Operand, value: Operand) -> None:
-        """`buffer[offset] = value`."""
+    def store(self, buffer: Buffer, offset: Operand, value: Operand, stream: bool = False) -> None:
+        """`buffer[offset] = value`; for `stream` see Note [streams]."""
         place = self.value(offset, "i64")
-        self.append(Store(buffer, place, self.value(value, buffer.scalar)))
+        self.append(Store(buffer, place, self.value(value, buffer.scalar), stream))
 
     def state(self, *inits: Value, combine: Callable[..., Any]) -> State:
         """Variables set together; `combine(*left, *right)` joins two of their values.
@@ -444,7 +478,8 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
         if isinstance(s, Value):
             lines.append(f"{indent}{s.dtype} {s.name} = {_formula(s)};")
         elif isinstance(s, Store):
-            lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};")
+            past = "  // streamed" if s.stream else ""
+            lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};{past}")
         elif isinstance(s, State):
             for i, init in enumerate(s.inits):
                 lines.append(f"{indent}{init.dtype} {s.name}_{i} = {init!r};")
@@ -467,6 +502,9 @@ def _formula(v: Value) -> str:
         return f"{v.args[0].name}[{v.args[1]!r}]"
     if v.op == "get":
         return f"{v.args[0].name}_{v.args[1]}"
+    if v.op == "lookup":
+        entries = ", ".join(str(entry) for entry in v.args[0])
+        return f"({v.dtype}[]) {{{entries}}}[{v.args[1]!r}]"
     if v.op == "select":
         return f"{v.args[0]!r} ? {v.args[1]!r} : {v.args[2]!r}"
     if v.op in ("cast", "bitcast"):
@@ -558,6 +596,8 @@ class _Checker:
         elif v.op == "get":
             if id(v.args[0]) not in states:
                 self.fail(f"state {v.args[0].name} is read outside its block")
+        elif v.op == "lookup":
+            self.known(v.args[1], seen, "i64")
         elif v.op == "select":
             self.known(v.args[0], seen, "bool")
             self.known(v.args[1], seen, v.dtype)

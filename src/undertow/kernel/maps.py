@@ -36,17 +36,20 @@ ZERO = 0  # compared by identity: a value of the kernel has no truth
 
 def map_function(
     name: str, exprs: Sequence[Expr], inputs: Sequence[Operand], outputs: Sequence[Operand],
-    dtype: str, rank: int,
+    dtype: str, rank: int, stream: bool = False,
 ) -> Function:  # fmt: skip
     """The kernel of `exprs`, one per output, over the inputs.
 
     Its buffers are the outputs and the inputs that are no numbers; its parameters the `rank` sizes,
-    then for each buffer its steps (but for an innermost one that is known), then the numbers.
+    then for each buffer its steps (but for an innermost one that is known), then the numbers. A
+    kernel that streams has one more, the first: how many elements of every row (of every block, if
+    there is only one row) lie before a multiple of STREAM bytes, in each output alike.
     """
     f = Function(name)
     outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outputs)]
     arrays = [o for o in inputs if o.step != NUMBER]
     ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
+    head = f.param("head") if stream else None
     sizes = [f.param(f"n{d}") for d in range(rank)]
     steps: list[list[Value | int]] = []
     for i, o in enumerate([*outputs, *arrays]):
@@ -59,10 +62,18 @@ def map_function(
             numbers.append(f.cast(f.param(f"number{i}", wide), o.dtype))
     tiled = rank > 1 and any(o.step is None for o in [*outputs, *arrays])
 
-    def elements(bases: Sequence[Value | int], start: Value | int, count: Value) -> None:
+    def elements(bases: Sequence[Value | int], start: Value, count: Value) -> None:
         """One row's elements from `start` on."""
+        if head is None:
+            part(bases, start, count, stream=False)
+        else:
+            before = f.call("minimum", head, count)
+            part(bases, start, before, stream=False)
+            part(bases, start + before, count - before, stream=True)
+
+    def part(bases: Sequence[Value | int], start: Value, count: Value, stream: bool) -> None:
         with f.vector(count) as i:
-            at = i if isinstance(start, int) else start + i
+            at = start + i
             places = [
                 base if step is ZERO else at * step + base
                 for base, (*_, step) in zip(bases, steps, strict=True)
@@ -72,7 +83,7 @@ def map_function(
             args = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]
             lowering = Lowering(f, args, dtype)
             for expr, out, place in zip(exprs, outs, places, strict=False):
-                f.store(out, place, converted(f, lowering.value(expr), out.scalar))
+                f.store(out, place, converted(f, lowering.value(expr), out.scalar), stream)
 
     n = sizes[-1]
     if rank == 1:

@@ -24,6 +24,7 @@ from ...kernel.ir import (
     FLOATS,
     INTEGERS,
     SIGNED,
+    STREAM,
     WIDTH,
     Branch,
     Buffer,
@@ -54,6 +55,8 @@ _INTEGER_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "o
 _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
                "maximum": "maximum", "minimum": "minimum", "copysign": "copysign", "abs": "fabs",
                "fma": "fma"}  # fmt: skip
+# Added to a small number, they leave its nearest whole number in the low bits.
+_MAGIC = {"f32": 1.5 * 2.0**23, "f64": 1.5 * 2.0**52}
 
 
 class _Reg(NamedTuple):
@@ -81,7 +84,9 @@ class _Module:
         self.machine = machine
         self.lanes = lanes_of(f, machine)
         self.declared: dict[str, str] = {}
+        self.streams = False
         self.functions: list[str] = []
+        self.tables: dict[str, str] = {}
 
     def text(self) -> str:
         arguments = [(f"%{b.name}", "ptr") for b in self.f.buffers]
@@ -105,9 +110,11 @@ class _Module:
                 e.run_job(next(names), e.scalar(s.extent))
             else:
                 e.statement(s)
-        e.line("ret void")
+        e.end()
         main = f"define void @{self.f.name}({head}) {{\n{e.text()}\n}}"
-        return "\n\n".join([*self.functions, main, *self.declared.values()])
+        tables = [f"{name} = {body}" for body, name in self.tables.items()]
+        metadata = ["!0 = !{i32 1}"] if self.streams else []
+        return "\n\n".join([*tables, *self.functions, main, *self.declared.values(), *metadata])
 
     def job(self, number: int, loop: Loop, arguments: list[tuple[str, str]]) -> str:
         name = f"@{self.f.name}.job{number}"
@@ -122,10 +129,17 @@ class _Module:
             if isinstance(s, Value) and s.op != "load" and s.op != "get":
                 e.statement(s)
         e.counted(loop, "%begin", "%end")
-        e.line("ret void")
+        e.end()
         head = "ptr %context, i64 %begin, i64 %end, i64 %thread"
         self.functions.append(f"define internal void {name}({head}) {{\n{e.text()}\n}}")
         return name
+
+    def constants(self, entries: Sequence[Any], dtype: str) -> str:
+        """The name of a constant table."""
+        kind = _TYPES[dtype]
+        texts = [f"{kind} {_real(e, dtype) if dtype in FLOATS else e}" for e in entries]
+        body = f"private unnamed_addr constant [{len(texts)} x {kind}] [{', '.join(texts)}]"
+        return self.tables.setdefault(body, f"@table{len(self.tables)}")
 
     def declare(self, name: str, result: str, arguments: Sequence[str]) -> str:
         self.declared.setdefault(name, f"declare {result} {name}({', '.join(arguments)})")
@@ -147,6 +161,7 @@ class _Emitter:
         self.mask = ""  # of its last iteration
         self.depth = 0
         self.initial: dict[int, list[_Reg]] = {}
+        self.streams = False
 
     # Text ---------------------------------------------------------------------------------
     def text(self) -> str:
@@ -154,6 +169,12 @@ class _Emitter:
 
     def line(self, text: str, alloca: bool = False) -> None:
         (self.allocas if alloca else self.lines).append("  " + text)
+
+    def end(self) -> None:
+        """The function's end; streaming stores are ordered before what others do next."""
+        if self.streams:
+            self.line("fence seq_cst")
+        self.line("ret void")
 
     def name(self, prefix: str = "t") -> str:
         self.count += 1
@@ -433,14 +454,19 @@ class _Emitter:
             else:
                 text = self.new(f"load {vector}, ptr {place}, align {align}")
         else:
-            places = self.places(buffer, at, kind)
-            name = f"@llvm.masked.gather.v{lanes}{_suffix(kind)}.v{lanes}p0"
-            types = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", vector]
-            self.module.declare(name, vector, types)
-            text = self.new(f"call {vector} {name}(<{lanes} x ptr> {places}, i32 {align}, "
-                            f"<{lanes} x i1> {self.mask or 'splat (i1 true)'}, "
-                            f"{vector} zeroinitializer)")  # fmt: skip
+            text = self.gather(self.places(buffer, at, kind), kind, align)
         return _Reg(self.widen(text, buffer.dtype, lanes), varying=True)
+
+    def gather(self, places: str, kind: str, align: int) -> str:
+        """What lies at the lanes' addresses; zero in lanes that are masked off."""
+        lanes = self.lanes
+        vector = f"<{lanes} x {kind}>"
+        name = f"@llvm.masked.gather.v{lanes}{_suffix(kind)}.v{lanes}p0"
+        types = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", vector]
+        self.module.declare(name, vector, types)
+        return self.new(f"call {vector} {name}(<{lanes} x ptr> {places}, i32 {align}, "
+                        f"<{lanes} x i1> {self.mask or 'splat (i1 true)'}, "
+                        f"{vector} zeroinitializer)")  # fmt: skip
 
     def places(self, buffer: Buffer, at: _Reg, kind: str) -> str:
         offsets = f"<{self.lanes} x i64> {self.vector(at, 'i64')}"
@@ -460,6 +486,11 @@ class _Emitter:
         text = self.narrow(self.vector(self.reg(s.value), s.value.dtype), s.buffer.dtype, lanes)
         if at.step == 1:
             place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
+            if not self.mask and s.stream:
+                self.streams = self.module.streams = True
+                align = min(STREAM, lanes * align)
+                self.line(f"store {vector} {text}, ptr {place}, align {align}, !nontemporal !0")
+                return
             if not self.mask:
                 self.line(f"store {vector} {text}, ptr {place}, align {align}")
                 return
@@ -519,13 +550,41 @@ class _Emitter:
             variables, wide = self.states[id(state)]
             kind = self.type(v.dtype, self.lanes if wide else 0)
             return _Reg(self.new(f"load {kind}, ptr {variables[i]}"), varying=wide)
+        if v.op == "lookup":
+            return self.lookup(v)
         regs = [self.reg(a) for a in v.args]
+        if v.op == "any":
+            return self.any(*regs)
         if v.dtype == "i64" and v.op in ("add", "sub", "mul") and any(r.step != 0 for r in regs):
             affine = self.affine(v.op, *regs)
             if affine is not None:
                 return affine
         lanes = self.lanes if any(r.varying or r.step != 0 for r in regs) else 0
         return _Reg(self.operation(v, self.operands(v.args, lanes), lanes), varying=lanes > 0)
+
+    def any(self, condition: _Reg) -> _Reg:
+        """Whether a condition holds in some lane; see Note [rare lanes] of the loop IR."""
+        if not condition.varying:
+            return condition
+        kind, text = self.type("bool", self.lanes), condition.text
+        if self.mask:
+            text = self.new(f"and {kind} {text}, {self.mask}")
+        name = f"@llvm.vector.reduce.or.v{self.lanes}i1"
+        self.module.declare(name, "i1", [kind])
+        return _Reg(self.new(f"call i1 {name}({kind} {text})"))
+
+    def lookup(self, v: Value) -> _Reg:
+        """An entry of a constant table, which becomes a global of the module."""
+        entries, index = v.args
+        table = self.module.constants(entries, v.dtype)
+        at = self.reg(index)
+        kind = _TYPES[v.dtype]
+        if not at.varying and at.step == 0:
+            place = self.new(f"getelementptr {kind}, ptr {table}, i64 {at.text}")
+            return _Reg(self.new(f"load {kind}, ptr {place}"))
+        offsets = f"<{self.lanes} x i64> {self.vector(at, 'i64')}"
+        places = self.new(f"getelementptr {kind}, ptr {table}, {offsets}")
+        return _Reg(self.gather(places, kind, WIDTH[v.dtype]), varying=True)
 
     def affine(self, op: str, a: _Reg, b: _Reg) -> _Reg | None:
         """The sum, difference or product of affine values, if that is affine."""
@@ -582,6 +641,10 @@ class _Emitter:
         if op == "fma" and not self.machine.fma:
             product = self.new(f"fmul {kind} {texts[0]}, {texts[1]}")
             return self.new(f"fadd {kind} {product}, {texts[2]}")
+        if op == "fused":
+            return self.fused(texts, source, lanes)
+        if op == "scale":
+            return self.scale(texts[0], texts[1], source, lanes)
         if floating:
             return self.intrinsic(_INTRINSICS[op], source, lanes, texts)
         if op in _INTEGER_OPS:
@@ -598,6 +661,71 @@ class _Emitter:
         if op == "abs":
             return self.intrinsic("abs", source, lanes, texts, "i1 false")
         return self.intrinsic(f"{'s' if signed else 'u'}{op[:3]}", source, lanes, texts)
+
+    def fused(self, texts: list[str], dtype: str, lanes: int) -> str:
+        """`a * b + c` rounded once, also without the instruction for it.
+
+        Then f32 is computed in f64, where the product is exact. In f64 Dekker's product and Knuth's
+        sum give both roundings' errors; the result is right but for ties that they decide.
+        """
+        if self.machine.fma:
+            return self.intrinsic("fma", dtype, lanes, texts)
+        if dtype == "f32":
+            a, b, c = (self.cast(t, "f32", "f64", lanes) for t in texts)
+            kind = self.type("f64", lanes)
+            product = self.new(f"fmul {kind} {a}, {b}")
+            total = self.new(f"fadd {kind} {product}, {c}")
+            return self.cast(total, "f64", "f32", lanes)
+        kind = self.type("f64", lanes)
+
+        def op(name: str, x: str, y: str) -> str:
+            return self.new(f"f{name} {kind} {x}, {y}")
+
+        def halves(x: str) -> tuple[str, str]:
+            wide = op("mul", x, self.real(134217729.0, "f64", lanes))
+            high = op("sub", wide, op("sub", wide, x))
+            return high, op("sub", x, high)
+
+        a, b, c = texts
+        product = op("mul", a, b)
+        (ah, al), (bh, bl) = halves(a), halves(b)
+        low = op("sub", op("mul", ah, bh), product)
+        low = op("add", op("add", low, op("mul", ah, bl)), op("mul", al, bh))
+        low = op("add", low, op("mul", al, bl))
+        total = op("add", product, c)
+        part = op("sub", total, product)
+        rest = op("add", op("sub", product, op("sub", total, part)), op("sub", c, part))
+        return op("add", total, op("add", rest, low))
+
+    def scale(self, x: str, n: str, dtype: str, lanes: int) -> str:
+        """`x * 2**n`; see Note [scale] of the loop IR."""
+        kind = self.type(dtype, lanes)
+        if self.machine.vector == 64 and lanes * WIDTH[dtype] == 64:
+            letter, word = ("ps", "i16") if dtype == "f32" else ("pd", "i8")
+            name = f"@llvm.x86.avx512.mask.scalef.{letter}.512"
+            self.module.declare(name, kind, [kind, kind, kind, word, "i32"])
+            return self.new(f"call {kind} {name}({kind} {x}, {kind} {n}, {kind} zeroinitializer, "
+                            f"{word} -1, i32 4)")  # fmt: skip
+        # In two factors, lest one overflow; adding `magic` leaves a whole number in the low bits.
+        magic, half = (self.real(v, dtype, lanes) for v in (_MAGIC[dtype], 0.5))
+        word = self.type("i32" if dtype == "f32" else "i64", lanes)
+        shift, one = (23, 127 << 23) if dtype == "f32" else (52, 1023 << 52)
+        first = self.new(f"fmul {kind} {n}, {half}")
+        first = self.new(f"fadd {kind} {first}, {magic}")
+        rest = self.new(f"fsub {kind} {first}, {magic}")
+        rest = self.new(f"fsub {kind} {n}, {rest}")
+        second = self.new(f"fadd {kind} {rest}, {magic}")
+        for part in (first, second):
+            bits = self.new(f"bitcast {kind} {part} to {word}")
+            bits = self.new(f"shl {word} {bits}, {_fill(f'i{WIDTH[dtype] * 8}', shift, lanes)}")
+            bits = self.new(f"add {word} {bits}, {_fill(f'i{WIDTH[dtype] * 8}', one, lanes)}")
+            power = self.new(f"bitcast {word} {bits} to {kind}")
+            x = self.new(f"fmul {kind} {x}, {power}")
+        return x
+
+    def real(self, number: float, dtype: str, lanes: int) -> str:
+        """A floating constant in every lane."""
+        return _fill(_TYPES[dtype], _real(number, dtype), lanes)
 
     def intrinsic(
         self, name: str, dtype: str, lanes: int, texts: Sequence[str], extra: str = ""
@@ -644,9 +772,11 @@ def _constant(v: Value) -> str:
     number = v.args[0]
     if v.dtype == "bool":
         return "true" if number else "false"
-    if v.dtype not in FLOATS:
-        return str(number)
-    if v.dtype == "f32":
+    return _real(number, v.dtype) if v.dtype in FLOATS else str(number)
+
+
+def _real(number: float, dtype: str) -> str:
+    if dtype == "f32":
         try:
             number = struct.unpack("f", struct.pack("f", number))[0]
         except OverflowError:
