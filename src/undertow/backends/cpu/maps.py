@@ -98,11 +98,14 @@ def _make(
     number = Operand(compute, NUMBER)
     inputs = [next(listed) if o.__class__ is _ndarray else number for o in operands]
     calls = [_kernel(exprs, inputs, outputs, compute, len(sizes), False)]
-    streams = all(
-        math.prod(shape) * np.dtype(t).itemsize >= STREAMED
-        and last == 1
-        and not any(step * np.dtype(t).itemsize % STREAM for step in s[:-1])
-        for t, s, last in zip(dtypes, steps, inner, strict=False)
+    streams = (
+        None not in inner
+        and all(  # a tile's rows are too short
+            math.prod(shape) * np.dtype(t).itemsize >= STREAMED
+            and last == 1
+            and not any(step * np.dtype(t).itemsize % STREAM for step in s[:-1])
+            for t, s, last in zip(dtypes, steps, inner, strict=False)
+        )
     )
     if streams:
         calls.append(_kernel(exprs, inputs, outputs, compute, len(sizes), True))
