@@ -247,6 +247,19 @@ class State:
         self.set(*_tuple(self.combine(*self.get(), *given)))
 
 
+class Invoke:
+    """Run another kernel, alone on this thread; see Note [kernels in kernels]."""
+
+    __slots__ = ("address", "buffers", "params")
+
+    def __init__(
+        self, address: Value, buffers: list[tuple[Buffer, Value]], params: list[Value]
+    ) -> None:
+        self.address = address
+        self.buffers = buffers
+        self.params = params
+
+
 class Set:
     """The variables of a state get new values."""
 
@@ -384,6 +397,17 @@ class Function:
         place = self.value(offset, "i64")
         self.append(Store(buffer, place, self.value(value, buffer.scalar), stream))
 
+    def invoke(
+        self, address: Value, buffers: Sequence[tuple[Buffer, Operand]], params: Sequence[Operand]
+    ) -> None:
+        """Run the kernel at `address`; see Note [kernels in kernels]."""
+        places = [(b, self.value(offset, "i64")) for b, offset in buffers]
+        self.append(Invoke(address, places, [self.value(p, "i64") for p in params]))
+
+    def thread(self) -> Value:
+        """The number of the thread that runs this iteration of the parallel loop."""
+        return self.append(Value(self, "thread", (), "i64"))
+
     def state(self, *inits: Value, combine: Callable[..., Any]) -> State:
         """Variables set together; `combine(*left, *right)` joins two of their values.
 
@@ -480,6 +504,9 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
         elif isinstance(s, Store):
             past = "  // streamed" if s.stream else ""
             lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};{past}")
+        elif isinstance(s, Invoke):
+            given = [f"{b.name} + {offset!r}" for b, offset in s.buffers] + [*map(repr, s.params)]
+            lines.append(f"{indent}((kernel) {s.address!r})({', '.join(given)});")
         elif isinstance(s, State):
             for i, init in enumerate(s.inits):
                 lines.append(f"{indent}{init.dtype} {s.name}_{i} = {init!r};")
@@ -565,6 +592,13 @@ class _Checker:
                     self.fail(f"store to {s.buffer.name}, which is not declared as written")
                 self.known(s.offset, seen, "i64")
                 self.known(s.value, seen, s.buffer.scalar)
+            elif isinstance(s, Invoke):
+                for v in (s.address, *(offset for _, offset in s.buffers)):
+                    self.known(v, seen, "i64")
+                for v in s.params:
+                    self.known(v, seen)
+                if "vector" in kinds:
+                    self.fail("a kernel is run inside a vector loop")
             elif isinstance(s, State):
                 for init in s.inits:
                     self.known(init, seen)
@@ -593,6 +627,8 @@ class _Checker:
             if buffer not in self.f.buffers:
                 self.fail(f"load from {buffer.name}, which is no argument")
             self.known(offset, seen, "i64")
+        elif v.op == "thread":
+            pass
         elif v.op == "get":
             if id(v.args[0]) not in states:
                 self.fail(f"state {v.args[0].name} is read outside its block")

@@ -29,6 +29,7 @@ from ...kernel.ir import (
     Branch,
     Buffer,
     Function,
+    Invoke,
     IRError,
     Loop,
     Set,
@@ -119,6 +120,7 @@ class _Module:
     def job(self, number: int, loop: Loop, arguments: list[tuple[str, str]]) -> str:
         name = f"@{self.f.name}.job{number}"
         e = _Emitter(self)
+        e.thread = "%thread"
         for i, (a, t) in enumerate(arguments):
             place = e.new(f"getelementptr i64, ptr %context, i64 {i}")
             e.line(f"{a} = load {t}, ptr {place}")
@@ -161,6 +163,7 @@ class _Emitter:
         self.mask = ""  # of its last iteration
         self.depth = 0
         self.initial: dict[int, list[_Reg]] = {}
+        self.thread = "0"
         self.streams = False
 
     # Text ---------------------------------------------------------------------------------
@@ -243,6 +246,8 @@ class _Emitter:
             self.values[id(s)] = self.compute(s)
         elif isinstance(s, Store):
             self.store(s)
+        elif isinstance(s, Invoke):
+            self.invoke(s)
         elif isinstance(s, State):
             self.declare_state(s)
         elif isinstance(s, Set):
@@ -258,6 +263,17 @@ class _Emitter:
             self.vector_loop(s)
         else:
             self.counted(s, "0", self.scalar(s.extent))
+
+    def invoke(self, s: Invoke) -> None:
+        """Call another kernel, without a pool."""
+        kernel = self.new(f"inttoptr i64 {self.scalar(s.address)} to ptr")
+        given = ["ptr null"]
+        for buffer, offset in s.buffers:
+            kind = _IN_MEMORY[buffer.dtype]
+            at = self.scalar(offset)
+            given.append(f"ptr {self.new(f'getelementptr {kind}, ptr %{buffer.name}, i64 {at}')}")
+        given += [f"{_TYPES[p.dtype]} {self.scalar(p)}" for p in s.params]
+        self.line(f"call void {kernel}({', '.join(given)})")
 
     def counted(self, loop: Loop, begin: str, end: str) -> None:
         """A loop over [begin, end) in order."""
@@ -545,6 +561,8 @@ class _Emitter:
     def compute(self, v: Value) -> _Reg:
         if v.op == "load":
             return self.load(*v.args)
+        if v.op == "thread":
+            return _Reg(self.thread)
         if v.op == "get":
             state, i = v.args
             variables, wide = self.states[id(state)]
