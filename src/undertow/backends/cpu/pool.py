@@ -143,11 +143,12 @@ def _close() -> None:
     global _closed
     deadline = time.monotonic() + PATIENCE
     with _lock:
+        if _closed or not _core:
+            _closed = True
+            return
         _closed = True
         for number in _handles:
             _handles[number] = 0
-        if not _core:
-            return
         take = _function("take", result=ctypes.c_int32)
         while not take(_core):
             if time.monotonic() > deadline:
