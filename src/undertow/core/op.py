@@ -15,6 +15,8 @@ A rule is a function of named arguments, and the names say what it needs; nothin
 
 A rule is written in the library's own ops, so it is differentiable itself, and it runs only for
 the inputs whose gradient is wanted. An input that cannot have a gradient (indices) has no rule.
+Where the gradients of all inputs come out of one computation, `joint` is a single rule that returns
+them as a tuple; it may ask for `needs` too, which inputs want one (the others may be None).
 
 Note [fused rules]
 The rule of an elementwise op is usually elementwise itself. Called with scalar expressions in
@@ -48,7 +50,7 @@ _REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.
 class Op:
     """One primitive operation; see Note [rules]."""
 
-    __slots__ = ("_expr", "_kernel", "arity", "domain", "forward", "inputs", "kind", "name",
+    __slots__ = ("_expr", "_kernel", "arity", "domain", "forward", "inputs", "joint", "kind", "name",
                  "outputs", "params", "plans", "rules", "scalar", "variadic", "view")  # fmt: skip
 
     def __init__(
@@ -59,6 +61,7 @@ class Op:
         inputs: str,
         params: str = "",
         vjp: Mapping[str, Callable[..., Any]] | None = None,
+        joint: Callable[..., Any] | None = None,
         view: bool = False,
         outputs: int = 1,
     ) -> None:
@@ -81,6 +84,9 @@ class Op:
         self.domain = EVERY
         self.plans: dict[Any, Plan] = {}
         self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
+        self.joint = joint is not None
+        if joint is not None:
+            self.vjp(*self.inputs)(joint)
         for target, rule in (vjp or {}).items():
             self.vjp(target)(rule)
 
@@ -253,7 +259,7 @@ class Plan:
                 picks = []
                 for want in wants:
                     source = self._source(want, i)
-                    if source[0] in ("grad", "grads", "position"):
+                    if source[0] in ("grad", "grads", "needs", "position"):
                         picks.append(source)
                     else:
                         if source not in recipe:
@@ -272,6 +278,8 @@ class Plan:
         op = self.op
         if want == "gs":
             return "grads", 0
+        if want == "needs" and op.joint:
+            return "needs", 0
         if want == "position":
             return "position", position - (op.arity - 1)
         if want in op.inputs:
@@ -392,6 +400,10 @@ class Plan:
         """Each wanted input's gradient by its rule."""
         results: list[Any] = []
         g = grads[0]
+        if self.op.joint:
+            call = next(call for call in self.calls if call is not None)
+            found = self._call(call, grads, saved, tuple(t is not None for t in wanted))
+            return [None if t is None else r for t, r in zip(wanted, found, strict=True)]
         for call, target in zip(self.calls, wanted):  # noqa: B905 (hot)
             if target is None or call is None:
                 results.append(None)
@@ -400,13 +412,19 @@ class Plan:
             if simple:
                 results.append(rule(g, *[saved[j] for j in picks]))
             else:
-                sources = {"saved": saved, "grad": grads}
-                args = [
-                    sources[kind][j] if kind in sources else tuple(grads) if kind == "grads" else j
-                    for kind, j in picks
-                ]
-                results.append(rule(*args))
+                results.append(self._call(call, grads, saved))
         return results
+
+    def _call(self, call: Any, grads: list[Any], saved: Any, needs: Any = None) -> Any:
+        """Run a rule with whatever it asks for."""
+        rule, picks, simple = call
+        if simple:
+            return rule(grads[0], *[saved[j] for j in picks])
+        sources = {"saved": saved, "grad": grads}
+        whole = {"grads": tuple(grads), "needs": needs}
+        return rule(
+            *(sources[k][j] if k in sources else whole[k] if k in whole else j for k, j in picks)
+        )
 
 
 def _fused(exprs: list[Expr | None], picks: list[list[int]], tensors: tuple[int, ...]) -> Any:
