@@ -39,7 +39,7 @@ kernel that reads and writes equal buffers does so at one offset per iteration.
 Note [scale]
 `scale` takes a whole number b, |b| at most twice the largest exponent of the type, and an `a` such
 that a * 2**(b/2) is a normal number, or 0, infinite or NaN. The product is rounded once, also where
-it is subnormal. That is what the last step of exp wants, and one instruction where there is AVX-512.
+it is subnormal. That is what the last step of exp wants, and one instruction with AVX-512.
 
 Note [rare lanes]
 `any` says whether a condition holds in some lane of those that run together, so that a branch can

@@ -1,0 +1,148 @@
+"""Minimax polynomials for the elementary functions of undertow.kernel: how the tables were made.
+
+`fit` finds the polynomial whose largest weighted error on an interval is least (Remez' exchange
+algorithm, in 60 digits) and rounds its coefficients to the precision that evaluates it: one after
+the other from the one of the lowest power up, fitting those that are left again each time, so that
+later ones make up for the rounding of earlier ones.
+
+    python tools/minimax.py            prints every table with the error bound of its polynomial
+    python tools/minimax.py exp_f32    prints one
+
+It needs mpmath.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Sequence
+
+import mpmath as mp
+
+mp.mp.dps = 60
+_ROUNDS = 12
+_TINY = mp.mpf(10) ** -6  # instead of 0, where many of the functions below are 0/0
+Real = Callable[[mp.mpf], mp.mpf]
+
+
+def rounded(x: mp.mpf, bits: int) -> mp.mpf:
+    """`x` as the nearest number of so many bits."""
+    if x == 0:
+        return mp.mpf(0)
+    mantissa, exponent = mp.frexp(x)
+    return mp.ldexp(mp.nint(mp.ldexp(mantissa, bits)), exponent - bits)
+
+
+def least_squares(
+    rows: list[list[mp.mpf]], right: list[mp.mpf], weights: list[mp.mpf]
+) -> list[mp.mpf]:
+    """The c of least sum of weights * (rows @ c - right)**2, by the normal equations."""
+    m = len(rows[0])
+    weighted = [[w * v for v in row] for row, w in zip(rows, weights, strict=True)]
+    columns, wide = list(zip(*rows, strict=True)), list(zip(*weighted, strict=True))
+    normal = mp.matrix(m, m)
+    for i in range(m):
+        for j in range(i, m):
+            normal[i, j] = normal[j, i] = mp.fdot(wide[i], columns[j])
+    return list(mp.lu_solve(normal, mp.matrix([mp.fdot(w, right) for w in wide])))
+
+
+def fit(
+    g: Real,
+    weight: Real,
+    low: float,
+    high: float,
+    powers: Sequence[int],
+    bits: int,
+    fixed: dict[int, float] | None = None,
+) -> tuple[list[mp.mpf], mp.mpf]:
+    """Rounded coefficients for `powers`, and the largest weighted error.
+
+    `fixed` gives coefficients that are not free.
+    """
+    a, b = mp.mpf(low), mp.mpf(high)
+    found = {p: mp.mpf(c) for p, c in (fixed or {}).items()}
+    free = [p for p in powers if p not in found]
+    n = 12 * len(powers)
+    nodes = [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (2 * j + 1) / (2 * n)) for j in range(n)]
+    scale = [weight(x) for x in nodes]
+    rows = [[w * x**p for p in free] for x, w in zip(nodes, scale, strict=True)]
+    right = [
+        w * (g(x) - sum(c * x**p for p, c in found.items()))
+        for x, w in zip(nodes, scale, strict=True)
+    ]
+    lawson = [mp.mpf(1)] * n
+    for _ in range(_ROUNDS):
+        c = least_squares(rows, right, lawson)
+        errors = [abs(mp.fdot(row, c) - y) for row, y in zip(rows, right, strict=True)]
+        lawson = [v * e for v, e in zip(lawson, errors, strict=True)]
+        total = sum(lawson) / n
+        lawson = [v / total for v in lawson]
+    while free:
+        c = least_squares(rows, right, lawson)
+        value = found[free[0]] = rounded(c[0], bits)
+        right = [y - value * row[0] for row, y in zip(rows, right, strict=True)]
+        rows = [row[1:] for row in rows]
+        free = free[1:]
+    grid = [a + (b - a) * (j + _TINY) / 2000 for j in range(2001)]
+    error = max(
+        abs(weight(x) * (sum(c * x**p for p, c in found.items()) - g(x))) for x in grid
+    )  # fmt: skip
+    return [found[p] for p in powers], error
+
+
+def text(x: mp.mpf, bits: int) -> str:
+    """The shortest decimal that reads back as `x`."""
+    if bits > 24:
+        return repr(float(x))
+    for digits in range(1, 12):
+        short = f"{float(x):.{digits}g}"
+        if struct.pack("f", float(short)) == struct.pack("f", float(x)):
+            return repr(float(short))
+    return repr(float(x))
+
+
+def horner_table(powers: Sequence[int], c: Sequence[mp.mpf], bits: int) -> str:
+    """The coefficients from the highest power down."""
+    return ", ".join(text(v, bits) for _, v in sorted(zip(powers, c, strict=True), reverse=True))
+
+
+LN2 = mp.log(2)
+TABLES: dict[str, Callable[[], tuple[Sequence[int], tuple[list[mp.mpf], mp.mpf], int]]] = {}
+
+
+def table(name: str, g: Real, weight: Real, low: float, high: float, powers: Sequence[int],
+          bits: int, fixed: dict[int, float] | None = None) -> None:  # fmt: skip
+    """Register a table to be printed under `name`."""
+    TABLES[name] = lambda: (powers, fit(g, weight, low, high, powers, bits, fixed), bits)
+
+
+def both(name: str, g: Real, weight: Real, low: float, high: float, single: Sequence[int],
+         double: Sequence[int], fixed: dict[int, float] | None = None) -> None:  # fmt: skip
+    """The tables of `name` for f32 and f64, of the given powers."""
+    table(f"{name}_f32", g, weight, low, high, single, 24, fixed)
+    table(f"{name}_f64", g, weight, low, high, double, 53, fixed)
+
+
+# exp(r) = 1 + r + r*r * q(r), relative to exp(r); |r| slightly beyond log(2)/2.
+both("exp", lambda r: mp.expm1(r) / r if r else mp.mpf(1), lambda r: r / mp.exp(r),
+     -0.3470, 0.3470, range(7 - 1), range(12 - 1), {0: 1.0})  # fmt: skip
+both("expm1", lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.expm1(r),
+     -0.3470, 0.3470, range(5), range(11), {0: 0.5})  # fmt: skip
+both("exp2", lambda r: mp.expm1(r * LN2) / r, lambda r: r / mp.power(2, r),
+     -0.5001, 0.5001, range(6), range(11))  # fmt: skip
+# log(1 + f) = f + f*f * q(f), relative to log(1 + f); 1 + f from sqrt(1/2) to sqrt(2).
+both("log", lambda f: (mp.log1p(f) - f) / f**2, lambda f: f**2 / mp.log1p(f),
+     mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, range(9), range(21), {0: -0.5})  # fmt: skip
+
+
+def main(names: Sequence[str]) -> None:
+    """Print the named tables, or all."""
+    for name in names or TABLES:
+        powers, (c, error), bits = TABLES[name]()
+        print(f"{name}: error 2**{float(mp.log(error, 2)):.1f}")
+        print("   ", horner_table(powers, c, bits))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
