@@ -50,8 +50,8 @@ _REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.
 class Op:
     """One primitive operation; see Note [rules]."""
 
-    __slots__ = ("_expr", "_kernel", "arity", "domain", "forward", "inputs", "joint", "kind", "name",
-                 "outputs", "params", "plans", "rules", "scalar", "variadic", "view")  # fmt: skip
+    __slots__ = ("_expr", "_kernel", "arity", "domain", "forward", "inputs", "joint", "kind",
+                 "name", "outputs", "params", "plans", "rules", "scalar", "variadic", "view")  # fmt: skip
 
     def __init__(
         self,
@@ -422,9 +422,7 @@ class Plan:
             return rule(grads[0], *[saved[j] for j in picks])
         sources = {"saved": saved, "grad": grads}
         whole = {"grads": tuple(grads), "needs": needs}
-        return rule(
-            *(sources[k][j] if k in sources else whole[k] if k in whole else j for k, j in picks)
-        )
+        return rule(*(sources[k][j] if k in sources else whole.get(k, j) for k, j in picks))
 
 
 def _fused(exprs: list[Expr | None], picks: list[list[int]], tensors: tuple[int, ...]) -> Any:
