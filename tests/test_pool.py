@@ -78,7 +78,7 @@ define void @test_calling(ptr %pool, ptr %body, ptr %ctx, i64 %count) {
 }
 """
 
-# The product of the smallest normal number and a half, in each block, and the mode to compute it in.
+# Half of the smallest normal number, in each block, computed in the mode that is given.
 MODE = r"""
 define internal void @body(ptr %ctx, i64 %begin, i64 %end, i64 %thread) {
 entry:

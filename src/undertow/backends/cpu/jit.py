@@ -7,8 +7,8 @@ function is renamed to carry the kernel's key, and everything else in its module
 
 Note [keys]
 A key is a hash over everything that the machine code depends on: what was asked for, the processor
-and its features, the versions of LLVM, llvmlite and this package, and how we compile. `load` asks
-by the LLVM IR itself. `lookup` asks by a description that the caller vouches for, so that no IR is
+and its features, the versions of LLVM, llvmlite and this package, and this file. `load` asks by
+the LLVM IR itself. `lookup` asks by a description that the caller vouches for, so that no IR is
 generated when the kernel is there; then the sources of the generators count too. They are those
 that this process runs: if a file has changed since it was imported, `lookup` goes by the IR.
 
@@ -39,7 +39,6 @@ import numpy as np
 from . import cache, debug
 
 LEVEL = 2  # of LLVM's optimisation pipeline
-FORMAT = 1  # counts changes of how code is compiled that nothing else in the key would tell
 
 _lock = threading.RLock()
 _addresses: dict[str, int] = {}
@@ -172,7 +171,9 @@ def _find(
                         _disk.put(key, data)
                 _engine.add_object_file(llvm.ObjectFileRef.from_data(data))
                 _engine.finalize_object()
-                found = _addresses[key] = int(_engine.get_function_address(symbol))
+                found = int(_engine.get_function_address(symbol))
+                assert found, f"the object code of {name} has no {symbol}"
+                _addresses[key] = found
                 debug.kernel(name, origin, time.perf_counter() - begin, len(data), why)
                 return found
     debug.kernel(name, "from memory", time.perf_counter() - begin, 0, why)
@@ -194,10 +195,12 @@ def _compile(
     except (RuntimeError, NameError) as error:
         raise RuntimeError(f"the LLVM IR of the kernel {name} is not valid: {error}") from error
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    if entry.is_declaration:
+        raise RuntimeError(f"the LLVM IR of the kernel {name} only declares it")
     entry.name = symbol
     for value in [*module.functions, *module.global_variables]:
-        if not value.is_declaration and value.name != symbol:
-            value.linkage = "internal"
+        if not value.is_declaration:
+            value.linkage = "external" if value.name == symbol else "internal"
     options = llvm.create_pipeline_tuning_options(speed_level=LEVEL)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
@@ -242,33 +245,38 @@ def _circumstances() -> bytes:
     import llvmlite.binding as llvm
 
     package = sys.modules[__name__.partition(".")[0]]
-    facts = (FORMAT, LEVEL, package.__version__, llvmlite.__version__, llvm.llvm_version_info,
-             target().triple, _host())  # fmt: skip
+    facts = (package.__version__, llvmlite.__version__, llvm.llvm_version_info, target().triple,
+             _host(), LEVEL, _content(_here))  # fmt: skip
     return repr(facts).encode()
 
 
-def _stamps() -> tuple[list[Path], list[tuple[int, int]]]:
-    """The files of the generators, with sizes and times."""
-    here = Path(__file__).parent
-    files = sorted([*here.glob("*.py"), *here.parents[1].joinpath("kernel").glob("*.py")])
-    stats = [file.stat() for file in files]
-    return files, [(s.st_size, s.st_mtime_ns) for s in stats]
+def _content(*files: Path) -> str:
+    """A hash over the content of files; "" if they cannot be read, as in a zip archive."""
+    digest = hashlib.blake2b(digest_size=16)
+    try:
+        for file in files:
+            digest.update(f"{file.name} {file.stat().st_size} ".encode() + file.read_bytes())
+    except OSError:
+        return ""
+    return digest.hexdigest()
 
 
-_imported = _stamps()
+def _generators() -> dict[Path, tuple[int, int]]:
+    """The files of the generators, with size and time of change."""
+    folders = _here.parent, _here.parents[2] / "kernel"
+    found = [(file, file.stat()) for folder in folders for file in sorted(folder.glob("*.py"))]
+    return {file: (info.st_size, info.st_mtime_ns) for file, info in found}
+
+
+_here = Path(__file__)
+_imported = _generators()
 
 
 @functools.cache
 def _sources() -> str | None:
-    """A hash over the generators' sources; None if they are not those that were imported."""
-    digest = hashlib.blake2b(digest_size=16)
-    try:
-        for file in _imported[0]:
-            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-        unchanged = _imported[0] and _stamps() == _imported
-    except OSError:
-        unchanged = False
-    return digest.hexdigest() if unchanged else None
+    """A hash over the generators; None if they may not be those that were imported."""
+    content = _content(*_imported)
+    return content if content and _generators() == _imported else None
 
 
 _DATA = object.__basicsize__  # where an ndarray keeps its address, behind Python's own fields

@@ -52,7 +52,7 @@ _core = 0
 _workers: list[threading.Thread] = []
 _turns = 0  # of the waiting loop in SPIN microseconds
 _closed = False
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 def pointer() -> int:
@@ -168,7 +168,7 @@ def _forget() -> None:
     _core = 0
     _handles.clear()
     _workers.clear()
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 def _processors() -> int:
