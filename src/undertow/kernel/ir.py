@@ -212,6 +212,16 @@ class Store:
         self.stream = stream
 
 
+class Prefetch:
+    """`buffer[offset]` will be read or written soon: a hint that changes no result."""
+
+    __slots__ = ("buffer", "offset")
+
+    def __init__(self, buffer: Buffer, offset: Value) -> None:
+        self.buffer = buffer
+        self.offset = offset
+
+
 class State:
     """Variables that are set together; see Note [states]."""
 
@@ -397,6 +407,10 @@ class Function:
         place = self.value(offset, "i64")
         self.append(Store(buffer, place, self.value(value, buffer.scalar), stream))
 
+    def prefetch(self, buffer: Buffer, offset: Operand) -> None:
+        """Fetch `buffer[offset]` into the caches; any offset of the buffer's memory will do."""
+        self.append(Prefetch(buffer, self.value(offset, "i64")))
+
     def invoke(
         self, address: Value, buffers: Sequence[tuple[Buffer, Operand]], params: Sequence[Operand]
     ) -> None:
@@ -504,6 +518,8 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
         elif isinstance(s, Store):
             past = "  // streamed" if s.stream else ""
             lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};{past}")
+        elif isinstance(s, Prefetch):
+            lines.append(f"{indent}prefetch({s.buffer.name} + {s.offset!r});")
         elif isinstance(s, Invoke):
             given = [f"{b.name} + {offset!r}" for b, offset in s.buffers] + [*map(repr, s.params)]
             lines.append(f"{indent}((kernel) {s.address!r})({', '.join(given)});")
@@ -592,6 +608,10 @@ class _Checker:
                     self.fail(f"store to {s.buffer.name}, which is not declared as written")
                 self.known(s.offset, seen, "i64")
                 self.known(s.value, seen, s.buffer.scalar)
+            elif isinstance(s, Prefetch):
+                if s.buffer not in self.f.buffers:
+                    self.fail(f"prefetch from {s.buffer.name}, which is no argument")
+                self.known(s.offset, seen, "i64")
             elif isinstance(s, Invoke):
                 for v in (s.address, *(offset for _, offset in s.buffers)):
                     self.known(v, seen, "i64")

@@ -32,6 +32,7 @@ from ...kernel.ir import (
     Invoke,
     IRError,
     Loop,
+    Prefetch,
     Set,
     State,
     Store,
@@ -246,6 +247,8 @@ class _Emitter:
             self.values[id(s)] = self.compute(s)
         elif isinstance(s, Store):
             self.store(s)
+        elif isinstance(s, Prefetch):
+            self.prefetch(s)
         elif isinstance(s, Invoke):
             self.invoke(s)
         elif isinstance(s, State):
@@ -517,6 +520,13 @@ class _Emitter:
         self.module.declare(name, "void", [vector, pointer, "i32", f"<{lanes} x i1>"])
         self.line(f"call void {name}({vector} {text}, {pointer} {places}, i32 {align}, "
                   f"<{lanes} x i1> {self.mask or 'splat (i1 true)'})")  # fmt: skip
+
+    def prefetch(self, s: Prefetch) -> None:
+        kind = _IN_MEMORY[s.buffer.dtype]
+        at = self.scalar(s.offset)
+        place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at}")
+        self.module.declare("@llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
+        self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
     def widen(self, text: str, dtype: str, lanes: int) -> str:
         """What a load gives as a value; see Note [memory types] of the loop IR."""
