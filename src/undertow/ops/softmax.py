@@ -73,7 +73,8 @@ def _log_softmax_product_forward(k: Any, v: Any, log_p: Any, dims: tuple[int, ..
     return k.map(_minus_share, (v, log_p, k.reduce("sum", v, dims, True)), v.dtype)
 
 
-def _softmax_vjp(g: Tensor, p: Tensor, dims: tuple[int, ...]) -> Tensor:
+def softmax_vjp(g: Tensor, p: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The cotangent of the scores whose softmax is `p`; see Note [softmax rules]."""
     return apply(_softmax_product, (g, p), (dims,))
 
 
@@ -87,7 +88,7 @@ _softmax_product = Op(
     inputs="v p",
     params="dims",
     vjp={
-        "v": lambda g, p, dims: _softmax_vjp(g, p, dims),
+        "v": lambda g, p, dims: softmax_vjp(g, p, dims),
         "p": lambda g, v, p, dims: g * (v - _total(v * p, dims)) - v * _total(g * p, dims),
     },
 )
@@ -106,7 +107,7 @@ _softmax = Op(
     _softmax_forward,
     inputs="x",
     params="dims masked",
-    vjp={"x": lambda g, out, dims: _softmax_vjp(g, out, dims)},
+    vjp={"x": lambda g, out, dims: softmax_vjp(g, out, dims)},
 )
 _log_softmax = Op(
     "log_softmax",
