@@ -82,15 +82,15 @@ def _make(
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     types = [type_of(a.dtype) for a in arrays]
     results = [type_of(np.dtype(t)) for t in dtypes]
-    if 0 in shape or "" in types or "" in results or not all(map(_aligned, arrays)):
+    if 0 in shape or "" in types or "" in results or not all(map(aligned, arrays)):
         return None
     compute = next((t for t in types if t != "bool"), "bool")
     compute = "f32" if compute in ("f16", "bf16") else compute
     if compute == "bool" and len(arrays) < len(operands):
         return None  # a number beside nothing that tells its type
-    like = next((i for i, a in enumerate(arrays) if a.shape == shape and _dense(a)), None)
+    like = next((i for i, a in enumerate(arrays) if a.shape == shape and dense(a)), None)
     model = np.empty(shape, "b") if like is None else arrays[like]
-    steps = [_steps(model, shape)] * len(results) + [_steps(a, shape) for a in arrays]
+    steps = [steps_of(model, shape)] * len(results) + [steps_of(a, shape) for a in arrays]
     sizes, steps = coalesce(shape, steps)
     inner = [s[-1] if s[-1] in (0, 1) else None for s in steps]
     outputs = [Operand(t, s) for t, s in zip(results, inner, strict=False)]
@@ -132,17 +132,18 @@ def _kernel(
     return _kernels[key]
 
 
-def _aligned(a: Any) -> bool:
+def aligned(a: Any) -> bool:
+    """Whether the steps are whole elements."""
     return not any(s % a.itemsize for s in a.strides)
 
 
-def _steps(a: Any, shape: Sizes) -> Sizes:
+def steps_of(a: Any, shape: Sizes) -> Sizes:
     """The steps of `a`, in elements, when it is broadcast to `shape`."""
     own = [0 if n == 1 else s // a.itemsize for n, s in zip(a.shape, a.strides, strict=True)]
     return (0,) * (len(shape) - a.ndim) + tuple(own)
 
 
-def _dense(a: Any) -> bool:
+def dense(a: Any) -> bool:
     """Whether the elements lie together in memory, in some order of the dimensions."""
     if a.flags.forc:
         return True
