@@ -14,6 +14,7 @@ from typing import Any
 
 from ..devices import Device
 from ..kernel.expr import Expr
+from ..kernel.rows import Program
 
 Array = Any
 NumpyDType = Any
@@ -113,6 +114,18 @@ class Backend(ABC):
         """kind: sum prod max min any all; argmax argmin take exactly one dim."""
 
     @abstractmethod
+    def rows(
+        self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
+        dtypes: Sequence[NumpyDType],
+    ) -> tuple[Array, ...]:  # fmt: skip
+        """A row program (kernel/rows) over broadcast operands; rows lie along `dims`, not empty.
+
+        Operands of rows have size 1 along `dims`, and so have results of rows; results of columns
+        have size 1 along the others. Half precision is computed in single. A program that uses the
+        column takes one dim.
+        """
+
+    @abstractmethod
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         """kind: sum prod logaddexp; or max min, which return values and indices of positions."""
 
@@ -153,6 +166,24 @@ class Backend(ABC):
     @abstractmethod
     def matmul(self, a: Array, b: Array) -> Array:
         """(…, m, k) times (…, k, n), batch dimensions broadcast."""
+
+    @abstractmethod
+    def attention(
+        self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
+    ) -> tuple[Array, Array]:
+        """softmax(q kᵀ scale + mask) v for (b, h, length, width) arrays, and what its backward needs.
+
+        A boolean mask tells where a query may look, a floating one is added to the scores; causal
+        lets query i look at keys up to i. A query that may look nowhere gets zeros. The second
+        result holds for each query the logarithm of the sum of its exponentials (+inf: nowhere).
+        """
+
+    @abstractmethod
+    def attention_backward(
+        self, g: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, lse: Array,
+        scale: float, causal: bool,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """The cotangents of q, k and v, given that of `attention`'s first result."""
 
     @abstractmethod
     def sort(

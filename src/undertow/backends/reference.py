@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..devices import Device
 from ..kernel.expr import Expr
+from ..kernel.rows import NEUTRAL, Program
 from .base import Array, Backend, NumpyDType, Shape
 from .philox import philox_words
 from .quiet import hush, silent, unhush
@@ -254,6 +255,54 @@ class NumpyBackend(Backend):
         out = _ACCUMULATE[kind].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
         return np.asarray(out).astype(dtype, copy=False)
 
+    def rows(
+        self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
+        dtypes: Sequence[NumpyDType],
+    ) -> tuple[Array, ...]:  # fmt: skip
+        floating = [o.dtype for o in operands if isinstance(o, _ndarray) and o.dtype.kind in "fV"]
+        wide = np.dtype(np.float64 if np.float64 in floating else np.float32)
+        values: list[Any] = [
+            o.astype(wide) if isinstance(o, _ndarray) and o.dtype.kind in "fV" and o.dtype != wide
+            else o
+            for o in operands
+        ]  # fmt: skip
+        shape = np.broadcast_shapes(*(o.shape for o in operands if isinstance(o, _ndarray)))
+        whole = math.prod([shape[d] for d in dims])
+        if program.uses_column:
+            (dim,) = dims
+            steps = np.arange(whole).reshape([-1 if d == dim else 1 for d in range(len(shape))])
+            values.append(steps)
+        else:
+            values.append(None)
+
+        def value(expr: Expr, used: tuple[int, ...]) -> Array:
+            if expr.head == "arg":
+                return values[used[0]]
+            return self.map(expr, [values[i] for i in used], wide)
+
+        for s in program.stages:
+            if s.kind == "pick":
+                index = value(s.compact, s.used)
+                source = np.broadcast_to(values[s.operand], shape)
+                found = np.take_along_axis(source, index, dims[0])
+            else:
+                found = value(s.compact, s.used)
+                if s.kind in NEUTRAL:
+                    if math.prod([found.shape[d] for d in dims]) != whole:
+                        found = np.broadcast_to(found, shape)
+                    found = self.reduce(s.kind, found, dims, True)
+            values.append(found)
+        kept = tuple([d for d in range(len(shape)) if d not in dims])
+        results = []
+        for o, dtype in zip(program.outputs, dtypes, strict=True):
+            found = value(o.compact, o.used)
+            if o.kind == "column":
+                found = self.reduce("sum", np.broadcast_to(found, shape), kept, True)
+            elif o.kind == "element" and found.shape != shape:
+                found = np.broadcast_to(found, shape).copy()
+            results.append(found.astype(dtype, copy=o.compact.head == "arg"))
+        return tuple(results)
+
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if kind in ("sum", "prod", "logaddexp"):
             if _is_half(x.dtype):
@@ -322,6 +371,51 @@ class NumpyBackend(Backend):
             return multiply(a, b)
         with blas_threads(1):
             return multiply(a, b)
+
+    def attention(
+        self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
+    ) -> tuple[Array, Array]:
+        scores = self._scores(q, k, mask, scale, causal)
+        wide = scores.dtype
+        with np.errstate(all="ignore"):
+            peak = scores.max(axis=-1, keepdims=True)
+            masked = mask is not None or causal
+            if masked:
+                peak = np.where(peak == -np.inf, wide.type(0), peak)
+            weights = np.exp(scores - peak)
+            total = weights.sum(axis=-1, keepdims=True)
+            lse = peak + np.log(total)
+            if masked:
+                lse = np.where(total == 0, wide.type(np.inf), lse)
+                total = np.where(total == 0, wide.type(1), total)
+            out = self.matmul(weights / total, v.astype(wide, copy=False))
+        return out.astype(q.dtype, copy=False), lse[..., 0]
+
+    def attention_backward(
+        self, g: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, lse: Array,
+        scale: float, causal: bool,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        dtype = q.dtype
+        weights = np.exp(self._scores(q, k, mask, scale, causal) - lse[..., None])
+        g, q, k, v, out = (x.astype(weights.dtype, copy=False) for x in (g, q, k, v, out))
+        dot = (g * out).sum(axis=-1, keepdims=True)
+        slopes = weights * (self.matmul(g, v.swapaxes(-2, -1)) - dot) * weights.dtype.type(scale)
+        found = (
+            self.matmul(slopes, k),
+            self.matmul(slopes.swapaxes(-2, -1), q),
+            self.matmul(weights.swapaxes(-2, -1), g),
+        )
+        return tuple(x.astype(dtype, copy=False) for x in found)
+
+    def _scores(self, q: Array, k: Array, mask: Array | None, scale: float, causal: bool) -> Array:
+        wide = np.dtype(np.float32) if _is_half(q.dtype) else q.dtype
+        q, k = q.astype(wide, copy=False), k.astype(wide, copy=False)
+        scores = self.matmul(q, k.swapaxes(-2, -1)) * wide.type(scale)
+        if causal:
+            mask = np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-2])
+        if mask is not None and mask.dtype == bool:
+            return np.where(mask, scores, wide.type(-np.inf))
+        return scores if mask is None else scores + mask.astype(wide, copy=False)
 
     def sort(
         self, x: Array, dim: int, descending: bool, count: int | None = None

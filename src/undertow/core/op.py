@@ -51,7 +51,8 @@ class Op:
     """One primitive operation; see Note [rules]."""
 
     __slots__ = ("_expr", "_kernel", "arity", "domain", "forward", "inputs", "joint", "kind",
-                 "name", "outputs", "params", "plans", "rules", "scalar", "variadic", "view")  # fmt: skip
+                 "name", "outputs", "params", "plans", "rules", "scalar", "variadic",
+                 "view")  # fmt: skip
 
     def __init__(
         self,

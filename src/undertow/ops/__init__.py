@@ -3,6 +3,7 @@
 from . import (  # noqa: F401
     activation,
     arithmetic,
+    attention,
     classification,
     comparison,
     composite,

@@ -1,24 +1,20 @@
-"""Layers and distances as plain functions over ops: linear, attention, norms of differences."""
+"""Layers and distances as plain functions over ops: linear layers, norms of differences."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from .. import dtypes
 from ..core.dispatch import expand
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import broadcast_shapes, check_fits, wrap_dim
-from .dropout import dropout
 from .embedding import steps
 from .extremes import clamp_min
 from .matmul import matmul
 from .movement import reshape
 from .reduction import norm, sum
-from .selection import repeat_interleave
-from .softmax import masked_softmax, softmax
 
 
 # Layers --------------------------------------------------------------------------------------
@@ -73,68 +69,6 @@ def _biased(op: str, out: Tensor, bias: Tensor | None) -> Tensor:
     check_fits(op, "bias", bias.shape, out.shape)
     total: Tensor = out + bias
     return total
-
-
-@function(top=False, method=False, functional=True)
-def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
-    """`softmax(query @ keyᵀ * scale + mask) @ value` over the last two dimensions.
-
-    A boolean mask tells where attention is allowed; a query that may look at nothing gets zeros.
-    `enable_gqa` lets several query heads share a key and value head.
-
-    >>> import undertow as ut
-    >>> q, k, v = ut.zeros(1, 2), ut.zeros(2, 2), ut.tensor([[1.0], [3.0]])
-    >>> ut.nn.functional.scaled_dot_product_attention(q, k, v)
-    tensor([[2.]])
-    """
-    op = "scaled_dot_product_attention"
-    if min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1]:
-        raise ShapeError(
-            f"[{op}] expects query (…, L, E), key (…, S, E) and value (…, S, Ev), got shapes "
-            f"{query.shape}, {key.shape} and {value.shape}"
-        )
-    if key.shape[-2] != value.shape[-2]:
-        raise ShapeError(
-            f"[{op}] key and value need the same length, got {key.shape[-2]} and {value.shape[-2]}"
-        )
-    if attn_mask is not None and is_causal:
-        raise ArgumentError(f"[{op}] pass either attn_mask or is_causal=True, not both")
-    if enable_gqa:
-        key, value = _share_heads(op, query, key), _share_heads(op, query, value)
-    scores = (query * _scale(query, scale)).matmul(key.transpose(-2, -1))
-    if is_causal:
-        attn_mask = steps(scores.shape[-2], query).unsqueeze(1) >= steps(scores.shape[-1], query)
-    if attn_mask is not None:
-        if attn_mask.dtype is dtypes.bool:
-            scores = scores.masked_fill(~attn_mask, -math.inf)
-        elif attn_mask.dtype is query.dtype:
-            scores = scores + attn_mask
-        else:
-            raise DTypeError(
-                f"[{op}] attn_mask must be bool or {query.dtype} like the query, "
-                f"got {attn_mask.dtype}"
-            )
-    weights = softmax(scores, -1) if attn_mask is None else masked_softmax(scores, -1)
-    if dropout_p:
-        weights = dropout(weights, dropout_p)
-    return matmul(weights, value)
-
-
-def _scale(query: Tensor, scale: float | None) -> float:
-    return 1 / math.sqrt(query.shape[-1] or 1) if scale is None else scale
-
-
-def _share_heads(op: str, query: Tensor, shared: Tensor) -> Tensor:
-    if min(query.ndim, shared.ndim) < 3 or query.shape[-3] % max(shared.shape[-3], 1):
-        raise ShapeError(
-            f"[{op}] enable_gqa needs query heads that are a multiple of the key and value heads, "
-            f"got shapes {query.shape} and {shared.shape}"
-        )
-    return repeat_interleave(shared, query.shape[-3] // shared.shape[-3], -3)
 
 
 # Distances -----------------------------------------------------------------------------------

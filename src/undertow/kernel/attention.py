@@ -1,0 +1,239 @@
+"""The form `attention`: softmax(q kᵀ scale + mask) v in blocks, never the whole score matrix.
+
+Note [attention]
+Queries (B, H, L, E), keys (B, H, S, E) and values (B, H, S, Ev) come with any steps but for their
+last dimension, which lies together in memory. A block of QUERIES rows against KEYS keys is scored
+in scratch memory of the running thread, so that it stays in the cache. The softmax is taken as the
+keys come: each row keeps its greatest score and the sum of exponentials relative to it, and what it
+has gathered so far is scaled down when a greater score appears. The forward saves one number per
+row, the logarithm of its sum, from which the backward recomputes a block's weights. The matrix
+products in between are the GEMM's, run as kernels in this kernel.
+
+A boolean mask tells where a query may look; a float mask is added to the scores. A row that may
+look nowhere gives zeros, and its saved number is +inf, so that its weights are zero again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import elementary
+from .ir import Buffer, Function, Value
+
+QUERIES = 128
+KEYS = 512
+_NEVER = float("-inf")
+
+# product(f, c, a, b, sizes, steps, accumulate): c (m, n) = or += a (m, k) @ b (k, n); c, a, b are
+# (buffer, offset), sizes (m, n, k), steps (row of c, row and column of a, row and column of b).
+Product = Callable[..., None]
+
+
+def scratch_size(blocks: int, width: int) -> int:
+    """Elements of scratch memory per thread: blocks of scores, and rows of the given width."""
+    return blocks * QUERIES * KEYS + QUERIES * (width + 2)
+
+
+class _Heads:
+    """The operands of one (batch, head) pair: each with the offset of its first element."""
+
+    def __init__(self, f: Function, names: str, dtype: str, written: str = "") -> None:
+        self.f = f
+        self.buffers: dict[str, Buffer] = {}
+        self.steps: dict[str, tuple[Value, Value, Value]] = {}
+        for name in names.split():
+            self.buffers[name] = f.buffer(name, dtype, written=name in written.split())
+        for name in names.split():
+            batch, head, row = (f.param(f"{name}_{part}") for part in ("batch", "head", "row"))
+            self.steps[name] = (batch, head, row)
+
+    def start(self, name: str, batch: Value, head: Value) -> Value:
+        """The offset of the first row."""
+        steps = self.steps[name]
+        return batch * steps[0] + head * steps[1]
+
+    def row(self, name: str) -> Value:
+        """The step from row to row."""
+        return self.steps[name][2]
+
+
+class _Mask:
+    """How scores are masked: not at all, by a buffer, or causally."""
+
+    def __init__(self, f: Function, kind: str, dtype: str) -> None:
+        self.f = f
+        self.kind = kind  # "", "bool", "add" or "causal"
+        if kind in ("bool", "add"):
+            self.buffer = f.buffer("mask", "bool" if kind == "bool" else dtype)
+            self.steps = [f.param(f"mask_{part}") for part in ("batch", "head", "row", "column")]
+
+    def start(self, batch: Value, head: Value, row: Value) -> Value | None:
+        """The offset of a row's first element of the mask."""
+        if self.kind in ("bool", "add"):
+            return batch * self.steps[0] + head * self.steps[1] + row * self.steps[2]
+        return None
+
+    def apply(self, score: Value, start: Value | None, row: Value, column: Value) -> Value:
+        """The score of a query and a key."""
+        f = self.f
+        if self.kind == "causal":
+            return f.select(column <= row, score, _NEVER)
+        if start is None:
+            return score
+        given = f.load(self.buffer, start + column * self.steps[3])
+        return f.select(given, score, _NEVER) if self.kind == "bool" else score + given
+
+
+def attention_function(name: str, dtype: str, mask: str, product: Product) -> Function:
+    """The forward kernel: out (B, H, L, Ev) and lse (B * H, L)."""
+    f = Function(name)
+    heads = _Heads(f, "out q k v", dtype, "out")
+    lse, scratch = f.buffer("lse", dtype, True), f.buffer("scratch", dtype, True)
+    masking = _Mask(f, mask, dtype)
+    batches, count, rows, keys, width, depth = (f.param(n) for n in ("b", "h", "l", "s", "e", "ev"))
+    scale = f.cast(f.param("scale", "f64"), dtype)
+    size = f.param("scratch_size")
+    blocks = (rows + (QUERIES - 1)) // QUERIES
+    with f.parallel(batches * count * blocks) as job:
+        place, block = job // blocks, job % blocks
+        batch, head = place // count, place % count
+        first = block * QUERIES
+        some = f.call("minimum", rows - first, QUERIES)
+        start = {n: heads.start(n, batch, head) for n in ("out", "q", "k", "v")}
+        scores = f.thread() * size
+        gathered = scores + QUERIES * KEYS
+        peaks = gathered + depth * QUERIES
+        sums = peaks + QUERIES
+        with f.loop(some) as r:
+            f.store(scratch, peaks + r, _NEVER)
+            f.store(scratch, sums + r, 0)
+        limit = keys
+        if mask == "causal":
+            limit = f.call("minimum", keys, first + some)
+        with f.loop((limit + (KEYS - 1)) // KEYS) as number:
+            begin = number * KEYS
+            few = f.call("minimum", limit - begin, KEYS)
+            product(
+                f, (scratch, scores),
+                (heads.buffers["q"], start["q"] + first * heads.row("q")),
+                (heads.buffers["k"], start["k"] + begin * heads.row("k")),
+                (some, few, width), (few, heads.row("q"), 1, 1, heads.row("k")), False,
+            )  # fmt: skip
+            with f.loop(some) as r:
+                row = first + r
+                line = scores + r * few
+                mask_start = masking.start(batch, head, row)
+                peak = f.state(f.const(_NEVER, dtype), combine=_greater(f))
+                with f.vector(few) as i:
+                    score = f.load(scratch, line + i) * scale
+                    score = masking.apply(score, mask_start, row, begin + i)
+                    f.store(scratch, line + i, score)
+                    peak.add(score)
+                before = f.load(scratch, peaks + r)
+                now = f.call("maximum", before, peak.get()[0])
+                base = f.select(now == _NEVER, 0.0, now) if mask else now
+                total = f.state(f.const(0, dtype), combine=lambda a, b: a + b)
+                with f.vector(few) as i:
+                    weight = elementary.FUNCTIONS["exp"](f, f.load(scratch, line + i) - base)
+                    f.store(scratch, line + i, weight)
+                    total.add(weight)
+                fade = elementary.FUNCTIONS["exp"](f, before - base)
+                f.store(scratch, peaks + r, now)
+                f.store(scratch, sums + r, f.load(scratch, sums + r) * fade + total.get()[0])
+                with f.branch(number > 0), f.vector(depth) as i:
+                    at = gathered + r * depth + i
+                    f.store(scratch, at, f.load(scratch, at) * fade)
+            operands: tuple[Any, ...] = (
+                (scratch, gathered), (scratch, scores),
+                (heads.buffers["v"], start["v"] + begin * heads.row("v")),
+                (some, depth, few), (depth, few, 1, heads.row("v"), 1),
+            )  # fmt: skip
+            with f.branch(number == 0):
+                product(f, *operands, False)
+            with f.branch(number > 0):
+                product(f, *operands, True)
+        with f.loop(some) as r:
+            total_sum = f.load(scratch, sums + r)
+            nothing = total_sum == 0 if mask else None
+            share = 1 / (total_sum if nothing is None else f.select(nothing, 1.0, total_sum))
+            found = f.load(scratch, peaks + r) + elementary.FUNCTIONS["log"](f, total_sum)
+            if nothing is not None:
+                found = f.select(nothing, float("inf"), found)
+            f.store(lse, place * rows + first + r, found)
+            out = start["out"] + (first + r) * heads.row("out")
+            with f.vector(depth) as i:
+                f.store(heads.buffers["out"], out + i,
+                        f.load(scratch, gathered + r * depth + i) * share)  # fmt: skip
+    return f
+
+
+def attention_backward_function(name: str, dtype: str, mask: str, product: Product) -> Function:
+    """The backward kernel: dq, dk, dv from g, q, k, v, out and lse; parallel over the heads."""
+    f = Function(name)
+    heads = _Heads(f, "dq dk dv g out q k v", dtype, "dq dk dv")
+    lse, scratch = f.buffer("lse", dtype), f.buffer("scratch", dtype, True)
+    masking = _Mask(f, mask, dtype)
+    batches, count, rows, keys, width, depth = (f.param(n) for n in ("b", "h", "l", "s", "e", "ev"))
+    scale = f.cast(f.param("scale", "f64"), dtype)
+    size = f.param("scratch_size")
+    buffers = heads.buffers
+    with f.parallel(batches * count) as place:
+        batch, head = place // count, place % count
+        start = {n: heads.start(n, batch, head) for n in buffers}
+        weights = f.thread() * size
+        slopes = weights + QUERIES * KEYS
+        inner = slopes + QUERIES * KEYS
+        for target, length, wide in (("dq", rows, width), ("dk", keys, width), ("dv", keys, depth)):
+            with f.loop(length) as r:
+                line = start[target] + r * heads.row(target)
+                with f.vector(wide) as i:
+                    f.store(buffers[target], line + i, 0)
+        with f.loop((rows + (QUERIES - 1)) // QUERIES) as block:
+            first = block * QUERIES
+            some = f.call("minimum", rows - first, QUERIES)
+            at = {n: start[n] + first * heads.row(n) for n in ("dq", "g", "out", "q")}
+            with f.loop(some) as r:
+                dot = f.state(f.const(0, dtype), combine=lambda a, b: a + b)
+                with f.vector(depth) as i:
+                    left = f.load(buffers["g"], at["g"] + r * heads.row("g") + i)
+                    dot.add(left * f.load(buffers["out"], at["out"] + r * heads.row("out") + i))
+                f.store(scratch, inner + r, dot.get()[0])
+            limit = f.call("minimum", keys, first + some) if mask == "causal" else keys
+            with f.loop((limit + (KEYS - 1)) // KEYS) as number:
+                begin = number * KEYS
+                few = f.call("minimum", limit - begin, KEYS)
+                of = {n: start[n] + begin * heads.row(n) for n in ("dk", "dv", "k", "v")}
+                product(f, (scratch, weights), (buffers["q"], at["q"]), (buffers["k"], of["k"]),
+                        (some, few, width), (few, heads.row("q"), 1, 1, heads.row("k")),
+                        False)  # fmt: skip
+                product(f, (scratch, slopes), (buffers["g"], at["g"]), (buffers["v"], of["v"]),
+                        (some, few, depth), (few, heads.row("g"), 1, 1, heads.row("v")),
+                        False)  # fmt: skip
+                with f.loop(some) as r:
+                    row = first + r
+                    mask_start = masking.start(batch, head, row)
+                    known = f.load(lse, place * rows + row)
+                    dot_value = f.load(scratch, inner + r)
+                    with f.vector(few) as i:
+                        here = r * few + i
+                        score = f.load(scratch, weights + here) * scale
+                        score = masking.apply(score, mask_start, row, begin + i)
+                        weight = elementary.FUNCTIONS["exp"](f, score - known)
+                        slope = weight * (f.load(scratch, slopes + here) - dot_value) * scale
+                        f.store(scratch, weights + here, weight)
+                        f.store(scratch, slopes + here, slope)
+                product(f, (buffers["dv"], of["dv"]), (scratch, weights), (buffers["g"], at["g"]),
+                        (few, depth, some), (heads.row("dv"), 1, few, heads.row("g"), 1),
+                        True)  # fmt: skip
+                product(f, (buffers["dq"], at["dq"]), (scratch, slopes), (buffers["k"], of["k"]),
+                        (some, width, few), (heads.row("dq"), few, 1, heads.row("k"), 1),
+                        True)  # fmt: skip
+                product(f, (buffers["dk"], of["dk"]), (scratch, slopes), (buffers["q"], at["q"]),
+                        (few, width, some), (heads.row("dk"), 1, few, heads.row("q"), 1),
+                        True)  # fmt: skip
+    return f
+
+
+def _greater(f: Function) -> Callable[[Value, Value], Value]:
+    return lambda a, b: f.call("maximum", a, b)
