@@ -16,7 +16,6 @@ look nowhere gives zeros, and its saved number is +inf, so that its weights are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from . import elementary
 from .ir import Buffer, Function, Value
@@ -25,9 +24,11 @@ QUERIES = 128
 KEYS = 512
 _NEVER = float("-inf")
 
-# product(f, c, a, b, sizes, steps, accumulate): c (m, n) = or += a (m, k) @ b (k, n); c, a, b are
-# (buffer, offset), sizes (m, n, k), steps (row of c, row and column of a, row and column of b).
+# product(f, name, c, a, b, corner) runs one of the matrix products that PRODUCTS names: c, a and b
+# are (buffer, offset); corner is 0, plus 1 in the last block of keys, plus 2 in that of queries,
+# which are shorter. The steps are the caller's: it knows them when it runs the kernel.
 Product = Callable[..., None]
+PRODUCTS = ("scores", "first", "more"), ("scores", "by_weight", "dv", "dq", "dk")
 
 
 def scratch_size(blocks: int, width: int) -> int:
@@ -91,9 +92,9 @@ def attention_function(name: str, dtype: str, mask: str, product: Product) -> Fu
     heads = _Heads(f, "out q k v", dtype, "out")
     lse, scratch = f.buffer("lse", dtype, True), f.buffer("scratch", dtype, True)
     masking = _Mask(f, mask, dtype)
-    batches, count, rows, keys, width, depth = (f.param(n) for n in ("b", "h", "l", "s", "e", "ev"))
+    batches, count, rows, keys, depth = (f.param(n) for n in ("b", "h", "l", "s", "ev"))
     scale = f.cast(f.param("scale", "f64"), dtype)
-    size = f.param("scratch_size")
+    size, pitch = f.param("scratch_size"), f.param("pitch")
     blocks = (rows + (QUERIES - 1)) // QUERIES
     with f.parallel(batches * count * blocks) as job:
         place, block = job // blocks, job % blocks
@@ -108,21 +109,16 @@ def attention_function(name: str, dtype: str, mask: str, product: Product) -> Fu
         with f.loop(some) as r:
             f.store(scratch, peaks + r, _NEVER)
             f.store(scratch, sums + r, 0)
-        limit = keys
-        if mask == "causal":
-            limit = f.call("minimum", keys, first + some)
-        with f.loop((limit + (KEYS - 1)) // KEYS) as number:
+        with f.loop(_key_blocks(f, mask, keys, first + some)) as number:
             begin = number * KEYS
-            few = f.call("minimum", limit - begin, KEYS)
-            product(
-                f, (scratch, scores),
-                (heads.buffers["q"], start["q"] + first * heads.row("q")),
-                (heads.buffers["k"], start["k"] + begin * heads.row("k")),
-                (some, few, width), (few, heads.row("q"), 1, 1, heads.row("k")), False,
-            )  # fmt: skip
+            few = f.call("minimum", keys - begin, KEYS)
+            corner = _corner(f, block, blocks, begin, keys)
+            queries = (heads.buffers["q"], start["q"] + first * heads.row("q"))
+            lookup = (heads.buffers["k"], start["k"] + begin * heads.row("k"))
+            product(f, "scores", (scratch, scores), queries, lookup, corner)
             with f.loop(some) as r:
                 row = first + r
-                line = scores + r * few
+                line = scores + r * pitch
                 mask_start = masking.start(batch, head, row)
                 peak = f.state(f.const(_NEVER, dtype), combine=_greater(f))
                 with f.vector(few) as i:
@@ -144,15 +140,11 @@ def attention_function(name: str, dtype: str, mask: str, product: Product) -> Fu
                 with f.branch(number > 0), f.vector(depth) as i:
                     at = gathered + r * depth + i
                     f.store(scratch, at, f.load(scratch, at) * fade)
-            operands: tuple[Any, ...] = (
-                (scratch, gathered), (scratch, scores),
-                (heads.buffers["v"], start["v"] + begin * heads.row("v")),
-                (some, depth, few), (depth, few, 1, heads.row("v"), 1),
-            )  # fmt: skip
+            values = (heads.buffers["v"], start["v"] + begin * heads.row("v"))
             with f.branch(number == 0):
-                product(f, *operands, False)
+                product(f, "first", (scratch, gathered), (scratch, scores), values, corner)
             with f.branch(number > 0):
-                product(f, *operands, True)
+                product(f, "more", (scratch, gathered), (scratch, scores), values, corner)
         with f.loop(some) as r:
             total_sum = f.load(scratch, sums + r)
             nothing = total_sum == 0 if mask else None
@@ -176,7 +168,8 @@ def attention_backward_function(name: str, dtype: str, mask: str, product: Produ
     masking = _Mask(f, mask, dtype)
     batches, count, rows, keys, width, depth = (f.param(n) for n in ("b", "h", "l", "s", "e", "ev"))
     scale = f.cast(f.param("scale", "f64"), dtype)
-    size = f.param("scratch_size")
+    size, pitch = f.param("scratch_size"), f.param("pitch")
+    blocks = (rows + (QUERIES - 1)) // QUERIES
     buffers = heads.buffers
     with f.parallel(batches * count) as place:
         batch, head = place // count, place % count
@@ -189,7 +182,7 @@ def attention_backward_function(name: str, dtype: str, mask: str, product: Produ
                 line = start[target] + r * heads.row(target)
                 with f.vector(wide) as i:
                     f.store(buffers[target], line + i, 0)
-        with f.loop((rows + (QUERIES - 1)) // QUERIES) as block:
+        with f.loop(blocks) as block:
             first = block * QUERIES
             some = f.call("minimum", rows - first, QUERIES)
             at = {n: start[n] + first * heads.row(n) for n in ("dq", "g", "out", "q")}
@@ -199,40 +192,44 @@ def attention_backward_function(name: str, dtype: str, mask: str, product: Produ
                     left = f.load(buffers["g"], at["g"] + r * heads.row("g") + i)
                     dot.add(left * f.load(buffers["out"], at["out"] + r * heads.row("out") + i))
                 f.store(scratch, inner + r, dot.get()[0])
-            limit = f.call("minimum", keys, first + some) if mask == "causal" else keys
-            with f.loop((limit + (KEYS - 1)) // KEYS) as number:
+            with f.loop(_key_blocks(f, mask, keys, first + some)) as number:
                 begin = number * KEYS
-                few = f.call("minimum", limit - begin, KEYS)
+                few = f.call("minimum", keys - begin, KEYS)
+                corner = _corner(f, block, blocks, begin, keys)
                 of = {n: start[n] + begin * heads.row(n) for n in ("dk", "dv", "k", "v")}
-                product(f, (scratch, weights), (buffers["q"], at["q"]), (buffers["k"], of["k"]),
-                        (some, few, width), (few, heads.row("q"), 1, 1, heads.row("k")),
-                        False)  # fmt: skip
-                product(f, (scratch, slopes), (buffers["g"], at["g"]), (buffers["v"], of["v"]),
-                        (some, few, depth), (few, heads.row("g"), 1, 1, heads.row("v")),
-                        False)  # fmt: skip
+                place_of = {n: (buffers[n], o) for n, o in (at | of).items()}
+                p, s = (scratch, weights), (scratch, slopes)
+                product(f, "scores", p, place_of["q"], place_of["k"], corner)
+                product(f, "by_weight", s, place_of["g"], place_of["v"], corner)
                 with f.loop(some) as r:
                     row = first + r
                     mask_start = masking.start(batch, head, row)
                     known = f.load(lse, place * rows + row)
                     dot_value = f.load(scratch, inner + r)
                     with f.vector(few) as i:
-                        here = r * few + i
+                        here = r * pitch + i
                         score = f.load(scratch, weights + here) * scale
                         score = masking.apply(score, mask_start, row, begin + i)
                         weight = elementary.FUNCTIONS["exp"](f, score - known)
                         slope = weight * (f.load(scratch, slopes + here) - dot_value) * scale
                         f.store(scratch, weights + here, weight)
                         f.store(scratch, slopes + here, slope)
-                product(f, (buffers["dv"], of["dv"]), (scratch, weights), (buffers["g"], at["g"]),
-                        (few, depth, some), (heads.row("dv"), 1, few, heads.row("g"), 1),
-                        True)  # fmt: skip
-                product(f, (buffers["dq"], at["dq"]), (scratch, slopes), (buffers["k"], of["k"]),
-                        (some, width, few), (heads.row("dq"), few, 1, heads.row("k"), 1),
-                        True)  # fmt: skip
-                product(f, (buffers["dk"], of["dk"]), (scratch, slopes), (buffers["q"], at["q"]),
-                        (few, width, some), (heads.row("dk"), 1, few, heads.row("q"), 1),
-                        True)  # fmt: skip
+                product(f, "dv", place_of["dv"], p, place_of["g"], corner)
+                product(f, "dq", place_of["dq"], s, place_of["k"], corner)
+                product(f, "dk", place_of["dk"], s, place_of["q"], corner)
     return f
+
+
+def _key_blocks(f: Function, mask: str, keys: Value, end: Value) -> Value:
+    """How many blocks of keys the queries before `end` look at."""
+    seen = f.call("minimum", keys, end) if mask == "causal" else keys
+    return (seen + (KEYS - 1)) // KEYS
+
+
+def _corner(f: Function, block: Value, blocks: Value, begin: Value, keys: Value) -> Value:
+    """Which of the last blocks this is; see PRODUCTS."""
+    last_rows = f.select(block + 1 == blocks, f.const(2, "i64"), 0)
+    return last_rows + f.select(begin + KEYS >= keys, f.const(1, "i64"), 0)
 
 
 def _greater(f: Function) -> Callable[[Value, Value], Value]:
