@@ -14,7 +14,7 @@ from typing import Any
 
 from ..devices import Device
 from ..kernel.expr import Expr
-from ..kernel.rows import Program
+from ..kernel.row_program import Program
 
 Array = Any
 NumpyDType = Any
@@ -164,8 +164,8 @@ class Backend(ABC):
         """Arrays of one dtype joined along `dim`."""
 
     @abstractmethod
-    def matmul(self, a: Array, b: Array) -> Array:
-        """(…, m, k) times (…, k, n), batch dimensions broadcast."""
+    def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n)."""
 
     @abstractmethod
     def attention(

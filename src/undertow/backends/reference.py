@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..devices import Device
 from ..kernel.expr import Expr
-from ..kernel.rows import NEUTRAL, Program
+from ..kernel.row_program import NEUTRAL, Program
 from .base import Array, Backend, NumpyDType, Shape
 from .philox import philox_words
 from .quiet import hush, silent, unhush
@@ -259,14 +259,14 @@ class NumpyBackend(Backend):
         self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
     ) -> tuple[Array, ...]:  # fmt: skip
-        floating = [o.dtype for o in operands if isinstance(o, _ndarray) and o.dtype.kind in "fV"]
-        wide = np.dtype(np.float64 if np.float64 in floating else np.float32)
-        values: list[Any] = [
-            o.astype(wide) if isinstance(o, _ndarray) and o.dtype.kind in "fV" and o.dtype != wide
-            else o
-            for o in operands
-        ]  # fmt: skip
-        shape = np.broadcast_shapes(*(o.shape for o in operands if isinstance(o, _ndarray)))
+        arrays = [o for o in operands if isinstance(o, _ndarray)]
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+        wide = np.dtype(np.float64 if any(a.dtype == np.float64 for a in arrays) else np.float32)
+        values: list[Any] = list(operands)
+        for i, o in enumerate(arrays):  # numbers come last
+            if o.dtype.kind in "fV":
+                o = o.astype(wide, copy=False)
+            values[i] = o.reshape((1,) * (len(shape) - o.ndim) + o.shape)
         whole = math.prod([shape[d] for d in dims])
         if program.uses_column:
             (dim,) = dims
@@ -361,7 +361,13 @@ class NumpyBackend(Backend):
     def concat(self, arrays: Sequence[Array], dim: int) -> Array:
         return np.concatenate(arrays, axis=dim)
 
-    def matmul(self, a: Array, b: Array) -> Array:
+    def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        if bias is not None:
+            if not _is_half(a.dtype):
+                out = self.matmul(a, b)
+                return np.add(out, bias, out)
+            single = self.matmul(*(x.astype(np.float32) for x in (a, b, bias)))
+            return single.astype(a.dtype)
         if _is_half(a.dtype):
             return self.matmul(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
         # A matrix product by `dot`: BLAS for any strides, at half the overhead of matmul.

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..core.dispatch import expand
+from ..core.dispatch import apply, expand
+from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import broadcast_shapes, check_fits, wrap_dim
 from .embedding import steps
 from .extremes import clamp_min
-from .matmul import matmul
-from .movement import reshape
+from .matmul import matmul, product
+from .movement import reshape, reshaped
 from .reduction import norm, sum
 
 
@@ -31,7 +32,27 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"[linear] expects an input (…, in) and a weight (out, in) or (in), got shapes "
             f"{input.shape} and {weight.shape}"
         )
-    return _biased("linear", matmul(input, weight.t()), bias)
+    if (
+        bias is None or weight.ndim != 2 or bias.shape != weight.shape[:1]
+        or not input.dtype is weight.dtype is bias.dtype or not input.is_floating_point()
+    ):  # fmt: skip
+        return _biased("linear", matmul(input, weight.t()), bias)
+    if input.ndim == 2:
+        return apply(_linear, (input, weight, bias))
+    rows = reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1]))
+    return reshaped(apply(_linear, (rows, weight, bias)), (*input.shape[:-1], weight.shape[0]))
+
+
+_linear = Op(
+    "linear",
+    lambda k, x, w, b: k.matmul(x, k.permute(w, (1, 0)), b),
+    inputs="x w b",
+    vjp={
+        "x": lambda g, w: product(g, w),
+        "w": lambda g, x: product(g, x, True),
+        "b": lambda g: sum(g, 0),
+    },
+)
 
 
 @function(method=False, functional=True)
