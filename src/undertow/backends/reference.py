@@ -263,10 +263,9 @@ class NumpyBackend(Backend):
         shape = np.broadcast_shapes(*(a.shape for a in arrays))
         wide = np.dtype(np.float64 if any(a.dtype == np.float64 for a in arrays) else np.float32)
         values: list[Any] = list(operands)
-        for i, o in enumerate(arrays):  # numbers come last
-            if o.dtype.kind in "fV":
-                o = o.astype(wide, copy=False)
-            values[i] = o.reshape((1,) * (len(shape) - o.ndim) + o.shape)
+        for i, a in enumerate(arrays):  # numbers come last
+            a = a.astype(wide, copy=False) if a.dtype.kind in "fV" else a
+            values[i] = a.reshape((1,) * (len(shape) - a.ndim) + a.shape)
         whole = math.prod([shape[d] for d in dims])
         if program.uses_column:
             (dim,) = dims

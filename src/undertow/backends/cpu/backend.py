@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...kernel.expr import Expr
+from ...kernel.row_program import Program
 from ..base import Array, NumpyDType
 from ..reference import NumpyBackend
-from .choice import crossover
+from .choice import crossover, threshold
 
 
 class CpuBackend(NumpyBackend):
@@ -36,3 +37,15 @@ class CpuBackend(NumpyBackend):
         from .maps import run_maps
 
         return run_maps(exprs, operands, (dtype,) * len(exprs))
+
+    def rows(
+        self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
+        dtypes: Sequence[NumpyDType],
+    ) -> tuple[Array, ...]:  # fmt: skip
+        if max([o.size for o in operands if o.__class__ is np.ndarray]) >= threshold(2048):
+            from .rows import run_rows
+
+            found = run_rows(program, operands, dims, dtypes)
+            if found is not None:
+                return found
+        return super().rows(program, operands, dims, dtypes)
