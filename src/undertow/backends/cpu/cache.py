@@ -189,6 +189,6 @@ def _warn(message: str) -> None:
     warnings.warn(
         f"{message}. What is loaded from there is executed, so it must be yours alone: mend it, "
         "name another directory in UNDERTOW_CACHE_DIR, or set UNDERTOW_CACHE=0",
-        RuntimeWarning,
+        UserWarning,
         stacklevel=2,
     )
