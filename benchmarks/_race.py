@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import platform
 import time
 from collections.abc import Callable
@@ -13,13 +14,17 @@ import undertow as ut  # before NumPy, as in a user's program
 import numpy as np  # isort: skip
 
 BLOCK = 4  # consecutive runs of one runner, of which the first is not timed
+LEAST = 3  # blocks of each runner, however long they take
 
 
 def race(
     runners: dict[str, Callable[[], Any] | tuple[Callable[[], Any], Callable[[Any], Any]]],
     repeat: int,
+    seconds: float = math.inf,
 ) -> dict[str, float]:
     """The best time in seconds of each runner, interleaved in blocks.
+
+    There are `repeat` timed runs of each, or fewer if they take longer than `seconds` in all.
 
     A runner is a function, or a pair (setup, function of what setup returned) of which only the
     function is timed. Threads of one library spin for a while after its kernels and slow down
@@ -28,7 +33,10 @@ def race(
     """
     best = dict.fromkeys(runners, float("inf"))
     gc.collect()
-    for _ in range(1 + repeat // (BLOCK - 1)):
+    begin = time.perf_counter()
+    for turn in range(1 + repeat // (BLOCK - 1)):
+        if turn >= LEAST and time.perf_counter() - begin > seconds:
+            break
         for name, runner in runners.items():
             setup, run = runner if isinstance(runner, tuple) else (None, runner)
             time.sleep(0.03)  # until the other's threads have gone to sleep

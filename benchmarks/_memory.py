@@ -1,0 +1,125 @@
+"""Peak memory of the workloads: what one needs beyond its inputs, in a process of its own.
+
+    python benchmarks/_memory.py undertow|torch NAME...
+
+prints one line of JSON, {name: bytes}. It is started once per library. For each workload it forks
+after the imports; the child starts threads and compilers with a small computation, makes the
+inputs, and then runs the workload three times. What counts is the highest resident memory during
+a run less the resident memory before the first one: outputs, temporaries, and whatever the library
+keeps; of the three runs the least, since now and then an allocator takes fresh memory though it
+has some. Kernels are compiled beforehand, in a child that is not measured, and come from the cache
+on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from workloads import WORKLOADS, Workload
+
+RUNS = 3
+TIMEOUT = 600
+
+
+def peaks(library: str, names: Iterable[str]) -> dict[str, int]:
+    """The peaks in bytes of the named workloads; one that cannot run is missing."""
+    command = [sys.executable, os.path.abspath(__file__), library, *names]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT)
+    return json.loads(found.stdout)
+
+
+def can_measure() -> bool:
+    """Whether this system tells peaks, and lets us reset them: Linux does."""
+    try:
+        return _reset() is None and _status("VmHWM") > 0
+    except (OSError, KeyError):
+        return False
+
+
+def _status(field: str) -> int:
+    with open("/proc/self/status") as lines:
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field + ":"))
+
+
+def _reset() -> None:
+    """Let the peak begin anew from the present."""
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
+
+
+def _runner(module: Any, workload: Workload) -> Any:
+    made = workload.make(module)
+    if isinstance(made, tuple):
+        setup, run = made
+        return lambda: run(setup())
+    return made
+
+
+def _start(module: Any) -> None:
+    """Bring up threads, compilers and products, which stay for all workloads."""
+    x = module.ones(512, 512).requires_grad_()
+    (x @ x).exp().sum().backward()
+
+
+def _measured(module: Any, workload: Workload) -> int:
+    _start(module)
+    run = _runner(module, workload)
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # what making the inputs has left behind
+    before = _status("VmRSS")
+    found = []
+    for _ in range(RUNS):
+        _reset()
+        run()
+        found.append(_status("VmHWM") - before)
+    return min(found)
+
+
+def _forked(function: Any, *arguments: Any) -> int | None:
+    """The number that a function returns in a child; None if it fails."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.write(writer, b"%d" % function(*arguments))
+            status = 0
+        except Exception as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        finally:
+            os._exit(status)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        text = pipe.read()
+    os.waitpid(child, 0)
+    return int(text) if text else None
+
+
+def main() -> None:
+    """Measure in children, one at a time."""
+    library, *names = sys.argv[1:]
+    module = importlib.import_module(library)
+    module.set_num_threads(2)
+    by_name = {w.name: w for w in WORKLOADS}
+    found = {}
+    for name in names:
+        if library == "undertow":
+            _forked(lambda w: len(_runner(module, w)()), by_name[name])
+        peak = _forked(_measured, module, by_name[name])
+        if peak is not None:
+            found[name] = peak
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

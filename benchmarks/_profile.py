@@ -1,0 +1,137 @@
+"""Where the time of one workload goes: the forms that ran, their kernels, and Python around them.
+
+The methods of the CPU's backend are wrapped, and so are the generated kernels as they are made;
+so `watch` comes before the first kernel.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from undertow.backends.cpu import kernels
+from undertow.backends.registry import CPU
+
+VIEWS = {"as_strided", "storage_offset", "root", "reshape", "permute", "expand", "slice", "part",
+         "bits", "to_host", "from_host"}  # fmt: skip
+
+
+class Record:
+    """What one kind of call took."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.own = 0.0  # seconds, without the forms that it called itself
+        self.native = 0.0  # of these, inside generated kernels
+
+
+class Watch:
+    """Counts and times the backend's forms while it is switched on."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, Record] = defaultdict(Record)
+        self.open: list[list[float]] = []  # of the calls under way: time in inner calls, kernels
+        self.on = False
+
+    def form(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A form that is timed."""
+
+        def timed(*args: Any, **named: Any) -> Any:
+            if not self.on:
+                return function(*args, **named)
+            inner = [0.0, 0.0]
+            self.open.append(inner)
+            begin = time.perf_counter()
+            try:
+                return function(*args, **named)
+            finally:
+                spent = time.perf_counter() - begin
+                self.open.pop()
+                record = self.records[_label(name, args)]
+                record.calls += 1
+                record.own += spent - inner[0]
+                record.native += inner[1]
+                if self.open:
+                    self.open[-1][0] += spent
+
+        return timed
+
+    def kernel(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A generated kernel that is timed."""
+
+        def timed(*args: Any) -> None:
+            begin = time.perf_counter()
+            call(*args)
+            if self.on and self.open:
+                self.open[-1][1] += time.perf_counter() - begin
+
+        return timed
+
+
+def watch() -> Watch:
+    """Begin to watch the CPU's backend; switched off at first."""
+    watched = Watch()
+    for name in dir(CPU):
+        method = getattr(CPU, name)
+        if not name.startswith("_") and callable(method) and name not in VIEWS:
+            setattr(CPU, name, watched.form(name, method))
+    compiled = kernels.compiled
+    loaded = [m for n, m in sys.modules.items() if n.startswith("undertow.backends.cpu.")]
+    for module in (kernels, *loaded):
+        if getattr(module, "compiled", None) is compiled:
+            module.compiled = lambda f: watched.kernel(compiled(f))
+    return watched
+
+
+def report(watched: Watch, run: Callable[[], Any], repeat: int = 5) -> None:
+    """Run a workload and print what its parts took, the most expensive first."""
+    run()
+    watched.on = True
+    begin = time.perf_counter()
+    for _ in range(repeat):
+        run()
+    total = time.perf_counter() - begin
+    watched.on = False
+    ms = 1e3 / repeat
+    print(f"{ms * total:.3f} ms in all; per run, without the forms called inside a form:")
+    print(f"{'ms':>9} {'share':>6} {'in kernels':>10} {'calls':>6}  form")
+    known = 0.0
+    for label, r in sorted(watched.records.items(), key=lambda item: -item[1].own):
+        known += r.own
+        if r.own > 0.002 * total:
+            print(f"{ms * r.own:>9.3f} {r.own / total:>6.1%} {ms * r.native:>10.3f} "
+                  f"{r.calls / repeat:>6g}  {label}")  # fmt: skip
+    rest = total - known
+    print(f"{ms * rest:>9.3f} {rest / total:>6.1%} {'':>17}  outside the backend")
+    print("\nPython functions by their own time (slowed down by the profiler):")
+    profiler = cProfile.Profile()
+    profiler.enable()
+    for _ in range(repeat):
+        run()
+    profiler.disable()
+    entries = pstats.Stats(profiler).get_stats_profile().func_profiles.items()
+    for name, entry in sorted(entries, key=lambda item: -item[1].tottime)[:12]:
+        where = f"{entry.file_name}:{entry.line_number}" if entry.line_number else ""
+        print(f"{ms * entry.tottime:>9.3f} ms  {name}  {where.rpartition('/undertow/')[2]}")
+
+
+def _label(name: str, args: tuple[Any, ...]) -> str:
+    """A form with its arguments in short: shapes and types of arrays, text of expressions."""
+    return f"{name} " + ", ".join(_short(a) for a in args)
+
+
+def _short(a: Any) -> str:
+    if isinstance(a, np.ndarray):
+        layout = "" if a.flags.c_contiguous else f" strides {a.strides}"
+        return f"{a.dtype.name}[{'×'.join(map(str, a.shape))}]{layout}"
+    if isinstance(a, list | tuple):
+        return f"({', '.join(map(_short, a))})"
+    text = str(a)
+    return text if len(text) <= 48 else text[:45] + "…"
