@@ -357,6 +357,10 @@ class _Emitter:
             self.mask = ""
 
         self.steps("0", whole, wide, full)
+        if loop.unroll > 1:
+            done, rest = whole, self.new(f"srem i64 {extent}, {lanes}")
+            whole = self.new(f"sub nsw i64 {extent}, {rest}")
+            self.steps(done, whole, lanes, lambda i: once(i, 0))
         self.steps(whole, extent, lanes, partial)
         self.lanes = 0
         for s in outer:
@@ -523,8 +527,10 @@ class _Emitter:
 
     def prefetch(self, s: Prefetch) -> None:
         kind = _IN_MEMORY[s.buffer.dtype]
-        at = self.scalar(s.offset)
-        place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at}")
+        at = self.reg(s.offset)
+        if at.varying:
+            raise IRError(f"a prefetch of {s.buffer.name} at places without order")
+        place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
         self.module.declare("@llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
         self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
@@ -587,6 +593,8 @@ class _Emitter:
             affine = self.affine(v.op, *regs)
             if affine is not None:
                 return affine
+        if v.op == "cast" and v.dtype == "i32" and type(regs[0].step) is int and regs[0].step:
+            return _Reg(self.new(f"trunc i64 {regs[0].text} to i32"), step=regs[0].step)
         lanes = self.lanes if any(r.varying or r.step != 0 for r in regs) else 0
         return _Reg(self.operation(v, self.operands(v.args, lanes), lanes), varying=lanes > 0)
 
