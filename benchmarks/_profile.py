@@ -93,6 +93,7 @@ def watch() -> Watch:
 def report(watched: Watch, run: Callable[[], Any], repeat: int = 5) -> None:
     """Run a workload and print what its parts took, the most expensive first."""
     run()
+    watched.records.clear()
     watched.on = True
     begin = time.perf_counter()
     for _ in range(repeat):
@@ -110,16 +111,26 @@ def report(watched: Watch, run: Callable[[], Any], repeat: int = 5) -> None:
                   f"{r.calls / repeat:>6g}  {label}")  # fmt: skip
     rest = total - known
     print(f"{ms * rest:>9.3f} {rest / total:>6.1%} {'':>17}  outside the backend")
-    print("\nPython functions by their own time (slowed down by the profiler):")
+    _report_python(run, repeat)
+
+
+def _report_python(run: Callable[[], Any], repeat: int) -> None:
+    """Print the Python functions that take more than a hundredth of the time themselves."""
     profiler = cProfile.Profile()
     profiler.enable()
     for _ in range(repeat):
         run()
     profiler.disable()
-    entries = pstats.Stats(profiler).get_stats_profile().func_profiles.items()
-    for name, entry in sorted(entries, key=lambda item: -item[1].tottime)[:12]:
-        where = f"{entry.file_name}:{entry.line_number}" if entry.line_number else ""
-        print(f"{ms * entry.tottime:>9.3f} ms  {name}  {where.rpartition('/undertow/')[2]}")
+    entries = [
+        (own, name, f"{file.rpartition('/undertow/')[2]}:{line}" if line else "")
+        for (file, line, name), (_, _, own, _, _) in pstats.Stats(profiler).stats.items()
+        if file != __file__  # kernels, which are listed above
+    ]
+    total = pstats.Stats(profiler).total_tt
+    print("own time of Python functions, slowed down by the profiler:")
+    for own, name, where in sorted(entries, reverse=True)[:12]:
+        if own > 0.01 * total:
+            print(f"{1e3 / repeat * own:>9.3f} {own / total:>6.1%} {'':>17}  {name}  {where}")
 
 
 def _label(name: str, args: tuple[Any, ...]) -> str:
@@ -133,5 +144,5 @@ def _short(a: Any) -> str:
         return f"{a.dtype.name}[{'×'.join(map(str, a.shape))}]{layout}"
     if isinstance(a, list | tuple):
         return f"({', '.join(map(_short, a))})"
-    text = str(a)
+    text = str(a).replace("\n", "; ")
     return text if len(text) <= 48 else text[:45] + "…"
