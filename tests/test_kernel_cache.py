@@ -140,14 +140,14 @@ def test_one_compilation_for_several_threads() -> None:
     begin = threading.Barrier(8)
     name = f"test_once_{time.time_ns()}"
 
-    def make() -> str:
+    def make() -> tuple[str, str]:
         made.append(1)
         time.sleep(0.02)
-        return constant("test_once", 8)
+        return constant("test_once", 8), ""
 
     def ask() -> None:
         begin.wait()
-        found.append(jit.lookup("test_once", name, make))
+        found.append(jit.lookup("test_once", name, make)[0])
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -243,9 +243,10 @@ import ctypes
 from undertow.backends.cpu import jit
 def make():
     print("made")
-    return {constant("looked_up", 5)!r}
+    return {constant("looked_up", 5)!r}, "a note"
 for key in ("a", "b", "a"):
-    assert ctypes.CFUNCTYPE(ctypes.c_int64)(jit.lookup("looked_up", key, make))() == 5
+    address, note = jit.lookup("looked_up", key, make)
+    assert ctypes.CFUNCTYPE(ctypes.c_int64)(address)() == 5 and note == "a note"
 """
     assert finish(start(tmp_path, code))[0] == "made\nmade\n"
     assert finish(start(tmp_path, code))[0] == ""

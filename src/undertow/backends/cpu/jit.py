@@ -41,7 +41,7 @@ from . import cache, debug
 LEVEL = 2  # of LLVM's optimisation pipeline
 
 _lock = threading.RLock()
-_addresses: dict[str, int] = {}
+_loaded: dict[str, tuple[int, str]] = {}  # key -> address, note
 _engine: Any = None
 _machine: Any = None
 _disk: cache.Disk | None = None
@@ -60,28 +60,31 @@ def load(name: str, text: str, why: str = "", source: str | Callable[[], str] | 
     >>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(load("twice", text))(21)
     42
     """
-    return _find(name, _key("text", name, text), lambda: text, why, source)
+    return _find(name, _key("text", name, text), lambda: (text, ""), why, source)[0]
 
 
 def lookup(
     name: str,
     key: str,
-    make: Callable[[], str],
+    make: Callable[[], tuple[str, str]],
     why: str = "",
     source: str | Callable[[], str] | None = None,
-) -> int:
+) -> tuple[int, str]:
     """As `load`, but the LLVM IR is made only if no kernel is known under `key`.
 
     The key describes the kernel completely, together with the sources in `kernel/` and
-    `backends/cpu/`; see Note [keys].
+    `backends/cpu/`; see Note [keys]. With the LLVM IR, `make` returns a note that is kept with the
+    kernel and returned with its address: what has to be known to call it.
 
-    >>> text = "define i64 @thrice(i64 %x) { %y = mul i64 %x, 3 ret i64 %y }"
-    >>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(lookup("thrice", "3 x", lambda: text))(14)
-    42
+    >>> make = lambda: ("define i64 @thrice(i64 %x) { %y = mul i64 %x, 3 ret i64 %y }", "i64")
+    >>> address, note = lookup("thrice", "3 x", make)
+    >>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(address)(14), note
+    (42, 'i64')
     """
     sources = _sources()
     if sources is None:
-        return load(name, make(), why, source)
+        text, note = make()
+        return load(name, text, why, source), note
     return _find(name, _key("key", name, key, sources), make, why, source)
 
 
@@ -146,34 +149,38 @@ def _with_dependents(name: str) -> list[str]:
 def _find(
     name: str,
     key: str,
-    make: Callable[[], str],
+    make: Callable[[], tuple[str, str]],
     why: str,
     source: str | Callable[[], str] | None,
-) -> int:
+) -> tuple[int, str]:
     """The kernel of this key: from memory, from disk, or compiled; once, whoever asks."""
     import llvmlite.binding as llvm
 
     begin = time.perf_counter()
-    found = _addresses.get(key)
+    found = _loaded.get(key)
     if found is None:
         with _lock:
-            found = _addresses.get(key)
+            found = _loaded.get(key)
             if found is None:
                 machine = target()
                 symbol = f"{name}.{key[:24]}"
                 listed = debug.wanted() & {"ir", "asm"}  # then compile, to have what to show
-                data = _disk.get(key) if _disk is not None and not listed else None
+                entry = _disk.get(key) if _disk is not None and not listed else None
                 origin = "from disk"
-                if data is None:
+                if entry is None:
                     origin = "compiled"
-                    data = _compile(machine, name, symbol, make(), source)
+                    text, note = make()
+                    data = _compile(machine, name, symbol, text, source)
                     if _disk is not None:
-                        _disk.put(key, data)
+                        _disk.put(key, note.encode() + b"\0" + data)
+                else:
+                    head, _, data = entry.partition(b"\0")
+                    note = head.decode()
                 _engine.add_object_file(llvm.ObjectFileRef.from_data(data))
                 _engine.finalize_object()
-                found = int(_engine.get_function_address(symbol))
-                assert found, f"the object code of {name} has no {symbol}"
-                _addresses[key] = found
+                address = int(_engine.get_function_address(symbol))
+                assert address, f"the object code of {name} has no {symbol}"
+                found = _loaded[key] = address, note
                 debug.kernel(name, origin, time.perf_counter() - begin, len(data), why)
                 return found
     debug.kernel(name, "from memory", time.perf_counter() - begin, 0, why)
