@@ -7,8 +7,8 @@ so `watch` comes before the first kernel.
 from __future__ import annotations
 
 import cProfile
+import ctypes
 import pstats
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from undertow.backends.cpu import kernels
 from undertow.backends.registry import CPU
 
 VIEWS = {"as_strided", "storage_offset", "root", "reshape", "permute", "expand", "slice", "part",
@@ -66,11 +65,12 @@ class Watch:
     def kernel(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """A generated kernel that is timed."""
 
-        def timed(*args: Any) -> None:
+        def timed(*args: Any) -> Any:
             begin = time.perf_counter()
-            call(*args)
+            result = call(*args)
             if self.on and self.open:
                 self.open[-1][1] += time.perf_counter() - begin
+            return result
 
         return timed
 
@@ -82,11 +82,16 @@ def watch() -> Watch:
         method = getattr(CPU, name)
         if not name.startswith("_") and callable(method) and name not in VIEWS:
             setattr(CPU, name, watched.form(name, method))
-    compiled = kernels.compiled
-    loaded = [m for n, m in sys.modules.items() if n.startswith("undertow.backends.cpu.")]
-    for module in (kernels, *loaded):
-        if getattr(module, "compiled", None) is compiled:
-            module.compiled = lambda f: watched.kernel(compiled(f))
+    import llvmlite.binding  # noqa: F401  (it makes types by the same function)
+
+    prototype = ctypes.CFUNCTYPE
+
+    def watching(*types: Any) -> Callable[[Any], Any]:
+        """Like `ctypes.CFUNCTYPE`, by which all modules make functions of addresses."""
+        bind = prototype(*types)
+        return lambda x: watched.kernel(bind(x)) if isinstance(x, int) else bind(x)
+
+    ctypes.CFUNCTYPE = watching
     return watched
 
 
