@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.ir import Function, check
+from ...kernel.ir import Function, check, render
 from . import jit
+from .jit import address as address
 from .llvm import Machine, emit
 
-_C_TYPES = {"i64": ctypes.c_int64, "f32": ctypes.c_float, "f64": ctypes.c_double}
+_C_TYPES = {"ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "f32": ctypes.c_float,
+            "f64": ctypes.c_double}  # fmt: skip
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 
 TYPES: dict[Any, str] = {
@@ -36,40 +38,43 @@ def type_of(dtype: Any) -> str:
 @functools.cache
 def machine() -> Machine:
     """What code for this machine may use."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    if all(features.get(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
+    features = jit.features()
+    if features >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
         vector = 64
     else:
-        vector = 32 if features.get("avx2") else 16
-    arm = bool(features.get("neon"))
-    return Machine(vector, bool(features.get("fma")) or arm, bool(features.get("f16c")) or arm)
+        vector = 32 if "avx2" in features else 16
+    arm = "neon" in features
+    return Machine(vector, "fma" in features or arm, "f16c" in features or arm)
+
+
+def kernel(form: str, key: Any, make: Callable[[str], Function]) -> Callable[..., None]:
+    """A kernel of the loop IR, as a function of the pool, the buffers' addresses and parameters.
+
+    `make` is given the name for it, and is called only if the caches have none under `key`, which
+    tells everything that the kernel depends on.
+    """
+    told = repr(key)
+    name = f"{form}_{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
+
+    if CHECKED:
+        return compiled(make(name))
+
+    def text() -> tuple[str, str]:
+        f = make(name)
+        kinds = ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params]
+        return emit(f, machine()), " ".join(kinds)
+
+    address, kinds = jit.lookup(name, told, text, why=told, source=lambda: render(make(name)))
+    return _callable(address, kinds.split())
 
 
 def compiled(f: Function) -> Callable[..., None]:
     """`f` as a function of the pool, the buffers' addresses and the parameters."""
     if CHECKED:
         check(f)
-    text = emit(f, machine())
-    # One module may hold one kernel of a name, so the name tells its content.
-    unique = f"{f.name}_{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
-    address = jit.load(unique, text.replace(f"@{f.name}", f"@{unique}"))
-    arguments: list[Any] = [ctypes.c_void_p] * (1 + len(f.buffers)) + [_C_TYPES[p.dtype] for p in f.params]
-    return ctypes.CFUNCTYPE(None, *arguments)(address)
+    address = jit.load(f.name, emit(f, machine()), source=lambda: render(f))
+    return _callable(address, ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params])
 
 
-_DATA = object.__basicsize__  # where an ndarray keeps its address, behind Python's own fields
-_at = ctypes.c_size_t.from_address
-
-
-def address(array: Any) -> int:
-    """The address of an array's first element."""
-    return _at(id(array) + _DATA).value
-
-
-if address(_sample := np.zeros(1)) != _sample.__array_interface__["data"][0]:
-    # A Python that lays out its objects differently.
-    def address(array: Any) -> int:
-        """The address of an array's first element."""
-        return int(array.__array_interface__["data"][0])
+def _callable(address: int, kinds: list[str]) -> Callable[..., None]:
+    return ctypes.CFUNCTYPE(None, *[_C_TYPES[k] for k in kinds])(address)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -10,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernel.expr import Expr
-from ...kernel.ir import STREAM
+from ...kernel.ir import STREAM, Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import NUMBER, Operand, map_function
 from . import pool
-from .kernels import address, compiled, type_of
+from .kernels import address, kernel, type_of
 
 _ndarray = np.ndarray
 _REMEMBERED = 4096
@@ -123,10 +122,12 @@ def _kernel(
 ) -> Callable[..., None] | None:  # fmt: skip
     key = (tuple(map(str, exprs)), tuple(inputs), tuple(outputs), compute, rank, stream)
     if key not in _kernels:
-        name = f"map_{hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()}"
+
+        def make(name: str) -> Function:
+            return map_function(name, exprs, inputs, outputs, compute, rank, stream)
+
         try:
-            f = map_function(name, exprs, inputs, outputs, compute, rank, stream)
-            _kernels[key] = compiled(f)
+            _kernels[key] = kernel("map", key, make)
         except NotCompiled:
             _kernels[key] = None
     return _kernels[key]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...kernel.ir import Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.row_program import Program
 from ...kernel.rows import BLOCK, GROUP, rows_function
 from . import pool
-from .kernels import address, compiled, type_of
+from .kernels import address, kernel, type_of
 from .maps import aligned, dense, steps_of
 
 _REMEMBERED = 4096
@@ -150,10 +150,12 @@ def _kernel(
 ) -> Callable[..., None] | None:  # fmt: skip
     key = (program.key, tuple(inputs), tuple(outputs), wide, rank, across)
     if key not in _kernels:
-        name = f"rows_{hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()}"
+
+        def make(name: str) -> Function:
+            return rows_function(name, program, inputs, outputs, wide, rank, across)
+
         try:
-            f = rows_function(name, program, inputs, outputs, wide, rank, across)
-            _kernels[key] = compiled(f)
+            _kernels[key] = kernel("rows", key, make)
         except NotCompiled:
             _kernels[key] = None
     return _kernels[key]
