@@ -1,10 +1,12 @@
 # Every target builds what it needs from nothing but python3 and make, into .venv.
 #   make test PYTHON=python3.12       another interpreter (takes effect when .venv is new)
-#   make test ARGS="-k conv --lf"     more arguments for pytest, the demo or each benchmark
+#   make test ARGS="-k conv --lf"     more arguments for pytest, the demo or the benchmarks
+#   make bench BENCH=benchmarks/kernels.py ARGS="exp --quick"     one benchmark
 
 PYTHON ?= python3
 WORKERS ?= 2
 TORCH ?= torch==2.13.0
+BENCH ?= $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 ARGS ?=
 
 VENV := .venv
@@ -35,9 +37,8 @@ types: $(VENV)/.dev ## check the types of the library
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)
 
-bench: $(VENV)/.torch ## run every script in benchmarks/ against torch
-	@set -e; for script in benchmarks/[!_]*.py; do \
-		test -f "$$script" || { echo "there is no script in benchmarks/ yet" >&2; exit 1; }; \
+bench: $(VENV)/.torch ## race against torch: speed, the machine's limits, peak memory
+	@set -e; for script in $(BENCH); do \
 		printf '\n== %s\n' "$$script"; \
 		$(BIN)/python "$$script" $(ARGS); \
 	done

@@ -21,28 +21,48 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from workloads import WORKLOADS, Workload
 
 RUNS = 3
+SLACK = 1 << 20  # bytes by which peaks may differ: code that is loaded, and other small change
 TIMEOUT = 600
 
 
-def peaks(library: str, names: Iterable[str]) -> dict[str, int]:
+def peaks(library: str, names: Sequence[str]) -> dict[str, int]:
     """The peaks in bytes of the named workloads; one that cannot run is missing."""
     command = [sys.executable, os.path.abspath(__file__), library, *names]
     found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT)
     return json.loads(found.stdout)
 
 
-def can_measure() -> bool:
-    """Whether this system tells peaks, and lets us reset them: Linux does."""
+def compare(workloads: Sequence[Workload]) -> list[dict[str, Any]]:
+    """Measure the peaks of both libraries, print them, and return them as rows."""
     try:
-        return _reset() is None and _status("VmHWM") > 0
-    except (OSError, KeyError):
-        return False
+        _reset()
+    except OSError:
+        print("peak memory can be measured only on Linux")
+        return []
+    names = [w.name for w in workloads]
+    found = [peaks(library, names) for library in ("undertow", "torch")]
+    rows = []
+    print("peak memory beyond the inputs, each workload in a process of its own")
+    print(f"{'workload':<25} {'undertow MB':>11} {'torch MB':>9} {'ratio':>6}")
+    for name in names:
+        ours, theirs = (f.get(name) for f in found)
+        if ours is None or theirs is None:
+            print(f"{name:<25} not available yet")
+            continue
+        mark = "ok" if ours <= theirs + SLACK else "MISSED"
+        rows.append({"name": name, "undertow": ours, "torch": theirs, "mark": mark})
+        ratio = f"{ours / theirs:>6.2f}" if min(ours, theirs) > SLACK else f"{'–':>6}"
+        print(f"{name:<25} {ours / 2**20:>11.1f} {theirs / 2**20:>9.1f} {ratio}  {mark}")
+    lost = [r["name"] for r in rows if r["mark"] != "ok"]
+    print(f"\n{len(rows) - len(lost)} of {len(names)} at most torch's"
+          + (f"; more: {', '.join(lost)}" if lost else ""))  # fmt: skip
+    return rows
 
 
 def _status(field: str) -> int:
@@ -56,23 +76,19 @@ def _reset() -> None:
         file.write("5")
 
 
-def _runner(module: Any, workload: Workload) -> Any:
-    made = workload.make(module)
-    if isinstance(made, tuple):
-        setup, run = made
-        return lambda: run(setup())
-    return made
-
-
 def _start(module: Any) -> None:
     """Bring up threads, compilers and products, which stay for all workloads."""
     x = module.ones(512, 512).requires_grad_()
     (x @ x).exp().sum().backward()
 
 
+def _run(module: Any, workload: Workload) -> int:
+    return len(workload.whole(module)())
+
+
 def _measured(module: Any, workload: Workload) -> int:
     _start(module)
-    run = _runner(module, workload)
+    run = workload.whole(module)
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)  # what making the inputs has left behind
@@ -95,7 +111,7 @@ def _forked(function: Any, *arguments: Any) -> int | None:
             os.write(writer, b"%d" % function(*arguments))
             status = 0
         except Exception as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+            print(f"# {type(error).__name__}: {error}", file=sys.stderr)
         finally:
             os._exit(status)
     os.close(writer)
@@ -113,8 +129,8 @@ def main() -> None:
     by_name = {w.name: w for w in WORKLOADS}
     found = {}
     for name in names:
-        if library == "undertow":
-            _forked(lambda w: len(_runner(module, w)()), by_name[name])
+        if library == "undertow" and _forked(_run, module, by_name[name]) is None:
+            continue
         peak = _forked(_measured, module, by_name[name])
         if peak is not None:
             found[name] = peak

@@ -25,7 +25,6 @@ from workloads import Workload, chosen
 
 REPEAT, SECONDS = 60, 1.5  # timed runs of each library, and how long a workload may take
 TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
-SLACK = 1 << 20  # bytes by which peaks may differ: code that is loaded, and other small change
 
 
 class WrongResult(Exception):
@@ -106,31 +105,6 @@ def summary(rows: list[dict[str, Any]]) -> None:
             print(f"  {r['name']}: {r['problem']}")
 
 
-def memory(names: list[str]) -> list[dict[str, Any]]:
-    """Measure the peaks of both libraries and print them."""
-    from _memory import can_measure, peaks
-
-    if not can_measure():
-        print("\npeak memory cannot be measured on this system")
-        return []
-    found = [peaks(library, names) for library in ("undertow", "torch")]
-    rows = []
-    print("\npeak memory beyond the inputs")
-    print(f"{'workload':<25} {'undertow MB':>11} {'torch MB':>9} {'ratio':>6}")
-    for name in names:
-        ours, theirs = (f.get(name) for f in found)
-        if ours is None or theirs is None:
-            continue
-        mark = "ok" if ours <= theirs + SLACK else "MISSED"
-        rows.append({"name": name, "undertow": ours, "torch": theirs, "mark": mark})
-        ratio = f"{ours / theirs:>6.2f}" if min(ours, theirs) > SLACK else f"{'–':>6}"
-        print(f"{name:<25} {ours / 2**20:>11.1f} {theirs / 2**20:>9.1f} {ratio}  {mark}")
-    lost = [r["name"] for r in rows if r["mark"] != "ok"]
-    print(f"\n{len(rows) - len(lost)} of {len(rows)} at most torch's"
-          + (f"; more: {', '.join(lost)}" if lost else ""))  # fmt: skip
-    return rows
-
-
 def profile(workloads: list[Workload]) -> None:
     """Print where undertow's time goes."""
     from _profile import report, watch
@@ -138,12 +112,7 @@ def profile(workloads: list[Workload]) -> None:
     watched = watch()
     for w in workloads:
         print(f"== {w.name}")
-        made = w.make(ut)
-        if isinstance(made, tuple):
-            setup, run = made
-            report(watched, lambda setup=setup, run=run: run(setup()))
-        else:
-            report(watched, made)
+        report(watched, w.whole(ut))
 
 
 def arguments() -> argparse.Namespace:
@@ -185,7 +154,12 @@ def main() -> None:
         rows.append(timed(w, torch, limits, asked.quick))
         show(rows[-1])
     summary(rows)
-    peaks = memory([w.name for w in workloads]) if asked.memory else []
+    peaks = []
+    if asked.memory:
+        from _memory import compare
+
+        print()
+        peaks = compare(workloads)
     if asked.json:
         with open(asked.json, "w") as file:
             json.dump(

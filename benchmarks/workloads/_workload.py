@@ -27,6 +27,14 @@ class Workload(NamedTuple):
     flops: int = 0
     resident: int = 0  # bytes of all arrays together, where some are moved more than once
 
+    def whole(self, module: Any) -> Run:
+        """What `make` gives as one function, with the setup inside."""
+        made = self.make(module)
+        if not isinstance(made, tuple):
+            return made
+        setup, run = made
+        return lambda: run(setup())
+
 
 def normal(*shape: int, dtype: str = "float32", seed: int = 0) -> Any:
     """Normal numbers, the same for every library."""
