@@ -101,7 +101,7 @@ def scaled_dot_product_attention(
         if mask.shape != (*q.shape[:-1], k.shape[-2]):
             raise ShapeError(f"[{op}] attn_mask does not fit the scores, which have shape {fits}")
     factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
-    if dropout_p or not k.shape[-2] or (mask is not None and node_of(mask) is not None):
+    if dropout_p or not k.shape[-2] or (attn_mask is not None and node_of(attn_mask) is not None):
         weights = _weights(q, k, mask, factor, is_causal)
         out = matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
     else:

@@ -10,67 +10,68 @@ from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError
-from ..kernel.expr import call, trace, where
+from ..kernel.expr import Expr, call, where
+from ..kernel.row_program import Tracer, rows
 from ..shapes import wrap_dims
 from .creation import empty_like
 from .reduction import sum
-
-_NEVER = float("-inf")
-_multiply = trace(lambda a, b: a * b, 2)
-_divide = trace(lambda a, b: a / b, 2)
-_subtract = trace(lambda a, b: a - b, 2)
-_exp = trace(lambda a: call("exp", a), 1)
-_exp_difference = trace(lambda a, b: call("exp", a - b), 2)
-_minus_log = trace(lambda a, b: a - call("log", b), 2)
-_finite_peak = trace(lambda m: where(m == _NEVER, 0.0, m), 1)
-_nonzero_total = trace(lambda s: where(s == 0.0, 1.0, s), 1)
-_weighted_difference = trace(lambda p, v, s: p * (v - s), 3)
-_minus_share = trace(lambda v, out, s: v - call("exp", out) * s, 3)
 
 
 # Note [softmax rules]
 # The Jacobian of softmax, diag(p) - p pᵀ, and that of log_softmax, I - 1 pᵀ, act on a cotangent by
 # one reduction and one map. Those products are ops of their own, so that a backward makes few
 # passes over memory; each is linear in the cotangent and has its own rules for higher orders.
+def _softmax_row(p: Tracer, x: Expr) -> None:
+    peak = p.max(x)
+    e = p.keep(call("exp", x - peak))
+    p.out(e * p.row(1.0 / p.sum(e)))
+
+
+def _masked_softmax_row(p: Tracer, x: Expr) -> None:
+    peak = p.max(x)
+    finite = p.row(where(peak == float("-inf"), 0.0, peak))
+    e = p.keep(call("exp", x - finite))
+    total = p.sum(e)
+    p.out(e * p.row(where(total == 0.0, 1.0, 1.0 / total)))
+
+
+def _log_softmax_row(p: Tracer, x: Expr) -> None:
+    peak = p.max(x)
+    p.out(x - peak - p.row(call("log", p.sum(call("exp", x - peak)))))
+
+
+def _softmax_product_row(p: Tracer, v: Expr, weights: Expr) -> None:
+    p.out(weights * (v - p.sum(v * weights)))
+
+
+def _log_softmax_product_row(p: Tracer, v: Expr, log_p: Expr) -> None:
+    p.out(v - call("exp", log_p) * p.sum(v))
+
+
+_softmax_rows = rows(_softmax_row, 1)
+_masked_softmax_rows = rows(_masked_softmax_row, 1)
+_log_softmax_rows = rows(_log_softmax_row, 1)
+_softmax_product_rows = rows(_softmax_product_row, 2)
+_log_softmax_product_rows = rows(_log_softmax_product_row, 2)
+
+
+def _forward(program: Any) -> Any:
+    """An op's forward that runs a row program with one result."""
+
+    def forward(k: Any, x: Any, *more: Any) -> Any:
+        *others, dims = more
+        if not x.size:
+            return k.copy(x)
+        return k.rows(program, (x, *others), dims, (x.dtype,))[0]
+
+    return forward
 
 
 def _softmax_forward(k: Any, x: Any, dims: tuple[int, ...], masked: bool) -> Any:
     if not x.size:
         return k.copy(x)
-    wide = _widen(k, x)
-    peak = k.reduce("max", wide, dims, True)
-    if masked:
-        peak = k.map(_finite_peak, (peak,), wide.dtype)
-    e = k.map(_exp_difference, (wide, peak), wide.dtype)
-    total = k.reduce("sum", e, dims, True)
-    if masked:
-        total = k.map(_nonzero_total, (total,), wide.dtype)
-    out = k.map(_divide, (e, total), wide.dtype)
-    return out if wide is x else k.cast(out, x.dtype)
-
-
-def _log_softmax_forward(k: Any, x: Any, dims: tuple[int, ...]) -> Any:
-    if not x.size:
-        return k.copy(x)
-    wide = _widen(k, x)
-    centred = k.map(_subtract, (wide, k.reduce("max", wide, dims, True)), wide.dtype)
-    total = k.reduce("sum", k.map(_exp, (centred,), wide.dtype), dims, True)
-    out = k.map(_minus_log, (centred, total), wide.dtype)
-    return out if wide is x else k.cast(out, x.dtype)
-
-
-def _widen(k: Any, x: Any) -> Any:
-    """Half precision is computed in single."""
-    return k.cast(x, dtypes.float32.numpy) if x.dtype.itemsize == 2 else x
-
-
-def _softmax_product_forward(k: Any, v: Any, p: Any, dims: tuple[int, ...]) -> Any:
-    total = k.reduce("sum", k.map(_multiply, (v, p), v.dtype), dims, True)
-    return k.map(_weighted_difference, (p, v, total), v.dtype)
-
-
-def _log_softmax_product_forward(k: Any, v: Any, log_p: Any, dims: tuple[int, ...]) -> Any:
-    return k.map(_minus_share, (v, log_p, k.reduce("sum", v, dims, True)), v.dtype)
+    program = _masked_softmax_rows if masked else _softmax_rows
+    return k.rows(program, (x,), dims, (x.dtype,))[0]
 
 
 def softmax_vjp(g: Tensor, p: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -84,7 +85,7 @@ def _total(x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 _softmax_product = Op(
     "softmax_product",
-    _softmax_product_forward,
+    _forward(_softmax_product_rows),
     inputs="v p",
     params="dims",
     vjp={
@@ -94,7 +95,7 @@ _softmax_product = Op(
 )
 _log_softmax_product = Op(
     "log_softmax_product",
-    _log_softmax_product_forward,
+    _forward(_log_softmax_product_rows),
     inputs="v log_p",
     params="dims",
     vjp={
@@ -111,7 +112,7 @@ _softmax = Op(
 )
 _log_softmax = Op(
     "log_softmax",
-    _log_softmax_forward,
+    _forward(_log_softmax_rows),
     inputs="x",
     params="dims",
     vjp={"x": lambda g, out, dims: apply(_log_softmax_product, (g, out), (dims,))},

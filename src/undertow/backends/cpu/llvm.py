@@ -500,7 +500,11 @@ class _Emitter:
         kind = _IN_MEMORY[s.buffer.dtype]
         if not at.varying and at.step == 0:
             place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
-            text = self.narrow(self.scalar(s.value), s.buffer.dtype, 0)
+            value = self.reg(s.value)
+            if value.varying:  # lanes that store at one offset store one value: the first does
+                vector = self.type(s.value.dtype, self.lanes)
+                value = _Reg(self.new(f"extractelement {vector} {value.text}, i64 0"))
+            text = self.narrow(value.text, s.buffer.dtype, 0)
             self.line(f"store {kind} {text}, ptr {place}")
             return
         lanes = self.lanes
