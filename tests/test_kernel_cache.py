@@ -241,6 +241,7 @@ def test_lookup_makes_no_text_twice(tmp_path: Path) -> None:
     code = f"""
 import ctypes
 from undertow.backends.cpu import jit
+jit._sources = lambda: "first"
 def make():
     print("made")
     return {constant("looked_up", 5)!r}, "a note"
@@ -250,11 +251,40 @@ for key in ("a", "b", "a"):
 """
     assert finish(start(tmp_path, code))[0] == "made\nmade\n"
     assert finish(start(tmp_path, code))[0] == ""
-    # Other sources of the generators, then sources that have changed since they were imported.
-    changed = code.replace("def make", "jit._content = lambda *files: 'else'\ndef make")
-    assert finish(start(tmp_path, changed))[0] == "made\nmade\n"
-    changed = code.replace("def make", "jit._imported[jit._here] = (0, 0)\ndef make")
-    assert finish(start(tmp_path, changed))[0] == "made\nmade\nmade\n"
+    # Other sources, then sources that may have changed since they were imported.
+    assert finish(start(tmp_path, code.replace('"first"', '"second"')))[0] == "made\nmade\n"
+    assert finish(start(tmp_path, code.replace('"first"', "None")))[0] == "made\nmade\nmade\n"
+
+
+def test_sources_count_as_imported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Their content counts; one that has changed after the import, or just before, counts out."""
+    package = tmp_path / "undertow"
+    here, other = package / "backends" / "cpu" / "jit.py", package / "kernel" / "expr.py"
+    for file in (here, other):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("1")
+        os.utime(file, (1000.0, 1000.0))
+    monkeypatch.setattr(jit, "_here", here)
+
+    def sources(imported: float = 2000.0) -> str | None:
+        jit._sources.cache_clear()
+        monkeypatch.setattr(jit, "IMPORTED", imported)
+        return jit._sources()
+
+    monkeypatch.setattr(jit, "_imported", jit._generators())
+    first = sources()
+    assert first
+    assert sources(1000.5) is None
+    other.write_text("2")
+    os.utime(other, (1000.5, 1000.5))
+    assert sources() is None
+    monkeypatch.setattr(jit, "_imported", jit._generators())
+    second = sources()
+    assert second
+    assert second != first
+    other.unlink()
+    assert sources() is None
+    jit._sources.cache_clear()
 
 
 # Disk --------------------------------------------------------------------------------------------

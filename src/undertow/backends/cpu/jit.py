@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cache, debug
+from . import IMPORTED, cache, debug
 
 LEVEL = 2  # of LLVM's optimisation pipeline
 
@@ -268,22 +268,25 @@ def _content(*files: Path) -> str:
     return digest.hexdigest()
 
 
-def _generators() -> dict[Path, tuple[int, int]]:
+def _generators() -> dict[Path, tuple[int, float]]:
     """The files of the generators, with size and time of change."""
     folders = _here.parent, _here.parents[2] / "kernel"
     found = [(file, file.stat()) for folder in folders for file in sorted(folder.glob("*.py"))]
-    return {file: (info.st_size, info.st_mtime_ns) for file, info in found}
+    return {file: (info.st_size, info.st_mtime) for file, info in found}
 
 
 _here = Path(__file__)
 _imported = _generators()
+_MARGIN = 2.0  # seconds that importing may have taken, and that a file system's clock may be off
 
 
 @functools.cache
 def _sources() -> str | None:
     """A hash over the generators; None if they may not be those that were imported."""
     content = _content(*_imported)
-    return content if content and _generators() == _imported else None
+    newest = max((time for _, time in _imported.values()), default=0.0)
+    same = newest < IMPORTED - _MARGIN and _generators() == _imported
+    return content if content and same else None
 
 
 _DATA = object.__basicsize__  # where an ndarray keeps its address, behind Python's own fields
