@@ -7,12 +7,14 @@ from collections.abc import Sequence
 Sizes = tuple[int, ...]
 
 
-def coalesce(shape: Sizes, strides: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:
+def coalesce(
+    shape: Sizes, strides: Sequence[Sizes], ordered: bool = False
+) -> tuple[Sizes, list[Sizes]]:
     """The same elements in fewer dimensions, the smallest steps last; at least one dimension.
 
     `strides` holds every operand's steps, in any unit, zero where it is broadcast; the first one
     (an output) decides the order. Dimensions of size one go, and two that every operand walks
-    through as if they were one become one.
+    through as if they were one become one. `ordered` keeps the order as it is.
 
     >>> coalesce((2, 3, 4), [(12, 4, 1), (12, 4, 1)])
     ((24,), [(1,), (1,)])
@@ -21,7 +23,8 @@ def coalesce(shape: Sizes, strides: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]
     """
     dims = [d for d, size in enumerate(shape) if size != 1]
     first, others = strides[0], strides[1:]
-    dims.sort(key=lambda d: (-abs(first[d]), *(-abs(s[d]) for s in others), d))
+    if not ordered:
+        dims.sort(key=lambda d: (-abs(first[d]), *(-abs(s[d]) for s in others), d))
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for d in dims:

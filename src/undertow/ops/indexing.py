@@ -60,7 +60,12 @@ def _index_forward(k: Any, x: Any, *rest: Any) -> Any:
 
 def _unindex_forward(k: Any, x: Any, *rest: Any) -> Any:
     *indices, dims, shape = rest
-    return k.put("add", k.full(shape, 0, x.dtype), _key(indices, dims), x, True)
+    return k.put("add", blank(k, shape, x.dtype), _key(indices, dims), x)
+
+
+def blank(k: Any, shape: Shape, dtype: Any) -> Any:
+    """Zeros to write into, one in memory, of which the write makes its own array."""
+    return k.expand(k.full((), 0, dtype), shape)
 
 
 def _index_last_forward(k: Any, x: Any, *rest: Any) -> Any:
@@ -68,7 +73,7 @@ def _index_last_forward(k: Any, x: Any, *rest: Any) -> Any:
     key = _key(indices, dims)
     found = k.take(x, key)
     order = k.reshape(k.arange(0, 1, found.size, _INT64), found.shape)
-    writer = k.take(k.put("set", k.full(x.shape, 0, _INT64), key, order, True), key)
+    writer = k.take(k.put("set", blank(k, x.shape, _INT64), key, order), key)
     return k.map(CHOOSE, (k.map(EQUAL, (writer, order), _BOOL), found, 0), x.dtype)
 
 
@@ -146,11 +151,13 @@ def in_range(op: str, index: Tensor, size: int, dim: int, negative: bool = False
     array = index._array
     if not array.size:
         return index
+    k = backend_of(array)
+    if 0 in array.strides:  # an expanded index says the same along a dimension
+        array = k.slice(array, tuple([0 if step == 0 else _ALL for step in array.strides]))
+    every = tuple(range(len(array.shape)))
     # Read as unsigned, a negative number is larger than any size: one pass will do.
     if array.__class__ is np.ndarray and array.view(_UINT64).max() < size:
         return index
-    k = backend_of(array)
-    every = tuple(range(len(array.shape)))
     low = int(k.to_host(k.reduce("min", array, every, False)))
     high = int(k.to_host(k.reduce("max", array, every, False)))
     if high >= size or low < (-size if negative else 0):

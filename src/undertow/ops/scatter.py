@@ -27,6 +27,7 @@ from .indexing import (
     CHOOSE,
     EQUAL,
     as_tensor_of,
+    blank,
     in_range,
     index_by,
     number_for,
@@ -47,9 +48,8 @@ _MINUS = trace(lambda a, b: a - b, 2)
 # Primitives ----------------------------------------------------------------------------------
 def _gather_last_forward(k: Any, x: Any, index: Any, dim: int) -> Any:
     order = k.reshape(k.arange(0, 1, index.size, _INT64), index.shape)
-    blank = k.full(x.shape, 0, _INT64)
-    writer = k.gather(k.scatter("set", blank, dim, index, order, True), dim, index)
-    last = k.map(EQUAL, (writer, order), _BOOL)
+    written = k.scatter("set", blank(k, x.shape, _INT64), dim, index, order)
+    last = k.map(EQUAL, (k.gather(written, dim, index), order), _BOOL)
     return k.map(CHOOSE, (last, k.gather(x, dim, index), 0), x.dtype)
 
 
@@ -65,8 +65,7 @@ _gather = Op(
 )  # fmt: skip
 _ungather: Op = Op(
     "ungather",
-    lambda k, x, index, dim, shape: k.scatter(
-        "add", k.full(shape, 0, x.dtype), dim, index, x, True),
+    lambda k, x, index, dim, shape: k.scatter("add", blank(k, shape, x.dtype), dim, index, x),
     inputs="x index", params="dim shape",
     vjp={"x": lambda g, index, dim: apply(_gather, (g, index), (dim,))},
 )  # fmt: skip

@@ -49,3 +49,62 @@ class CpuBackend(NumpyBackend):
             if found is not None:
                 return found
         return super().rows(program, operands, dims, dtypes)
+
+    # Reading and writing at index arrays ------------------------------------------------------
+    def gather(self, x: Array, dim: int, index: Array) -> Array:
+        if index.size >= threshold(GATHERED):
+            from .indexing import run_gather
+
+            found = run_gather(x, dim, index)
+            if found is not None:
+                return found
+        return super().gather(x, dim, index)
+
+    def take(self, x: Array, index: tuple[Any, ...]) -> Array:
+        if _taken(x, index) >= threshold(TAKEN):
+            from .indexing import run_take
+
+            found = run_take(x, index)
+            if found is not None:
+                return found
+        return super().take(x, index)
+
+    def scatter(
+        self, kind: str, x: Array, dim: int, index: Array, source: Array, inplace: bool = False
+    ) -> Array:
+        if index.size >= threshold(PUT):
+            from .scatter import run_scatter
+
+            found = run_scatter(kind, x, dim, index, source, inplace)
+            if found is not None:
+                return found
+        return super().scatter(kind, x, dim, index, source, inplace)
+
+    def put(
+        self, kind: str, x: Array, index: tuple[Any, ...], source: Array, inplace: bool = False
+    ) -> Array:
+        if _taken(x, index) >= threshold(PUT):
+            from .scatter import run_put
+
+            found = run_put(kind, x, index, source, inplace)
+            if found is not None:
+                return found
+        return super().put(kind, x, index, source, inplace)
+
+
+# Elements from which on a generated kernel is faster than NumPy's fancy indexing.
+GATHERED = 1024
+TAKEN = 4096
+PUT = 1024
+
+
+def _taken(x: Array, index: tuple[Any, ...]) -> int:
+    """About how many elements an index takes: right for a single array of indices."""
+    most = 0
+    size = x.size
+    if size:
+        for d, i in enumerate(index):
+            if i.__class__ is np.ndarray:
+                most = max(most, i.size)
+                size //= x.shape[d]
+    return most * size

@@ -1,0 +1,219 @@
+"""Kernels that write at index arrays: choose, lay out and call."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ...kernel.layout import Sizes, coalesce
+from ...kernel.maps import Operand
+from ...kernel.scatter import INDICES, buckets_function, lines_function
+from . import pool
+from .indexing import REMEMBERED, WORDS, Space, gather_space, steps_of, take_space
+from .kernels import address, compiled, type_of
+
+# Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
+BUCKET = 512 << 10
+FEWEST, MOST = 16, 512  # buckets; enough for the threads, and few enough to write to all at once
+SORTED = 4096  # indices from which on sorting them into buckets pays
+_kernels: dict[Any, Callable[..., None]] = {}
+_plans: dict[Any, _Lines | None] = {}
+
+
+class _Lines(NamedTuple):
+    """One call's layout along lines: everything but the addresses; `call` None for buckets."""
+
+    call: Callable[..., None] | None
+    ints: list[int]
+
+
+def run_scatter(kind: str, x: Any, dim: int, index: Any, source: Any, inplace: bool) -> Any:
+    """`Backend.scatter`; None if there is no kernel."""
+
+    def space(out: Any, indices: Sequence[Any]) -> Space | None:
+        return gather_space(out, dim, indices[0])
+
+    return _run(kind, x, ("scatter", dim), [index], source, inplace, space)
+
+
+def run_put(kind: str, x: Any, index: tuple[Any, ...], source: Any, inplace: bool) -> Any:
+    """`Backend.put`; None if there is no kernel."""
+    dims = tuple([d for d, i in enumerate(index) if i.__class__ is np.ndarray])
+    arrays = [index[d] for d in dims]
+
+    def space(out: Any, indices: Sequence[Any]) -> Space | None:
+        key: list[Any] = [None] * len(index)
+        for d, i in zip(dims, indices, strict=True):
+            key[d] = i
+        return take_space(out, tuple(key), indices)
+
+    return _run(kind, x, ("put", dims), arrays, source, inplace, space)
+
+
+def _run(
+    kind: str, x: Any, form: Any, indices: list[Any], source: Any, inplace: bool,
+    space_of: Callable[[Any, Sequence[Any]], Space | None],
+) -> Any:  # fmt: skip
+    word = WORDS.get(x.itemsize) if kind == "set" else type_of(x.dtype)
+    if not word or source.dtype != x.dtype:
+        return None
+    if word in ("f16", "bf16"):  # combined in single precision, rounded at the end
+        wide = _run(kind, x.astype(np.float32), form, indices, source.astype(np.float32), True,
+                    space_of)  # fmt: skip
+        if wide is None:
+            return None
+        if not inplace:
+            return wide.astype(x.dtype)
+        np.copyto(x, wide, casting="unsafe")
+        return x
+    if inplace:
+        if np.may_share_memory(x, source):
+            source = source.copy()
+        indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
+    out = x if inplace else np.empty(x.shape, x.dtype)
+    key = (kind, form, x.dtype, out.shape, out.strides, source.shape, source.strides,
+           *[(i.dtype, i.shape, i.strides) for i in indices])  # fmt: skip
+    space: Space | None = None
+    try:
+        plan = _plans[key]
+    except KeyError:
+        if len(_plans) >= REMEMBERED:
+            _plans.clear()
+        space = space_of(out, indices)
+        plan = _plans[key] = _lines(kind, word, space, indices, source)
+    if plan is None:
+        return None
+    if plan.call is None:
+        space = space or space_of(out, indices)
+        assert space is not None
+        _into_buckets(kind, word, out, None if inplace else x, space, indices, source)
+        return out
+    if not inplace:
+        np.copyto(out, x)
+    places = [address(out), address(source), *map(address, indices)]
+    plan.call(pool.pointer(), *places, *plan.ints)
+    return out
+
+
+# Along lines -----------------------------------------------------------------------------------
+def _lines(
+    kind: str, word: str, space: Space | None, indices: Sequence[Any], source: Any
+) -> _Lines | None:
+    """The layout of a call; None if there is no kernel for it."""
+    if space is None or 0 in space.shape:
+        return None
+    own = steps_of(np.broadcast_to(source, space.shape))
+    if own is None:
+        return None
+    steps = [space.x, own, *space.indices]
+    walked = [d for d in range(len(space.shape)) if d not in space.free]
+    sizes, free = _part(space.shape, steps, space.free)
+    length, along = _part(space.shape, steps, walked, ordered=True)
+    row = free[0][-1] == 1
+    lines = sizes[:-1] if row else sizes
+    if lines == (1,):
+        lines = ()
+    if math.prod(lines) < FEWEST and math.prod(length) >= SORTED and _rows_fit(space):
+        return _Lines(None, [])
+    outer = len(lines)
+    inner = [s[-1] if row and s[-1] in (0, 1) else None for s in free]
+    types = [word, word, *(type_of(i.dtype) for i in indices)]
+    operands = [Operand(t, s) for t, s in zip(types, inner, strict=True)]
+    call = _kernel(
+        "scatter", lines_function, kind, operands[0], operands[1], tuple(operands[2:]), outer,
+        len(length), row,
+    )  # fmt: skip
+    ints = [*lines, *length, *(sizes[-1:] if row else ())]
+    for mine, other, last in zip(free, along, inner, strict=True):
+        ints += mine[:outer] + other
+        if row and last is None:
+            ints.append(mine[-1])
+    for pair in zip(space.reaches, space.lasts, strict=True):
+        ints += pair
+    return _Lines(call, ints)
+
+
+def _part(
+    shape: Sizes, steps: Sequence[Sizes], dims: Sequence[int], ordered: bool = False
+) -> tuple[Sizes, list[Sizes]]:
+    """Some of the dimensions, as few as they allow."""
+    chosen = [tuple([s[d] for d in dims]) for s in steps]
+    return coalesce(tuple([shape[d] for d in dims]), chosen, ordered)
+
+
+# Into buckets ----------------------------------------------------------------------------------
+def _rows_fit(space: Space) -> bool:
+    """Whether the index arrays number rows of the target, each of which is contiguous."""
+    if any(i[d] and space.shape[d] > 1 for i in space.indices for d in space.free):
+        return False
+    sizes, steps = _part(space.shape, [space.x], space.free)
+    if len(sizes) > 1 or (sizes != (1,) and steps[0] != (1,)):
+        return False
+    heights = [last + 1 for last in space.lasts]
+    for reach, following, height in zip(
+        space.reaches, space.reaches[1:], heights[1:], strict=False
+    ):
+        if reach != following * height:
+            return False
+    return space.reaches[-1] > 0 and math.prod(heights) < 1 << 31
+
+
+def _into_buckets(
+    kind: str, word: str, out: Any, x: Any, space: Space, indices: Sequence[Any], source: Any
+) -> None:
+    """`x` (None: what is there) and what the indices bring, in `out`."""
+    walked = [d for d in range(len(space.shape)) if d not in space.free]
+    number = math.prod([space.shape[d] for d in walked])
+    width = math.prod([space.shape[d] for d in space.free])
+    height = math.prod([last + 1 for last in space.lasts])
+    order = [*walked, *sorted(space.free, key=lambda d: -space.x[d])]
+    values = np.broadcast_to(source, space.shape).transpose(order).reshape(number, width)
+    common = tuple([space.shape[d] for d in walked])
+    flat = [
+        as_strided(i, common, [steps[d] * i.itemsize for d in walked]).reshape(-1)
+        for i, steps in zip(indices, space.indices, strict=True)
+    ]
+    row_step = space.reaches[-1]
+    base: int | None = None
+    if x is not None:
+        if row_step == width and out.size == height * width:
+            base = 1 if x.flags.c_contiguous else None if any(x.strides) else 0
+        if base is None:
+            np.copyto(out, x)
+    row = width > 1
+    from_step, within = (s // source.itemsize for s in values.strides)
+    step = within if within in (0, 1) else None
+    call = _kernel(
+        "put", buckets_function, kind, word, base, Operand(word, step),
+        tuple([type_of(i.dtype) for i in indices]), row,
+    )  # fmt: skip
+    wanted = max(FEWEST, min(MOST, height * width * out.itemsize // BUCKET))
+    shift = max(0, ((height - 1) // wanted).bit_length())
+    buckets = ((height - 1) >> shift) + 1
+    blocks = -(-number // INDICES)
+    scratch = [np.empty(blocks * buckets, np.int64), np.empty(buckets + 1, np.int64)]
+    if row:
+        scratch.append(np.empty(number, np.uint64))
+    else:
+        scratch += [np.empty(number, np.uint32), np.empty(number, source.dtype)]
+    arrays = [out, *([] if base is None else [x]), values, *flat, *scratch]
+    ints = [number, height, width, row_step, from_step]
+    if step is None:
+        ints.append(within)
+    ints += [i.strides[0] // i.itemsize for i in flat]
+    for reach, last in zip(space.reaches, space.lasts, strict=True):
+        ints += (reach // row_step, last)
+    call(pool.pointer(), *map(address, arrays), *ints, shift, buckets)
+
+
+def _kernel(prefix: str, make: Callable[..., Any], *given: Any) -> Callable[..., None]:
+    key = (prefix, *given)
+    if key not in _kernels:
+        name = f"{prefix}_{hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()}"
+        _kernels[key] = compiled(make(name, *given))
+    return _kernels[key]
