@@ -6,12 +6,13 @@ import math
 from typing import Any, NamedTuple, NoReturn
 
 from .. import dtypes
-from ..core.dispatch import apply, binary_door, cast, expand
+from ..core.dispatch import apply, binary_door, cast, elementwise, expand
 from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, DTypeError, UnsupportedError
-from ..kernel.expr import call, trace
+from ..kernel.expr import Expr, call, trace
+from ..kernel.row_program import Tracer, rows
 from ..shapes import Shape, reduced_shape, wrap_dim, wrap_dims
 from .comparison import isnan, where
 from .movement import reshaped
@@ -352,9 +353,13 @@ def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 # Logarithms of sums ----------------------------------------------------------------------------
-_finite_or_zero = trace(lambda m: call("where", call("isinf", m), 0.0, m), 1)
-_exp_of_difference = trace(lambda x, m: call("exp", x - m), 2)
-_log_and_add = trace(lambda s, m: call("log", s) + m, 2)
+def _logsumexp_row(p: Tracer, x: Expr) -> None:
+    peak = p.max(x)
+    finite = p.row(call("where", call("abs", peak) == math.inf, 0.0, peak))
+    p.out_row(call("log", p.sum(call("exp", x - finite))) + finite)
+
+
+_logsumexp_rows = rows(_logsumexp_row, 1)
 
 
 def _logsumexp_forward(k: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -362,20 +367,38 @@ def _logsumexp_forward(k: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> 
     if count_of(x.shape, dims) == 0:
         out = k.full(kept, -math.inf, x.dtype)
     else:
-        top = k.map(_finite_or_zero, [k.reduce("max", x, dims, True)], x.dtype)
-        total = k.reduce("sum", k.map(_exp_of_difference, [x, top], x.dtype), dims, True)
-        out = k.map(_log_and_add, [total, top], x.dtype)
+        (out,) = k.rows(_logsumexp_rows, (x,), dims, (x.dtype,))
     return out if keepdim else k.reshape(out, reduced_shape(x.shape, dims, False))
 
 
-_logsumexp = Op("logsumexp", _logsumexp_forward, inputs="x", params="dims keepdim")
+_logsumexp = Op(
+    "logsumexp",
+    _logsumexp_forward,
+    inputs="x",
+    params="dims keepdim",
+    vjp={
+        "x": lambda g, x, out, dims: _share(
+            spread(g, x.shape, dims), x, spread(out, x.shape, dims)
+        )
+    },
+)
 
 
-@_logsumexp.vjp("x")
-def _logsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
-    # Where everything is -inf the weights are zero, not exp(-inf + inf).
-    total = where(out == -math.inf, 0, out)
-    return spread(g, x.shape, dims) * (x - spread(total, x.shape, dims)).exp()
+def _share(v: Tensor, x: Tensor, total: Tensor) -> Tensor:
+    return elementwise(_logsumexp_share, v, x, total)
+
+
+# The gradient's share of each element; where everything is -inf it is zero, not exp(-inf + inf).
+_logsumexp_share = elementwise_op(
+    "logsumexp_share",
+    lambda v, x, total: v * call("exp", x - call("where", total == -math.inf, 0.0, total)),
+    inputs="v x total",
+    vjp={
+        "v": lambda g, x, total: _share(g, x, total),
+        "x": lambda g, out: g * out,
+        "total": lambda g, out: -(g * out),
+    },
+)
 
 
 @function()
