@@ -30,7 +30,7 @@ CHAINS = 12  # of dependent multiply-adds side by side: enough for two units of 
 class Limits(NamedTuple):
     """Bytes per second by size, and floating-point operations per second."""
 
-    triad: dict[int, float]  # a = b + s * c; counting two reads and one write
+    triad: dict[int, float]  # a = b + s * c: two reads and one write
     read: dict[int, float]
     flops: float
     flops_single: float  # on one thread
@@ -45,8 +45,8 @@ class Limits(NamedTuple):
             f"# {name}: " + ", ".join(f"{v / 1e9:.0f} ({n >> 20} MB)" for n, v in curve.items())
             for name, curve in (("triad GB/s", self.triad), ("read  GB/s", self.read))
         ) + (
-            f"\n# multiply-adds: {self.flops / 1e9:.0f} GFLOP/s on two threads, "
-            f"{self.flops_single / 1e9:.0f} on one"
+            f"\n# multiply-adds: {self.flops / 1e9:.0f} GFLOP/s, "
+            f"{self.flops_single / 1e9:.0f} on one thread"
         )
 
 
@@ -55,15 +55,15 @@ def _at(curve: dict[int, float], size: int) -> float:
     return float(np.interp(math.log(size), [math.log(n) for n in curve], [*curve.values()]))
 
 
-def triad_kernel() -> Function:
-    """`a = b + s * c`."""
+def triad_kernel(stream: bool) -> Function:
+    """`a = b + s * c`; with `stream`, past the caches."""
     f = Function("triad")
     a = f.buffer("a", "f32", written=True)
     b, c = f.buffer("b", "f32"), f.buffer("c", "f32")
     blocks, s = f.param("blocks"), f.param("s", "f32")
     with f.parallel(blocks) as block, f.vector(BLOCK, unroll=4) as i:
         at = block * BLOCK + i
-        f.store(a, at, f.load(b, at) + s * f.load(c, at))
+        f.store(a, at, f.load(b, at) + s * f.load(c, at), stream)
     return f
 
 
@@ -103,8 +103,14 @@ def multiply_add_kernel() -> Function:
 
 
 @functools.cache
-def _compiled(kernel: Callable[[], Function]) -> Callable[..., None]:
-    return compiled(kernel())
+def _compiled(kernel: Callable[..., Function], *arguments: Any) -> Callable[..., None]:
+    return compiled(kernel(*arguments))
+
+
+def _ones(size: int) -> Any:
+    """An array that begins at a line of the caches, as streamed stores need it."""
+    memory = np.ones(size + 16, np.float32)
+    return memory[-address(memory) % 64 // 4 :][:size]
 
 
 def _best(seconds: float, kernel: Callable[..., None], *arguments: Any) -> float:
@@ -126,16 +132,20 @@ def measure(seconds: float = 0.05, rounds: int = 3) -> Limits:
 
 
 def _round(seconds: float) -> Limits:
-    triad, read = _compiled(triad_kernel), _compiled(read_kernel)
+    read = _compiled(read_kernel)
     triads, reads = {}, {}
     for size in (megabytes << 20 for megabytes in SIZES):
         blocks = size // (12 * BLOCK)
-        a, b, c = (np.ones(blocks * BLOCK, np.float32) for _ in range(3))
-        triads[size] = 12 * a.size / _best(seconds, triad, a, b, c, blocks, 1.5)
-        assert (a == 2.5).all()
+        a, b, c = (_ones(blocks * BLOCK) for _ in range(3))
+        triads[size] = 0.0
+        for stream in (False, True):
+            a[:] = 0
+            spent = _best(seconds, _compiled(triad_kernel, stream), a, b, c, blocks, 1.5)
+            assert (a == 2.5).all()
+            triads[size] = max(triads[size], 12 * a.size / spent)
         del a, b, c
         blocks = size // (4 * BLOCK)
-        x, sums = np.ones(blocks * BLOCK, np.float32), np.zeros(blocks, np.float32)
+        x, sums = _ones(blocks * BLOCK), np.zeros(blocks, np.float32)
         reads[size] = 4 * x.size / _best(seconds, read, sums, x, blocks)
         assert (sums == BLOCK).all()
         del x

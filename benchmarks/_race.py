@@ -65,8 +65,10 @@ def cpu_name() -> str:
     return platform.processor() or platform.machine()
 
 
-def header(*rivals: Any) -> None:
+def header(*rivals: Any, threads: int = 2) -> None:
     """Say on what the numbers were taken."""
     versions = ", ".join(f"{r.__name__} {r.__version__}" for r in rivals)
     print(f"# {cpu_name()}, Python {platform.python_version()}, NumPy {np.__version__}")
-    print(f"# undertow {ut.__version__}, {versions}, 2 threads, interleaved, best of several")
+    print(
+        f"# undertow {ut.__version__}, {versions}, threads: {threads}, interleaved, best of several"
+    )

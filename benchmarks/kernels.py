@@ -1,6 +1,6 @@
 """Generated kernels against torch: every workload, with the machine's own limits beside it.
 
-    python benchmarks/kernels.py [NAME...] [--quick] [--memory] [--json FILE]
+    python benchmarks/kernels.py [NAME...] [--quick] [--memory] [--threads N] [--json FILE]
     python benchmarks/kernels.py NAME --profile
 
 NAME is a pattern (`exp*`) or a part of the names (`train`, `float64`, `rows`); `--list` lists them.
@@ -124,6 +124,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="list the names and stop")
     parser.add_argument("--quick", action="store_true", help="fewer runs, less exact")
     parser.add_argument("--memory", action="store_true", help="measure peak memory as well")
+    parser.add_argument("--threads", type=int, default=2, metavar="N", help="of each library")
     parser.add_argument("--json", metavar="FILE", help="write all figures to a file")
     parser.add_argument("--profile", action="store_true", help="show what undertow's time is")
     return parser.parse_args()
@@ -133,7 +134,7 @@ def main() -> None:
     """Race what the command line asks for."""
     asked = arguments()
     workloads = chosen(asked.names)
-    ut.set_num_threads(2)
+    ut.set_num_threads(asked.threads)
     if asked.list or asked.profile:
         if asked.profile:
             profile(workloads)
@@ -143,8 +144,8 @@ def main() -> None:
     import torch
     from _limits import measure
 
-    torch.set_num_threads(2)
-    header(torch)
+    torch.set_num_threads(asked.threads)
+    header(torch, threads=asked.threads)
     limits = measure(rounds=1 if asked.quick else 3)
     print(limits)
     print(f"\n{'workload':<25} {'undertow ms':>11} {'torch ms':>9} {'ratio':>6} {'bar':>5} "
