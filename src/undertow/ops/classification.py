@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
 from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from ..kernel.expr import Expr, call, where
+from ..kernel.row_program import Program, Tracer, rows
 from ..shapes import check_fits
 from .activation import logsigmoid
 from .embedding import value_range
@@ -17,7 +20,7 @@ from .indexing import index_by
 from .losses import legacy_error, reduced
 from .movement import along
 from .reduction import sum
-from .softmax import log_softmax
+from .softmax import log_softmax, softmax, softmax_vjp
 
 # The entry of each target class, and its adjoint: entries put in place among zeros. A gather whose
 # index has one position along `dim`, so that no two entries meet.
@@ -43,6 +46,148 @@ _unpick: Op = Op(
     inputs="x target",
     params="dim shape",
     vjp={"x": lambda g, target, dim: apply(_pick, (g, target), (dim,))},
+)
+
+
+# Note [cross entropy]
+# With class indices t the loss of a row is a (log Σ exp(x) - x_t) + b Σ w (log Σ exp(x) - x), where
+# a is 1 - smoothing times the weight of class t, and b = smoothing / C. One kernel computes it, and
+# keeps for each row its largest element and the sum of exponentials; the backward makes from them,
+# in one kernel again, v ((a + b Σ w) p - a [column = t] - b w) with p = softmax(x). Neither the
+# log-probabilities nor the one-hot targets are ever stored.
+def _forward_row(weighted: bool, smoothed: bool) -> Program:
+    def describe(p: Tracer, x: Expr, *more: Expr) -> None:
+        given = iter(more)
+        w = next(given) if weighted and smoothed else 1.0
+        target = next(given)
+        scale = next(given) if weighted else 1.0
+        peak = p.max(x)
+        total = p.sum(call("exp", x - peak))
+        log_total = p.row(call("log", total))
+        loss = log_total - (p.pick(x, target) - peak)
+        if smoothed:
+            share, rest = given
+            spread = p.sum(w * (log_total - (x - peak)))
+            loss = loss * (scale * share) + spread * rest
+        elif weighted:
+            loss = loss * scale
+        p.out_row(loss)
+        p.out_row(peak)
+        p.out_row(total)
+
+    return rows(describe, 1 + (weighted and smoothed), 1 + weighted, 2 * smoothed)
+
+
+def _slope_row(weighted: bool, smoothed: bool) -> Program:
+    def describe(p: Tracer, x: Expr, *more: Expr) -> None:
+        given = iter(more)
+        w: Any = next(given) if weighted and smoothed else 1.0
+        target, v, peak, total = (next(given) for _ in range(4))
+        scale = next(given) if weighted else 1.0
+        a: Any = v * scale if weighted else v
+        factor = a
+        rest: Any = 0.0
+        if smoothed:
+            share, part, classes = given
+            a = p.row(a * share)
+            rest = p.row(v * part)
+            factor = a + rest * (p.sum(w) if weighted else classes)
+        slope = call("exp", x - peak) * p.row(factor / total) - where(p.column == target, a, 0.0)
+        p.out(slope - rest * w if smoothed else slope)
+
+    return rows(describe, 1 + (weighted and smoothed), 4 + weighted, 3 * smoothed)
+
+
+_FORWARD = {(w, s): _forward_row(w, s) for w in (False, True) for s in (False, True)}
+_SLOPE = {(w, s): _slope_row(w, s) for w in (False, True) for s in (False, True)}
+
+
+def _operands(
+    k: Any, x: Any, per_row: Sequence[Any], w: Any, dim: int, smoothing: float
+) -> tuple[Any, ...]:
+    """The operands of both: elements, then rows."""
+    columns = () if w is None or not smoothing else (
+        k.reshape(w, (-1, *[1] * (len(x.shape) - dim - 1))),
+    )  # fmt: skip
+    return x, *columns, *(k.slice(r, along(dim, None)) for r in per_row)
+
+
+def _cross_entropy_forward(
+    k: Any, x: Any, target: Any, scale: Any, w: Any, dim: int, smoothing: float
+) -> Any:
+    per_row = (target,) if w is None else (target, scale)
+    operands = _operands(k, x, per_row, w, dim, smoothing)
+    numbers = (1 - smoothing, smoothing / x.shape[dim]) if smoothing else ()
+    wide = dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
+    program = _FORWARD[w is not None, bool(smoothing)]
+    found = k.rows(program, (*operands, *numbers), (dim,), (x.dtype, wide, wide))
+    return tuple([k.reshape(f, target.shape) for f in found])
+
+
+def _slope_forward(
+    k: Any, x: Any, target: Any, scale: Any, w: Any, v: Any, peak: Any, total: Any, dim: int,
+    smoothing: float,
+) -> Any:  # fmt: skip
+    per_row = (target, v, peak, total) if w is None else (target, v, peak, total, scale)
+    operands = _operands(k, x, per_row, w, dim, smoothing)
+    classes = x.shape[dim]
+    numbers = (1 - smoothing, smoothing / classes, float(classes)) if smoothing else ()
+    program = _SLOPE[w is not None, bool(smoothing)]
+    return k.rows(program, (*operands, *numbers), (dim,), (x.dtype,))[0]
+
+
+def _slope_rules(
+    x: Tensor, scale: Tensor | None, w: Tensor | None, dim: int, smoothing: float
+) -> tuple[Tensor, Any, Any, Any]:
+    """p, and a, b w and a + b Σ w of Note [cross entropy], in shapes that broadcast with p."""
+    a: Any = 1 - smoothing
+    if scale is not None:
+        a = scale.unsqueeze(dim) * a
+    b = smoothing / x.shape[dim]
+    if w is None:
+        return softmax(x, dim), a, b, a + smoothing
+    return softmax(x, dim), a, w.reshape(-1, *[1] * (x.ndim - dim - 1)) * b, a + sum(w) * b
+
+
+def _slope_rule_v(
+    g: Tensor, x: Tensor, target: Tensor, scale: Tensor | None, w: Tensor | None, dim: int,
+    smoothing: float,
+) -> Tensor:  # fmt: skip
+    p, a, bw, factor = _slope_rules(x, scale, w, dim, smoothing)
+    picked = apply(_pick, (g, target), (dim,))
+    total = sum(g * (p * factor - bw), dim)
+    return total - picked * (a if scale is None else a.squeeze(dim))
+
+
+def _slope_rule_x(
+    g: Tensor, x: Tensor, scale: Tensor | None, w: Tensor | None, v: Tensor, dim: int,
+    smoothing: float,
+) -> Tensor:  # fmt: skip
+    p, _, _, factor = _slope_rules(x, scale, w, dim, smoothing)
+    return softmax_vjp(g, p, (dim,)) * (v.unsqueeze(dim) * factor)
+
+
+_slope = Op(
+    "cross_entropy_slope",
+    _slope_forward,
+    inputs="x target scale w v peak total",
+    params="dim smoothing",
+    vjp={"x": _slope_rule_x, "v": _slope_rule_v},
+)
+_cross_entropy = Op(
+    "cross_entropy",
+    _cross_entropy_forward,
+    inputs="x target scale w",
+    params="dim smoothing",
+    outputs=3,
+    vjp={
+        "x": lambda g, x, target, scale, w, out1, out2, dim, smoothing: apply(
+            _slope,
+            # What the rows' extremes and sums depend on is in the rule of x.
+            (x, target, scale, w, g, out1.detach(), out2.detach()),
+            (dim, smoothing),
+        )
+    },
 )
 
 
@@ -98,13 +243,8 @@ def _nll(
     op: str, log_p: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int,
     reduction: str, smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """What `nll_loss` and `cross_entropy` share; smoothing mixes in the mean over classes."""
-    target = _labels(op, log_p, target)
-    dim = min(log_p.ndim - 1, 1)
-    classes = log_p.shape[dim]
-    if weight is not None:
-        _check_weight(op, weight, classes)
-    target, kept = _kept(op, target, classes, ignore_index)
+    """The loss of log-probabilities; smoothing mixes in the mean over classes."""
+    target, kept, dim = _checked(op, log_p, target, weight, ignore_index)
     picked: Tensor = apply(_pick, (log_p, target), (dim,))
     if weight is None and kept is None and not smoothing:
         return -reduced(op, picked, reduction)
@@ -113,7 +253,37 @@ def _nll(
     if smoothing:
         if weight is not None:
             log_p = log_p * weight.reshape(-1, *[1] * (log_p.ndim - dim - 1))
-        loss = loss * (1 - smoothing) - log_p.sum(dim) * (smoothing / classes)
+        loss = loss * (1 - smoothing) - log_p.sum(dim) * (smoothing / log_p.shape[dim])
+    return _reduced_rows(op, loss, scale, kept, reduction)
+
+
+def _fused(
+    op: str, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int,
+    reduction: str, smoothing: float,
+) -> Tensor:  # fmt: skip
+    """The loss of logits in one kernel; see Note [cross entropy]."""
+    target, kept, dim = _checked(op, input, target, weight, ignore_index)
+    scale = None if weight is None else _class_weights(weight, target)
+    loss, _, _ = apply(_cross_entropy, (input, target, scale, weight), (dim, smoothing))
+    return _reduced_rows(op, loss, scale, kept, reduction)
+
+
+def _checked(
+    op: str, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
+) -> tuple[Tensor, Tensor | None, int]:
+    """Class indices that all exist, which of them count (None: all), and the class dimension."""
+    target = _labels(op, input, target)
+    dim = min(input.ndim - 1, 1)
+    classes = input.shape[dim]
+    if weight is not None:
+        _check_weight(op, weight, classes)
+    return *_kept(op, target, classes, ignore_index), dim
+
+
+def _reduced_rows(
+    op: str, loss: Tensor, scale: Tensor | None, kept: Tensor | None, reduction: str
+) -> Tensor:
+    """Zero for the rows that do not count, then the reduction; the mean is weighted."""
     if kept is not None:
         loss = loss.where(kept, 0.0)
         scale = cast(kept, loss.dtype) if scale is None else scale.where(kept, 0.0)
@@ -162,14 +332,18 @@ def cross_entropy(
     if not input.ndim:
         raise ShapeError(f"[{op}] input needs a class dimension, got a tensor of 0 dimensions")
     dim = min(input.ndim - 1, 1)
-    log_p = log_softmax(input, dim)
     if target._array.dtype.kind in "biu":
+        whole = weight is None or (node_of(weight) is None and weight.dtype is input.dtype)
+        if whole and input.is_floating_point() and input.shape[dim]:
+            return _fused(op, input, target, weight, ignore_index, reduction, label_smoothing)
+        log_p = log_softmax(input, dim)
         return _nll(op, log_p, target, weight, ignore_index, reduction, label_smoothing)
     if target.shape != input.shape:
         raise ShapeError(
             f"[{op}] target probabilities need the input's shape {input.shape}, got "
             f"{target.shape}; class indices must be integers"
         )
+    log_p = log_softmax(input, dim)
     classes = input.shape[dim]
     if label_smoothing:
         target = target * (1 - label_smoothing) + label_smoothing / classes
