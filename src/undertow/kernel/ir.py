@@ -52,7 +52,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 FLOATS = ("f32", "f64")
 SIGNED = ("i8", "i16", "i32", "i64")
@@ -182,6 +182,7 @@ class Value:
 
 
 Operand = Value | int | float | bool
+_Some = TypeVar("_Some", Value, tuple[Value, ...])
 
 
 class Buffer:
@@ -260,14 +261,11 @@ class State:
 class Invoke:
     """Run another kernel, alone on this thread; see Note [kernels in kernels]."""
 
-    __slots__ = ("address", "buffers", "params")
+    __slots__ = ("address", "args")
 
-    def __init__(
-        self, address: Value, buffers: list[tuple[Buffer, Value]], params: list[Value]
-    ) -> None:
+    def __init__(self, address: Value, args: list[tuple[Buffer, Value] | Value]) -> None:
         self.address = address
-        self.buffers = buffers
-        self.params = params
+        self.args = args
 
 
 class Set:
@@ -363,8 +361,10 @@ class Function:
         args = (condition, self.value(yes, dtype), self.value(no, dtype))
         return self.append(Value(self, "select", args, dtype))
 
-    def rare(self, condition: Value, usual: Value, compute: Callable[[], Value]) -> Value:
+    def rare(self, condition: Value, usual: _Some, compute: Callable[[], _Some]) -> _Some:
         """`compute()` where the condition holds, else `usual`; skipped if no lane wants it.
+
+        Both are one value, or tuples of values of the same types. See Note [rare lanes].
 
         >>> f = Function("positive")
         >>> x, n = f.buffer("x", "f32", True), f.param("n")
@@ -372,10 +372,13 @@ class Function:
         ...     v = f.load(x, i)
         ...     f.store(x, i, f.rare(v < 0, v, lambda: -v))
         """
-        state = self.state(usual, combine=lambda a, b: b)
+        given = usual if isinstance(usual, tuple) else (usual,)
+        state = self.state(*given, combine=lambda *values: values[len(given) :])
         with self.branch(self.call("any", condition)):
-            state.set(self.select(condition, compute(), usual))
-        return state.get()[0]
+            found = _tuple(compute())
+            state.set(*[self.select(condition, a, b) for a, b in zip(found, given, strict=True)])
+        values = state.get()
+        return values if isinstance(usual, tuple) else values[0]
 
     def lookup(self, table: Sequence[int | float], index: Value, dtype: str) -> Value:
         """`table[index]`, a constant table of a few entries; the i64 index must lie within."""
@@ -411,12 +414,13 @@ class Function:
         """Fetch `buffer[offset]` into the caches; any offset of the buffer's memory will do."""
         self.append(Prefetch(buffer, self.value(offset, "i64")))
 
-    def invoke(
-        self, address: Value, buffers: Sequence[tuple[Buffer, Operand]], params: Sequence[Operand]
-    ) -> None:
+    def invoke(self, address: Value, *args: tuple[Buffer, Operand] | Operand) -> None:
         """Run the kernel at `address`; see Note [kernels in kernels]."""
-        places = [(b, self.value(offset, "i64")) for b, offset in buffers]
-        self.append(Invoke(address, places, [self.value(p, "i64") for p in params]))
+        given = [
+            (a[0], self.value(a[1], "i64")) if isinstance(a, tuple) else self.value(a, "i64")
+            for a in args
+        ]
+        self.append(Invoke(address, given))
 
     def thread(self) -> Value:
         """The number of the thread that runs this iteration of the parallel loop."""
@@ -521,7 +525,7 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
         elif isinstance(s, Prefetch):
             lines.append(f"{indent}prefetch({s.buffer.name} + {s.offset!r});")
         elif isinstance(s, Invoke):
-            given = [f"{b.name} + {offset!r}" for b, offset in s.buffers] + [*map(repr, s.params)]
+            given = [f"{a[0].name} + {a[1]!r}" if isinstance(a, tuple) else repr(a) for a in s.args]
             lines.append(f"{indent}((kernel) {s.address!r})({', '.join(given)});")
         elif isinstance(s, State):
             for i, init in enumerate(s.inits):
@@ -613,10 +617,9 @@ class _Checker:
                     self.fail(f"prefetch from {s.buffer.name}, which is no argument")
                 self.known(s.offset, seen, "i64")
             elif isinstance(s, Invoke):
-                for v in (s.address, *(offset for _, offset in s.buffers)):
-                    self.known(v, seen, "i64")
-                for v in s.params:
-                    self.known(v, seen)
+                self.known(s.address, seen, "i64")
+                for a in s.args:
+                    self.known(a[1] if isinstance(a, tuple) else a, seen)
                 if "vector" in kinds:
                     self.fail("a kernel is run inside a vector loop")
             elif isinstance(s, State):

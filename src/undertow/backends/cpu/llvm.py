@@ -271,11 +271,13 @@ class _Emitter:
         """Call another kernel, without a pool."""
         kernel = self.new(f"inttoptr i64 {self.scalar(s.address)} to ptr")
         given = ["ptr null"]
-        for buffer, offset in s.buffers:
-            kind = _IN_MEMORY[buffer.dtype]
-            at = self.scalar(offset)
-            given.append(f"ptr {self.new(f'getelementptr {kind}, ptr %{buffer.name}, i64 {at}')}")
-        given += [f"{_TYPES[p.dtype]} {self.scalar(p)}" for p in s.params]
+        for a in s.args:
+            if isinstance(a, tuple):
+                kind, at = _IN_MEMORY[a[0].dtype], self.scalar(a[1])
+                place = self.new(f"getelementptr {kind}, ptr %{a[0].name}, i64 {at}")
+                given.append(f"ptr {place}")
+            else:
+                given.append(f"{_TYPES[a.dtype]} {self.scalar(a)}")
         self.line(f"call void {kernel}({', '.join(given)})")
 
     def counted(self, loop: Loop, begin: str, end: str) -> None:
