@@ -111,7 +111,18 @@ class Backend(ABC):
 
     @abstractmethod
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
-        """kind: sum prod max min any all; argmax argmin take exactly one dim."""
+        """kind: sum mean prod max min any all; argmax argmin take exactly one dim.
+
+        "squares" is the sum of squared deviations from the mean. Half precision is summed in single
+        at least, integers wrap around.
+        """
+
+    @abstractmethod
+    def map_reduce(
+        self, kind: str, expr: Expr, operands: Sequence[Any], dims: tuple[int, ...], keepdim: bool,
+        dtype: NumpyDType,
+    ) -> Array:  # fmt: skip
+        """`reduce(kind, map(expr, operands, dtype), dims, keepdim)`, at once."""
 
     @abstractmethod
     def rows(

@@ -245,15 +245,30 @@ class NumpyBackend(Backend):
         if kind in ("argmax", "argmin"):
             pick = np.argmax if kind == "argmax" else np.argmin
             return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
-        if kind not in ("sum", "prod"):
+        if kind not in ("sum", "mean", "prod", "squares"):
             return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, keepdims=keepdim))
         dtype = x.dtype
         if _is_half(dtype):
             x = x.astype(np.float32)
-        if kind == "sum" and x.size > _BLOCK and dtype.kind not in "iub":
-            x = _condensed(x, dims)
-        out = _ACCUMULATE[kind].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
+        if kind == "prod":
+            out = _ACCUMULATE["prod"].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
+        elif kind == "sum":
+            out = _sum(x, dims, keepdim)
+        else:
+            count = math.prod([x.shape[d] for d in dims])
+            if kind == "mean":
+                out = _sum(x, dims, keepdim) / count
+            else:  # the mean is rounded; what that adds to the squares is taken off again
+                x = x - _sum(x, dims, True) / count
+                out = _sum(x * x, dims, keepdim) - _sum(x, dims, keepdim) ** 2 / count
+                out = np.maximum(out, 0)
         return np.asarray(out).astype(dtype, copy=False)
+
+    def map_reduce(
+        self, kind: str, expr: Expr, operands: Sequence[Any], dims: tuple[int, ...], keepdim: bool,
+        dtype: NumpyDType,
+    ) -> Array:  # fmt: skip
+        return self.reduce(kind, self.map(expr, operands, dtype), dims, keepdim)
 
     def rows(
         self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
@@ -464,6 +479,12 @@ class NumpyBackend(Backend):
 
 
 _BLOCK = 512
+
+
+def _sum(x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
+    if x.size > _BLOCK and x.dtype.kind not in "iub":
+        x = _condensed(x, dims)
+    return _ACCUMULATE["sum"].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
 
 
 def _condensed(x: Array, dims: tuple[int, ...]) -> Array:

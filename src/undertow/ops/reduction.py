@@ -102,6 +102,13 @@ _sum = Op(
     params="dims keepdim",
     vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)},
 )
+_mean = Op(
+    "mean",
+    lambda k, x, dims, keepdim: k.reduce("mean", x, dims, keepdim),
+    inputs="x",
+    params="dims keepdim",
+    vjp={"x": lambda g, x_shape, dims: spread(g / count_of(x_shape, dims), x_shape, dims)},
+)
 _prod = Op(
     "prod",
     lambda k, x, dims, keepdim: k.reduce("prod", x, dims, keepdim),
@@ -141,11 +148,8 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     tensor([1.5000, 4.0000])
     """
     input = floating("mean", input, dtype, "pass dtype=ut.float32 or convert it first")
-    if is_half(input):  # a sum of halves could overflow before it is divided
-        return cast(mean(input, dim, keepdim, dtype=dtypes.float32), input.dtype)
-    shape = input._array.shape
-    dims = wrap_dims("mean", dim, len(shape))
-    return apply(_sum, (input,), (dims, keepdim)) / count_of(shape, dims)
+    dims = wrap_dims("mean", dim, input.ndim)
+    return apply(_mean, (input,), (dims, keepdim))
 
 
 @function()
@@ -377,9 +381,7 @@ _logsumexp = Op(
     inputs="x",
     params="dims keepdim",
     vjp={
-        "x": lambda g, x, out, dims: _share(
-            spread(g, x.shape, dims), x, spread(out, x.shape, dims)
-        )
+        "x": lambda g, x, out, dims: _share(spread(g, x.shape, dims), x, spread(out, x.shape, dims))
     },
 )
 
@@ -417,7 +419,16 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return apply(_logsumexp, (input,), (dims, keepdim))
 
 
-# Without NaN -----------------------------------------------------------------------------------
+# Without NaN, and without zeros ------------------------------------------------------------------
+_is_nonzero = trace(lambda x: x != 0, 1)
+_count = Op(
+    "count_nonzero",
+    lambda k, x, dims: k.map_reduce("sum", _is_nonzero, [x], dims, False, dtypes.int64.numpy),
+    inputs="x",
+    params="dims",
+)
+
+
 @function()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over all or some dimensions with NaN taken for zero.
@@ -459,7 +470,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     tensor([2, 1])
     """
     dims = wrap_dims("count_nonzero", dim, input.ndim)
-    return apply(_sum, (cast(input != 0, dtypes.int64),), (dims, False))
+    return apply(_count, (input,), (dims,))
 
 
 @function()
@@ -485,11 +496,11 @@ _nonzero = trace(lambda x: call("where", x != 0, 1.0, 0.0), 1)
 
 def _norm_forward(k: Any, x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
     if p == 0:
-        return k.reduce("sum", k.map(_nonzero, [x], x.dtype), dims, keepdim)
+        return k.map_reduce("sum", _nonzero, [x], dims, keepdim, x.dtype)
     if p == 2:
-        total = k.reduce("sum", k.map(_square, [x], x.dtype), dims, keepdim)
+        total = k.map_reduce("sum", _square, [x], dims, keepdim, x.dtype)
         return k.map(_root, [total], x.dtype)
-    total = k.reduce("sum", k.map(_power, [x, p], x.dtype), dims, keepdim)
+    total = k.map_reduce("sum", _power, [x, p], dims, keepdim, x.dtype)
     return k.map(_power, [total, 1 / p], x.dtype)
 
 

@@ -23,28 +23,19 @@ from .sort import pick, sorted_along
 
 # Variance --------------------------------------------------------------------------------------
 _over = trace(lambda a, b: a / b, 2)
-_squared_difference = trace(lambda a, b: (a - b) * (a - b), 2)
 _root_of_quotient = trace(lambda a, b: call("sqrt", a / b), 2)
-
-
-def _spread_forward(k: Any, x: Any, dims: Any, keepdim: bool, freedom: float, last: Any) -> Any:
-    """Squared deviations from the mean, summed, over the degrees of freedom: in two passes."""
-    n = count_of(x.shape, dims)
-    centre = k.map(_over, [k.reduce("sum", x, dims, True), float(n)], x.dtype)
-    squares = k.map(_squared_difference, [x, centre], x.dtype)
-    return k.map(last, [k.reduce("sum", squares, dims, keepdim), freedom], x.dtype)
-
-
 _var = Op(
     "var",
-    lambda k, x, dims, keepdim, freedom: _spread_forward(k, x, dims, keepdim, freedom, _over),
+    lambda k, x, dims, keepdim, freedom: k.map(
+        _over, [k.reduce("squares", x, dims, keepdim), freedom], x.dtype
+    ),
     inputs="x",
     params="dims keepdim freedom",
 )
 _std = Op(
     "std",
-    lambda k, x, dims, keepdim, freedom: _spread_forward(
-        k, x, dims, keepdim, freedom, _root_of_quotient
+    lambda k, x, dims, keepdim, freedom: k.map(
+        _root_of_quotient, [k.reduce("squares", x, dims, keepdim), freedom], x.dtype
     ),
     inputs="x",
     params="dims keepdim freedom",

@@ -16,6 +16,9 @@ from ..base import Array, NumpyDType
 from ..reference import NumpyBackend
 from .choice import crossover, threshold
 
+_REDUCED = threshold(8192)
+_MAP_REDUCED = threshold(4096)
+
 
 class CpuBackend(NumpyBackend):
     """Every form on `ndarray`s, by whichever of the two is faster."""
@@ -37,6 +40,27 @@ class CpuBackend(NumpyBackend):
         from .maps import run_maps
 
         return run_maps(exprs, operands, (dtype,) * len(exprs))
+
+    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
+        if x.size >= _REDUCED:
+            from .reductions import run_reduce
+
+            found = run_reduce(kind, x, dims, keepdim)
+            if found is not None:
+                return found
+        return super().reduce(kind, x, dims, keepdim)
+
+    def map_reduce(
+        self, kind: str, expr: Expr, operands: Sequence[Any], dims: tuple[int, ...], keepdim: bool,
+        dtype: NumpyDType,
+    ) -> Array:  # fmt: skip
+        if max([o.size for o in operands if o.__class__ is np.ndarray]) >= _MAP_REDUCED:
+            from .reductions import run_map_reduce
+
+            found = run_map_reduce(kind, expr, operands, dims, keepdim, dtype)
+            if found is not None:
+                return found
+        return super().map_reduce(kind, expr, operands, dims, keepdim, dtype)
 
     def rows(
         self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],

@@ -1,0 +1,330 @@
+"""The forms `reduce` and `map_reduce`: a scalar expression over broadcast operands, reduced.
+
+Note [rows and columns]
+The dimensions that are kept and those that are reduced come coalesced, each for themselves, with
+the smallest steps of the largest operand last. Where the smallest step of all is a reduced one, a
+result's elements lie together, in a row: lanes run along it, and their states are combined at its
+end. Else neighbours belong to neighbouring results: a lane to a column, and rows are walked down.
+
+Note [pieces]
+One reduced dimension, `split`, is cut into pieces of a fixed length, so that few results of many
+elements also occupy all threads. What accumulates in a piece goes to scratch memory, and pieces are
+combined in order. Of columns, a piece is a few rows: GROUP of them at a time are added to the sums
+of a strip of columns, which stay in the cache. So memory is read along GROUP lines at once, which
+processors fetch ahead, and a number is rounded once for every GROUP rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from .accumulators import Kept, accumulator
+from .expr import Expr
+from .ir import FLOATS, WIDTH, Function, Value
+from .lower import Lowering
+from .maps import NUMBER, Operand, converted
+
+GROUP = 4  # rows
+AHEAD = 4096  # bytes that are fetched ahead of a row's elements
+Place = Value | int  # an offset; 0 is left out of sums
+
+
+class Loops(NamedTuple):
+    """How a reduction runs; see the notes."""
+
+    columns: bool
+    pieces: bool
+    kept: int  # dimensions
+    reduced: int
+    split: int  # which of the reduced
+
+
+def reduce_function(
+    name: str, kind: str, expr: Expr, inputs: Sequence[Operand], compute: str, element: str,
+    out: Operand, loops: Loops,
+) -> Function:  # fmt: skip
+    """The kernel that computes `expr` in the type `compute` and reduces it as of type `element`.
+
+    Operand steps are along the dimension of the lanes. Its buffers are the output, scratch memory
+    for each value of the accumulator (with pieces), and the inputs that are no numbers. Its
+    parameters: the kept sizes, the reduced sizes, the length of a piece, how many kept rows make a
+    block, the width of a strip of columns; the output's kept steps, and for each input its kept and
+    its reduced steps (but for those along the lanes that are known); the numbers.
+    """
+    return _Builder(name, kind, expr, inputs, compute, element, out, loops).build()
+
+
+class _Builder:
+    def __init__(
+        self, name: str, kind: str, expr: Expr, inputs: Sequence[Operand], compute: str,
+        element: str, out: Operand, loops: Loops,
+    ) -> None:  # fmt: skip
+        self.expr, self.inputs, self.compute, self.element = expr, inputs, compute, element
+        self.loops = loops
+        f = self.f = Function(name)
+        self.kinds = accumulator(f, kind, element)
+        arrays = [o for o in inputs if o.step != NUMBER]
+        self.out = f.buffer("out", out.dtype, written=True)
+        self.parts = [
+            f.buffer(f"part{i}", t, written=True) for i, t in enumerate(self.kinds.types)
+            if loops.pieces
+        ]  # fmt: skip
+        self.ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
+        self.kept = [f.param(f"kept{d}") for d in range(loops.kept)]
+        self.reduced = [f.param(f"reduced{d}") for d in range(loops.reduced)]
+        self.piece, self.together, self.width = map(f.param, ("piece", "together", "width"))
+        self.out_steps = self._steps("out", loops.kept, out.step if loops.columns else None)
+        self.kept_steps: list[list[Place]] = []
+        self.reduced_steps: list[list[Place]] = []
+        for i, o in enumerate(arrays):
+            known = (o.step, None) if loops.columns else (None, o.step)
+            self.kept_steps.append(self._steps(f"in{i}_kept", loops.kept, known[0]))
+            self.reduced_steps.append(self._steps(f"in{i}_reduced", loops.reduced, known[1]))
+        self.numbers = []
+        for i, o in enumerate(inputs):
+            if o.step == NUMBER:
+                wide = "f64" if o.dtype in FLOATS else "i64"
+                self.numbers.append(f.cast(f.param(f"number{i}", wide), compute))
+
+    def _steps(self, name: str, rank: int, last: int | None) -> list[Place]:
+        known: list[Place] = [] if last is None else [last]
+        return [*(self.f.param(f"{name}_step{d}") for d in range(rank - len(known))), *known]
+
+    def build(self) -> Function:
+        if self.loops.columns:
+            (self._columns_in_pieces if self.loops.pieces else self._columns)()
+        else:
+            (self._rows_in_pieces if self.loops.pieces else self._rows)()
+        return self.f
+
+    # Rows -----------------------------------------------------------------------------------
+    def _rows(self) -> None:
+        f = self.f
+        rows = _product(f, self.kept)
+        with f.parallel(_quotient(rows, self.together)) as block:
+            first = block * self.together
+            with f.loop(f.call("minimum", rows - first, self.together)) as r:
+                target, bases = self._bases(first + r, self.kept)
+                state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+                length = self.reduced[self.loops.split]
+                with f.loop(_quotient(length, self.piece)) as i:
+                    start = i * self.piece
+                    count = f.call("minimum", length - start, self.piece)
+                    state.add(*self._along_row(bases, start, count))
+                self._finish(target, state.get())
+
+    def _rows_in_pieces(self) -> None:
+        f = self.f
+        rows, length = _product(f, self.kept), self.reduced[self.loops.split]
+        pieces = _quotient(length, self.piece)
+        with f.parallel(rows * pieces) as block:
+            start = (block % pieces) * self.piece
+            _, bases = self._bases(block // pieces, self.kept)
+            count = f.call("minimum", length - start, self.piece)
+            self._keep(block, self._along_row(bases, start, count))
+        with f.loop(rows) as row:
+            state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+            with f.vector(pieces) as i:
+                state.add(*self._kept_at(row * pieces + i))
+            target, _ = self._bases(row, self.kept)
+            self._finish(target, state.get())
+
+    def _along_row(self, bases: Sequence[Place], start: Place, count: Value) -> Kept:
+        """What accumulates over a piece of a row, the lanes along its last dimension."""
+        f = self.f
+        state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+
+        def last(bases: Sequence[Place], start: Place, count: Value) -> None:
+            with f.vector(count, unroll=4) as i:
+                at = _plus(start, i)
+                places = self._moved(bases, at, -1)
+                for b, p, s in zip(self.ins, places, self.reduced_steps, strict=True):
+                    if isinstance(s[-1], int) and s[-1] == 1:
+                        f.prefetch(b, _plus(p, f.value(AHEAD // WIDTH[b.dtype], "i64")))
+                state.set(*self.kinds.join(*state.get(), *self._element(places, at)))
+
+        self._walk(bases, start, count, last)
+        return state.get()
+
+    # Columns --------------------------------------------------------------------------------
+    def _columns(self) -> None:
+        f = self.f
+        *outer, columns = self.kept
+        rows, strips = _product(f, outer), _quotient(columns, self.width)
+        with f.parallel(_quotient(rows, self.together) * strips) as block:
+            first = (block // strips) * self.together
+            left = (block % strips) * self.width
+            with f.loop(f.call("minimum", rows - first, self.together)) as r:
+                target, bases = self._bases(first + r, outer)
+                with f.vector(f.call("minimum", columns - left, self.width)) as j:
+                    state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+
+                    def add(places: Sequence[list[Place]], indices: list[Place]) -> None:
+                        state.set(*self._joined(state.get(), places, indices))
+
+                    places = self._moved_kept(bases, left + j)
+                    self._walk(places, 0, self.reduced[self.loops.split], self._groups(add))
+                    self._finish(_plus(target, _times(left + j, self.out_steps[-1])), state.get())
+
+    def _columns_in_pieces(self) -> None:
+        f = self.f
+        *outer, columns = self.kept
+        rows, strips = _product(f, outer), _quotient(columns, self.width)
+        length = self.reduced[self.loops.split]
+        pieces = _quotient(length, self.piece)
+        with f.parallel(rows * pieces * strips) as block:
+            left = (block % strips) * self.width
+            width = f.call("minimum", columns - left, self.width)
+            start = ((block // strips) % pieces) * self.piece
+            count = f.call("minimum", length - start, self.piece)
+            row = block // (strips * pieces)
+            scratch = (block // strips) * columns + left
+            with f.vector(width) as j:
+                self._keep(scratch + j, self.kinds.inits())
+
+            def add(bases: Sequence[list[Place]], indices: list[Place]) -> None:
+                with f.vector(width) as j:
+                    places = [self._moved_kept(b, left + j) for b in bases]
+                    kept = self._joined(self._kept_at(scratch + j), places, indices)
+                    self._keep(scratch + j, kept)
+
+            _, bases = self._bases(row, outer)
+            self._walk(bases, start, count, self._groups(add))
+        with f.parallel(rows * strips) as block:
+            row, left = block // strips, (block % strips) * self.width
+            target, _ = self._bases(row, outer)
+            scratch = row * pieces * columns + left
+            with f.vector(f.call("minimum", columns - left, self.width)) as j:
+                state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+                with f.loop(pieces) as i:
+                    state.add(*self._kept_at(scratch + i * columns + j))
+                self._finish(_plus(target, _times(left + j, self.out_steps[-1])), state.get())
+
+    def _groups(
+        self, add: Callable[[Sequence[list[Place]], list[Place]], None]
+    ) -> Callable[[Sequence[Place], Place, Value], None]:
+        """The loop over the last reduced dimension, GROUP elements at a time."""
+        f = self.f
+
+        def last(bases: Sequence[Place], start: Place, count: Value) -> None:
+            groups = count // GROUP
+            for times, size, done in ((groups, GROUP, 0), (count % GROUP, 1, groups * GROUP)):
+                with f.loop(times) as i:
+                    first = _plus(_plus(start, done), i if size == 1 else i * size)
+                    indices = [first + k if k else first for k in range(size)]
+                    add([self._moved(bases, at, -1) for at in indices], indices)
+
+        return last
+
+    def _joined(self, kept: Kept, places: Sequence[list[Place]], indices: list[Place]) -> Kept:
+        """What is kept with some more elements."""
+        elements = [self._element(p, i) for p, i in zip(places, indices, strict=True)]
+        if self.kinds.indexed:
+            for e in elements:
+                kept = self.kinds.join(*kept, *e)
+            return kept
+        while len(elements) > 1:  # in pairs
+            elements = [
+                self.kinds.combine(*a, *b)
+                for a, b in zip(elements[::2], elements[1::2], strict=True)
+            ]
+        return self.kinds.join(*kept, *elements[0])
+
+    # Places ---------------------------------------------------------------------------------
+    def _bases(self, row: Value, sizes: Sequence[Value]) -> tuple[Place, list[Place]]:
+        """The places of the output and the inputs at a number of a kept row."""
+        places: list[Place] = [0] * (1 + len(self.ins))
+        steps = [self.out_steps, *self.kept_steps]
+        for d in reversed(range(len(sizes))):
+            at = row % sizes[d] if d else row
+            row = row // sizes[d] if d else row
+            places = [_plus(p, _times(at, s[d])) for p, s in zip(places, steps, strict=True)]
+        return places[0], places[1:]
+
+    def _walk(
+        self, bases: Sequence[Place], start: Place, count: Value,
+        last: Callable[[Sequence[Place], Place, Value], None],
+    ) -> None:  # fmt: skip
+        """Loops over the reduced dimensions, `count` from `start` on of the split one.
+
+        `last` makes the innermost one: it is given the places where it begins, and its extent.
+        """
+        f, split = self.f, self.loops.split
+        with ExitStack() as open_loops:
+            for d, size in enumerate(self.reduced[:-1]):
+                i = open_loops.enter_context(f.loop(count if d == split else size))
+                bases = self._moved(bases, _plus(start, i) if d == split else i, d)
+            if split == len(self.reduced) - 1:
+                last(bases, start, count)
+            else:
+                last(bases, 0, self.reduced[-1])
+
+    def _moved(self, bases: Sequence[Place], at: Place, d: int) -> list[Place]:
+        """Places moved along a reduced dimension."""
+        return [_plus(b, _times(at, s[d])) for b, s in zip(bases, self.reduced_steps, strict=True)]
+
+    def _moved_kept(self, bases: Sequence[Place], at: Place) -> list[Place]:
+        """Places moved along the last kept dimension."""
+        return [_plus(b, _times(at, s[-1])) for b, s in zip(bases, self.kept_steps, strict=True)]
+
+    # Values ---------------------------------------------------------------------------------
+    def _element(self, places: Sequence[Place], index: Place) -> Kept:
+        """What is kept of the element at these places of the inputs."""
+        f = self.f
+        loaded = iter([f.load(b, p) for b, p in zip(self.ins, places, strict=True)])
+        given = iter(self.numbers)
+        args = [
+            next(given) if o.step == NUMBER else _widened(f, next(loaded), self.compute)
+            for o in self.inputs
+        ]
+        value = Lowering(f, args, self.compute).value(self.expr)
+        if self.element in FLOATS and value.dtype in FLOATS:
+            value = f.cast(value, self.compute)
+        else:
+            value = converted(f, value, self.element)
+        return self.kinds.element(value, f.value(index, "i64"))
+
+    def _kept_at(self, place: Value) -> Kept:
+        return tuple([self.f.load(b, place) for b in self.parts])
+
+    def _keep(self, place: Value, kept: Kept) -> None:
+        for b, value in zip(self.parts, kept, strict=True):
+            self.f.store(b, place, value)
+
+    def _finish(self, place: Place, kept: Kept) -> None:
+        """Store the result."""
+        f = self.f
+        value = self.kinds.result(kept, _product(f, self.reduced))
+        f.store(self.out, place, f.cast(value, self.out.scalar))
+
+
+def _widened(f: Function, value: Value, compute: str) -> Value:
+    """A loaded float in the type that is computed in."""
+    return f.cast(value, compute) if value.dtype in FLOATS else value
+
+
+def _product(f: Function, sizes: Sequence[Value]) -> Value:
+    total = f.value(1, "i64") if not sizes else sizes[0]
+    for size in sizes[1:]:
+        total = total * size
+    return total
+
+
+def _quotient(a: Value, b: Value) -> Value:
+    """Rounded up."""
+    return (a + (b - 1)) // b
+
+
+def _plus(a: Place, b: Place) -> Place:
+    if isinstance(a, int) and a == 0:
+        return b
+    return a if isinstance(b, int) and b == 0 else a + b
+
+
+def _times(at: Place, step: Place) -> Place:
+    """`at * step`; a step that is known is 0 or 1."""
+    if isinstance(step, int):
+        return at if step else 0
+    return at * step
