@@ -133,7 +133,33 @@ both("exp2", lambda r: mp.expm1(r * LN2) / r, lambda r: r / mp.power(2, r),
      -0.5001, 0.5001, range(6), range(11))  # fmt: skip
 # log(1 + f) = f + f*f * q(f), relative to log(1 + f); 1 + f from sqrt(1/2) to sqrt(2).
 both("log", lambda f: (mp.log1p(f) - f) / f**2, lambda f: f**2 / mp.log1p(f),
-     mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, range(9), range(21), {0: -0.5})  # fmt: skip
+     mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, range(9), range(20), {0: -0.5})  # fmt: skip
+
+
+# log2(1 + q) = q*log2(e) + q*q * table, and log10 likewise; relative.
+both("log2", lambda q: (mp.log1p(q) - q) / q**2 / LN2, lambda q: LN2 * q**2 / mp.log1p(q),
+     mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, range(9), range(20))  # fmt: skip
+both("log10", lambda q: (mp.log1p(q) - q) / q**2 / mp.log(10),
+     lambda q: mp.log(10) * q**2 / mp.log1p(q), mp.sqrt(0.5) - 1, mp.sqrt(2) - 1,
+     range(9), range(20))  # fmt: skip
+# Functions of r in powers of z = r*r. cosh(r) = 1 + z * table, sinh(r) = r + r*z * table.
+both("cosh", lambda z: (mp.cosh(mp.sqrt(z)) - 1) / z, lambda z: z, 0, 0.121, range(3), range(5))
+both("sinh", lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z, 0, 0.121,
+     range(2), range(5))  # fmt: skip
+# sin(r) = r + r*z * table, |r| <= pi/2 and somewhat more.
+both("sin", lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+     lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)), 0, 2.53, range(4), range(8))  # fmt: skip
+# tan(r) = r + r*z * table, |r| <= pi/4 and somewhat more.
+both("tan", lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+     lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)), 0, 0.65, range(7), range(15))  # fmt: skip
+# atan(t) = t + t*z * table, |t| <= tan(pi/8), and |t| <= 1 for f32.
+table("atan_f32", lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+      lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), 0, 1, range(8), 24)  # fmt: skip
+table("atan_f64", lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+      lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), 0, 1, range(20), 53)  # fmt: skip
+# asin(t) = t + t*z * table, |t| <= 1/2.
+both("asin", lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+     lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)), 0, 0.25, range(5), range(12))  # fmt: skip
 
 
 def main(names: Sequence[str]) -> None:

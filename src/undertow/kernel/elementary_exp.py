@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from .evaluate import (
+    FORMAT,
     Table,
     at_least,
     at_most,
     nearest,
     polynomial,
     power_of_two,
-    quick_sum,
 )
 from .ir import Function, Value
 
@@ -28,11 +28,15 @@ LOG_2 = {
 # Below the first, exp rounds to 0; beyond the second, to infinity.
 _EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 _EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
+_EXPM1_LEAST = {"f32": -18.0, "f64": -38.0}  # it is -1 from here on
+_SINH_MOST = {"f32": 90.0, "f64": 711.0}  # infinite from here on
+_LARGE = {"f32": 87.0, "f64": 708.0}  # up to here 2**n is a normal number, and 2**-n too
+_TANH_MOST = {"f32": 10.0, "f64": 20.0}  # it is 1 from here on
 
 # exp(r) = 1 + r * table, |r| <= 0.347: -28.2, -57.9
 _EXP: Table = {
-    "f32": (0.001382324, 0.008368827, 0.04166824, 0.1666652, 0.49999994, 1.0),
-    "f64": (2.5005171677504586e-08, 2.7630565281022203e-07, 2.7557570792820867e-06,
+        "f32": (0.001382324, 0.008368827, 0.04166824, 0.1666652, 0.49999994, 1.0),
+        "f64": (2.5005171677504586e-08, 2.7630565281022203e-07, 2.7557570792820867e-06,
             2.4801492197470757e-05, 0.00019841269523473566, 0.0013888888944525572,
             0.008333333333486853, 0.04166666666652656, 0.16666666666666424, 0.5000000000000011,
             1.0),
@@ -40,28 +44,50 @@ _EXP: Table = {
 
 # 2**r = 1 + r * table, |r| <= 0.5: -27.9, -57.4
 _EXP2: Table = {
-    "f32": (0.00015199618, 0.0013391476, 0.009618996, 0.055503584, 0.24022643, 0.6931472),
-    "f64": (4.4503500960832713e-10, 7.073767498725295e-09, 1.0178084012937213e-07,
+        "f32": (0.00015199618, 0.0013391476, 0.009618996, 0.055503584, 0.24022643, 0.6931472),
+        "f64": (4.4503500960832713e-10, 7.073767498725295e-09, 1.0178084012937213e-07,
             1.3215435389944397e-06, 1.5252733812474634e-05, 0.00015403530456854984,
             0.001333355814637323, 0.009618129107594369, 0.05550410866482229, 0.2402265069591013,
             0.6931471805599453),
 }  # fmt: skip
 
-# exp(r) - 1 = r + r*r * table, |r| <= 0.347
+# exp(r) - 1 = r + r*r * table, |r| <= 0.347: -26.1, -61.5
 _EXPM1: Table = {
-    "f32": (0.0013903468, 0.008366275, 0.0416668, 0.16666546, 0.5),
-    "f64": (2.089154768470846e-09, 2.510919837135494e-08, 2.755734614681311e-07,
+        "f32": (0.0013903468, 0.008366275, 0.0416668, 0.16666546, 0.5),
+        "f64": (2.089154768470846e-09, 2.510919837135494e-08, 2.755734614681311e-07,
             2.7557243749009913e-06, 2.4801587245518233e-05, 0.0001984126988658867,
-            0.0013888888888919822, 0.00833333333332144, 0.041666666666666616,
-            0.16666666666666677, 0.5),
+            0.0013888888888919822, 0.00833333333332144, 0.041666666666666616, 0.16666666666666677,
+            0.5),
+}  # fmt: skip
+
+# cosh(r) = 1 + z * table with z = r*r, |r| <= 0.347: -33.1, -58.0
+_COSH: Table = {
+        "f32": (0.0013936159, 0.04166645, 0.5),
+        "f64": (2.763185424404526e-07, 2.4801488402443317e-05, 0.0013888888948432267,
+            0.041666666666510296, 0.5000000000000013),
+}  # fmt: skip
+
+# sinh(r) = r + r*z * table with z = r*r, |r| <= 0.347: -26.1, -61.7
+_SINH: Table = {
+        "f32": (0.00836689, 0.1666654),
+        "f64": (2.510940497044315e-08, 2.7557243254309655e-06, 0.00019841269886961485,
+            0.008333333333321353, 0.16666666666666677),
 }  # fmt: skip
 
 
 def _reduce(f: Function, x: Value) -> tuple[Value, Value, Value]:
     """n, n + magic and r = x - n*log(2)."""
+    n, shifted, r, _ = _reduce_fully(f, x)
+    return n, shifted, r
+
+
+def _reduce_fully(f: Function, x: Value) -> tuple[Value, Value, Value, Value]:
+    """The same, and what rounding takes from r."""
     n, shifted = nearest(f, x, LOG2_E)
     high, low = LOG_2[x.dtype]
-    return n, shifted, f.fma(n, -low, f.fma(n, -high, x))
+    exact = f.fma(n, -high, x)
+    r = f.fma(n, -low, exact)
+    return n, shifted, r, f.fma(n, -low, exact - r)
 
 
 def exp(f: Function, x: Value) -> Value:
@@ -80,23 +106,71 @@ def exp2(f: Function, x: Value) -> Value:
     return f.call("scale", f.fma(r, polynomial(f, r, _EXP2[x.dtype]), 1.0), n)
 
 
+def expm1(f: Function, x: Value) -> Value:
+    """e**x - 1: with exp(r) - 1 = r + t it is (2**n - 1) + 2**n * (r + t), near 0 just r + t."""
+    most = _EXP_RANGE[x.dtype][1]
+    x_in = at_least(f, at_most(f, x, most), _EXPM1_LEAST[x.dtype])
+    n, shifted, r, low = _reduce_fully(f, x_in)
+    s = power_of_two(f, shifted)
+    t = f.fma(r * r, polynomial(f, r, _EXPM1[x.dtype]), low)
+    usual = f.call("copysign", f.fma(s, t, f.fma(s, r, s - 1.0)), x)
+    return f.rare(x > _LARGE[x.dtype], usual, lambda: f.call("scale", (r + t) + 1.0, n))
+
+
+def sinh(f: Function, x: Value) -> Value:
+    """The hyperbolic sine, by the addition theorem.
+
+    With r + t the sine of r and 1 + u its cosine; near 0, n is 0, and r + t remains.
+    """
+    n, up, down, r, t, u = _hyperbolic(f, x)
+    sinh_n, cosh_n = up - down, up + down
+    usual = sinh_n + f.fma(cosh_n, r, f.fma(cosh_n, t, sinh_n * u))
+    return f.call("copysign", _unless_large(f, x, n, usual, (t + u) + r), x)
+
+
+def cosh(f: Function, x: Value) -> Value:
+    """The hyperbolic cosine, (exp(|x|) + exp(-|x|))/2, with the same t and u."""
+    n, up, down, r, t, u = _hyperbolic(f, x)
+    p = r + t
+    usual = up + f.fma(up, p + u, f.fma(down, u - p, down))
+    return _unless_large(f, x, n, usual, p + u)
+
+
+def _hyperbolic(f: Function, x: Value) -> tuple[Value, Value, Value, Value, Value, Value]:
+    """n, 2**n/2, 2**-n/2, r, sinh(r) - r and cosh(r) - 1, for |x| = n*log(2) + r."""
+    format = FORMAT[x.dtype]
+    bounded = at_most(f, f.call("abs", x), _SINH_MOST[x.dtype])
+    n, shifted, r, low = _reduce_fully(f, bounded)
+    up = power_of_two(f, shifted - 1.0)
+    quarter = 2 * (format.bias - 1) << format.digits  # of the exponents of up * down = 1/4
+    down = f.bitcast(quarter - f.bitcast(up, format.word), x.dtype)
+    z = r * r
+    t = f.fma(r * z, polynomial(f, z, _SINH[x.dtype]), low)
+    return n, up, down, r, t, z * polynomial(f, z, _COSH[x.dtype])
+
+
+def _unless_large(f: Function, x: Value, n: Value, usual: Value, p: Value) -> Value:
+    """`usual`, but exp(|x|)/2 for large x, where p = exp(r) - 1."""
+    large = f.call("abs", x) > _LARGE[x.dtype]
+    return f.rare(large, usual, lambda: f.call("scale", f.fma(p, 0.5, 0.5), n))
+
+
 def tanh(f: Function, x: Value) -> Value:
     """The hyperbolic tangent.
 
     (1 - z)/(1 + z) with z = exp(-2|x|) = s + s*p, where s is a power of two and p is the reduced
     exp(r) - 1. Near 0, s is 1 and all digits of the numerator come from p. What rounding takes from
-    p, numerator, denominator and quotient is kept and added in the end; 1/(1 + z) is (1 + tanh)/2.
+    numerator, denominator and quotient is added in the end; 1/(1 + z) is (1 + tanh)/2.
     """
-    bound = 10.0 if x.dtype == "f32" else 20.0  # where it has become 1
-    twice = at_most(f, f.call("abs", x), bound) * -2.0
+    twice = at_most(f, f.call("abs", x), _TANH_MOST[x.dtype]) * -2.0
     _, shifted, r = _reduce(f, twice)
     s = power_of_two(f, shifted)
-    p, p_low = quick_sum(f, r, r * r * polynomial(f, r, _EXPM1[x.dtype]))
-    p, p_low = s * p, s * p_low
-    above, above_low = quick_sum(f, 1.0 - s, -p)
-    below, below_low = quick_sum(f, 1.0 + s, p)
+    p = f.fma(r * r, polynomial(f, r, _EXPM1[x.dtype]), r)
+    above = f.fma(-s, p, 1.0 - s)
+    above_low = f.fma(-s, p, (1.0 - s) - above)
+    below = f.fma(s, p, 1.0 + s)
+    below_low = f.fma(s, p, (1.0 - below) + s)
     quotient = above / below
-    low = f.fma(-quotient, below_low + p_low, above_low - p_low)
+    low = f.fma(-quotient, below_low, above_low)
     rest = f.call("fused", -quotient, below, above) + low
-    quotient = f.fma(rest, f.fma(quotient, 0.5, 0.5), quotient)
-    return f.call("copysign", quotient, x)
+    return f.call("copysign", f.fma(rest, f.fma(quotient, 0.5, 0.5), quotient), x)
