@@ -1,0 +1,230 @@
+"""Normalisation over trailing dimensions: layer_norm and rms_norm, one kernel each way."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+from .. import dtypes
+from ..core.dispatch import apply, cast, sum_to
+from ..core.modes import current
+from ..core.op import Op
+from ..core.register import function
+from ..core.tensor import Tensor
+from ..errors import DTypeError, ShapeError
+from ..kernel.expr import Expr, call
+from ..kernel.row_program import Program, Tracer, rows
+from ..shapes import as_shape
+from .reduction import mean
+
+
+# Note [norms]
+# y = (x - mean) rstd weight + bias over rows of n elements, where rms_norm has mean = 0. The
+# forward keeps mean and rstd, and with h = (x - mean) rstd and v = g weight the backward is
+#     dx = (v - Σ v / n - h Σ v h / n) rstd,   dweight = Σ g h and dbias = Σ g over all rows,
+# again without the first sum for rms_norm. One kernel computes what is wanted of the three. With
+# create_graph the rule is written in ops that have rules themselves.
+@functools.cache
+def _forward_rows(centred: bool, weighted: bool, biased: bool) -> Program:
+    def describe(p: Tracer, x: Expr, *more: Expr) -> None:
+        *affine, n, eps = more
+        middle = p.row(p.sum(x) / n) if centred else None
+        h = x if middle is None else x - middle
+        scale = p.row(1.0 / call("sqrt", p.sum(h * h) / n + eps))
+        y = h * scale
+        if weighted:
+            y = y * affine[0]
+        p.out(y + affine[-1] if biased else y)
+        if middle is not None:
+            p.out_row(middle)
+        p.out_row(scale)
+
+    return rows(describe, 1 + weighted + biased, 0, 2)
+
+
+@functools.cache
+def _backward_rows(centred: bool, weighted: bool, needs: tuple[bool, bool, bool]) -> Program:
+    def describe(p: Tracer, g: Expr, x: Expr, *more: Expr) -> None:
+        *operands, scale, n = more
+        h = x - operands[-1] if centred else x
+        h = h * scale
+        if needs[0]:
+            v = g * operands[0] if weighted else g
+            slope = v - h * p.row(p.sum(v * h) / n)
+            if centred:
+                slope = slope - p.row(p.sum(v) / n)
+            p.out(slope * scale)
+        if needs[1]:
+            p.out_column(g * h)
+        if needs[2]:
+            p.out_column(g)
+
+    return rows(describe, 2 + weighted, 1 + centred, 1)
+
+
+def _wide(x: Any) -> Any:
+    """The dtype in which it is computed, and in which mean and rstd are kept."""
+    return dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
+
+
+def _forward(k: Any, x: Any, weight: Any, bias: Any, dims: Any, eps: float, centred: bool) -> Any:
+    affine = [p for p in (weight, bias) if p is not None]
+    kinds = (x.dtype, *[_wide(x)] * (1 + centred))
+    if not x.size:
+        kept = tuple([1 if d in dims else n for d, n in enumerate(x.shape)])
+        return (k.copy(x), *(k.full(kept, 0, t) for t in kinds[1:]))
+    n = math.prod([x.shape[d] for d in dims])
+    program = _forward_rows(centred, weight is not None, bias is not None)
+    return k.rows(program, (x, *affine, float(n), eps), dims, kinds)
+
+
+def _backward(
+    k: Any, g: Any, x: Any, weight: Any, middle: Any, rstd: Any, dims: Any, kind: Any, needs: Any
+) -> Any:
+    """What is needed of dx, dweight and dbias; `kind` is the dtype of the last two."""
+    shape = tuple([x.shape[d] for d in dims])
+    each = ((x.shape, x.dtype), (shape, kind), (shape, kind))
+    wanted = [w for w, needed in zip(each, needs, strict=True) if needed]
+    if not x.size:
+        return tuple([k.full(s, 0, t) for s, t in wanted])
+    program = _backward_rows(middle is not None, weight is not None, needs)
+    operands = [o for o in (g, x, weight, middle, rstd) if o is not None]
+    found = k.rows(program, (*operands, float(math.prod(shape))), dims, [t for _, t in wanted])
+    return tuple([k.reshape(f, s) for f, (s, _) in zip(found, wanted, strict=True)])
+
+
+_norm_backward = Op(
+    "norm_backward", _backward, inputs="g x weight middle rstd", params="dims kind needs", outputs=3
+)
+
+
+def _rule(
+    g: Tensor, x: Tensor, weight: Tensor | None, middle: Tensor | None, rstd: Tensor, dims: Any,
+    eps: float, kind: Any, needs: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """The cotangents of x, weight and bias, where they are needed; see Note [norms]."""
+    if current().grad:
+        found = iter(_composed(g, x, weight, middle is not None, dims, eps, kind, needs))
+    else:
+        found = iter(apply(_norm_backward, (g, x, weight, middle, rstd), (dims, kind, needs)))
+    return tuple([next(found) if needed else None for needed in needs])
+
+
+def _composed(
+    g: Tensor, x: Tensor, weight: Tensor | None, centred: bool, dims: Any, eps: float, kind: Any,
+    needs: tuple[bool, ...],
+) -> list[Tensor]:  # fmt: skip
+    """What is needed of the three, in ops that have rules of any order."""
+    wide = dtypes.of_array(_wide(x._array))
+    g, h = cast(g, wide), cast(x, wide)
+    if centred:
+        h = h - mean(h, dims, True)
+    rstd = (mean(h * h, dims, True) + eps).rsqrt()
+    h = h * rstd
+    found = []
+    if needs[0]:
+        v = g if weight is None else g * cast(weight, wide)
+        slope = v - h * mean(v * h, dims, True)
+        if centred:
+            slope = slope - mean(v, dims, True)
+        found.append(cast(slope * rstd, x.dtype))
+    shape = tuple(x.shape[d] for d in dims)
+    for needed, each in zip(needs[1:], (g * h, g), strict=True):
+        if needed:
+            found.append(cast(sum_to(each, shape), dtypes.of_array(kind)))
+    return found
+
+
+_layer_norm = Op(
+    "layer_norm",
+    lambda k, x, weight, bias, dims, eps, kind: _forward(k, x, weight, bias, dims, eps, True),
+    inputs="x weight bias",
+    params="dims eps kind",
+    outputs=3,
+    joint=lambda g, x, weight, out1, out2, dims, eps, kind, needs: _rule(
+        g, x, weight, out1, out2, dims, eps, kind, needs
+    ),
+)
+_rms_norm = Op(
+    "rms_norm",
+    lambda k, x, weight, dims, eps, kind: _forward(k, x, weight, None, dims, eps, False),
+    inputs="x weight",
+    params="dims eps kind",
+    outputs=2,
+    joint=lambda g, x, weight, out1, dims, eps, kind, needs: _rule(
+        g, x, weight, None, out1, dims, eps, kind, (*needs, False)
+    )[:2],
+)
+
+
+def _prepared(
+    op: str, input: Tensor, normalized_shape: Any, **affine: Tensor | None
+) -> tuple[tuple[int, ...], Any]:
+    """The dims to normalise over, and the dtype of weight and bias."""
+    if not input.is_floating_point():
+        raise DTypeError(f"[{op}] expects a floating tensor, got {input.dtype}; convert it first")
+    shape = as_shape(op, normalized_shape)
+    if not shape:
+        raise ShapeError(f"[{op}] normalized_shape must name at least one dimension, got ()")
+    if input.shape[-len(shape) :] != shape:
+        raise ShapeError(
+            f"[{op}] normalized_shape {shape} must be the last dimensions of the input, which has "
+            f"shape {input.shape}"
+        )
+    wide = dtypes.of_array(_wide(input._array))
+    kind = None
+    for name, given in affine.items():
+        if given is None:
+            continue
+        if given.shape != shape:
+            raise ShapeError(
+                f"[{op}] {name} must have the shape {shape} of normalized_shape, got {given.shape}"
+            )
+        if given.dtype not in (input.dtype, wide) or kind not in (None, given._array.dtype):
+            raise DTypeError(
+                f"[{op}] {name} is {given.dtype} beside an input of {input.dtype}; weight and bias "
+                f"must both be {input.dtype}"
+                + (f" or both {wide}" if wide is not input.dtype else "")
+            )
+        kind = given._array.dtype
+    return tuple(range(input.ndim - len(shape), input.ndim)), kind
+
+
+@function(top=False, method=False, functional=True)
+def layer_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:  # fmt: skip
+    """`input` with mean 0 and variance 1 over its last dimensions, times `weight` plus `bias`.
+
+    `normalized_shape` tells the sizes of those dimensions. The variance, of all elements and not
+    corrected, is taken to be larger by `eps`.
+
+    >>> import undertow as ut
+    >>> ut.nn.functional.layer_norm(ut.tensor([[1.0, 3.0], [0.0, 8.0]]), (2,))
+    tensor([[-1.0000,  1.0000],
+            [-1.0000,  1.0000]])
+    """
+    dims, kind = _prepared("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    return apply(_layer_norm, (input, weight, bias), (dims, float(eps), kind))[0]
+
+
+@function(top=False, method=False, functional=True)
+def rms_norm(
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """`input` divided by the root of the mean of its squares over its last dimensions.
+
+    `normalized_shape` tells the sizes of those dimensions, `weight` multiplies the result. `eps` is
+    added to the mean; by default it is that of the dtype, for half precision that of float32.
+
+    >>> import undertow as ut
+    >>> ut.nn.functional.rms_norm(ut.tensor([[3.0, 3.0], [-4.0, 4.0]]), (2,))
+    tensor([[ 1.,  1.],
+            [-1.,  1.]])
+    """
+    dims, kind = _prepared("rms_norm", input, normalized_shape, weight=weight)
+    if eps is None:
+        eps = dtypes.finfo(dtypes.of_array(_wide(input._array))).eps
+    return apply(_rms_norm, (input, weight), (dims, float(eps), kind))[0]
