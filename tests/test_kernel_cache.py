@@ -189,29 +189,49 @@ thread.join()
 """, UNDERTOW_DEBUG="")  # fmt: skip
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_while_importing(tmp_path: Path) -> None:
+    """The lock of a module that another thread was importing would stay locked in the child."""
+    run(tmp_path, f"""
+import os, signal, sys, threading, time
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "llvmlite.binding":
+            begun.set()
+            time.sleep(0.3)
+begun = threading.Event()
+sys.meta_path.insert(0, Slow())
+from undertow.backends.cpu import jit
+load = lambda: jit.load("constant", {constant("constant", 1)!r})
+thread = threading.Thread(target=load)
+thread.start()
+assert begun.wait(60)
+pid = os.fork()
+if not pid:
+    signal.alarm(30)
+    os._exit(load() == 0)
+assert os.waitpid(pid, 0)[1] == 0
+thread.join()
+""", UNDERTOW_DEBUG="")  # fmt: skip
+
+
 # Keys --------------------------------------------------------------------------------------------
 
 
 def test_key_counts_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    import llvmlite
-    import llvmlite.binding as llvm
-
     def key() -> str:
         jit._circumstances.cache_clear()
         return jit._key("text", "name", "ir")
 
     keys = [key(), jit._key("text", "name", "ir2"), jit._key("text", "name2", "ir")]
     keys += [jit._key("key", "name", "ir"), jit._key("text", "nam", "eir")]
-    name, features = jit._host()
-    for where, what, value in (
-        (jit, "_host", lambda: (name, features + ",+more")),
-        (jit, "_host", lambda: (name + "2", features)),
-        (jit, "LEVEL", 1),
-        (ut, "__version__", "0.0.0"),
-        (llvmlite, "__version__", "0.0.0"),
-        (llvm, "llvm_version_info", (0, 0, 0)),
-        (jit, "_here", Path(cache.__file__)),
-    ):
+    changes: list[tuple[Any, str, Any]] = [
+        (jit, "_made", jit._tools()._replace(**{field: "another"}))
+        for field in ("versions", "triple", "cpu", "features")
+    ]
+    changes += [(jit, "LEVEL", 1), (ut, "__version__", "0.0.0")]
+    changes += [(jit, "_here", Path(cache.__file__))]  # as if this file had changed
+    for where, what, value in changes:
         with monkeypatch.context() as patch:
             patch.setattr(where, what, value)
             keys.append(key())

@@ -14,9 +14,10 @@ that this process runs: if a file has changed since it was imported, `lookup` go
 
 Note [lifetime]
 Code is never freed, since threads may be running it: the engine is detached from Python's garbage
-collection. All use of LLVM is under one lock. It is taken across a fork, so that a child never
-starts with a half-finished compilation, and at exit for good, so that no daemon thread is inside
-LLVM when its libraries are torn down.
+collection. All use of LLVM is under one lock, and so is its import. The lock is taken across a
+fork, so that a child never starts with a half-finished compilation or a module that a thread it
+does not have is importing, and at exit for good, so that no daemon thread is inside LLVM when its
+libraries are torn down.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,9 +43,22 @@ LEVEL = 2  # of LLVM's optimisation pipeline
 
 _lock = threading.RLock()
 _loaded: dict[str, tuple[int, str]] = {}  # key -> address, note
-_engine: Any = None
-_machine: Any = None
-_disk: cache.Disk | None = None
+
+
+class _Tools(NamedTuple):
+    """What compiling and loading need, made with the first kernel."""
+
+    llvm: Any  # llvmlite.binding
+    machine: Any
+    engine: Any
+    disk: cache.Disk | None
+    versions: str
+    triple: str
+    cpu: str
+    features: str  # all that LLVM knows: "+avx2,-avx512f,…"
+
+
+_made: _Tools | None = None
 
 
 def load(name: str, text: str, why: str = "", source: str | Callable[[], str] | None = None) -> int:
@@ -89,26 +103,8 @@ def lookup(
 
 
 def target() -> Any:
-    """LLVM's description of this machine; llvmlite is imported here, on first use."""
-    global _machine, _engine, _disk
-    if _machine is None:
-        with _lock:
-            if _machine is None:
-                import llvmlite.binding as llvm
-
-                debug.wanted()  # a wrong word is an error before anything else happens
-                _disk, where = cache.from_environment()
-                debug.note(f"kernel cache on disk: {where}")
-                llvm.initialize_native_target()
-                llvm.initialize_native_asmprinter()
-                cpu, features = _host()
-                machine = llvm.Target.from_default_triple().create_target_machine(
-                    cpu=cpu, features=features, opt=3, jit=True
-                )
-                _engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-                ctypes.pythonapi.Py_IncRef(ctypes.py_object(_engine))  # see Note [lifetime]
-                _machine = machine
-    return _machine
+    """LLVM's description of this machine."""
+    return _tools().machine
 
 
 @functools.cache
@@ -117,33 +113,50 @@ def features() -> frozenset[str]:
 
     `UNDERTOW_CPU_FEATURES=-avx512f,-fma` takes features away, to run what another machine would.
     """
-    return frozenset(f[1:] for f in _host()[1].split(",") if f[0] == "+")
+    return frozenset(f[1:] for f in _tools().features.split(",") if f[0] == "+")
 
 
-@functools.cache
-def _host() -> tuple[str, str]:
-    """The name of the processor, and all features as LLVM takes them: "+avx2,-avx512f,…"."""
+def _tools() -> _Tools:
+    """Import llvmlite and prepare it, on first use; under the lock, see Note [lifetime]."""
+    global _made
+    if _made is None:
+        with _lock:
+            if _made is None:
+                _made = _prepare()
+    return _made
+
+
+def _prepare() -> _Tools:
+    debug.wanted()  # a wrong word is an error before anything else happens
+    disk, where = cache.from_environment()
+    debug.note(f"kernel cache on disk: {where}")
+
+    import llvmlite
     import llvmlite.binding as llvm
 
-    known = dict(llvm.get_host_cpu_features())
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    cpu, features = llvm.get_host_cpu_name(), _changed(dict(llvm.get_host_cpu_features()))
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu, features=features, opt=3, jit=True
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+    versions = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+    return _Tools(llvm, machine, engine, disk, versions, machine.triple, cpu, features)
+
+
+def _changed(known: dict[str, bool]) -> str:
+    """The features of this processor, changed as the environment asks, with their dependents."""
+    needs = {"avx": {"avx2", "fma", "f16c"}, "avx2": {"avx512f"},
+             "avx512f": {name for name in known if name.startswith("avx512")}}  # fmt: skip
     for word in os.environ.get("UNDERTOW_CPU_FEATURES", "").replace(",", " ").split():
-        for name in _with_dependents(word[1:]) if word[0] == "-" else [word.lstrip("+")]:
+        names = [word.lstrip("+-")]
+        for name in names:
             known[name] = word[0] != "-"
-    listed = ",".join(("+" if on else "-") + name for name, on in sorted(known.items()))
-    return llvm.get_host_cpu_name(), listed
-
-
-def _with_dependents(name: str) -> list[str]:
-    """A feature and those that need it, as far as kernels ask for them."""
-    needs = {"avx": ["avx2", "fma", "f16c"], "avx2": ["avx512f"]}
-    found = [name]
-    for other in needs.get(name, []):
-        found += _with_dependents(other)
-    if name == "avx512f":
-        import llvmlite.binding as llvm
-
-        found += [n for n in llvm.get_host_cpu_features() if n.startswith("avx512")]
-    return found
+            if not known[name]:
+                names += needs.pop(name, ())
+    return ",".join(("+" if on else "-") + name for name, on in sorted(known.items()))
 
 
 def _find(
@@ -154,31 +167,29 @@ def _find(
     source: str | Callable[[], str] | None,
 ) -> tuple[int, str]:
     """The kernel of this key: from memory, from disk, or compiled; once, whoever asks."""
-    import llvmlite.binding as llvm
-
     begin = time.perf_counter()
     found = _loaded.get(key)
     if found is None:
         with _lock:
             found = _loaded.get(key)
             if found is None:
-                machine = target()
+                tools = _tools()
                 symbol = f"{name}.{key[:24]}"
                 listed = debug.wanted() & {"ir", "asm"}  # then compile, to have what to show
-                entry = _disk.get(key) if _disk is not None and not listed else None
+                entry = tools.disk.get(key) if tools.disk and not listed else None
                 origin = "from disk"
                 if entry is None:
                     origin = "compiled"
                     text, note = make()
-                    data = _compile(machine, name, symbol, text, source)
-                    if _disk is not None:
-                        _disk.put(key, note.encode() + b"\0" + data)
+                    data = _compile(tools, name, symbol, text, source)
+                    if tools.disk:
+                        tools.disk.put(key, note.encode() + b"\0" + data)
                 else:
                     head, _, data = entry.partition(b"\0")
                     note = head.decode()
-                _engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-                _engine.finalize_object()
-                address = int(_engine.get_function_address(symbol))
+                tools.engine.add_object_file(tools.llvm.ObjectFileRef.from_data(data))
+                tools.engine.finalize_object()
+                address = int(tools.engine.get_function_address(symbol))
                 assert address, f"the object code of {name} has no {symbol}"
                 found = _loaded[key] = address, note
                 debug.kernel(name, origin, time.perf_counter() - begin, len(data), why)
@@ -188,11 +199,10 @@ def _find(
 
 
 def _compile(
-    machine: Any, name: str, symbol: str, text: str, source: str | Callable[[], str] | None
+    tools: _Tools, name: str, symbol: str, text: str, source: str | Callable[[], str] | None
 ) -> bytes:
     """The object code of a module in which `name` is called `symbol` and all else is internal."""
-    import llvmlite.binding as llvm
-
+    llvm, machine = tools.llvm, tools.machine
     debug.loops(name, source)
     debug.listing("ir", name, text)
     try:
@@ -214,16 +224,14 @@ def _compile(
     if "asm" in debug.wanted():
         debug.listing("asm", name, machine.emit_assembly(module))
     data: bytes = machine.emit_object(module)
-    missing = [s for s in _undefined(data) if llvm.address_of_symbol(s) is None]
+    missing = [s for s in _undefined(llvm, data) if llvm.address_of_symbol(s) is None]
     if missing:  # LLVM would end the process
         raise RuntimeError(f"the kernel {name} calls {', '.join(missing)}, which is nowhere")
     return data
 
 
-def _undefined(data: bytes) -> list[str]:
+def _undefined(llvm: Any, data: bytes) -> list[str]:
     """The symbols that an object needs from elsewhere; of ELF, the others have to be right."""
-    import llvmlite.binding as llvm
-
     if data[:5] != b"\x7fELF\x02":
         return []
     sections = {s.name(): s.data() for s in llvm.ObjectFileRef.from_data(data).sections()}
@@ -248,12 +256,10 @@ def _key(*parts: str) -> str:
 
 @functools.cache
 def _circumstances() -> bytes:
-    import llvmlite
-    import llvmlite.binding as llvm
-
+    tools = _tools()
     package = sys.modules[__name__.partition(".")[0]]
-    facts = (package.__version__, llvmlite.__version__, llvm.llvm_version_info, target().triple,
-             _host(), LEVEL, _content(_here))  # fmt: skip
+    facts = (package.__version__, tools.versions, tools.triple, tools.cpu, tools.features, LEVEL,
+             _content(_here))  # fmt: skip
     return repr(facts).encode()
 
 
