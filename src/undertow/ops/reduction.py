@@ -421,12 +421,15 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 # Without NaN, and without zeros ------------------------------------------------------------------
 _is_nonzero = trace(lambda x: x != 0, 1)
-_count = Op(
-    "count_nonzero",
-    lambda k, x, dims: k.map_reduce("sum", _is_nonzero, [x], dims, False, dtypes.int64.numpy),
-    inputs="x",
-    params="dims",
-)
+_itself = trace(lambda x: x, 1)
+
+
+def _count_forward(k: Any, x: Any, dims: tuple[int, ...]) -> Any:
+    test = _itself if x.dtype.kind == "b" else _is_nonzero
+    return k.map_reduce("sum", test, [x], dims, False, dtypes.int64.numpy)
+
+
+_count = Op("count_nonzero", _count_forward, inputs="x", params="dims")
 
 
 @function()
