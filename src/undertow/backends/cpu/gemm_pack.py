@@ -1,0 +1,151 @@
+"""Packing: blocks of an operand copied to where the micro-kernel wants them.
+
+    void pack(map, from, k0, k, first, count, to, row)
+
+writes steps k0 … k0+k-1 of `count` neighbouring columns (of B; of A, rows), beginning with number
+`first`, to k rows of `row` bytes at `to`. `from` is the operand's first element and `map` says how
+to find the others: here the two steps in bytes, (by k, by column). A convolution has a map and a
+packing function of its own.
+
+For A, whose rows are wanted with k running fastest, rows and steps of k change places.
+
+Whole vectors are written, and in "turned" packing a multiple of their lanes in steps: what is behind
+a block is written after it, and the last block needs room behind it. Lanes beyond `count` are zero.
+"""
+
+from __future__ import annotations
+
+from .gemm_micro import width
+from .gemm_tiles import Target
+from .irbuilder import Function, module
+
+AHEAD = 8  # steps of k that are asked for in advance
+PARAMETERS = [
+    ("ptr", "map"), ("ptr", "from"), ("i64", "k0"), ("i64", "k"), ("i64", "first"),
+    ("i64", "count"), ("ptr", "to"), ("i64", "row"),
+]  # fmt: skip
+
+
+def pack_text(name: str, kind: str, source: str, type: str, target: Target) -> str:
+    """The packing function as LLVM IR.
+
+    `kind` is "rows" where neighbouring columns are neighbours in memory, "turned" where
+    neighbouring steps of k are, "any" otherwise. `source` is the type in memory, `type` the type
+    to compute in.
+    """
+    f = Function(name, PARAMETERS, target.attributes)
+    packer = _Packer(f, source, type, target)
+    {"rows": packer.rows, "turned": packer.turned, "any": packer.any}[kind]()
+    return module(f)
+
+
+class _Packer:
+    """Writes one packing function."""
+
+    def __init__(self, f: Function, source: str, type: str, target: Target) -> None:
+        self.f, self.source, self.type = f, source, type
+        self.size, self.bytes = width(source), target.vector
+        self.lanes = target.vector // width(type)
+        self.vector = f"<{self.lanes} x {type}>"
+        self.k_step, self.column_step = f.load("i64", "%map", 8), f.load("i64", f.at("%map", 8), 8)
+        offset = f.add(f.mul("%k0", self.k_step), f.mul("%first", self.column_step))
+        self.start = f.at("%from", offset)
+
+    def rows(self) -> None:
+        """A vector at a time."""
+        f, step = self.f, self.lanes * self.size
+        whole, rest = f.div("%count", self.lanes), f.rem("%count", self.lanes)
+        mask, partial = f.first_lanes(self.lanes, rest), f.compare("ne", rest, 0)
+        ahead = f.mul(self.k_step, AHEAD)
+        with f.loop(0, "%k") as p:
+            row, to = f.at(self.start, f.mul(p, self.k_step)), f.at("%to", f.mul(p, "%row"))
+            with f.loop(0, whole) as v:
+                place = f.at(row, f.mul(v, step))
+                f.prefetch(f.at(place, ahead))
+                self.store(self.load(place), f.at(to, f.mul(v, self.bytes)))
+            with f.when(partial):
+                place = f.at(row, f.mul(whole, step))
+                f.prefetch(f.at(place, ahead))
+                value = self.load(place, mask)
+                self.store(value, f.at(to, f.mul(whole, self.bytes)))
+
+    def turned(self) -> None:
+        """Squares of a vector of columns by a vector of steps, transposed in registers."""
+        f, lanes = self.f, self.lanes
+        rest = f.rem("%k", lanes)
+        whole = f.sub("%k", rest)
+        last = f.sub("%count", 1)
+        with f.loop(0, f.div(f.add("%count", lanes - 1), lanes)) as v:
+            columns = []
+            for lane in range(lanes):
+                number = f.add(f.mul(v, lanes), lane)
+                inside = f.compare("sle", number, last)
+                number = f.select(inside, number, last)  # there is something to read
+                columns.append((f.at(self.start, f.mul(number, self.column_step)), inside))
+            to = f.at("%to", f.mul(v, self.bytes))
+            for mask in ("", f.first_lanes(lanes, rest)):
+                with f.loop(whole if mask else 0, "%k" if mask else whole, lanes) as p:
+                    square = []
+                    for column, inside in columns:
+                        value = self.load(f.at(column, f.mul(p, self.size)), mask)
+                        square.append(f.select(inside, value, "zeroinitializer", self.vector))
+                    for step, value in enumerate(self.transposed(square)):
+                        self.store(value, f.at(to, f.mul(f.add(p, step), "%row")))
+
+    def any(self) -> None:
+        """One element at a time."""
+        f, bytes = self.f, width(self.type)
+        with f.loop(0, "%k") as p:
+            row, to = f.at(self.start, f.mul(p, self.k_step)), f.at("%to", f.mul(p, "%row"))
+            with f.loop(0, "%count") as i:
+                value = f.load(self.source, f.at(row, f.mul(i, self.column_step)), 1)
+                f.store(self.type, self.convert(value), f.at(to, f.mul(i, bytes)), bytes)
+            with f.loop("%count", f.div("%row", bytes)) as i:
+                f.store(self.type, "0.0", f.at(to, f.mul(i, bytes)), bytes)
+
+    def transposed(self, rows: list[str]) -> list[str]:
+        """A square of vectors, transposed by exchanging ever smaller blocks off the diagonal."""
+        f, lanes = self.f, self.lanes
+        block = lanes // 2
+        while block:
+            for i in range(lanes):
+                if not i & block:
+                    x, y = rows[i], rows[i + block]
+                    low = [n if not n & block else n - block + lanes for n in range(lanes)]
+                    high = [n + block if not n & block else n + lanes for n in range(lanes)]
+                    rows[i], rows[i + block] = self.shuffle(x, y, low), self.shuffle(x, y, high)
+            block //= 2
+        return rows
+
+    def shuffle(self, x: str, y: str, lanes: list[int]) -> str:
+        chosen = ", ".join(f"i32 {n}" for n in lanes)
+        vectors = f"{self.vector} {x}, {self.vector} {y}"
+        return self.f.op(f"shufflevector {vectors}, <{self.lanes} x i32> <{chosen}>")
+
+    def load(self, place: str, mask: str = "") -> str:
+        """A vector of the type to compute in."""
+        f, vector = self.f, f"<{self.lanes} x {self.source}>"
+        if not mask:
+            return self.convert(f.load(vector, place, 1), self.lanes)
+        kind = "i" if self.source == "i16" else "f"
+        suffix = f"v{self.lanes}{kind}{8 * self.size}"
+        return self.convert(f.load_lanes(vector, suffix, place, mask, 1), self.lanes)
+
+    def store(self, value: str, place: str) -> None:
+        self.f.store(self.vector, value, place, width(self.type))
+
+    def convert(self, value: str, lanes: int = 0) -> str:
+        """From the type in memory; bfloat16 is the upper half of a float."""
+        f = self.f
+
+        def of(type: str) -> str:
+            return f"<{lanes} x {type}>" if lanes else type
+
+        if self.source == self.type:
+            return value
+        if self.source == "half":
+            return f.op(f"fpext {of('half')} {value} to {of(self.type)}")
+        word = f.op(f"zext {of('i16')} {value} to {of('i32')}")
+        up = f"splat (i32 16)" if lanes else "16"
+        bits = f.op(f"shl {of('i32')} {word}, {up}")
+        return f.op(f"bitcast {of('i32')} {bits} to {of('float')}")

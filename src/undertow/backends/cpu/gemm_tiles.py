@@ -1,0 +1,100 @@
+"""The sizes of a matrix product's tiles and blocks, from the machine's registers and caches.
+
+Note [tiles]
+A tile is R rows of V vectors of the result, kept in registers while k runs. One step of k loads V
+vectors of B and broadcasts R elements of A for R*V multiply-adds, so few loads per multiply-add want
+a tile that is about square in *registers*. R*V accumulators, V vectors of B and one broadcast must
+fit; without fused multiply-add also one product. Measured with 32 registers of 512 bits: 6 rows of
+4 vectors and 9 rows of 3 run at 96 % of the peak, 14 rows of 2 at 89 %, one vector at 50 %.
+
+Note [blocks]
+Columns are cut into strips of at most V vectors, rows into panels of at most R rows, both as evenly
+as possible, so that a remainder never makes a tile of one row or one vector. A block of B of `depth`
+rows and some strips stays in the second-level cache while all row panels pass by; A is read in
+place, a panel at a time, which then stays in the first level for all strips.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import math
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """What the generated code may use."""
+
+    vector: int  # bytes
+    registers: int  # that hold vectors
+    fma: bool  # fused multiply-add
+    masks: bool  # loads and stores of some lanes in one instruction
+    attributes: str = ""  # of the functions, to narrow what LLVM may use; "" for this machine
+
+
+class Tile(NamedTuple):
+    """Rows and vectors per row."""
+
+    rows: int
+    vectors: int
+
+
+@functools.cache
+def host() -> Target:
+    """This machine."""
+    import llvmlite.binding as llvm
+
+    has = llvm.get_host_cpu_features().get
+    if all(has(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
+        return Target(64, 32, True, True)
+    if has("avx2"):
+        return Target(32, 16, bool(has("fma")), True)
+    arm = bool(has("neon"))
+    return Target(16, 32 if arm else 16, arm, False)
+
+
+@functools.cache
+def largest_tile(target: Target, vectors: int) -> Tile:
+    """The largest tile of so many vectors per row; see Note [tiles].
+
+    >>> [largest_tile(Target(64, 32, True, True), v).rows for v in (4, 3, 2, 1)]
+    [6, 8, 12, 14]
+    >>> [largest_tile(Target(32, 16, True, True), v).rows for v in (3, 2, 1)]
+    [4, 6, 12]
+    """
+    free = target.registers - vectors - (1 if target.fma else 2)
+    rows = min(free // vectors, 14)
+    if rows > 6:
+        rows -= rows % 2 if rows < 13 else 0
+    return Tile(rows, vectors)
+
+
+@functools.cache
+def widest(target: Target) -> int:
+    """The vectors per row of the best tile: 4 with 32 registers, 2 with 16."""
+    return 4 if target.registers >= 32 else 2
+
+
+@functools.cache
+def cache_sizes() -> tuple[int, int]:
+    """Bytes of the first and second level of data cache of one core."""
+    found = {1: 32 << 10, 2: 512 << 10}
+    for folder in glob.glob("/sys/devices/system/cpu/cpu0/cache/index*"):
+        try:
+            level, kind, size = (
+                open(f"{folder}/{name}").read().strip() for name in ("level", "type", "size")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction" and int(level) in found and size.endswith("K"):
+            found[int(level)] = int(size[:-1]) << 10
+    return found[1], found[2]
+
+
+def evenly(total: int, most: int) -> int:
+    """Into how many parts of at most `most` to cut.
+
+    >>> evenly(13, 6)
+    3
+    """
+    return max(1, math.ceil(total / most))
