@@ -333,6 +333,32 @@ def test_workers_take_over_the_floating_point_mode() -> None:
     assert workers
 
 
+def test_results_do_not_depend_on_the_number_of_threads() -> None:
+    """Bit for bit, for kernels that are split into blocks and whose parts are combined."""
+    g = np.random.default_rng(0)
+    x = ut.tensor(g.normal(size=(1031, 517)).astype(np.float32))
+    cases: dict[str, Callable[[], Any]] = {
+        "exp": lambda: ut.exp(x),
+        "mul": lambda: x * x.mean(0),
+        "sum": lambda: x.sum(),
+        "rows": lambda: x.sum(1),
+        "columns": lambda: x.sum(0),
+        "mean": lambda: x.double().mean(),
+        "var": lambda: x.var(),
+        "argmax": lambda: x.argmax(),
+        "softmax": lambda: ut.softmax(x, 1),
+        "logsumexp": lambda: ut.logsumexp(x, 0),
+        "backward": lambda: ut.autograd.grad(ut.exp(y).sum(0).sum(), y)[0],
+    }
+    y = x.clone().requires_grad_()
+    for name, run in cases.items():
+        results = []
+        for number in (1, 2, 3, 8):
+            ut.set_num_threads(number)
+            results += [run().detach().numpy().tobytes() for _ in range(3)]
+        assert len(set(results)) == 1, name
+
+
 def test_naps_instead_of_a_futex() -> None:
     """The waits of systems without a futex, on this one."""
     script("""

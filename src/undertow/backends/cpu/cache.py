@@ -65,8 +65,9 @@ class Disk:
 
     def get(self, key: str) -> bytes | None:
         """What was put under this key, unless it is not there or not sound."""
+        path = self._path(f"{key}.kernel")
         try:
-            with open(os.open(self._path(f"{key}.kernel"), _READ, dir_fd=self._fd), "rb") as file:
+            with open(os.open(path, _READ, dir_fd=self._fd), "rb") as file:
                 info = os.fstat(file.fileno())
                 reason = _distrust(info) if stat.S_ISREG(info.st_mode) else "is not a file"
                 if reason:
@@ -75,7 +76,7 @@ class Disk:
                 content = file.read()
                 if info.st_mtime < time.time() - _STALE:  # for removal by last use
                     with contextlib.suppress(OSError):
-                        os.utime(file.fileno() if os.utime in os.supports_fd else file.name)
+                        os.utime(file.fileno() if os.utime in os.supports_fd else path)
         except OSError:
             return None
         start = len(_MAGIC) + _DIGEST
