@@ -32,7 +32,8 @@ kthvalue unique unique_consecutive histc bincount matmul mm bmm mv dot vdot inne
 addmv addbmm baddbmm addr kron tensordot einsum cross cdist trace manual_seed no_grad enable_grad
 set_grad_enabled inference_mode is_grad_enabled is_tensor is_floating_point numel
 get_default_dtype set_default_dtype promote_types result_type can_cast finfo iinfo from_dlpack
-Generator set_num_threads get_num_threads set_printoptions
+Generator set_num_threads get_num_threads set_printoptions conv1d conv2d conv3d conv_transpose1d
+conv_transpose2d conv_transpose3d
 """.split()  # noqa: SIM905
 
 METHODS_ONLY = """
@@ -53,7 +54,8 @@ trapezoid cumulative_trapezoid broadcast_tensors cat stack hstack vstack dstack 
 block_diag cartesian_prod combinations atleast_1d atleast_2d atleast_3d searchsorted bucketize
 tensordot einsum cdist manual_seed no_grad enable_grad set_grad_enabled inference_mode
 is_grad_enabled is_tensor get_default_dtype set_default_dtype promote_types result_type can_cast
-finfo iinfo from_dlpack Generator set_num_threads get_num_threads set_printoptions
+finfo iinfo from_dlpack Generator set_num_threads get_num_threads set_printoptions conv1d conv2d
+conv3d conv_transpose1d conv_transpose2d conv_transpose3d
 """.split()  # noqa: SIM905
 
 INPLACE = """
@@ -77,7 +79,8 @@ binary_cross_entropy_with_logits kl_div poisson_nll_loss gaussian_nll_loss cosin
 hinge_embedding_loss margin_ranking_loss triplet_margin_loss multi_margin_loss
 multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss ctc_loss linear bilinear
 embedding embedding_bag one_hot cosine_similarity pairwise_distance pdist
-scaled_dot_product_attention grid_sample affine_grid
+scaled_dot_product_attention grid_sample affine_grid conv1d conv2d conv3d conv_transpose1d
+conv_transpose2d conv_transpose3d
 """.split()  # noqa: SIM905
 
 AUTOGRAD = """

@@ -179,6 +179,17 @@ class Backend(ABC):
         """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n)."""
 
     @abstractmethod
+    def conv(
+        self, x: Array, w: Array, bias: Array | None, stride: Shape,
+        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+    ) -> Array:  # fmt: skip
+        """(n, g, c, …) correlated with (g, o, c, …) over the last dimensions, plus a bias (g, o).
+
+        The result is (n, g, o, …); see Note [convolution geometry] in kernel/windows. The operands
+        may have any strides: an op turns them by permuted and reversed views, never by copies.
+        """
+
+    @abstractmethod
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
     ) -> tuple[Array, Array]:

@@ -13,9 +13,11 @@ from numpy.lib.stride_tricks import as_strided
 from ..devices import Device
 from ..kernel.expr import Expr
 from ..kernel.row_program import NEUTRAL, Program
+from ..kernel.windows import Geometry
 from .base import Array, Backend, NumpyDType, Shape
 from .philox import philox_words
 from .quiet import hush, silent, unhush
+from .sliding import correlate
 from .threads import blas_threads, current_limit
 
 UFUNCS: dict[str, Any] = {
@@ -391,6 +393,20 @@ class NumpyBackend(Backend):
             return multiply(a, b)
         with blas_threads(1):
             return multiply(a, b)
+
+    def conv(
+        self, x: Array, w: Array, bias: Array | None, stride: Shape,
+        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+    ) -> Array:  # fmt: skip
+        if _is_half(x.dtype):
+            single = np.float32
+            added = None if bias is None else bias.astype(single)
+            wide = self.conv(
+                x.astype(single), w.astype(single), added, stride, padding, input_dilation, dilation
+            )
+            return wide.astype(x.dtype)
+        geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
+        return correlate(x, w, bias, geometry, self.matmul)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool

@@ -1,0 +1,116 @@
+"""The geometry of windows that slide over dilated and padded dimensions: one resolver for all.
+
+Note [convolution geometry]
+Along one dimension a convolution is y[p] = Σ_t x'[p · stride + t · dilation] w[t], where x' is x
+with `input_dilation - 1` zeros between neighbours and padding at both ends, which cuts off elements
+where it is negative. Its two derivatives have the same form. The cotangent of x is a convolution of
+y's with the kernel turned around: stride and input dilation change places. The cotangent of w is a
+convolution of x with y's as the kernel: stride and dilation change places. The low padding follows
+from which elements meet; the high one is what makes the result have the size of what it belongs to,
+though a stride may have left elements over in the forward.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..shapes import Shape
+
+Padding = tuple[tuple[int, int], ...]  # low and high, for each dimension
+
+
+def extent(kernel: int, dilation: int) -> int:
+    """The elements from the first to the last of a dilated kernel.
+
+    >>> extent(3, 2)
+    5
+    """
+    return (kernel - 1) * dilation + 1 if kernel else 0
+
+
+def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    """The padding with which there are ceil(size / stride) windows, the odd one at the end.
+
+    >>> same_padding(10, 4, 1, 1), same_padding(10, 3, 2, 1)
+    ((1, 2), (0, 1))
+    """
+    total = max((-(-size // stride) - 1) * stride + extent(kernel, dilation) - size, 0)
+    return total // 2, total - total // 2
+
+
+class Geometry(NamedTuple):
+    """Sizes, kernel and steps of a convolution, with an entry for each dimension."""
+
+    size: Shape
+    kernel: Shape
+    stride: Shape
+    padding: Padding
+    input_dilation: Shape
+    dilation: Shape
+
+    @property
+    def padded(self) -> Shape:
+        """The sizes that the kernel slides over."""
+        return tuple([
+            extent(n, d) + low + high
+            for n, d, (low, high) in zip(self.size, self.input_dilation, self.padding, strict=True)
+        ])  # fmt: skip
+
+    @property
+    def extent(self) -> Shape:
+        """The sizes of the dilated kernel."""
+        return tuple([extent(n, d) for n, d in zip(self.kernel, self.dilation, strict=True)])
+
+    @property
+    def output(self) -> Shape:
+        """The number of positions that the kernel takes.
+
+        >>> Geometry((10,), (3,), (2,), ((1, 1),), (1,), (2,)).output
+        (4,)
+        """
+        return tuple([
+            max((whole - kernel) // step + 1, 0)
+            for whole, kernel, step in zip(self.padded, self.extent, self.stride, strict=True)
+        ])  # fmt: skip
+
+    @property
+    def steps(self) -> tuple[Shape, Padding, Shape, Shape]:
+        """Everything but the sizes, in the order of the form `conv`."""
+        return self.stride, self.padding, self.input_dilation, self.dilation
+
+    def of_input(self) -> Geometry:
+        """That of y's cotangent with the kernel turned around, which gives x's.
+
+        >>> g = Geometry((10,), (3,), (2,), ((1, 1),), (1,), (1,))
+        >>> g.output, g.of_input().output
+        ((5,), (10,))
+        """
+        padding = []
+        rows = zip(self.size, self.input_dilation, self.extent, self.output, self.stride,
+                   self.padding, strict=True)  # fmt: skip
+        for size, spread, kernel, output, stride, (low, _) in rows:
+            front = kernel - 1 - low
+            whole = extent(size, spread) + kernel - 1
+            padding.append((front, whole - front - extent(output, stride)))
+        return Geometry(
+            self.output, self.kernel, self.input_dilation, tuple(padding), self.stride,
+            self.dilation,
+        )  # fmt: skip
+
+    def of_kernel(self) -> Geometry:
+        """That of x with y's cotangent as the kernel, which gives the kernel's.
+
+        >>> g = Geometry((10,), (3,), (2,), ((1, 1),), (1,), (1,))
+        >>> g.of_kernel().output
+        (3,)
+        """
+        padding = []
+        rows = zip(self.size, self.input_dilation, self.extent, self.output, self.stride,
+                   self.padding, strict=True)  # fmt: skip
+        for size, spread, kernel, output, stride, (low, _) in rows:
+            whole = kernel - 1 + extent(output, stride)
+            padding.append((low, whole - low - extent(size, spread)))
+        return Geometry(
+            self.size, self.output, self.dilation, tuple(padding), self.input_dilation,
+            self.stride,
+        )  # fmt: skip

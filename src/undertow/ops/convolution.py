@@ -1,0 +1,404 @@
+"""Convolution in any number of dimensions, and its transpose.
+
+Note [one convolution]
+A convolution is bilinear: y = x * w. With the cotangent of y it makes three products, each of which
+gives one of x, w and y from the two others, and the derivatives of each product are the two others.
+So three ops are closed under differentiation, and all three run as the same backend form on views
+of their operands, with the geometry of Note [convolution geometry]. The group is a dimension of its
+own there, so that no turn of the operands needs a copy. The transposed convolution is the product
+that gives x.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from .. import dtypes
+from ..core.dispatch import apply
+from ..core.op import Op
+from ..core.register import function
+from ..core.tensor import Tensor
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..kernel.windows import Geometry, Padding, same_padding
+from ..shapes import Shape, as_int
+from .movement import reshaped
+from .reduction import sum
+
+
+# The primitives; see Note [one convolution] ----------------------------------------------------
+def _grouped(k: Any, x: Any, dim: int, groups: int) -> Any:
+    """A view with dimension `dim` split into groups and what is in each."""
+    shape = x.shape
+    return k.reshape(x, (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :]))
+
+
+def _biases(k: Any, bias: Any, groups: int) -> Any:
+    return None if bias is None else _grouped(k, bias, 0, groups)
+
+
+def _ungrouped(k: Any, x: Any, dim: int) -> Any:
+    """The group and what is in it, at `dim`, made one dimension of a fresh array."""
+    shape = x.shape
+    return k.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
+
+
+def _forward(k: Any, x: Any, w: Any, bias: Any, geometry: Geometry, groups: int) -> Any:
+    x, w = _grouped(k, x, 1, groups), _grouped(k, w, 0, groups)
+    return _ungrouped(k, k.conv(x, w, _biases(k, bias, groups), *geometry.steps), 1)
+
+
+def _input_forward(k: Any, y: Any, w: Any, bias: Any, geometry: Geometry, groups: int) -> Any:
+    y, w = _grouped(k, y, 1, groups), _grouped(k, w, 0, groups)
+    rank = len(geometry.size)
+    w = k.permute(w, (0, 2, 1, *range(3, 3 + rank)))
+    w = k.slice(w, (..., *(slice(None, None, -1),) * rank))
+    steps = geometry.of_input().steps
+    return _ungrouped(k, k.conv(y, w, _biases(k, bias, groups), *steps), 1)
+
+
+def _weight_forward(k: Any, x: Any, y: Any, geometry: Geometry, groups: int) -> Any:
+    x, y = _grouped(k, x, 1, groups), _grouped(k, y, 1, groups)
+    last = range(3, 3 + len(geometry.size))
+    x, y = k.permute(x, (2, 1, 0, *last)), k.permute(y, (1, 2, 0, *last))
+    w = k.conv(x, y, None, *geometry.of_kernel().steps)  # (c, g, o, …)
+    return _ungrouped(k, k.copy(k.permute(w, (1, 2, 0, *last))), 0)
+
+
+def _by_bias(g: Tensor) -> Tensor:
+    return sum(g, (0, *range(2, g.ndim)))
+
+
+_conv: Op = Op(
+    "conv",
+    _forward,
+    inputs="x w bias",
+    params="geometry groups",
+    vjp={
+        "x": lambda g, w, geometry, groups: apply(_input, (g, w, None), (geometry, groups)),
+        "w": lambda g, x, geometry, groups: apply(_weight, (x, g), (geometry, groups)),
+        "bias": _by_bias,
+    },
+)
+_input: Op = Op(
+    "conv_input",
+    _input_forward,
+    inputs="y w bias",
+    params="geometry groups",
+    vjp={
+        "y": lambda g, w, geometry, groups: apply(_conv, (g, w, None), (geometry, groups)),
+        "w": lambda g, y, geometry, groups: apply(_weight, (g, y), (geometry, groups)),
+        "bias": _by_bias,
+    },
+)
+_weight: Op = Op(
+    "conv_weight",
+    _weight_forward,
+    inputs="x y",
+    params="geometry groups",
+    vjp={
+        "x": lambda g, y, geometry, groups: apply(_input, (y, g, None), (geometry, groups)),
+        "y": lambda g, x, geometry, groups: apply(_conv, (x, g, None), (geometry, groups)),
+    },
+)
+
+
+# Arguments -----------------------------------------------------------------------------------
+def each(op: str, name: str, value: Any, rank: int, least: int | None = 0) -> Shape:
+    """An integer, or one for each of `rank` dimensions, as a tuple; none below `least`."""
+    listed = value if isinstance(value, Sequence) else (value,)
+    found = tuple([as_int(op, name, v) for v in listed])
+    if len(found) == 1:
+        found *= rank
+    if len(found) != rank:
+        raise ArgumentError(
+            f"[{op}] {name} must be an integer or {rank} of them, one for each dimension, got "
+            f"{value!r}"
+        )
+    if least is not None and min(found, default=least) < least:
+        raise ArgumentError(f"[{op}] {name} must be at least {least}, got {value!r}")
+    return found
+
+
+def _pairs(
+    op: str, padding: Any, size: Shape, kernel: Shape, stride: Shape, dilation: Shape
+) -> Padding:
+    """The padding in front and behind, for every dimension."""
+    rank = len(size)
+    if isinstance(padding, str):
+        if padding == "valid":
+            return ((0, 0),) * rank
+        if padding == "same":
+            return tuple(map(same_padding, size, kernel, stride, dilation))
+        raise ArgumentError(
+            f"[{op}] padding must be 'valid', 'same', an integer, one for each dimension, or a "
+            f"(low, high) pair for each dimension, got {padding!r}"
+        )
+    if isinstance(padding, Sequence) and any(isinstance(p, Sequence) for p in padding):
+        if len(padding) != rank or any(len(p) != 2 for p in padding):
+            raise ArgumentError(
+                f"[{op}] padding by pairs needs (low, high) for each of {rank} dimensions, got "
+                f"{padding!r}"
+            )
+        low, high = zip(*padding, strict=True)
+        whole = each(op, "padding", low, rank, None), each(op, "padding", high, rank, None)
+        return tuple(zip(*whole, strict=True))
+    return tuple([(p, p) for p in each(op, "padding", padding, rank)])
+
+
+@functools.lru_cache(maxsize=1024)
+def _geometry(
+    op: str, size: Shape, kernel: Shape, stride: Any, padding: Any, dilation: Any
+) -> Geometry:
+    """The geometry of a forward convolution, checked."""
+    rank = len(size)
+    steps = each(op, "stride", stride, rank, 1)
+    gaps = each(op, "dilation", dilation, rank, 1)
+    if 0 in kernel:
+        raise ShapeError(f"[{op}] the kernel is empty: its size is {kernel}")
+    pads = _pairs(op, padding, size, kernel, steps, gaps)
+    geometry = Geometry(size, kernel, steps, pads, (1,) * rank, gaps)
+    if any(map(operator.gt, geometry.extent, geometry.padded)):
+        dilated = f", dilated {gaps}," if max(gaps) > 1 else ""
+        raise ShapeError(
+            f"[{op}] a kernel of size {kernel}{dilated} needs inputs of at least "
+            f"{geometry.extent}; the input has {size}, with padding {geometry.padded}"
+        )
+    return geometry
+
+
+@functools.lru_cache(maxsize=1024)
+def _transposed_geometry(
+    op: str, size: Shape, kernel: Shape, stride: Any, padding: Any, output_padding: Any,
+    dilation: Any,
+) -> Geometry:  # fmt: skip
+    """The geometry of the convolution whose input gradient is the transposed one, checked."""
+    rank = len(size)
+    steps = each(op, "stride", stride, rank, 1)
+    gaps = each(op, "dilation", dilation, rank, 1)
+    extra = each(op, "output_padding", output_padding, rank)
+    if 0 in kernel:
+        raise ShapeError(f"[{op}] the kernel is empty: its size is {kernel}")
+    if isinstance(padding, str):
+        raise ArgumentError(
+            f"[{op}] padding must be an integer, one for each dimension, or a (low, high) pair for "
+            f"each dimension, got {padding!r}"
+        )
+    for more, step, gap in zip(extra, steps, gaps, strict=True):
+        if more >= max(step, gap):
+            raise ArgumentError(
+                f"[{op}] output_padding must be less than stride or dilation, got output_padding "
+                f"{extra}, stride {steps} and dilation {gaps}"
+            )
+    pads = _pairs(op, padding, size, kernel, steps, gaps)
+    # What output_padding adds at the end was out of reach of the last window.
+    short = tuple([(low, high - more) for (low, high), more in zip(pads, extra, strict=True)])
+    whole = Geometry(size, kernel, (1,) * rank, ((0, 0),) * rank, steps, gaps)
+    result = tuple([
+        n + reach - 1 - low - high
+        for n, reach, (low, high) in zip(whole.padded, whole.extent, short, strict=True)
+    ])  # fmt: skip
+    if min(result, default=1) < 1 or 0 in size:
+        raise ShapeError(
+            f"[{op}] an input of size {size} with kernel {kernel}, stride {steps}, padding "
+            f"{padding!r} and dilation {gaps} would give an output of size {result}"
+        )
+    return Geometry(result, kernel, steps, short, (1,) * rank, gaps)
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, so that the arguments can be looked up."""
+    if isinstance(value, (list, tuple)):
+        return tuple([_frozen(v) for v in value])
+    return value
+
+
+def _batched(op: str, input: Tensor, weight: Tensor, rank: int) -> tuple[Tensor, bool]:
+    """The input with a batch dimension, and whether it had one."""
+    if weight.ndim != rank + 2 or input.ndim not in (rank + 1, rank + 2):
+        what = "(O, C / groups, …)" if "transpose" not in op else "(C, O / groups, …)"
+        raise ShapeError(
+            f"[{op}] expects an input (N, C, …) or (C, …) and a weight {what} of {rank + 2} "
+            f"dimensions, got shapes {input.shape} and {weight.shape}"
+        )
+    if input.ndim == rank + 2:
+        return input, True
+    return reshaped(input, (1, *input.shape)), False
+
+
+def _check(
+    op: str, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int, outputs: int
+) -> None:
+    """Raise unless the operands have one dtype that can be multiplied, and groups and bias fit."""
+    for name, t in (("weight", weight), ("bias", bias)):
+        if t is not None and t.dtype is not input.dtype:
+            raise DTypeError(
+                f"[{op}] expects tensors of one dtype, got input {input.dtype} and {name} "
+                f"{t.dtype}; convert one with .to({input.dtype})"
+            )
+    if input.dtype is dtypes.bool:
+        raise DTypeError(f"[{op}] is not defined for bool tensors; convert them with .to(ut.int64)")
+    if groups < 1:
+        raise ArgumentError(f"[{op}] groups must be at least 1, got {groups}")
+    if bias is not None and bias.shape != (outputs,):
+        raise ShapeError(
+            f"[{op}] bias must have one element for each of {outputs} output channels, got shape "
+            f"{bias.shape}"
+        )
+
+
+def _convolve(
+    op: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any,
+    padding: Any, dilation: Any, groups: int,
+) -> Tensor:  # fmt: skip
+    x, batched = _batched(op, input, weight, rank)
+    outputs, inputs = weight.shape[:2]
+    _check(op, input, weight, bias, groups, outputs)
+    if x.shape[1] != inputs * groups:
+        raise ShapeError(
+            f"[{op}] a weight of shape {weight.shape} takes {inputs} input channels per group; "
+            f"with groups={groups} the input needs {inputs * groups}, got {x.shape[1]}"
+        )
+    if outputs % groups or not outputs:
+        raise ShapeError(
+            f"[{op}] {outputs} output channels, as in a weight of shape {weight.shape}, do not "
+            f"divide into {groups} groups"
+        )
+    geometry = _geometry(
+        op, x.shape[2:], weight.shape[2:], _frozen(stride), _frozen(padding), _frozen(dilation)
+    )
+    out = apply(_conv, (x, weight, bias), (geometry, groups))
+    return out if batched else reshaped(out, out.shape[1:])
+
+
+def _convolve_transposed(
+    op: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any,
+    padding: Any, output_padding: Any, groups: int, dilation: Any,
+) -> Tensor:  # fmt: skip
+    y, batched = _batched(op, input, weight, rank)
+    inputs, outputs = weight.shape[:2]
+    _check(op, input, weight, bias, groups, outputs * groups)
+    if y.shape[1] != inputs or inputs % groups or not outputs:
+        raise ShapeError(
+            f"[{op}] a weight of shape {weight.shape} takes {inputs} input channels, which "
+            f"{groups} groups must divide, got an input with {y.shape[1]}"
+        )
+    geometry = _transposed_geometry(
+        op, y.shape[2:], weight.shape[2:], _frozen(stride), _frozen(padding),
+        _frozen(output_padding), _frozen(dilation),
+    )  # fmt: skip
+    out = apply(_input, (y, weight, bias), (geometry, groups))
+    return out if batched else reshaped(out, out.shape[1:])
+
+
+# Convolutions --------------------------------------------------------------------------------
+@function(method=False, functional=True)
+def conv1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Correlate signals (N, C, L) or (C, L) with kernels (O, C / groups, K).
+
+    `padding` is an integer, "valid" (none), "same" (as many windows as ceil(L / stride), as in
+    TensorFlow), or, beyond torch, a (low, high) pair for each dimension, where a negative number
+    cuts elements off. Groups of input channels see only their own group of kernels.
+
+    >>> import undertow as ut
+    >>> x, w = ut.tensor([[[1.0, 2.0, 3.0, 4.0]]]), ut.tensor([[[1.0, 10.0]]])
+    >>> ut.conv1d(x, w)
+    tensor([[[21., 32., 43.]]])
+    >>> ut.conv1d(x, w, stride=2, padding=[(1, 0)])
+    tensor([[[10., 32.]]])
+    """
+    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@function(method=False, functional=True)
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Correlate images (N, C, H, W) or (C, H, W) with kernels (O, C / groups, kH, kW).
+
+    The arguments are those of `conv1d`, as one integer or one for each dimension.
+
+    >>> import undertow as ut
+    >>> ut.conv2d(ut.ones(1, 2, 3, 3), ut.ones(1, 2, 3, 3), padding=(0, 1))
+    tensor([[[[12., 18., 12.]]]])
+    """
+    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@function(method=False, functional=True)
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    dilation: Any = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Correlate volumes (N, C, D, H, W) or (C, D, H, W) with kernels (O, C / groups, kD, kH, kW).
+
+    The arguments are those of `conv1d`, as one integer or one for each dimension.
+
+    >>> import undertow as ut
+    >>> ut.conv3d(ut.ones(1, 1, 2, 2, 2), ut.ones(1, 1, 2, 2, 2), ut.tensor([0.5]))
+    tensor([[[[[8.5000]]]]])
+    """
+    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@function(method=False, functional=True)
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv1d`: every input element adds the kernel to the output around it.
+
+    The weight is (C, O / groups, K): as in the convolution from O to C channels whose gradient this
+    is. `padding` takes that many elements off the ends, and `output_padding` adds some at the end.
+
+    >>> import undertow as ut
+    >>> x, w = ut.tensor([[[1.0, 2.0]]]), ut.tensor([[[1.0, 10.0, 100.0]]])
+    >>> ut.conv_transpose1d(x, w, stride=2)
+    tensor([[[  1.,  10., 102.,  20., 200.]]])
+    """
+    return _convolve_transposed(
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+@function(method=False, functional=True)
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv2d`, with a weight (C, O / groups, kH, kW); see `conv_transpose1d`.
+
+    >>> import undertow as ut
+    >>> ut.conv_transpose2d(ut.ones(1, 1, 2, 2), ut.ones(1, 1, 2, 2))
+    tensor([[[[1., 2., 1.],
+              [2., 4., 2.],
+              [1., 2., 1.]]]])
+    """
+    return _convolve_transposed(
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+@function(method=False, functional=True)
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Tensor:  # fmt: skip
+    """The transpose of `conv3d`, with a weight (C, O / groups, kD, kH, kW); see `conv_transpose1d`.
+
+    >>> import undertow as ut
+    >>> ut.conv_transpose3d(ut.ones(1, 1, 1, 1, 1), ut.ones(1, 2, 1, 2, 2), stride=2).shape
+    (1, 2, 1, 2, 2)
+    """
+    return _convolve_transposed(
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
