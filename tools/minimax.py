@@ -152,14 +152,20 @@ both("sin", lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
 # tan(r) = r + r*z * table, |r| <= pi/4 and somewhat more.
 both("tan", lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
      lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)), 0, 0.65, range(7), range(15))  # fmt: skip
-# atan(t) = t + t*z * table, |t| <= tan(pi/8), and |t| <= 1 for f32.
-table("atan_f32", lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
-      lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), 0, 1, range(8), 24)  # fmt: skip
-table("atan_f64", lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
-      lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), 0, 1, range(20), 53)  # fmt: skip
+# atan(t) = t + t*z * table, |t| <= 1.
+both("atan", lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+     lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), 0, 1, range(8), range(20))  # fmt: skip
 # asin(t) = t + t*z * table, |t| <= 1/2.
 both("asin", lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
      lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)), 0, 0.25, range(5), range(12))  # fmt: skip
+# pow of f32 is computed in f64. log2(1 + q) = q * table, 2**r = table, as above.
+table("pow_log2_f64", lambda q: mp.log1p(q) / q / LN2, lambda q: LN2 * q / mp.log1p(q),
+      mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, range(15), 53)  # fmt: skip
+table("pow_exp2_f64", lambda r: mp.power(2, r), lambda r: mp.power(2, -r), -0.5001, 0.5001,
+      range(8), 53)  # fmt: skip
+# pow of f64: log(1 + q) = q - q*q/2 + q**3 * table, |q| <= 2**-7, relative to q.
+table("pow_log_f64", lambda q: (mp.log1p(q) - q + q**2 / 2) / q**3, lambda q: q**2,
+      -0.0079, 0.0079, range(7), 53)  # fmt: skip
 
 
 def main(names: Sequence[str]) -> None:

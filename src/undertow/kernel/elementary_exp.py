@@ -97,6 +97,14 @@ def exp(f: Function, x: Value) -> Value:
     return f.call("scale", f.fma(r, polynomial(f, r, _EXP[x.dtype]), 1.0), n)
 
 
+def exp_sum(f: Function, x: Value, more: Value) -> Value:
+    """e**(x + more) for a `more` that is small beside x."""
+    least, most = _EXP_RANGE[x.dtype]
+    n, _, r, low = _reduce_fully(f, at_least(f, at_most(f, x, most), least))
+    r = r + (low + more)
+    return f.call("scale", f.fma(r, polynomial(f, r, _EXP[x.dtype]), 1.0), n)
+
+
 def exp2(f: Function, x: Value) -> Value:
     """2**x."""
     low, high = _EXP2_RANGE[x.dtype]

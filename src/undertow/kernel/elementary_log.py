@@ -64,10 +64,15 @@ _LOG10_2 = {
 }
 
 
-def _apart(f: Function, x: Value) -> tuple[Value, Value, Value]:
+def apart(f: Function, x: Value) -> tuple[Value, Value, Value]:
     """k, k shifted to the exponent's place and q of a normal positive x = 2**k * (1 + q)."""
+    k, place, mantissa, _ = apart_from(f, x, _SQRT_HALF_BITS[x.dtype])
+    return k, place, mantissa - 1.0
+
+
+def apart_from(f: Function, x: Value, low: int) -> tuple[Value, Value, Value, Value]:
+    """k, k shifted, the mantissa, from the number of bits `low` on, and the bits above low."""
     format = FORMAT[x.dtype]
-    low = _SQRT_HALF_BITS[x.dtype]
     above = f.bitcast(x, format.word) - low
     place = above & -(1 << format.digits)
     if x.dtype == "f32":
@@ -76,7 +81,7 @@ def _apart(f: Function, x: Value) -> tuple[Value, Value, Value]:
         biased = f.bitcast(above + (format.bias << format.digits), "u64") >> format.digits
         bits = biased | ((format.bias + format.digits) << format.digits)
         k = f.bitcast(bits, "f64") - (2.0**format.digits + format.bias)
-    return k, place, f.bitcast(f.bitcast(x, format.word) - place, x.dtype) - 1.0
+    return k, place, f.bitcast(f.bitcast(x, format.word) - place, x.dtype), above
 
 
 def _sum(f: Function, k: Value, q: Value, more: Value | None = None) -> Value:
@@ -118,12 +123,12 @@ def _sum_of_base(
 def _of_positive(f: Function, x: Value, sum: Callable[[Function, Value, Value], Value]) -> Value:
     """The logarithm that `sum` makes of k and q."""
     format = FORMAT[x.dtype]
-    k, _, q = _apart(f, x)
+    k, _, q = apart(f, x)
     usual = sum(f, k, q)
 
     def odd() -> Value:
         up = format.digits + 1
-        k, _, q = _apart(f, x * 2.0**up)
+        k, _, q = apart(f, x * 2.0**up)
         subnormal = sum(f, k - float(up), q)
         special = f.select(x == 0.0, -INFINITY, f.select(x > 0.0, x, NAN))
         return f.select((x > 0.0) & (x < format.tiny), subnormal, special)
@@ -161,14 +166,14 @@ def log1p_sum(f: Function, x: Value, low: Value | None) -> Value:
     `low`, 1 - q is 1/(1 + q).
     """
     format = FORMAT[x.dtype]
-    k, place, _ = _apart(f, x + 1.0)
+    k, place, _ = apart(f, x + 1.0)
     t = f.bitcast((format.bias << format.digits) - place, x.dtype)
     q = f.fma(x, t, t - 1.0)
     more = None if low is None else low * t * (1.0 - q)
     usual = _sum(f, k, q, more)
 
     def odd() -> Value:
-        k, _, q = _apart(f, x)
+        k, _, q = apart(f, x)
         large = f.select(x < INFINITY, _sum(f, k, q), x)
         return f.select(x == -1.0, -INFINITY, f.select(x > 0.0, large, NAN))
 
@@ -203,7 +208,7 @@ def _unless_beyond(f: Function, x: Value, within: Value, usual: Value) -> Value:
     """`usual` within the interval, and beyond it log(2x), which is NaN for negative x."""
 
     def beyond() -> Value:
-        k, _, q = _apart(f, x)
+        k, _, q = apart(f, x)
         large = f.select(x < INFINITY, _sum(f, k + 1.0, q), x)
         return f.select(x > 1.0, large, NAN)
 

@@ -52,7 +52,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 FLOATS = ("f32", "f64")
 SIGNED = ("i8", "i16", "i32", "i64")
@@ -182,7 +182,6 @@ class Value:
 
 
 Operand = Value | int | float | bool
-_Some = TypeVar("_Some", Value, tuple[Value, ...])
 
 
 class Buffer:
@@ -361,7 +360,7 @@ class Function:
         args = (condition, self.value(yes, dtype), self.value(no, dtype))
         return self.append(Value(self, "select", args, dtype))
 
-    def rare(self, condition: Value, usual: _Some, compute: Callable[[], _Some]) -> _Some:
+    def rare(self, condition: Value, usual: Any, compute: Callable[[], Any]) -> Any:
         """`compute()` where the condition holds, else `usual`; skipped if no lane wants it.
 
         Both are one value, or tuples of values of the same types. See Note [rare lanes].
@@ -372,7 +371,7 @@ class Function:
         ...     v = f.load(x, i)
         ...     f.store(x, i, f.rare(v < 0, v, lambda: -v))
         """
-        given = usual if isinstance(usual, tuple) else (usual,)
+        given = _tuple(usual)
         state = self.state(*given, combine=lambda *values: values[len(given) :])
         with self.branch(self.call("any", condition)):
             found = _tuple(compute())

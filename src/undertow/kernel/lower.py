@@ -7,7 +7,7 @@ from typing import Any
 
 from . import elementary
 from .expr import Expr
-from .ir import COMPARISONS, FLOATS, INTEGERS, Function, Value
+from .ir import COMPARISONS, FLOATS, INTEGERS, UNSIGNED, Function, Value
 
 _SAME = {
     "add": "add", "sub": "sub", "mul": "mul", "neg": "neg", "abs": "abs", "maximum": "maximum",
@@ -61,8 +61,10 @@ class Lowering:
         return self.done[id(node)]
 
     def _constant(self, number: Any, dtype: str) -> Value:
-        if isinstance(number, complex) or (dtype == "bool" and not isinstance(number, bool)) or (
-            dtype in INTEGERS and (isinstance(number, float) or not _fits(number, dtype))
+        if (
+            isinstance(number, complex)
+            or (dtype == "bool" and not isinstance(number, bool))
+            or (dtype in INTEGERS and (isinstance(number, float) or not _fits(number, dtype)))
         ):
             raise NotCompiled(f"the constant {number!r} beside {dtype}")
         return self.f.const(number, dtype)
@@ -83,11 +85,15 @@ class Lowering:
             raise NotCompiled(f"{head} of {', '.join(v.dtype for v in values)}")
         if head in COMPARISONS:
             return f.call(head, *values)
+        if head in ("real", "conj"):
+            return values[0]
         if kind == "bool":
             return self._of_bools(head, values)
         if head in _SAME:
-            if kind in FLOATS and head.startswith("bit") or kind == "u8" and head in ("neg", "abs"):
+            if kind in FLOATS and head.startswith("bit"):
                 raise NotCompiled(f"{head} of {kind}")
+            if kind in UNSIGNED and head in ("neg", "abs"):
+                return values[0] if head == "abs" else 0 - values[0]
             return f.call(_SAME[head], *values)
         if kind in FLOATS:
             if head in _OF_FLOATS:
@@ -95,6 +101,8 @@ class Lowering:
             if head in elementary.FUNCTIONS:
                 return elementary.FUNCTIONS[head](f, *values)
         elif head in elementary.INTEGER_FUNCTIONS:
+            if head == "pow" and not _is_natural(values[1]):
+                raise NotCompiled(f"pow of {kind}, which refuses negative exponents")
             return elementary.INTEGER_FUNCTIONS[head](f, *values)
         raise NotCompiled(f"{head} of {kind}")
 
@@ -109,6 +117,13 @@ class Lowering:
         if not isinstance(given, Value):
             return self.f.const(bool(given), "bool")
         return self.f.cast(given, "bool")
+
+
+def _is_natural(exponent: Value) -> bool:
+    """Whether an exponent cannot be negative: unsigned, a number, or the maximum of one."""
+    if exponent.op == "maximum":
+        return any(_is_natural(a) for a in exponent.args)
+    return exponent.dtype[0] == "u" or (exponent.op == "const" and exponent.args[0] >= 0)
 
 
 def _fits(number: int, dtype: str) -> bool:

@@ -1,0 +1,199 @@
+"""pow and hypot as values of the loop IR.
+
+Note [pow]
+x**y is exp(y * log(x)), and the exponential makes absolute errors of y * log(x), which is up to
+745, relative ones. So f32 is computed in f64, and f64 has log(x) as a sum high + low that is right
+to about 2**-68. For that, 1/m of the mantissa m is read from a table to seven bits and more, and
+log(x) = k*log(2) - log(c) + log(1 + q) with q = m*c - 1 exact and below 2**-7.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fractions import Fraction
+
+from .elementary_exp import LOG_2, exp_sum
+from .elementary_log import apart, apart_from
+from .evaluate import (
+    FORMAT,
+    INFINITY,
+    NAN,
+    at_least,
+    at_most,
+    nearest,
+    polynomial,
+    power_of_two,
+    product_error,
+    quick_sum,
+)
+from .ir import Function, Value
+
+# log2(1 + q) = q * table, 1 + q in [sqrt(1/2), sqrt(2)]: -41.1
+_LOG2 = (
+    0.06316365288867043, -0.12350511512433028, 0.12612526257704368, -0.11962989739905079,
+    0.1291444500227045, -0.1441257219512171, 0.16042517252769972, -0.18035042776913596,
+    0.20609526996542332, -0.24044872665927663, 0.2885390706014488, -0.36067376590706035,
+    0.48089834658612696, -0.7213475204249443, 1.4426950408893537,
+)  # fmt: skip
+
+# 2**r = table, |r| <= 1/2: -34.5
+_EXP2 = (
+    1.5201831539679364e-05, 0.00015469316750039443, 0.0013333923157608021, 0.009618027174857356,
+    0.05550410352459024, 0.2402265119873501, 0.6931471807288307, 0.9999999999616241,
+)  # fmt: skip
+
+# log(1 + q) = q - q*q/2 + q**3 * table, |q| <= 2**-7, relative to q: -72.6
+_LOG = (
+    0.11142768740980674, -0.12501280242487023, 0.14285710341171917, -0.16666666615709463,
+    0.20000000000155413, -0.2500000000000061, 0.3333333333333333,
+)  # fmt: skip
+
+
+def power(f: Function, x: Value, y: Value) -> Value:
+    """x**y, with the special cases of C; see Note [pow]."""
+    simple = _POWERS.get(y.args[0]) if y.op == "const" else None
+    if simple is not None:
+        return simple(f, x)
+    format = FORMAT[x.dtype]
+    positive = _single if x.dtype == "f32" else _double
+    usual = positive(f, x, y)
+    first = 1 << format.digits
+    above = f.bitcast(f.bitcast(x, format.word) - first, "u" + format.word[1:])
+    normal = above < (2 * format.bias << format.digits)
+    finite = f.call("abs", y) < INFINITY
+    return f.rare(~(normal & finite), usual, lambda: _any_power(f, x, y))
+
+
+def _any_power(f: Function, x: Value, y: Value) -> Value:
+    """x**y for all x and y."""
+    a, size = f.call("abs", x), f.call("abs", y)
+    whole = f.call("trunc", y) == y
+    half = y * 0.5
+    odd = whole & (f.call("trunc", half) != half)
+    if x.dtype == "f32":
+        found = _single(f, a, y)
+    else:
+        small = a < FORMAT[x.dtype].tiny
+        zero = f.const(0.0, x.dtype)
+        found = _double(f, f.select(small, a * 2.0**54, a), y, f.select(small, -54.0, zero))
+    nothing, infinite = f.const(0.0, x.dtype), f.const(INFINITY, x.dtype)
+    # Of 0 and infinity, and to the power of infinity.
+    extreme = (a == 0.0) | (a == INFINITY) | (size == INFINITY)
+    grows = f.call("eq", a > 1.0, y > 0.0)
+    found = f.select(extreme, f.select(grows, infinite, nothing), found)
+    found = f.select(odd & (f.bitcast(x, FORMAT[x.dtype].word) < 0), -found, found)
+    found = f.select((x < 0.0) & (x > -INFINITY) & ~whole, NAN, found)
+    found = f.select((x != x) | (y != y), NAN, found)
+    one = (y == 0.0) | (x == 1.0) | ((a == 1.0) & (size == INFINITY))
+    return f.select(one, 1.0, found)
+
+
+def _single(f: Function, x: Value, y: Value) -> Value:
+    """x**y for finite f32 x > 0 and y."""
+    k, _, q = apart(f, f.cast(x, "f64"))
+    exponent = f.cast(y, "f64") * f.fma(q, polynomial(f, q, _LOG2), k)
+    exponent = at_least(f, at_most(f, exponent, 200.0), -200.0)
+    n, shifted = nearest(f, exponent, 1.0)
+    return f.cast(polynomial(f, exponent - n, _EXP2) * power_of_two(f, shifted), "f32")
+
+
+def _double(f: Function, x: Value, y: Value, more: Value | None = None) -> Value:
+    """x**y for normal f64 x > 0 and finite y; `more` is added to x's exponent."""
+    k, _, m, above = apart_from(f, x, _ORIGIN)
+    if more is not None:
+        k = k + more
+    index = (above >> 45) & 127
+    inverse, log_high, log_low = (f.lookup(table, index, "f64") for table in _inverses())
+    q = f.call("fused", m, inverse, -1.0)
+    high, low = LOG_2["f64"]
+    base = f.fma(k, high, log_high)  # exact
+    total, rest = quick_sum(f, base, q)
+    square = q * q
+    total, error = quick_sum(f, total, square * -0.5)
+    rest = rest + f.fma(product_error(f, q, q, square), -0.5, error)
+    rest = rest + f.fma(k, low, log_low)
+    rest = f.fma(square * q, polynomial(f, q, _LOG), rest)
+    total, rest = quick_sum(f, total, rest)
+    exponent = y * total
+    low_part = f.fma(y, rest, product_error(f, y, total, exponent))
+    return exp_sum(f, exponent, f.select(f.call("abs", exponent) < 800.0, low_part, 0.0))
+
+
+_ORIGIN = 0x3FE6A00000000000  # bits of 0.70703125, where the first of the cells below begins
+
+
+@functools.cache
+def _inverses() -> tuple[list[float], list[float], list[float]]:
+    """For each 128th of the mantissas c near 1/m, and -log(c) in two parts.
+
+    Of c so few bits that m*c - 1 is exact, of the first part so few that k*log(2) + it is exact.
+    """
+    inverses, highs, lows = [], [], []
+    for cell in range(128):
+        # In units of 1/256: from 181/256 in steps of 1, from 1 on in steps of 2.
+        begin, width = (181 + cell, 1) if cell < 75 else (256 + 2 * (cell - 75), 2)
+        middle = Fraction(2 * begin + width, 512)
+        digits = 128 if cell < 75 else 256
+        c = Fraction(1) if cell in (74, 75) else Fraction(round(digits / middle), digits)
+        log = -_log(c)
+        high = Fraction(round(log * 2**42), 2**42)
+        inverses.append(float(c))
+        highs.append(float(high))
+        lows.append(float(log - high))
+    return inverses, highs, lows
+
+
+def _log(c: Fraction) -> Fraction:
+    """log(c) for c near 1, to about 120 bits: twice the series of atanh((c - 1)/(c + 1))."""
+    z = (c - 1) / (c + 1)
+    power, total = z, Fraction(0)
+    for i in range(1, 60, 2):
+        total += power / i
+        power = Fraction(round(power * z * z * 2**160), 2**160)
+    return 2 * total
+
+
+def _square(f: Function, x: Value) -> Value:
+    return x * x
+
+
+def _root(f: Function, x: Value) -> Value:
+    """x**0.5, which unlike sqrt is 0 for -0.0 and infinite for -inf."""
+    return f.select(x == -INFINITY, INFINITY, f.call("sqrt", x) + 0.0)
+
+
+# By the exponent.
+_POWERS: dict[float, Callable[[Function, Value], Value]] = {
+    0.0: lambda f, x: f.const(1.0, x.dtype),
+    1.0: lambda f, x: x,
+    2.0: _square,
+    3.0: lambda f, x: x * x * x,
+    4.0: lambda f, x: _square(f, x * x),
+    -1.0: lambda f, x: 1.0 / x,
+    -2.0: lambda f, x: _square(f, 1.0 / x),
+    0.5: _root,
+    -0.5: lambda f, x: 1.0 / _root(f, x),
+}
+
+
+def hypot(f: Function, x: Value, y: Value) -> Value:
+    """sqrt(x*x + y*y) without needless overflow; f32 in f64, where there is none."""
+    a, b = f.call("abs", x), f.call("abs", y)
+    infinite = (a == INFINITY) | (b == INFINITY)
+    if x.dtype == "f32":
+        wide = _root_of_squares(f, f.cast(a, "f64"), f.cast(b, "f64"))
+        return f.select(infinite, INFINITY, f.cast(wide, "f32"))
+    large, small = f.select(a > b, a, b), f.select(a > b, b, a)
+    usual = _root_of_squares(f, large, small)
+
+    def scaled() -> Value:
+        down = f.select(large > 1.0, f.const(2.0**-600, "f64"), 2.0**600)
+        up = f.select(large > 1.0, f.const(2.0**600, "f64"), 2.0**-600)
+        return f.select(infinite, INFINITY, _root_of_squares(f, large * down, small * down) * up)
+
+    return f.rare(~((large > 2.0**-450) & (large < 2.0**510)), usual, scaled)
+
+
+def _root_of_squares(f: Function, large: Value, small: Value) -> Value:
+    return f.call("sqrt", f.fma(large, large, small * small))
