@@ -5,6 +5,7 @@ The modules that generate are imported with the first kernel, so that `import un
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from ...kernel.expr import Expr
 from ...kernel.row_program import Program
-from ..base import Array, NumpyDType
+from .. import memory
+from ..base import Array, NumpyDType, Shape
 from ..reference import NumpyBackend
 from .choice import crossover, threshold
 
@@ -74,6 +76,55 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().rows(program, operands, dims, dtypes)
 
+    # Moving data ------------------------------------------------------------------------------
+    def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
+        return memory.empty(shape, dtype)
+
+    def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
+        # Zeros that the allocator has not kept cost nothing until they are touched.
+        if threshold(FILLED) <= math.prod(shape) <= memory.KEEP // 8:
+            from .copies import run_full
+
+            found = run_full(shape, value, dtype)
+            if found is not None:
+                return found
+        return super().full(shape, value, dtype)
+
+    def copy(self, x: Array) -> Array:
+        if x.size >= threshold(COPIED if x.flags.c_contiguous else TURNED):
+            from .copies import run_copy
+
+            found = run_copy(x)
+            if found is not None:
+                return found
+        return super().copy(x)
+
+    def cast(self, x: Array, dtype: NumpyDType) -> Array:
+        if x.size >= threshold(CONVERTED):
+            from .copies import run_cast
+
+            found = run_cast(x, dtype)
+            if found is not None:
+                return found
+        return super().cast(x, dtype)
+
+    def assign(self, target: Array, source: Array) -> None:
+        if target.size >= threshold(TURNED):
+            from .copies import run_assign
+
+            if run_assign(target, source):
+                return
+        super().assign(target, source)
+
+    def concat(self, arrays: Sequence[Array], dim: int) -> Array:
+        if sum([a.size for a in arrays]) >= threshold(COPIED):
+            from .copies import run_concat
+
+            found = run_concat(arrays, dim)
+            if found is not None:
+                return found
+        return super().concat(arrays, dim)
+
     # Reading and writing at index arrays ------------------------------------------------------
     def gather(self, x: Array, dim: int, index: Array) -> Array:
         if index.size >= threshold(GATHERED):
@@ -116,7 +167,11 @@ class CpuBackend(NumpyBackend):
         return super().put(kind, x, index, source, inplace)
 
 
-# Elements from which on a generated kernel is faster than NumPy's fancy indexing.
+# Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
+# or memset, others, conversions, and fancy indexing.
+FILLED = COPIED = 1 << 18
+TURNED = 1 << 15
+CONVERTED = 1 << 14
 GATHERED = 1024
 TAKEN = 4096
 PUT = 1024

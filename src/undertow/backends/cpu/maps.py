@@ -36,10 +36,17 @@ class _Plan(NamedTuple):
 
 
 def run_maps(
-    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...]
-) -> tuple[Any, ...] | None:
-    """The arrays of several expressions over the same operands; None if there is no kernel."""
+    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...],
+    into: Sequence[Any] | None = None,
+) -> tuple[Any, ...] | None:  # fmt: skip
+    """The arrays of several expressions over the same operands; None if there is no kernel.
+
+    They are fresh arrays, or those to write into, which must not overlap one another nor an operand
+    unless it is the very same elements.
+    """
     key: list[Any] = [*map(id, exprs), dtypes]
+    if into is not None:
+        key.append(tuple([(o.shape, o.strides) for o in into]))
     arrays, numbers = [], []
     for o in operands:
         if o.__class__ is _ndarray:
@@ -54,16 +61,18 @@ def run_maps(
         if len(_plans) >= _REMEMBERED:
             _plans.clear()
         # The expressions stay alive with their plan, so that their identities stay theirs.
-        found = _plans[signature] = (_make(exprs, operands, dtypes), exprs)
+        found = _plans[signature] = (_make(exprs, operands, dtypes, into), exprs)
     plan = found[0]
     if plan is None:
         return None
-    if plan.like is None:
+    if into is not None:
+        outs = list(into)
+    elif plan.like is None:
         outs = [np.empty(plan.shape, t) for t in dtypes]
     else:
         outs = [np.empty_like(arrays[plan.like], t) for t in dtypes]
     places = [*map(address, outs), *map(address, arrays)]
-    if plan.stream is not None:
+    if plan.stream is not None and (into is None or places[0] not in places[len(outs) :]):
         heads = {-p % STREAM / o.itemsize for o, p in zip(outs, places, strict=False)}
         head = heads.pop()
         if not heads and head.is_integer():
@@ -74,22 +83,25 @@ def run_maps(
 
 
 def _make(
-    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...]
-) -> _Plan | None:
+    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...],
+    into: Sequence[Any] | None,
+) -> _Plan | None:  # fmt: skip
     """The plan for operands like these; None if there is no kernel for them."""
     arrays = [o for o in operands if o.__class__ is _ndarray]
-    shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    given = arrays if into is None else [*arrays, *into]
+    shape = np.broadcast_shapes(*(a.shape for a in given))
     types = [type_of(a.dtype) for a in arrays]
     results = [type_of(np.dtype(t)) for t in dtypes]
-    if 0 in shape or "" in types or "" in results or not all(map(aligned, arrays)):
+    if 0 in shape or "" in types or "" in results or not all(map(aligned, given)):
         return None
     compute = next((t for t in types if t != "bool"), "bool")
     compute = "f32" if compute in ("f16", "bf16") else compute
     if compute == "bool" and len(arrays) < len(operands):
         return None  # a number beside nothing that tells its type
     like = next((i for i, a in enumerate(arrays) if a.shape == shape and dense(a)), None)
-    model = np.empty(shape, "b") if like is None else arrays[like]
-    steps = [steps_of(model, shape)] * len(results) + [steps_of(a, shape) for a in arrays]
+    if into is None:
+        into = [np.empty(shape, "b") if like is None else arrays[like]] * len(results)
+    steps = [steps_of(a, shape) for a in (*into, *arrays)]
     sizes, steps = coalesce(shape, steps)
     inner = [s[-1] if s[-1] in (0, 1) else None for s in steps]
     outputs = [Operand(t, s) for t, s in zip(results, inner, strict=False)]
