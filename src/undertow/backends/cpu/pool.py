@@ -10,7 +10,8 @@ interpreter's lock, and stays there. So starting, naming and joining a thread ar
 system, and a body that is a Python callback finds a thread state; a thread made by `pthread_create`
 would gain nothing, since Python is not on the path of a job. Workers spin for the next job about
 as long as waking one from sleep takes, then sleep: whenever the next job comes, that costs at most
-twice the best choice. With more threads than processors nobody spins.
+twice the best choice. With more threads than processors nobody spins. Who spins also yields now and
+then: a worker that was woken on the caller's processor would otherwise keep the caller from it.
 
 One job has the pool at a time. A caller that finds it taken (another Python thread, or a body that
 runs a kernel itself) does its blocks alone, as thread 0: nothing is queued, so nothing can lock up.
@@ -102,17 +103,21 @@ def _build() -> None:
     if sys.maxsize < 1 << 32:
         futex = None
     if sys.platform == "win32":
-        system, unit = ctypes.windll.kernel32.Sleep, 1000
+        library, unit = ctypes.windll.kernel32, 1000
+        system, yields = library.Sleep, library.SwitchToThread
     else:
-        name, unit = "usleep" if futex is None else "syscall", 1
-        system = getattr(ctypes.CDLL(None), name)
+        library, unit = ctypes.CDLL(None), 1
+        system = library.usleep if futex is None else library.syscall
+        yields = library.sched_yield
     module = text(
         "undertow_pool", platform.machine(), futex,
         little=sys.byteorder == "little", microseconds=unit,
     )  # fmt: skip
-    install = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(jit.load("undertow_pool", module))
-    install(core)
-    _write(core, "system", ctypes.cast(system, ctypes.c_void_p).value or 0)
+    install = jit.load("undertow_pool", module, why="the thread pool")
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(install)(core)
+    for field, function in (("system", system), ("yield", yields)):
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+        ctypes.c_int64.from_address(core + FIELDS[field]).value = address
     _core = core
     turns = 400
     idle = _function("idle", ctypes.c_int64)
@@ -184,10 +189,6 @@ def _function(name: str, *arguments: Any, result: Any = None) -> Any:
 
 def _read(name: str) -> int:
     return ctypes.c_int64.from_address(_core + FIELDS[name]).value
-
-
-def _write(core: int, name: str, value: int) -> None:
-    ctypes.c_int64.from_address(core + FIELDS[name]).value = value
 
 
 def _forever(size: int) -> int:

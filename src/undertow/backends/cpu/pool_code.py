@@ -57,11 +57,12 @@ FIELDS = {
     "wanted": 680,  # i32: workers that the last job had use for
     "mode": 684,  # i32: the caller's floating-point mode
     "system": 768,  # ptr: `syscall`, or a function that sleeps
-    "run": 776,  # addresses of the code, for Python
-    "worker": 784,
-    "take": 792,
-    "halt": 800,
-    "idle": 808,
+    "yield": 776,  # ptr: `sched_yield` or its like
+    "run": 784,  # addresses of the code, for Python
+    "worker": 792,
+    "take": 800,
+    "halt": 808,
+    "idle": 816,
 }
 SIZE = 896
 MOST = 0x7FFF  # threads that the gate can count
@@ -207,7 +208,7 @@ patience:
   %more = icmp slt i64 %turn, %spin
   br i1 %more, label %pause, label %tired
 pause:
-  call void @pause()
+  call void @spin(ptr %core, i64 %turn)
   br label %wait
 tired:
   %waiting = getelementptr i8, ptr %core, i64 $waiting
@@ -263,7 +264,7 @@ idle:
   br i1 %more, label %pause, label %doze
 pause:
   %budget.next = sub i64 %budget, 1
-  call void @pause()
+  call void @spin(ptr %core, i64 %budget)
   br label %wait
 doze:
   %s = atomicrmw add ptr %sleepers, i32 1 seq_cst, align 4
@@ -316,6 +317,21 @@ exit:
   ret void
 }
 
+; One turn of a waiting loop: let the processor rest, and now and then another thread run.
+define internal void @spin(ptr %core, i64 %turn) alwaysinline {
+  call void @pause()
+  %phase = and i64 %turn, $phases
+  %now = icmp eq i64 %phase, $phases
+  br i1 %now, label %give, label %done
+give:
+  %yield.p = getelementptr i8, ptr %core, i64 $yield
+  %yield = load ptr, ptr %yield.p
+  %r = call i32 %yield()
+  br label %done
+done:
+  ret void
+}
+
 ; Take the pool for good, unless a job has it: 1 if it worked.
 define i32 @take(ptr %core) {
   %busy = getelementptr i8, ptr %core, i64 $busy
@@ -347,7 +363,7 @@ loop:
   br i1 %more, label %pause, label %done
 pause:
   %turn.next = add i64 %turn, 1
-  call void @pause()
+  call void @spin(ptr %core, i64 %turn)
   br label %loop
 done:
   ret void
@@ -473,6 +489,7 @@ def text(entry: str, machine: str, futex: int | None, *, little: bool, microseco
         "futex": futex,
         "upper": 4 if little else 0,
         "microseconds": microseconds,
+        "phases": 63,  # of 64 turns, one lets another thread run
         "ranges": 4,  # a thread takes this part of its share of what is left
         "one_seat": 1 << 16,
         "closed": -1 & ~(0xFFFF << 16),
