@@ -80,7 +80,7 @@ hinge_embedding_loss margin_ranking_loss triplet_margin_loss multi_margin_loss
 multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss ctc_loss linear bilinear
 embedding embedding_bag one_hot cosine_similarity pairwise_distance pdist
 scaled_dot_product_attention grid_sample affine_grid conv1d conv2d conv3d conv_transpose1d
-conv_transpose2d conv_transpose3d
+conv_transpose2d conv_transpose3d pad
 """.split()  # noqa: SIM905
 
 AUTOGRAD = """

@@ -25,6 +25,7 @@ from . import (  # noqa: F401
     matmul,
     movement,
     normalisation,
+    padding,
     random,
     rearrange,
     reduction,
