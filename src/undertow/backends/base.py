@@ -106,8 +106,13 @@ class Backend(ABC):
 
     # Computation --------------------------------------------------------------------------
     @abstractmethod
-    def map(self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType) -> Array:
-        """A scalar expression over broadcast operands (arrays of one dtype, or numbers)."""
+    def map(
+        self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
+    ) -> Array:
+        """A scalar expression over broadcast operands (arrays of one dtype, or numbers).
+
+        With `out`, an array of that dtype, written into it; it may be one of the operands.
+        """
 
     @abstractmethod
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:

@@ -234,14 +234,20 @@ class NumpyBackend(Backend):
     def bits(self, x: Array, dtype: NumpyDType) -> Array:
         return x.view(dtype)
 
-    def map(self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType) -> Array:
+    def map(
+        self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
+    ) -> Array:
         function = compile_map(expr, len(operands))
         if dtype.kind == "V" or (dtype.itemsize == 2 and dtype.name == "bfloat16"):
             # bfloat16 is no NumPy builtin, so numbers are not weak beside it.
             operands = [o if isinstance(o, np.ndarray) else np.asarray(o, dtype) for o in operands]
         elif dtype.kind in "iu":  # a boolean result compares with the number as it is
             operands = [_wrapped(o, operands) for o in operands]
-        return np.asarray(function(*operands)).astype(dtype, copy=False)
+        result = np.asarray(function(*operands)).astype(dtype, copy=False)
+        if out is None:
+            return result
+        np.copyto(out, result)
+        return out
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
         if kind in ("argmax", "argmin"):
@@ -306,7 +312,7 @@ class NumpyBackend(Backend):
                 if s.kind in NEUTRAL:
                     if math.prod([found.shape[d] for d in dims]) != whole:
                         found = np.broadcast_to(found, shape)
-                    found = self.reduce(s.kind, found, dims, True)
+                    found = self.reduce(s.kind.replace("peak", "max"), found, dims, True)
             values.append(found)
         kept = tuple([d for d in range(len(shape)) if d not in dims])
         results = []

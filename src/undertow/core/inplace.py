@@ -372,38 +372,50 @@ def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
     return method
 
 
+_EXACT = 1 << 53  # integers up to here are floats
+
+
 def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """The in-place method of a binary elementwise op; without gradients a ufunc writes directly."""
+    """The in-place method of an elementwise op; without gradients it computes into the memory."""
     slow = inplace(function, name)
 
-    def method(self: Tensor, other: Any, *args: Any, **kwargs: Any) -> Tensor:
+    def method(self: Tensor, *others: Any, **kwargs: Any) -> Tensor:
         x = self._array
         state = current()
-        if not args and not kwargs and state.plain and x.__class__ is np.ndarray:
+        if len(others) + 1 != op.arity or kwargs or not state.plain:
+            return slow(self, *others, **kwargs)
+        if x.__class__ is not np.ndarray or x.dtype.kind != "f":
+            return slow(self, *others)
+        if state.grad and (self._node is not None or self._base is not None):
+            return slow(self, *others)
+        operands = [x]
+        for other in others:
             kind = other.__class__
-            number = kind is float or kind is int
-            y: Any = other if number else getattr(other, "_array", None)
-            fits = number or (
-                y.__class__ is np.ndarray and y.dtype == x.dtype and y.shape == x.shape
-            )
-            quiet = fits and (
-                not state.grad
-                or (
-                    self._node is None and self._base is None and (number or node_of(other) is None)
-                )
-            )
-            if quiet and x.dtype.kind == "f" and isinstance(op.kernel, np.ufunc):
-                check_writable(name, self)
-                token = hush(silent)
-                try:
-                    op.kernel(x, y, out=x)
-                except OverflowError:  # an integer that no float holds, which `slow` explains
-                    return slow(self, other)
-                finally:
-                    unhush(token)
-                share(self).version.value += 1
-                return self
-        return slow(self, other, *args, **kwargs)
+            if kind is float or (kind is int and -_EXACT <= other <= _EXACT):
+                operands.append(other)
+                continue
+            y = getattr(other, "_array", None)
+            if y.__class__ is not np.ndarray or y.dtype != x.dtype:
+                return slow(self, *others)
+            if y.shape != x.shape[x.ndim - y.ndim :] or (state.grad and node_of(other) is not None):
+                return slow(self, *others)
+            operands.append(y)
+        expr = op.expr
+        assert expr is not None
+        large = x.size >= op.limit
+        if not large and not isinstance(op.kernel, np.ufunc):
+            return slow(self, *others)
+        check_writable(name, self)
+        token = hush(silent)
+        try:
+            if large:
+                backend_of(x).map(expr, operands, x.dtype, x)
+            else:
+                op.kernel(*operands, out=x)
+        finally:
+            unhush(token)
+        share(self).version.value += 1
+        return self
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = slow.__doc__

@@ -210,8 +210,5 @@ def elementwise_function(
     door.__doc__ = doc
     function(name=public, method=method, top=top, functional=functional, dunder=dunder)(door)
     if inplace:
-        if op.arity == 2:
-            attach(f"{public}_", inplace_door(op, door, f"{public}_"))
-        else:
-            attach_inplace(public, door)
+        attach(f"{public}_", inplace_door(op, door, f"{public}_"))
     return door

@@ -8,7 +8,8 @@ from typing import Any
 
 from ..core.dispatch import binary_door, elementwise, unary_door
 from ..core.inplace import inplace as inplace_form
-from ..core.op import elementwise_op
+from ..core.inplace import inplace_door
+from ..core.op import Op, elementwise_op
 from ..core.register import FUNCTIONAL, elementwise_function, function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, ShapeError
@@ -31,10 +32,11 @@ def _clipped(x: Expr, low: Operand, high: Operand) -> Expr:
 
 
 def _published_inplace(
-    fn: Function, name: str, example: str, *, top: bool = False, method: bool = False
-) -> Function:
-    """The in-place form of `fn`, as nn.functional.<name>_ and where else torch has it."""
-    form = inplace_form(fn, f"{name}_")
+    fn: Function, name: str, example: str, *, top: bool = False, method: bool = False,
+    op: Op | None = None,
+) -> Function:  # fmt: skip
+    """The in-place form of `fn` (of `op` alone), in nn.functional and where else torch has it."""
+    form = inplace_form(fn, f"{name}_") if op is None else inplace_door(op, fn, f"{name}_")
     form.__doc__ = f"""In-place form of `{name}`; returns the tensor itself.
 
     >>> import undertow as ut
@@ -46,17 +48,16 @@ def _published_inplace(
 
 
 # The straight ones ---------------------------------------------------------------------------
-_relu = unary_door(
-    elementwise_op(
-        "relu",
-        lambda x: call("maximum", x, 0),
-        inputs="x",
-        domain="if",
-        vjp={"x": lambda g, x: where(x <= 0, 0, g)},
-    )
+_relu_op = elementwise_op(
+    "relu",
+    lambda x: call("maximum", x, 0),
+    inputs="x",
+    domain="if",
+    vjp={"x": lambda g, x: where(x <= 0, 0, g)},
 )
+_relu = unary_door(_relu_op)
 relu_ = _published_inplace(
-    _relu, "relu", "ut.relu_(x)\n    tensor([0., 2.])", top=True, method=True
+    _relu, "relu", "ut.relu_(x)\n    tensor([0., 2.])", top=True, method=True, op=_relu_op
 )
 
 

@@ -25,15 +25,18 @@ _MAP_REDUCED = threshold(4096)
 class CpuBackend(NumpyBackend):
     """Every form on `ndarray`s, by whichever of the two is faster."""
 
-    def map(self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType) -> Array:
+    def map(
+        self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
+    ) -> Array:
         size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
         if size >= crossover(expr):
-            from .maps import run_maps
+            from .maps import apart, run_maps
 
-            found = run_maps((expr,), operands, (dtype,))
-            if found is not None:
-                return found[0]
-        return super().map(expr, operands, dtype)
+            if out is None or apart(out, operands):
+                found = run_maps((expr,), operands, (dtype,), None if out is None else (out,))
+                if found is not None:
+                    return found[0]
+        return super().map(expr, operands, dtype, out)
 
     def maps(
         self, exprs: tuple[Expr, ...], operands: Sequence[Any], dtype: NumpyDType

@@ -145,6 +145,17 @@ def _kernel(
     return _kernels[key]
 
 
+def apart(out: Any, operands: Sequence[Any]) -> bool:
+    """Whether no operand overlaps `out`, but for those that are the very same elements."""
+    place = address(out)
+    for o in operands:
+        if o.__class__ is _ndarray and np.may_share_memory(o, out):
+            same = address(o) == place and o.strides == out.strides and o.dtype == out.dtype
+            if not same or o.shape != out.shape:
+                return False
+    return True
+
+
 def aligned(a: Any) -> bool:
     """Whether the steps are whole elements."""
     return not any(s % a.itemsize for s in a.strides)
