@@ -20,20 +20,45 @@ from collections.abc import Callable
 from . import elementary
 from .ir import Buffer, Function, Value
 
+Place = tuple[Buffer, Value]  # a buffer, and the offset of a first element in it
 QUERIES = 128
 KEYS = 512
 _NEVER = float("-inf")
 
-# product(f, name, c, a, b, corner) runs one of the matrix products that PRODUCTS names: c, a and b
-# are (buffer, offset); corner is 0, plus 1 in the last block of keys, plus 2 in that of queries,
-# which are shorter. The steps are the caller's: it knows them when it runs the kernel.
-Product = Callable[..., None]
+# The matrix products of the forward and of the backward; see `_Products`.
 PRODUCTS = ("scores", "first", "more"), ("scores", "by_weight", "dv", "dq", "dk")
 
 
 def scratch_size(blocks: int, width: int) -> int:
     """Elements of scratch memory per thread: blocks of scores, and rows of the given width."""
     return blocks * QUERIES * KEYS + QUERIES * (width + 2)
+
+
+class _Products:
+    """Matrix products, run as kernels `void (pool, plan, a, b, c, bias, work)`.
+
+    A plan holds a product's sizes and steps, which the caller knows. Its entry in the table is the
+    kernel, the plan, and 1 if the kernel wants b before a. There are four of each product: for
+    blocks of full size, then 1, 2 or 3 further on for the last block of keys, of queries or of
+    both, which are shorter.
+    """
+
+    def __init__(self, f: Function, names: tuple[str, ...]) -> None:
+        self.f = f
+        self.names = names
+        self.table, self.work = f.buffer("products", "i64"), f.buffer("work", "u8", written=True)
+        self.size = f.param("work_size")
+
+    def run(self, name: str, c: Place, a: Place, b: Place, corner: Value) -> None:
+        """c (m, n) = or += a (m, k) @ b (k, n), as the plan says."""
+        f = self.f
+        entry = (corner + 4 * self.names.index(name)) * 3
+        kernel, plan, turned = (f.load(self.table, entry + i) for i in range(3))
+        work = (self.work, f.thread() * self.size)
+        with f.branch(turned == 0):
+            f.invoke(kernel, plan, a, b, c, 0, work)
+        with f.branch(turned == 1):
+            f.invoke(kernel, plan, b, a, c, 0, work)
 
 
 class _Heads:
@@ -86,15 +111,16 @@ class _Mask:
         return f.select(given, score, _NEVER) if self.kind == "bool" else score + given
 
 
-def attention_function(name: str, dtype: str, mask: str, product: Product) -> Function:
+def attention_function(name: str, dtype: str, mask: str) -> Function:
     """The forward kernel: out (B, H, L, Ev) and lse (B * H, L)."""
     f = Function(name)
     heads = _Heads(f, "out q k v", dtype, "out")
     lse, scratch = f.buffer("lse", dtype, True), f.buffer("scratch", dtype, True)
     masking = _Mask(f, mask, dtype)
+    products = _Products(f, PRODUCTS[0])
     batches, count, rows, keys, depth = (f.param(n) for n in ("b", "h", "l", "s", "ev"))
-    scale = f.cast(f.param("scale", "f64"), dtype)
     size, pitch = f.param("scratch_size"), f.param("pitch")
+    scale = f.cast(f.param("scale", "f64"), dtype)
     blocks = (rows + (QUERIES - 1)) // QUERIES
     with f.parallel(batches * count * blocks) as job:
         place, block = job // blocks, job % blocks
@@ -115,7 +141,7 @@ def attention_function(name: str, dtype: str, mask: str, product: Product) -> Fu
             corner = _corner(f, block, blocks, begin, keys)
             queries = (heads.buffers["q"], start["q"] + first * heads.row("q"))
             lookup = (heads.buffers["k"], start["k"] + begin * heads.row("k"))
-            product(f, "scores", (scratch, scores), queries, lookup, corner)
+            products.run("scores", (scratch, scores), queries, lookup, corner)
             with f.loop(some) as r:
                 row = first + r
                 line = scores + r * pitch
@@ -142,9 +168,9 @@ def attention_function(name: str, dtype: str, mask: str, product: Product) -> Fu
                     f.store(scratch, at, f.load(scratch, at) * fade)
             values = (heads.buffers["v"], start["v"] + begin * heads.row("v"))
             with f.branch(number == 0):
-                product(f, "first", (scratch, gathered), (scratch, scores), values, corner)
+                products.run("first", (scratch, gathered), (scratch, scores), values, corner)
             with f.branch(number > 0):
-                product(f, "more", (scratch, gathered), (scratch, scores), values, corner)
+                products.run("more", (scratch, gathered), (scratch, scores), values, corner)
         with f.loop(some) as r:
             total_sum = f.load(scratch, sums + r)
             nothing = total_sum == 0 if mask else None
@@ -160,15 +186,16 @@ def attention_function(name: str, dtype: str, mask: str, product: Product) -> Fu
     return f
 
 
-def attention_backward_function(name: str, dtype: str, mask: str, product: Product) -> Function:
+def attention_backward_function(name: str, dtype: str, mask: str) -> Function:
     """The backward kernel: dq, dk, dv from g, q, k, v, out and lse; parallel over the heads."""
     f = Function(name)
     heads = _Heads(f, "dq dk dv g out q k v", dtype, "dq dk dv")
     lse, scratch = f.buffer("lse", dtype), f.buffer("scratch", dtype, True)
     masking = _Mask(f, mask, dtype)
-    batches, count, rows, keys, width, depth = (f.param(n) for n in ("b", "h", "l", "s", "e", "ev"))
+    products = _Products(f, PRODUCTS[1])
+    batches, count, rows, keys, depth = (f.param(n) for n in ("b", "h", "l", "s", "ev"))
+    width, size, pitch = f.param("e"), f.param("scratch_size"), f.param("pitch")
     scale = f.cast(f.param("scale", "f64"), dtype)
-    size, pitch = f.param("scratch_size"), f.param("pitch")
     blocks = (rows + (QUERIES - 1)) // QUERIES
     buffers = heads.buffers
     with f.parallel(batches * count) as place:
@@ -199,8 +226,8 @@ def attention_backward_function(name: str, dtype: str, mask: str, product: Produ
                 of = {n: start[n] + begin * heads.row(n) for n in ("dk", "dv", "k", "v")}
                 place_of = {n: (buffers[n], o) for n, o in (at | of).items()}
                 p, s = (scratch, weights), (scratch, slopes)
-                product(f, "scores", p, place_of["q"], place_of["k"], corner)
-                product(f, "by_weight", s, place_of["g"], place_of["v"], corner)
+                products.run("scores", p, place_of["q"], place_of["k"], corner)
+                products.run("by_weight", s, place_of["g"], place_of["v"], corner)
                 with f.loop(some) as r:
                     row = first + r
                     mask_start = masking.start(batch, head, row)
@@ -214,9 +241,9 @@ def attention_backward_function(name: str, dtype: str, mask: str, product: Produ
                         slope = weight * (f.load(scratch, slopes + here) - dot_value) * scale
                         f.store(scratch, weights + here, weight)
                         f.store(scratch, slopes + here, slope)
-                product(f, "dv", place_of["dv"], p, place_of["g"], corner)
-                product(f, "dq", place_of["dq"], s, place_of["k"], corner)
-                product(f, "dk", place_of["dk"], s, place_of["q"], corner)
+                products.run("dv", place_of["dv"], p, place_of["g"], corner)
+                products.run("dq", place_of["dq"], s, place_of["k"], corner)
+                products.run("dk", place_of["dk"], s, place_of["q"], corner)
     return f
 
 

@@ -79,6 +79,26 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().rows(program, operands, dims, dtypes)
 
+    # Products ---------------------------------------------------------------------------------
+    def attention(
+        self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
+    ) -> tuple[Array, Array]:
+        if _attends(q, k, v):
+            from .attention import run_attention
+
+            return run_attention(q, k, v, mask, scale, causal)
+        return super().attention(q, k, v, mask, scale, causal)
+
+    def attention_backward(
+        self, g: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, lse: Array,
+        scale: float, causal: bool,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        if _attends(q, k, v):
+            from .attention import run_attention_backward
+
+            return run_attention_backward(g, q, k, v, mask, out, lse, scale, causal)
+        return super().attention_backward(g, q, k, v, mask, out, lse, scale, causal)
+
     # Moving data ------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
         return memory.empty(shape, dtype)
@@ -178,6 +198,12 @@ CONVERTED = 1 << 14
 GATHERED = 1024
 TAKEN = 4096
 PUT = 1024
+
+
+def _attends(q: Array, k: Array, v: Array) -> bool:
+    """Whether attention has a kernel for these, and scores enough to be worth it."""
+    scores = q.size // max(q.shape[-1], 1) * k.shape[-2]
+    return scores >= threshold(1024) and v.size > 0 and q.dtype in (np.float32, np.float64)
 
 
 def _taken(x: Array, index: tuple[Any, ...]) -> int:

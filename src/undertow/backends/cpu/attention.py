@@ -1,0 +1,159 @@
+"""Attention by generated kernels that run the GEMM on blocks; see Note [attention] of the form."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ...kernel import attention as form
+from ..threads import current_limit
+from . import pool
+from .gemm import make_plan
+from .gemm_plan import Setting
+from .gemm_tiles import cache_sizes, host
+from .kernels import address, compiled, type_of
+
+_REMEMBERED = 1024
+_plans: dict[Any, _Plan] = {}
+_kernels: dict[Any, Callable[..., None]] = {}
+
+
+class _Plan(NamedTuple):
+    """One call's layout: everything but the addresses and the scale."""
+
+    call: Callable[..., None]
+    ints: tuple[int, ...]
+    products: Any  # addresses of plans of the GEMM, by product and corner
+    kept: Any  # those plans
+    scratch: int  # elements, for all threads
+    work: int  # bytes, for the GEMM, for all threads
+
+
+def run_attention(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
+    """The form `attention`."""
+    q, k, v = (_lined(x) for x in (q, k, v))
+    shape = (*q.shape[:-1], v.shape[-1])
+    out = _like(q) if q.shape == shape else np.empty(shape, q.dtype)
+    lse = np.empty(shape[:-1], q.dtype)
+    _run("forward", {"out": out, "q": q, "k": k, "v": v}, lse, mask, scale, causal)
+    return out, lse
+
+
+def run_attention_backward(
+    g: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any, scale: float, causal: bool
+) -> Any:
+    """The form `attention_backward`."""
+    g, q, k, v, out = (_lined(x) for x in (g, q, k, v, out))
+    dq, dk, dv = (_like(x) for x in (q, k, v))
+    arrays = {"dq": dq, "dk": dk, "dv": dv, "g": g, "out": out, "q": q, "k": k, "v": v}
+    _run("backward", arrays, np.ascontiguousarray(lse), mask, scale, causal)
+    return dq, dk, dv
+
+
+def _lined(x: Any) -> Any:
+    """`x`, copied if the elements of a row do not lie together in memory."""
+    return x if x.strides[-1] == x.itemsize else np.ascontiguousarray(x)
+
+
+def _like(x: Any) -> Any:
+    """Memory in the shape and, if its rows then lie together, in the layout of `x`."""
+    made = np.empty_like(x)
+    return made if made.strides[-1] == x.itemsize else np.empty(x.shape, x.dtype)
+
+
+def _run(
+    kind: str, arrays: dict[str, Any], lse: Any, mask: Any, scale: float, causal: bool
+) -> None:
+    masking = "causal" if causal else ""
+    if mask is not None:
+        masking = "bool" if mask.dtype == bool else "add"
+    key = (
+        kind, masking, None if mask is None else mask.strides, current_limit(), lse.dtype,
+        *((x.shape, x.strides) for x in arrays.values()),
+    )  # fmt: skip
+    plan = _plans.get(key)
+    if plan is None:
+        if len(_plans) >= _REMEMBERED:
+            _plans.clear()
+        plan = _plans[key] = _make(kind, masking, arrays, mask)
+    scratch, work = np.empty(plan.scratch, lse.dtype), np.empty(plan.work + 4096, np.uint8)
+    given = [*arrays.values(), lse, scratch, *([] if mask is None else [mask])]
+    plan.call(
+        pool.pointer(), *map(address, given), ctypes.addressof(plan.products),
+        address(work) + 4095 & ~4095, *plan.ints, scale,
+    )  # fmt: skip
+
+
+def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any) -> _Plan:
+    q, v = arrays["q"], arrays["v"]
+    (batch, heads, rows, width), keys, depth = q.shape, v.shape[2], v.shape[3]
+    backward = kind == "backward"
+    layouts = _Layouts(arrays, min(keys, form.KEYS))
+    plans = []
+    for name in form.PRODUCTS[backward]:
+        for corner in range(4):
+            r = _last(rows, form.QUERIES) if corner & 2 else min(rows, form.QUERIES)
+            s = _last(keys, form.KEYS) if corner & 1 else min(keys, form.KEYS)
+            plans.append(layouts.plan(name, r, s))
+    work, threads = max(p.scratch for p in plans), current_limit()
+    scratch = form.scratch_size(1 + backward, depth)
+    steps = [s // q.itemsize for x in arrays.values() for s in x.strides[:3]]
+    if mask is not None:
+        steps += [s // mask.itemsize for s in mask.strides]
+    sizes = [batch, heads, rows, keys, depth, *([width] if backward else [])]
+    ints = [*steps, work, *sizes, scratch, min(keys, form.KEYS)]
+    key = (kind, masking, type_of(q.dtype))
+    if key not in _kernels:
+        build = form.attention_backward_function if backward else form.attention_function
+        name = f"attention_{kind}_{masking or 'plain'}_{key[2]}"
+        _kernels[key] = compiled(build(name, key[2], masking))
+    entries = [n for p in plans for n in (_place(p.call), p.numbers, int(p.transposed))]
+    table = (ctypes.c_int64 * len(entries))(*entries)
+    return _Plan(_kernels[key], tuple(ints), table, plans, scratch * threads, work * threads)
+
+
+class _Layouts:
+    """Plans of the products, from the layouts of their operands."""
+
+    def __init__(self, arrays: dict[str, Any], pitch: int) -> None:
+        self.dtype = arrays["q"].dtype
+        self.size = self.dtype.itemsize
+        self.pitch = pitch * self.size
+        self.row = {n: x.strides[2] for n, x in arrays.items()}
+        self.width = {n: x.shape[3] for n, x in arrays.items()}
+        self.setting = Setting(host(), *cache_sizes(), 1)
+
+    def plan(self, name: str, r: int, s: int) -> Any:
+        """One product's plan, for blocks of r queries and s keys."""
+        scores = self.fake(r, s, self.pitch)
+        of = {n: self.fake(r if n in ("q", "g", "out", "dq") else s, self.width[n], self.row[n])
+              for n in self.row}  # fmt: skip
+        gathered = self.fake(r, self.width["v"], self.width["v"] * self.size)
+        if name == "scores":
+            c, a, b = scores, of["q"], of["k"].T
+        elif name == "by_weight":
+            c, a, b = scores, of["g"], of["v"].T
+        elif name in ("first", "more"):
+            c, a, b = gathered, scores, of["v"]
+        elif name == "dq":
+            c, a, b = of["dq"], scores, of["k"]
+        else:
+            c, a, b = of[name], scores.T, of["g" if name == "dv" else "q"]
+        accumulate = name in ("more", "dv", "dq", "dk")
+        return make_plan(self.setting, a, b, c, accumulate=accumulate)
+
+    def fake(self, rows: int, columns: int, step: int) -> Any:
+        """A matrix of which only the layout will be looked at."""
+        return as_strided(np.empty(1, self.dtype), (rows, columns), (step, self.size))
+
+
+def _place(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _last(length: int, block: int) -> int:
+    return (length - 1) % block + 1
