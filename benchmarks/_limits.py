@@ -52,7 +52,7 @@ class Limits(NamedTuple):
 
 def _at(curve: dict[int, float], size: int) -> float:
     """The value at a size between those measured."""
-    return float(np.interp(math.log(size), [math.log(n) for n in curve], [*curve.values()]))
+    return float(np.interp(math.log(max(size, 1)), [math.log(n) for n in curve], [*curve.values()]))
 
 
 def triad_kernel(stream: bool) -> Function:

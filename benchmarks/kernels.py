@@ -68,6 +68,8 @@ def timed(workload: Workload, torch: Any, limits: Any, quick: bool) -> dict[str,
         return row | {"problem": f"not available yet: {error}"}
     except WrongResult as error:
         return row | {"problem": f"WRONG RESULT: {error}"}
+    except Exception as error:
+        return row | {"problem": f"FAILED: {type(error).__name__}: {error}"}
     share = 0.2 if quick else 1.0
     times = race({"ours": ours, "torch": theirs}, int(REPEAT * share), SECONDS * share)
     least = limits.seconds(workload.read, workload.written, workload.flops, workload.resident)
@@ -167,7 +169,7 @@ def main() -> None:
                 {"cpu": cpu_name(), "limits": limits._asdict(), "rows": rows, "memory": peaks},
                 file, indent=1,
             )  # fmt: skip
-    if any("WRONG" in r.get("problem", "") for r in rows):
+    if any(r.get("problem", "").startswith(("WRONG", "FAILED")) for r in rows):
         raise SystemExit(1)
 
 
