@@ -5,11 +5,11 @@ or compute with what was found; its outputs are values for each element, each ro
 
 >>> from .expr import call
 >>> def softmax(p: Tracer, x: Expr) -> None:
-...     peak = p.max(x)
+...     peak = p.peak(x)
 ...     e = p.keep(call("exp", x - peak))
 ...     p.out(e / p.sum(e))
 >>> print(rows(softmax, 1))
-a2 = max(a0)
+a2 = peak(a0)
 a3 = keep(exp(sub(a0, a2)))
 a4 = sum(a3)
 element div(a3, a4)
@@ -28,13 +28,14 @@ from typing import NamedTuple
 
 from .expr import Expr, arg, substitute
 
-NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf}  # of the reductions
+# The reductions, and what they give of nothing.
+NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf, "peak": -math.inf}
 
 
 class Stage(NamedTuple):
     """One step: its kind, the expression, the positions that it uses, and where it is computed.
 
-    kind: sum, max, min (over the row), row (of what is known of the row), keep (of each element) or
+    kind: sum, max, peak, min (over the row), row (of what is known of it), keep (of each element) or
     pick (of the operand numbered `operand`, the element at the column that the expression gives).
     `compact` is the expression with the used positions renumbered 0, 1, 2 …; `level` is the number
     of the loop after which the value is known, 0 before any; see Note [loops over a row].
@@ -87,6 +88,11 @@ class Program:
         ]
         return "\n".join([*lines, *(f"{o.kind} {o.expr}" for o in self.outputs)])
 
+    def users(self, position: int) -> list[int]:
+        """The loops that use a position's value."""
+        found = [s.level for s in self.stages if position in s.used]
+        return found + [o.loop for o in self.outputs if position in o.used]
+
     def level(self, position: int) -> int:
         """The loop after which a position's value is known."""
         stage = position - self.column - 1
@@ -107,6 +113,10 @@ class Tracer:
     def max(self, expr: Expr) -> Expr:
         """The largest over the row; NaN if there is one."""
         return self._stage("max", expr)
+
+    def peak(self, expr: Expr) -> Expr:
+        """The largest over the row, or anything if there is a NaN: quicker than `max`."""
+        return self._stage("peak", expr)
 
     def min(self, expr: Expr) -> Expr:
         """The smallest over the row; NaN if there is one."""

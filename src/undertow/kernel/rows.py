@@ -1,8 +1,13 @@
 """The form `rows`: row programs as kernels.
 
 The row comes from memory in the first loop over it and from the cache in the others, so rows are
-processed one at a time. What a program keeps is computed in one loop and lies, for later loops, in
-the memory of an output. See Note [loops over a row] in row_program.
+processed one at a time. The last loop but one, as the last is busy writing, fetches the next row
+ahead. See Note [loops over a row] in row_program.
+
+Note [kept]
+What a program keeps for later loops lies in a row of memory that every thread has, which stays in
+its cache. Lanes that take a row each would need as many such rows: they use the memory of an
+output, or compute it again.
 
 Note [across]
 Where the elements of a row lie apart and those of neighbouring rows together, the lanes of a vector
@@ -23,33 +28,42 @@ from .row_program import NEUTRAL, Output, Program, Stage
 BLOCK = 16384  # elements that one block of rows has, about
 PIECE = 4096  # elements that are summed in lanes before their sum is added to the row's
 PIECE_ACROSS = 128
+LINE = 16  # elements
 GROUP = 16  # rows, at least, whose column sums are added before they are stored
-_COMBINE = {"sum": "add", "max": "maximum", "min": "minimum"}
+_COMBINE: dict[str, Callable[[Function, Value, Value], Value]] = {
+    "sum": lambda f, a, b: a + b,
+    "max": lambda f, a, b: f.call("maximum", a, b),
+    "min": lambda f, a, b: f.call("minimum", a, b),
+    "peak": lambda f, a, b: f.select(b > a, b, a),
+}
 
 
 def rows_function(
     name: str, program: Program, operands: Sequence[Operand], outputs: Sequence[Operand],
-    dtype: str, rank: int, across: bool,
+    dtype: str, rank: int, across: bool, stream: bool = False,
 ) -> Function:  # fmt: skip
     """The kernel of a program.
 
     The operand's step is along the row, or, `across`, along the innermost of the `rank` kept
-    dimensions. Buffers: outputs, operands that are no numbers, then for each output of columns its
-    memory of (blocks, n) for partial sums. Parameters: n, how many rows (or lanes) make a block,
-    the sizes of the kept dimensions, for each output but those of columns and each operand the
-    steps along them and along the row (but for one that is known), then the numbers.
+    dimensions. Buffers: outputs, operands that are no numbers, for each output of columns its
+    memory of (blocks, n) for partial sums, and unless across, for each position in `kept_again`,
+    one of (threads, n rounded up to a multiple of LINE). Parameters: n, how many rows (or lanes)
+    make a block, the sizes of the kept dimensions, for each output but those of columns and each
+    operand the steps along them and along the row (but for one that is known), then the numbers.
+    To `stream`, outputs of elements and their rows begin at multiples of STREAM bytes.
     """
-    return _Builder(name, program, operands, outputs, dtype, rank, across).function()
+    return _Builder(name, program, operands, outputs, dtype, rank, across, stream).function()
 
 
 class _Builder:
     def __init__(
         self, name: str, program: Program, operands: Sequence[Operand],
-        outputs: Sequence[Operand], dtype: str, rank: int, across: bool,
+        outputs: Sequence[Operand], dtype: str, rank: int, across: bool, stream: bool,
     ) -> None:  # fmt: skip
         self.program = program
         self.dtype = dtype
         self.across = across
+        self.stream = stream
         f = self.f = Function(name)
         self.outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outputs)]
         self.ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(operands)]
@@ -78,23 +92,24 @@ class _Builder:
                 self.along[b] = known[0] if known else f.param(f"{b.name}_along")
         self.numbers = [f.cast(f.param(f"number{i}", "f64"), dtype) for i in range(program.numbers)]
         self.block: Value | None = None
-        self.bases: dict[Buffer, Value | int] = {}
+        self.bases: dict[Buffer, Value] = {}
+        self.following: dict[Buffer, Value] = {}  # the same of the next row
         self.held = self._held()
 
     def _held(self) -> dict[int, Buffer]:
-        """The memory of an output for each kept value that a later loop wants again."""
-        p = self.program
+        """The memory of each kept value that a later loop wants again; see Note [kept]."""
+        p, f = self.program, self.f
         held: dict[int, Buffer] = {}
-        for i, stage in enumerate(p.stages):
-            position = p.column + 1 + i
-            users = [s.level for s in p.stages if position in s.used]
-            users += [o.loop for o in p.outputs if position in o.used]
-            if stage.kind == "keep" and len(set(users)) > 1:
-                for o, b in zip(p.outputs, self.outs, strict=True):
-                    free = b not in held.values() and b.dtype == self.dtype
-                    if free and o.kind == "element" and o.loop >= max(users):
-                        held[position] = b
-                        break
+        for position in kept_again(p):
+            if not self.across:
+                held[position] = f.buffer(f"kept{position}", self.dtype, written=True)
+                self.along[held[position]] = 1
+                continue
+            for o, b in zip(p.outputs, self.outs, strict=True):
+                free = b not in held.values() and b.dtype == self.dtype
+                if free and o.kind == "element" and o.loop >= max(p.users(position)):
+                    held[position] = b
+                    break
         return held
 
     # The loops around a row ---------------------------------------------------------------
@@ -114,11 +129,15 @@ class _Builder:
         with f.parallel(self._ceil(count, self.together)) as block:
             self.block = block
             first = block * self.together
+            start = f.thread() * ((self.n + (LINE - 1)) // LINE * LINE)
+            own = dict.fromkeys(self.held.values(), start)
             for part in self.parts.values():
                 with f.vector(self.n) as i:
                     f.store(part, block * self.n + i, 0.0)
             with f.loop(f.call("minimum", count - first, self.together)) as r:
-                self._place(first + r, self.sizes)
+                row = first + r
+                self.following = self._places(f.call("minimum", row + 1, count - 1), self.sizes)
+                self.bases = {**self._places(row, self.sizes), **own}
                 self._row()
 
     def _blocks_of_lanes(self) -> None:
@@ -127,8 +146,7 @@ class _Builder:
         pieces = self._ceil(last, self.together)
         with f.parallel(_product(f, [*outer, pieces])) as block:
             start = (block % pieces) * self.together
-            self._place(block // pieces, outer)
-            bases = self.bases
+            bases = self._places(block // pieces, outer)
             with f.vector(f.call("minimum", last - start, self.together)) as i:
                 self.bases = {
                     b: base if self.kept[b][-1] is ZERO else base + (start + i) * self.kept[b][-1]
@@ -139,17 +157,18 @@ class _Builder:
     def _ceil(self, a: Value, b: Value) -> Value:
         return (a + (b - 1)) // b
 
-    def _place(self, row: Value, sizes: Sequence[Value]) -> None:
-        """Set the offset of every buffer's first element of the row with this number."""
+    def _places(self, row: Value, sizes: Sequence[Value]) -> dict[Buffer, Value]:
+        """The offset of every buffer's first element of the row with this number."""
         zero = self.f.value(0, "i64")
-        self.bases = dict.fromkeys(self.kept, zero)
+        bases = dict.fromkeys(self.kept, zero)
         for d in reversed(range(len(sizes))):
             at = row if d == 0 else row % sizes[d]
             row = row if d == 0 else row // sizes[d]
             for b, steps in self.kept.items():
                 if steps[d] is not ZERO:
-                    base = self.bases[b]
-                    self.bases[b] = at * steps[d] if base is zero else base + at * steps[d]
+                    base = bases[b]
+                    bases[b] = at * steps[d] if base is zero else base + at * steps[d]
+        return bases
 
     def _column_sums(self, out: Buffer, part: Buffer) -> None:
         """The sum of all blocks' sums, in order, computed in double precision."""
@@ -176,7 +195,7 @@ class _Builder:
                    + [s.level for s in p.stages])  # fmt: skip
         for loop in range(1, last + 1):
             self._of_the_row(known, loop - 1)
-            self._over_the_row(known, loop, stored)
+            self._over_the_row(known, loop, last, stored)
         self._of_the_row(known, last)
         for o, out in zip(p.outputs, self.outs, strict=True):
             if o.kind == "row":
@@ -196,7 +215,9 @@ class _Builder:
                 value = self._load(b, place)
             known[p.column + 1 + i] = value
 
-    def _over_the_row(self, known: dict[int, Value], loop: int, stored: set[int]) -> None:
+    def _over_the_row(
+        self, known: dict[int, Value], loop: int, last: int, stored: set[int]
+    ) -> None:
         """All reductions that this loop can compute, and the outputs that it can write."""
         p, f = self.program, self.f
         first = p.column + 1
@@ -214,6 +235,10 @@ class _Builder:
             parts = self._states(found)
             with f.loop(count) if self.across else f.vector(count, _unroll(p, exprs)) as i:
                 lowering = self._element(known, start + i, stored, found, written)
+                if loop == max(last - 1, 1) and not self.across:
+                    for b in self.ins[: p.elements]:
+                        if isinstance(self.along[b], int) and self.along[b] is not ZERO:
+                            f.prefetch(b, self.following[b] + start + i)
                 for position, s in found.items():
                     parts[position].add(lowering.value(s.expr))
                 values = [lowering.value(o.expr) for _, o in written]
@@ -224,7 +249,7 @@ class _Builder:
                     else:
                         out = self.outs[j]
                         place = self._at(out, start + i)
-                        f.store(out, place, converted(f, value, out.scalar))
+                        f.store(out, place, converted(f, value, out.scalar), self.stream)
             for position in found:
                 totals[position].add(*parts[position].get())
         for position, state in totals.items():
@@ -234,7 +259,7 @@ class _Builder:
         f = self.f
 
         def combine(kind: str) -> Callable[[Value, Value], Value]:
-            return lambda a, b: f.call(_COMBINE[kind], a, b)
+            return lambda a, b: _COMBINE[kind](f, a, b)
 
         return {
             position: f.state(f.const(NEUTRAL[s.kind], self.dtype), combine=combine(s.kind))
@@ -288,6 +313,12 @@ class _Builder:
     def _load(self, b: Buffer, place: Value | int) -> Value:
         value = self.f.load(b, place)
         return self.f.cast(value, self.dtype) if value.dtype in FLOATS else value
+
+
+def kept_again(p: Program) -> list[int]:
+    """The positions of values that are kept from one loop for another."""
+    positions = [p.column + 1 + i for i, s in enumerate(p.stages) if s.kind == "keep"]
+    return [i for i in positions if len(set(p.users(i))) > 1]
 
 
 def _product(f: Function, sizes: Sequence[Value]) -> Value:

@@ -61,7 +61,7 @@ def _forward_row(weighted: bool, smoothed: bool) -> Program:
         w = next(given) if weighted and smoothed else 1.0
         target = next(given)
         scale = next(given) if weighted else 1.0
-        peak = p.max(x)
+        peak = p.peak(x)
         total = p.sum(call("exp", x - peak))
         log_total = p.row(call("log", total))
         loss = log_total - (p.pick(x, target) - peak)

@@ -22,13 +22,13 @@ from .reduction import sum
 # one reduction and one map. Those products are ops of their own, so that a backward makes few
 # passes over memory; each is linear in the cotangent and has its own rules for higher orders.
 def _softmax_row(p: Tracer, x: Expr) -> None:
-    peak = p.max(x)
+    peak = p.peak(x)
     e = p.keep(call("exp", x - peak))
     p.out(e * p.row(1.0 / p.sum(e)))
 
 
 def _masked_softmax_row(p: Tracer, x: Expr) -> None:
-    peak = p.max(x)
+    peak = p.peak(x)
     finite = p.row(where(peak == float("-inf"), 0.0, peak))
     e = p.keep(call("exp", x - finite))
     total = p.sum(e)
@@ -36,7 +36,7 @@ def _masked_softmax_row(p: Tracer, x: Expr) -> None:
 
 
 def _log_softmax_row(p: Tracer, x: Expr) -> None:
-    peak = p.max(x)
+    peak = p.peak(x)
     p.out(x - peak - p.row(call("log", p.sum(call("exp", x - peak)))))
 
 

@@ -8,15 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernel.ir import Function
+from ...kernel.ir import STREAM, Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.row_program import Program
-from ...kernel.rows import BLOCK, GROUP, rows_function
+from ...kernel.rows import BLOCK, GROUP, LINE, kept_again, rows_function
+from .. import memory
+from ..threads import current_limit
 from . import pool
 from .kernels import address, kernel, type_of
-from .maps import aligned, dense, steps_of
+from .maps import STREAMED, aligned, dense, steps_of
 
 _REMEMBERED = 4096
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
@@ -32,7 +34,8 @@ class _Plan(NamedTuple):
     call: Callable[..., None]
     shapes: list[Sizes]  # of the outputs
     like: int | None  # the operand whose layout the outputs of elements have; None for row-major
-    parts: Sizes | None  # the shape of the memory for partial sums of columns
+    parts: Sizes  # the shape of the memory for partial sums of columns
+    kept: int  # how many rows of memory every thread needs
     wide: Any  # the dtype in which it is computed
     ints: list[int]  # sizes and steps
 
@@ -59,9 +62,12 @@ def run_rows(
         if o.kind == "element" and plan.like is not None:
             outs.append(np.empty_like(arrays[plan.like], dtype))
         else:
-            outs.append(np.empty(shape, dtype))
+            outs.append(memory.empty(shape, dtype))
         if o.kind == "column":
-            parts.append(np.empty(plan.parts, plan.wide))
+            parts.append(memory.empty(plan.parts, plan.wide))
+    if plan.kept:
+        lines = -(-plan.ints[0] // LINE) * LINE
+        parts += [memory.empty((current_limit(), lines), plan.wide) for _ in range(plan.kept)]
     buffers = [*outs, *arrays, *parts]
     plan.call(pool.pointer(), *map(address, buffers), *plan.ints, *numbers)
     return tuple(outs)
@@ -81,6 +87,8 @@ def _make(
     row_shape = tuple([1 if d in dims else n for d, n in enumerate(shape)])
     column_shape = tuple([n if d in dims else 1 for d, n in enumerate(shape)])
     like = next((i for i, a in enumerate(arrays) if a.shape == shape and dense(a)), None)
+    if like is not None and arrays[like].flags.c_contiguous:
+        like = None
     whole = steps_of(np.empty(shape, "b") if like is None else arrays[like], shape)
     per_row = steps_of(np.empty(row_shape, "b"), shape)
     places = {"element": whole, "row": per_row}
@@ -105,7 +113,14 @@ def _make(
         for o, t in zip(program.outputs, results, strict=True)
     ]
     inputs = [Operand(t, c) for t, c in zip(types, classes, strict=True)]
-    call = _kernel(program, inputs, outputs, wide, len(sizes), across)
+    stream = not across and like is None and all(
+        o.kind != "element" or (
+            math.prod(shape) * np.dtype(t).itemsize >= STREAMED
+            and n * np.dtype(t).itemsize % STREAM == 0
+        )
+        for o, t in zip(program.outputs, dtypes, strict=True)
+    )  # fmt: skip
+    call = _kernel(program, inputs, outputs, wide, len(sizes), across, stream)
     if call is None:
         return None
     if across:
@@ -119,9 +134,10 @@ def _make(
         else:
             ints += [*s, *(a if c is None else ())]
     shapes = {"element": shape, "row": row_shape, "column": column_shape}
-    parts = (-(-count // together), n) if columns else None
+    parts = (-(-count // together), n)
     dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
-    return _Plan(call, [shapes[o.kind] for o in program.outputs], like, parts, dtype, ints)
+    again = 0 if across else len(kept_again(program))
+    return _Plan(call, [shapes[o.kind] for o in program.outputs], like, parts, again, dtype, ints)
 
 
 def _coalesced(
@@ -146,13 +162,13 @@ def _across(sizes: Sizes, along: Sequence[int], kept: Sequence[int]) -> bool:
 
 def _kernel(
     program: Program, inputs: list[Operand], outputs: list[Operand], wide: str, rank: int,
-    across: bool,
+    across: bool, stream: bool,
 ) -> Callable[..., None] | None:  # fmt: skip
-    key = (program.key, tuple(inputs), tuple(outputs), wide, rank, across)
+    key = (program.key, tuple(inputs), tuple(outputs), wide, rank, across, stream)
     if key not in _kernels:
 
         def make(name: str) -> Function:
-            return rows_function(name, program, inputs, outputs, wide, rank, across)
+            return rows_function(name, program, inputs, outputs, wide, rank, across, stream)
 
         try:
             _kernels[key] = kernel("rows", key, make)
