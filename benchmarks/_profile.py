@@ -22,6 +22,9 @@ VIEWS = {"as_strided", "storage_offset", "root", "reshape", "permute", "expand",
          "bits", "to_host", "from_host"}  # fmt: skip
 
 
+_prototype = ctypes.CFUNCTYPE
+
+
 class Record:
     """What one kind of call took."""
 
@@ -29,6 +32,12 @@ class Record:
         self.calls = 0
         self.own = 0.0  # seconds, without the forms that it called itself
         self.native = 0.0  # of these, inside generated kernels
+
+    def add(self, other: Record) -> None:
+        """Count another's calls as well."""
+        self.calls += other.calls
+        self.own += other.own
+        self.native += other.native
 
 
 class Watch:
@@ -62,17 +71,22 @@ class Watch:
 
         return timed
 
-    def kernel(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """A generated kernel that is timed."""
+    def prototype(self, *types: Any) -> Any:
+        """Like `ctypes.CFUNCTYPE`, by which every module makes functions of addresses; timed."""
+        watch = self
+        plain: Any = _prototype(*types)
 
-        def timed(*args: Any) -> Any:
-            begin = time.perf_counter()
-            result = call(*args)
-            if self.on and self.open:
-                self.open[-1][1] += time.perf_counter() - begin
-            return result
+        class Kernel(plain):
+            _flags_, _restype_, _argtypes_ = plain._flags_, plain._restype_, plain._argtypes_
 
-        return timed
+            def __call__(self, *args: Any) -> Any:
+                begin = time.perf_counter()
+                result = super().__call__(*args)
+                if watch.on and watch.open:
+                    watch.open[-1][1] += time.perf_counter() - begin
+                return result
+
+        return Kernel
 
 
 def watch() -> Watch:
@@ -82,41 +96,43 @@ def watch() -> Watch:
         method = getattr(CPU, name)
         if not name.startswith("_") and callable(method) and name not in VIEWS:
             setattr(CPU, name, watched.form(name, method))
-    import llvmlite.binding  # noqa: F401  (it makes types by the same function)
-
-    prototype = ctypes.CFUNCTYPE
-
-    def watching(*types: Any) -> Callable[[Any], Any]:
-        """Like `ctypes.CFUNCTYPE`, by which all modules make functions of addresses."""
-        bind = prototype(*types)
-        return lambda x: watched.kernel(bind(x)) if isinstance(x, int) else bind(x)
-
-    ctypes.CFUNCTYPE = watching
+    ctypes.CFUNCTYPE = watched.prototype
     return watched
 
 
-def report(watched: Watch, run: Callable[[], Any], repeat: int = 5) -> None:
-    """Run a workload and print what its parts took, the most expensive first."""
+def report(watched: Watch, run: Callable[[], Any], repeat: int = 12) -> None:
+    """Run a workload and print what its parts took in the fastest run, the slowest part first."""
     run()
-    watched.records.clear()
+    total, records = min((_timed(watched, run) for _ in range(repeat)), key=lambda found: found[0])
+    print(f"{1e3 * total:.3f} ms in all, the least of {repeat} runs; of which, by form:")
+    print(f"{'ms':>9} {'share':>6} {'in kernels':>10} {'calls':>6}")
+    forms: dict[str, Record] = defaultdict(Record)
+    for label, r in records.items():
+        forms[label.split()[0]].add(r)
+    _print(forms, total)
+    rest = total - sum(r.own for r in records.values())
+    print(f"{1e3 * rest:>9.3f} {rest / total:>6.1%} {'':>17}  outside the backend")
+    print("and by form and arguments:")
+    _print(records, total)
+    _report_python(run, repeat)
+
+
+def _timed(watched: Watch, run: Callable[[], Any]) -> tuple[float, dict[str, Record]]:
+    """The time of one run, and the records of its forms."""
+    watched.records = defaultdict(Record)
     watched.on = True
     begin = time.perf_counter()
-    for _ in range(repeat):
-        run()
+    run()
     total = time.perf_counter() - begin
     watched.on = False
-    ms = 1e3 / repeat
-    print(f"{ms * total:.3f} ms in all; per run, without the forms called inside a form:")
-    print(f"{'ms':>9} {'share':>6} {'in kernels':>10} {'calls':>6}  form")
-    known = 0.0
-    for label, r in sorted(watched.records.items(), key=lambda item: -item[1].own):
-        known += r.own
-        if r.own > 0.002 * total:
-            print(f"{ms * r.own:>9.3f} {r.own / total:>6.1%} {ms * r.native:>10.3f} "
-                  f"{r.calls / repeat:>6g}  {label}")  # fmt: skip
-    rest = total - known
-    print(f"{ms * rest:>9.3f} {rest / total:>6.1%} {'':>17}  outside the backend")
-    _report_python(run, repeat)
+    return total, watched.records
+
+
+def _print(records: dict[str, Record], total: float) -> None:
+    for label, r in sorted(records.items(), key=lambda item: -item[1].own):
+        if r.own > 0.005 * total:
+            print(f"{1e3 * r.own:>9.3f} {r.own / total:>6.1%} {1e3 * r.native:>10.3f} "
+                  f"{r.calls:>6}  {label}")  # fmt: skip
 
 
 def _report_python(run: Callable[[], Any], repeat: int) -> None:
@@ -132,7 +148,7 @@ def _report_python(run: Callable[[], Any], repeat: int) -> None:
         if file != __file__  # kernels, which are listed above
     ]
     total = pstats.Stats(profiler).total_tt
-    print("own time of Python functions, slowed down by the profiler:")
+    print("and Python functions by their own time, slowed down by the profiler:")
     for own, name, where in sorted(entries, reverse=True)[:12]:
         if own > 0.01 * total:
             print(f"{1e3 / repeat * own:>9.3f} {own / total:>6.1%} {'':>17}  {name}  {where}")

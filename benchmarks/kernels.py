@@ -7,13 +7,15 @@ NAME is a pattern (`exp*`) or a part of the names (`train`, `float64`, `rows`); 
 Both libraries get the same data, and their results, gradients included, are compared before they
 are timed. Times are the best of interleaved blocks; `limit` says how much of the machine's limit
 (memory bandwidth or multiply-adds, whichever is closer) undertow reaches. Products and the chain
-of small multiplies have scripts of their own, matmul.py and small_graphs.py.
+of small multiplies have scripts of their own, matmul.py and small_graphs.py. On a busy machine
+`--threads 1` tells more: it counts only the time that this thread had a processor.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 from typing import Any
 
 from _race import cpu_name, header, race
@@ -59,7 +61,7 @@ def checked(workload: Workload, torch: Any) -> tuple[Any, Any]:
     return made[0], made[1]
 
 
-def timed(workload: Workload, torch: Any, limits: Any, quick: bool) -> dict[str, Any]:
+def timed(workload: Workload, torch: Any, limits: Any, asked: Any) -> dict[str, Any]:
     """One row of the table; with a "problem" instead of times where there are none."""
     row: dict[str, Any] = {"name": workload.name, "bar": workload.bar, "aim": workload.aim}
     try:
@@ -70,8 +72,11 @@ def timed(workload: Workload, torch: Any, limits: Any, quick: bool) -> dict[str,
         return row | {"problem": f"WRONG RESULT: {error}"}
     except Exception as error:
         return row | {"problem": f"FAILED: {type(error).__name__}: {error}"}
-    share = 0.2 if quick else 1.0
-    times = race({"ours": ours, "torch": theirs}, int(REPEAT * share), SECONDS * share)
+    share = 0.2 if asked.quick else 1.0
+    times = race(
+        {"ours": ours, "torch": theirs}, int(REPEAT * share), SECONDS * share,
+        time.thread_time if asked.threads == 1 else time.perf_counter,
+    )  # fmt: skip
     least = limits.seconds(workload.read, workload.written, workload.flops, workload.resident)
     ratio = times["ours"] / times["torch"]
     mark = "aim" if ratio <= workload.aim else "ok" if ratio <= workload.bar else "MISSED"
@@ -154,7 +159,7 @@ def main() -> None:
           f"{'aim':>5} {'limit':>6} {'torch':>6}")  # fmt: skip
     rows = []
     for w in workloads:
-        rows.append(timed(w, torch, limits, asked.quick))
+        rows.append(timed(w, torch, limits, asked))
         show(rows[-1])
     summary(rows)
     peaks = []
