@@ -90,6 +90,11 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(philox.philox_words(5, 3, 1000), expected)
 
 
+def assert_same_draw(a: Any, b: Any, dtype: ut.dtype = ut.float32) -> None:
+    """The same words; logarithms, sines and cosines of them may be rounded differently."""
+    np.testing.assert_allclose(a, b, rtol=8 * ut.finfo(dtype).eps, atol=0)
+
+
 @pytest.mark.parametrize(
     "draw",
     [
@@ -112,7 +117,7 @@ def test_every_device_draws_the_same(draw: Any) -> None:
     here = draw(generator=seeded(), device="cpu")
     there = draw(generator=seeded(), device="reference")
     assert there.device == ut.device("reference")
-    assert here.tolist() == there.cpu().tolist()
+    assert_same_draw(here.tolist(), there.cpu().tolist())
     again = draw(generator=seeded(2), device="cpu")
     assert again.tolist() != here.tolist()
 
@@ -122,7 +127,7 @@ def test_prefix_does_not_depend_on_the_size() -> None:
         for make in (ut.rand, ut.randn):
             short = make(10, generator=seeded(), dtype=dtype)
             long = make(10_000, generator=seeded(), dtype=dtype)
-            assert long[:10].tolist() == short.tolist()
+            assert_same_draw(long[:10].tolist(), short.tolist(), dtype)
 
 
 # Generators ---------------------------------------------------------------------------------

@@ -66,8 +66,7 @@ def coins(op: str, shape: Shape, p: Any, dtype: DType, device: Any, generator: A
     if limit == 2**32:
         array = k.full(shape, 1, dtype.numpy)
     else:
-        hit = k.map(_below, (bits, limit), np.dtype(bool))
-        array = k.reshape(k.cast(hit, dtype.numpy), shape)
+        array = k.reshape(k.map(_below, (bits, limit), dtype.numpy), shape)
     return wrap(array)
 
 

@@ -58,14 +58,16 @@ def uniform_words(k: Any, generator: Any, count: int, dtype: DType, open: bool =
         low_bits, high_bits = (26, 26) if open else (26, 27)
         pairs = _halves(k, words(k, generator, 2 * count))
         high, low = (
-            k.cast(k.map(_shifted, (w, 32 - bits), _U32), dtype.numpy)
+            k.map(_shifted, (w, 32 - bits), dtype.numpy)
             for w, bits in zip(pairs, (high_bits, low_bits), strict=True)
         )
         scale = 2.0 ** -(high_bits + low_bits)
         return k.map(_joined, (high, low, half, scale), dtype.numpy)
     bits = MANTISSA_BITS[dtype.name] - open
-    whole = k.map(_shifted, (words(k, generator, count), 32 - bits), _U32)
-    return k.map(_scaled, (k.cast(whole, dtype.numpy), half, 2.0**-bits), dtype.numpy)
+    single = dtypes.float32.numpy  # half precision rounds nothing either
+    whole = k.map(_shifted, (words(k, generator, count), 32 - bits), single)
+    out = k.map(_scaled, (whole, half, 2.0**-bits), single)
+    return out if dtype is dtypes.float32 else k.cast(out, dtype.numpy)
 
 
 def _normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
@@ -74,8 +76,8 @@ def _normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
     u, v = _halves(k, uniform_words(k, generator, count + count % 2, wide, open=True))
     out = k.empty((count + count % 2,), wide.numpy)
     even, odd = _halves(k, out)
-    k.assign(even, k.map(_cosine, (u, v), wide.numpy))
-    k.assign(odd, k.map(_sine, (u, v), wide.numpy))
+    k.map(_cosine, (u, v), wide.numpy, even)
+    k.map(_sine, (u, v), wide.numpy, odd)
     out = k.slice(out, (slice(0, count),))
     return out if wide is dtype else k.cast(out, dtype.numpy)
 

@@ -99,6 +99,13 @@ class CpuBackend(NumpyBackend):
             return run_attention_backward(g, q, k, v, mask, out, lse, scale, causal)
         return super().attention_backward(g, q, k, v, mask, out, lse, scale, causal)
 
+    def philox(self, seed: int, offset: int, count: int) -> Array:
+        if count >= threshold(DRAWN):
+            from .random import run_philox
+
+            return run_philox(seed, offset, count)
+        return super().philox(seed, offset, count)
+
     # Moving data ------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
         return memory.empty(shape, dtype)
@@ -191,13 +198,14 @@ class CpuBackend(NumpyBackend):
 
 
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
-# or memset, others, conversions, and fancy indexing.
+# or memset, others, conversions, fancy indexing, and random words.
 FILLED = COPIED = 1 << 18
 TURNED = 1 << 15
 CONVERTED = 1 << 14
 GATHERED = 1024
 TAKEN = 4096
 PUT = 1024
+DRAWN = 1024
 
 
 def _attends(q: Array, k: Array, v: Array) -> bool:
