@@ -1,7 +1,9 @@
 """What a reduction keeps while it runs over its elements, and how two of those combine.
 
-Floating sums and products are kept in float64 whatever the elements are: converting costs less than
-the memory that the elements come from, and the result is then right to its last digit but one.
+Note [short and long sums]
+A few elements, RUN of a row in lanes or GROUP of a column, are summed in their own precision, and
+these short sums in float64. So the error does not grow with the number of elements; it is that of
+summing in pairs, or better, at the cost of neither.
 """
 
 from __future__ import annotations
@@ -15,29 +17,34 @@ LAST = 2**31 - 1  # behind every index
 
 
 class Accumulator:
-    """Values of some types; `inits` are neutral in `combine`, which is associative."""
+    """Values of some types; `inits` are neutral in `combine`, which is associative.
+
+    Of a few elements values of the types `short` are kept, of all of them `types`.
+    """
 
     types: tuple[str, ...]
-    indexed = False  # whether elements come with their index
+    short: tuple[str, ...]
 
-    def __init__(self, f: Function) -> None:
+    def __init__(self, f: Function, types: tuple[str, ...], short: tuple[str, ...] = ()) -> None:
         self.f = f
+        self.types = types
+        self.short = short or types
 
-    def inits(self) -> Kept:
+    def inits(self, types: tuple[str, ...]) -> Kept:
         """What is kept of no elements."""
         raise NotImplementedError
 
-    def element(self, x: Value, index: Value | None) -> Kept:
+    def element(self, x: Value) -> Kept:
         """What is kept of one element."""
-        return (x,)
+        return (self.f.cast(x, self.short[0]),)
 
     def combine(self, *both: Value) -> Kept:
         """What is kept of some elements and others: given as one, then the other."""
         raise NotImplementedError
 
-    def join(self, *both: Value) -> Kept:
-        """The same for one more element, whose index is larger than those before."""
-        return self.combine(*both)
+    def lengthen(self, kept: Kept) -> Kept:
+        """What is kept of a few elements as if they were many."""
+        return tuple([self.f.cast(v, t) for v, t in zip(kept, self.types, strict=True)])
 
     def result(self, kept: Kept, count: Value) -> Value:
         """The reduced value of `count` elements."""
@@ -47,36 +54,34 @@ class Accumulator:
 class Folded(Accumulator):
     """One value and one operation: sums, products, and what integers and booleans have."""
 
-    def __init__(self, f: Function, op: str, dtype: str, neutral: float, mean: bool) -> None:
-        super().__init__(f)
-        self.types = (dtype,)
+    def __init__(self, f: Function, op: str, types: tuple[str, str], neutral: float) -> None:
+        super().__init__(f, types[1:], types[:1])
         self.op = op
         self.neutral = neutral
-        self.mean = mean
 
-    def inits(self) -> Kept:
-        return (self.f.const(self.neutral, self.types[0]),)
-
-    def element(self, x: Value, index: Value | None) -> Kept:
-        return (self.f.cast(x, self.types[0]),)
+    def inits(self, types: tuple[str, ...]) -> Kept:
+        return (self.f.const(self.neutral, types[0]),)
 
     def combine(self, *both: Value) -> Kept:
         return (self.f.call(self.op, *both),)
 
+
+class Mean(Folded):
+    """A sum that is divided in the end."""
+
     def result(self, kept: Kept, count: Value) -> Value:
-        return kept[0] / self.f.cast(count, "f64") if self.mean else kept[0]
+        return kept[0] / self.f.cast(count, "f64")
 
 
 class Extreme(Accumulator):
     """The largest or smallest number; NaN before any other."""
 
     def __init__(self, f: Function, largest: bool, dtype: str) -> None:
-        super().__init__(f)
-        self.types = (dtype,)
+        super().__init__(f, (dtype,))
         self.largest = largest
 
-    def inits(self) -> Kept:
-        return (self.f.const(-math.inf if self.largest else math.inf, self.types[0]),)
+    def inits(self, types: tuple[str, ...]) -> Kept:
+        return (self.f.const(-math.inf if self.largest else math.inf, types[0]),)
 
     def combine(self, *both: Value) -> Kept:
         # A comparison with NaN is false: the first choice keeps a NaN at the left, the second takes
@@ -93,28 +98,14 @@ class Position(Accumulator):
     extreme: then the first is meant.
     """
 
-    indexed = True
-
     def __init__(self, f: Function, largest: bool, dtype: str) -> None:
-        super().__init__(f)
-        self.floating = dtype in FLOATS
-        self.types = (dtype, "i32")
+        super().__init__(f, (dtype, "i32"))
         self.largest = largest
+        self.floating = dtype in FLOATS
+        self.extreme = accumulator(f, "max" if largest else "min", dtype)
 
-    def inits(self) -> Kept:
-        dtype = self.types[0]
-        worst = (-math.inf if self.largest else math.inf) if self.floating else (
-            bounds(dtype)[0 if self.largest else 1]
-        )  # fmt: skip
-        return self.f.const(worst, dtype), self.f.const(LAST, "i32")
-
-    def element(self, x: Value, index: Value | None) -> Kept:
-        assert index is not None
-        return self.f.cast(x, self.types[0]), self.f.cast(index, "i32")
-
-    def _choose(self, take: Value, *both: Value) -> Kept:
-        value, index, other, place = both
-        return self.f.select(take, other, value), self.f.select(take, place, index)
+    def inits(self, types: tuple[str, ...]) -> Kept:
+        return *self.extreme.inits(types[:1]), self.f.const(LAST, "i32")
 
     def combine(self, *both: Value) -> Kept:
         value, index, other, place = both
@@ -126,12 +117,26 @@ class Position(Accumulator):
             tie = tie | (other_nan & nan)
         return self._choose(take | (tie & (place < index)), *both)
 
-    def join(self, *both: Value) -> Kept:
-        value, _, other, _ = both
+    def better(self, value: Value, other: Value) -> Value:
+        """Whether an element behind those before takes their place."""
         if not self.floating:
-            return self._choose(other > value if self.largest else other < value, *both)
+            return other > value if self.largest else other < value
         worse = other <= value if self.largest else other >= value
-        return self._choose(~worse & (value == value), *both)
+        return ~worse & (value == value)
+
+    def join(self, *both: Value) -> Kept:
+        """`combine` with such an element."""
+        return self._choose(self.better(both[0], both[2]), *both)
+
+    def _choose(self, take: Value, *both: Value) -> Kept:
+        value, index, other, place = both
+        return self.f.select(take, other, value), self.f.select(take, place, index)
+
+    def hit(self, x: Value, extreme: Value) -> Value:
+        """Whether an element is the extreme of those among which it is."""
+        if not self.floating:
+            return x == extreme
+        return self.f.select(extreme == extreme, x == extreme, x != x)
 
     def result(self, kept: Kept, count: Value) -> Value:
         return self.f.cast(self.f.select(kept[1] == LAST, 0, kept[1]), "i64")
@@ -147,12 +152,13 @@ class Squares(Accumulator):
     out that it makes the whole variance, n roundings of float64 are left, far below float32's.
     """
 
-    types = ("f64", "f64")
+    def __init__(self, f: Function) -> None:
+        super().__init__(f, ("f64", "f64"))
 
-    def inits(self) -> Kept:
+    def inits(self, types: tuple[str, ...]) -> Kept:
         return self.f.const(-0.0, "f64"), self.f.const(-0.0, "f64")
 
-    def element(self, x: Value, index: Value | None) -> Kept:
+    def element(self, x: Value) -> Kept:
         return x, x * x
 
     def combine(self, *both: Value) -> Kept:
@@ -171,17 +177,18 @@ def accumulator(f: Function, kind: str, dtype: str) -> Accumulator:
         return Position(f, kind == "argmax", "u8" if dtype == "bool" else dtype)
     if kind in ("any", "all") or dtype == "bool":
         either = kind in ("any", "sum", "max")
-        return Folded(f, "or" if either else "and", "bool", not either, False)
-    if kind in ("sum", "prod", "mean"):
-        wide = "f64" if dtype in FLOATS else dtype
-        product = kind == "prod"
-        return Folded(f, "mul" if product else "add", wide, 1 if product else -0.0, kind == "mean")
+        return Folded(f, "or" if either else "and", ("bool", "bool"), not either)
+    wide = "f64" if dtype in FLOATS else dtype
+    if kind == "prod":  # short ones could overflow where the whole does not
+        return Folded(f, "mul", (wide, wide), 1)
+    if kind in ("sum", "mean"):
+        return (Mean if kind == "mean" else Folded)(f, "add", (dtype, wide), -0.0)
     if dtype in FLOATS:
         return Extreme(f, kind == "max", dtype)
     low, high = bounds(dtype)
     if kind == "max":
-        return Folded(f, "maximum", dtype, low, False)
-    return Folded(f, "minimum", dtype, high, False)
+        return Folded(f, "maximum", (dtype, dtype), low)
+    return Folded(f, "minimum", (dtype, dtype), high)
 
 
 def kept_types(kind: str, dtype: str) -> tuple[str, ...]:

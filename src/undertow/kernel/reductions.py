@@ -11,7 +11,7 @@ One reduced dimension, `split`, is cut into pieces of a fixed length, so that fe
 elements also occupy all threads. What accumulates in a piece goes to scratch memory, and pieces are
 combined in order. Of columns, a piece is a few rows: GROUP of them at a time are added to the sums
 of a strip of columns, which stay in the cache. So memory is read along GROUP lines at once, which
-processors fetch ahead, and a number is rounded once for every GROUP rows.
+processors fetch ahead.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from .accumulators import Kept, accumulator
+from .accumulators import LAST, Accumulator, Kept, Position, accumulator
 from .expr import Expr
-from .ir import FLOATS, WIDTH, Function, Value
+from .ir import FLOATS, WIDTH, Function, State, Value
 from .lower import Lowering
 from .maps import NUMBER, Operand, converted
 
+RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
+SEARCHED = 512  # elements, of which the largest is searched
 GROUP = 4  # rows
 AHEAD = 4096  # bytes that are fetched ahead of a row's elements
 Place = Value | int  # an offset; 0 is left out of sums
@@ -107,13 +109,7 @@ class _Builder:
             first = block * self.together
             with f.loop(f.call("minimum", rows - first, self.together)) as r:
                 target, bases = self._bases(first + r, self.kept)
-                state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
-                length = self.reduced[self.loops.split]
-                with f.loop(_quotient(length, self.piece)) as i:
-                    start = i * self.piece
-                    count = f.call("minimum", length - start, self.piece)
-                    state.add(*self._along_row(bases, start, count))
-                self._finish(target, state.get())
+                self._finish(target, self._along_row(bases, 0, self.reduced[self.loops.split]))
 
     def _rows_in_pieces(self) -> None:
         f = self.f
@@ -125,7 +121,7 @@ class _Builder:
             count = f.call("minimum", length - start, self.piece)
             self._keep(block, self._along_row(bases, start, count))
         with f.loop(rows) as row:
-            state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+            state = self._state()
             with f.vector(pieces) as i:
                 state.add(*self._kept_at(row * pieces + i))
             target, _ = self._bases(row, self.kept)
@@ -133,20 +129,50 @@ class _Builder:
 
     def _along_row(self, bases: Sequence[Place], start: Place, count: Value) -> Kept:
         """What accumulates over a piece of a row, the lanes along its last dimension."""
-        f = self.f
-        state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+        f, kinds = self.f, self.kinds
+        state = self._state()
+        run = f.value(SEARCHED if isinstance(kinds, Position) else RUN, "i64")
 
         def last(bases: Sequence[Place], start: Place, count: Value) -> None:
-            with f.vector(count, unroll=4) as i:
-                at = _plus(start, i)
-                places = self._moved(bases, at, -1)
-                for b, p, s in zip(self.ins, places, self.reduced_steps, strict=True):
-                    if isinstance(s[-1], int) and s[-1] == 1:
-                        f.prefetch(b, _plus(p, f.value(AHEAD // WIDTH[b.dtype], "i64")))
-                state.set(*self.kinds.join(*state.get(), *self._element(places, at)))
+            with f.loop(_quotient(count, run)) as i:
+                begin = i * run
+                at, left = _plus(start, begin), f.call("minimum", count - begin, run)
+                if isinstance(kinds, Position):
+                    self._search(state, bases, at, left)
+                else:
+                    state.add(*kinds.lengthen(self._run(kinds, bases, at, left)))
 
         self._walk(bases, start, count, last)
         return state.get()
+
+    def _run(self, kinds: Accumulator, bases: Sequence[Place], start: Place, count: Value) -> Kept:
+        """What accumulates in lanes."""
+        f = self.f
+        state = f.state(*kinds.inits(kinds.short), combine=kinds.combine)
+        with f.vector(count, unroll=4) as i:
+            places = self._moved(bases, _plus(start, i), -1)
+            for b, p, s in zip(self.ins, places, self.reduced_steps, strict=True):
+                if isinstance(s[-1], int) and s[-1] == 1:
+                    f.prefetch(b, _plus(p, f.value(AHEAD // WIDTH[b.dtype], "i64")))
+            state.add(*kinds.element(self._value(places)))
+        return state.get()
+
+    def _search(self, state: State, bases: Sequence[Place], start: Place, count: Value) -> None:
+        """Find the extreme of a run; only if it is better than what was found, look for its place.
+
+        Lanes that keep track of places would take several times as long to combine.
+        """
+        f, kinds = self.f, self.kinds
+        assert isinstance(kinds, Position)
+        (extreme,) = self._run(kinds.extreme, bases, start, count)
+        with f.branch(kinds.better(state.get()[0], extreme)):
+            first = f.state(f.const(LAST, "i32"), combine=lambda a, b: f.call("minimum", a, b))
+            with f.vector(count, unroll=4) as i:
+                at = _plus(start, i)
+                (x,) = kinds.extreme.element(self._value(self._moved(bases, at, -1)))
+                here = f.cast(f.value(at, "i64"), "i32")
+                first.add(f.select(kinds.hit(x, extreme), here, LAST))
+            state.set(extreme, *first.get())
 
     # Columns --------------------------------------------------------------------------------
     def _columns(self) -> None:
@@ -159,7 +185,7 @@ class _Builder:
             with f.loop(f.call("minimum", rows - first, self.together)) as r:
                 target, bases = self._bases(first + r, outer)
                 with f.vector(f.call("minimum", columns - left, self.width)) as j:
-                    state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+                    state = self._state()
 
                     def add(places: Sequence[list[Place]], indices: list[Place]) -> None:
                         state.set(*self._joined(state.get(), places, indices))
@@ -182,7 +208,7 @@ class _Builder:
             row = block // (strips * pieces)
             scratch = (block // strips) * columns + left
             with f.vector(width) as j:
-                self._keep(scratch + j, self.kinds.inits())
+                self._keep(scratch + j, self.kinds.inits(self.kinds.types))
 
             def add(bases: Sequence[list[Place]], indices: list[Place]) -> None:
                 with f.vector(width) as j:
@@ -197,7 +223,7 @@ class _Builder:
             target, _ = self._bases(row, outer)
             scratch = row * pieces * columns + left
             with f.vector(f.call("minimum", columns - left, self.width)) as j:
-                state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
+                state = self._state()
                 with f.loop(pieces) as i:
                     state.add(*self._kept_at(scratch + i * columns + j))
                 self._finish(_plus(target, _times(left + j, self.out_steps[-1])), state.get())
@@ -220,17 +246,17 @@ class _Builder:
 
     def _joined(self, kept: Kept, places: Sequence[list[Place]], indices: list[Place]) -> Kept:
         """What is kept with some more elements."""
-        elements = [self._element(p, i) for p, i in zip(places, indices, strict=True)]
-        if self.kinds.indexed:
-            for e in elements:
-                kept = self.kinds.join(*kept, *e)
+        kinds = self.kinds
+        values = [self._value(p) for p in places]
+        if isinstance(kinds, Position):
+            for x, at in zip(values, indices, strict=True):
+                here = self.f.cast(self.f.value(at, "i64"), "i32")
+                kept = kinds.join(*kept, *kinds.extreme.element(x), here)
             return kept
-        while len(elements) > 1:  # in pairs
-            elements = [
-                self.kinds.combine(*a, *b)
-                for a, b in zip(elements[::2], elements[1::2], strict=True)
-            ]
-        return self.kinds.join(*kept, *elements[0])
+        few = [kinds.element(x) for x in values]
+        while len(few) > 1:  # in pairs
+            few = [kinds.combine(*a, *b) for a, b in zip(few[::2], few[1::2], strict=True)]
+        return kinds.combine(*kept, *kinds.lengthen(few[0]))
 
     # Places ---------------------------------------------------------------------------------
     def _bases(self, row: Value, sizes: Sequence[Value]) -> tuple[Place, list[Place]]:
@@ -270,8 +296,8 @@ class _Builder:
         return [_plus(b, _times(at, s[-1])) for b, s in zip(bases, self.kept_steps, strict=True)]
 
     # Values ---------------------------------------------------------------------------------
-    def _element(self, places: Sequence[Place], index: Place) -> Kept:
-        """What is kept of the element at these places of the inputs."""
+    def _value(self, places: Sequence[Place]) -> Value:
+        """The element at these places of the inputs."""
         f = self.f
         loaded = iter([f.load(b, p) for b, p in zip(self.ins, places, strict=True)])
         given = iter(self.numbers)
@@ -279,12 +305,10 @@ class _Builder:
             next(given) if o.step == NUMBER else _widened(f, next(loaded), self.compute)
             for o in self.inputs
         ]
-        value = Lowering(f, args, self.compute).value(self.expr)
-        if self.element in FLOATS and value.dtype in FLOATS:
-            value = f.cast(value, self.compute)
-        else:
-            value = converted(f, value, self.element)
-        return self.kinds.element(value, f.value(index, "i64"))
+        return converted(f, Lowering(f, args, self.compute).value(self.expr), self.element)
+
+    def _state(self) -> State:
+        return self.f.state(*self.kinds.inits(self.kinds.types), combine=self.kinds.combine)
 
     def _kept_at(self, place: Value) -> Kept:
         return tuple([self.f.load(b, place) for b in self.parts])

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...kernel.accumulators import LAST, kept_types
 from ...kernel.expr import Expr, arg, trace
-from ...kernel.ir import FLOATS, Function
+from ...kernel.ir import Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import NUMBER, Operand
@@ -27,16 +27,13 @@ from .maps import aligned, steps_of
 _ndarray = np.ndarray
 _REMEMBERED = 4096
 BLOCK = 8192  # elements of short rows that one block takes together, about
-PIECE = 8192  # elements of a row that are accumulated in lanes before these are combined
+PIECE = 16384  # elements of a long row that one block takes
 FEW = 64  # results: so many occupy all threads, so that a row need not be divided between them
 STRIP = 1024  # columns that are accumulated together: they stay in the first cache
 TALL = 128, 2048  # rows in a piece of columns, at least and at most
 AREA = 1 << 17  # elements of a piece of columns, about
 SHORT = 32  # rows that are walked down column by column
 NARROW = 16  # elements of a row that are too few for lanes
-# In float64, in which these are exact or as good as exact, a map costs no more than in float32.
-_CHEAP = {"add", "sub", "mul", "neg", "abs", "where", "maximum", "minimum",
-          "eq", "ne", "lt", "le", "gt", "ge"}  # fmt: skip
 
 _IDENTITY = arg(0)
 _DIFFERENCE = trace(lambda a, b: a - b, 2)
@@ -111,8 +108,8 @@ def _make(
     compute = _scalar(next((t for t in types if t != "bool"), "bool"))
     if compute == "bool" and len(arrays) < len(operands):
         return None  # a number beside nothing that tells its type
-    if kind in ("sum", "prod", "mean", "squares") and element in FLOATS and compute in FLOATS:
-        compute = "f64" if _cheap(expr) else compute
+    if kind == "squares":
+        compute = element = "f64"
     out_shape = reduced_shape(shape, dims, True)
     steps = [steps_of(a, shape) for a in arrays]
     layout = _lay_out(shape, dims, steps, steps_of(np.empty(out_shape, "b"), shape))
@@ -213,11 +210,3 @@ def _scalar(dtype: str) -> str:
 def _numpy(dtype: str) -> str:
     """NumPy's name of a type of the loop IR."""
     return "?" if dtype == "bool" else f"{dtype[0]}{int(dtype[1:]) // 8}"
-
-
-def _cheap(expr: Expr, seen: set[int] | None = None) -> bool:
-    seen = set() if seen is None else seen
-    if id(expr) in seen or expr.head in ("arg", "const"):
-        return True
-    seen.add(id(expr))
-    return expr.head in _CHEAP and all(_cheap(a, seen) for a in expr.args)
