@@ -131,6 +131,11 @@ both("expm1", lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.expm1(r),
      -0.3470, 0.3470, range(5), range(11), {0: 0.5})  # fmt: skip
 both("exp2", lambda r: mp.expm1(r * LN2) / r, lambda r: r / mp.power(2, r),
      -0.5001, 0.5001, range(6), range(11))  # fmt: skip
+# tanh(x) = x + x*z * table in powers of z = x*x, up to 0.8; beyond it from exp(2r) = table.
+table("tanh_f32", lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+      lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)), 0, 0.65, range(6), 24)  # fmt: skip
+table("exp_twice_f32", lambda r: mp.exp(2 * r), lambda r: mp.exp(-2 * r), -0.1735, 0.1735,
+      range(6), 24, {0: 1.0})  # fmt: skip
 # log(1 + f) = f + f*f * q(f), relative to log(1 + f); 1 + f from sqrt(1/2) to sqrt(2).
 both("log", lambda f: (mp.log1p(f) - f) / f**2, lambda f: f**2 / mp.log1p(f),
      mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, range(9), range(20), {0: -0.5})  # fmt: skip
@@ -158,6 +163,11 @@ both("atan", lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
 # asin(t) = t + t*z * table, |t| <= 1/2.
 both("asin", lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
      lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)), 0, 0.25, range(5), range(12))  # fmt: skip
+# -log(1 - erf(a)) = a + a * table, relative to erf(a), up to where it rounds to 1.
+table("erf_f32", lambda a: -mp.log(mp.erfc(a)) / a - 1, lambda a: a * mp.erfc(a) / mp.erf(a),
+      0, 3.93, range(9), 24)  # fmt: skip
+table("erf_f64", lambda a: -mp.log(mp.erfc(a)) / a - 1, lambda a: a * mp.erfc(a) / mp.erf(a),
+      0, 5.93, range(25), 53)  # fmt: skip
 # pow of f32 is computed in f64. log2(1 + q) = q * table, 2**r = table, as above.
 table("pow_log2_f64", lambda q: mp.log1p(q) / q / LN2, lambda q: LN2 * q / mp.log1p(q),
       mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, range(15), 53)  # fmt: skip

@@ -11,7 +11,8 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
 from ..devices import Device
-from ..kernel.expr import Expr
+from ..kernel.erf import erf_formula
+from ..kernel.expr import Expr, trace
 from ..kernel.row_program import NEUTRAL, Program
 from ..kernel.windows import Geometry
 from .base import Array, Backend, NumpyDType, Shape
@@ -115,6 +116,14 @@ def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
 
     return run
 
+
+def _erf(x: Any) -> Any:
+    """NumPy has no error function: computed by a formula of what it has."""
+    return compile_map(_ERF, 1)(x)
+
+
+_ERF = trace(erf_formula, 1)
+UFUNCS["erf"] = _erf
 
 _ACCUMULATE: dict[str, Any] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,

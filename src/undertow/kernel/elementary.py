@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import elementary_arith as arith
+from .elementary_erf import erf
 from .elementary_exp import cosh, exp, exp2, expm1, sinh, tanh
 from .elementary_inverse import acos, asin, atan, atan2
 from .elementary_log import acosh, asinh, atanh, log, log1p, log2, log10
@@ -15,6 +16,7 @@ from .ir import Value
 # By the name of the scalar primitive; floating arguments, all of one type.
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "exp": exp, "exp2": exp2, "expm1": expm1, "sinh": sinh, "cosh": cosh, "tanh": tanh,
+    "erf": erf,
     "log": log, "log2": log2, "log10": log10, "log1p": log1p,
     "asinh": asinh, "acosh": acosh, "atanh": atanh,
     "sin": sin, "cos": cos, "tan": tan,

@@ -31,7 +31,6 @@ _EXP2_RANGE = {"f32": (-151.0, 129.0), "f64": (-1076.0, 1025.0)}
 _EXPM1_LEAST = {"f32": -18.0, "f64": -38.0}  # it is -1 from here on
 _SINH_MOST = {"f32": 90.0, "f64": 711.0}  # infinite from here on
 _LARGE = {"f32": 87.0, "f64": 708.0}  # up to here 2**n is a normal number, and 2**-n too
-_TANH_MOST = {"f32": 10.0, "f64": 20.0}  # it is 1 from here on
 
 # exp(r) = 1 + r * table, |r| <= 0.347: -28.2, -57.9
 _EXP: Table = {
@@ -59,6 +58,12 @@ _EXPM1: Table = {
             0.0013888888888919822, 0.00833333333332144, 0.041666666666666616, 0.16666666666666677,
             0.5),
 }  # fmt: skip
+
+# tanh(x) = x + x*z * table with z = x*x, |x| < 0.8, in f32: -27.9
+_TANH = (0.0015686888, -0.0073821503, 0.021285908, -0.05384763, 0.13332167, -0.33333296)
+
+# exp(2r) = table, |r| <= 0.1735, in f32: -23.4
+_EXP_TWICE = (0.2652756, 0.670377, 1.3334118, 1.9999658, 1.9999994, 1.0)
 
 # cosh(r) = 1 + z * table with z = r*r, |r| <= 0.347: -33.1, -58.0
 _COSH: Table = {
@@ -125,6 +130,14 @@ def expm1(f: Function, x: Value) -> Value:
     return f.rare(x > _LARGE[x.dtype], usual, lambda: f.call("scale", (r + t) + 1.0, n))
 
 
+def expm1_sum(f: Function, x: Value, more: Value) -> Value:
+    """e**(x + more) - 1 for a `more` that is small beside x, where 2**n is a normal number."""
+    _, shifted, r, low = _reduce_fully(f, x)
+    s = power_of_two(f, shifted)
+    t = f.fma(r * r, polynomial(f, r, _EXPM1[x.dtype]), low + more)
+    return f.fma(s, t, f.fma(s, r, s - 1.0))
+
+
 def sinh(f: Function, x: Value) -> Value:
     """The hyperbolic sine, by the addition theorem.
 
@@ -164,14 +177,31 @@ def _unless_large(f: Function, x: Value, n: Value, usual: Value, p: Value) -> Va
 
 
 def tanh(f: Function, x: Value) -> Value:
-    """The hyperbolic tangent.
+    """The hyperbolic tangent."""
+    return _tanh_single(f, x) if x.dtype == "f32" else _tanh_double(f, x)
+
+
+def _tanh_single(f: Function, x: Value) -> Value:
+    """A polynomial for |x| < 0.8, and beyond it 1 - 2/(exp(2|x|) + 1)."""
+    a = f.call("abs", x)
+    bounded = at_most(f, a, 9.1)  # where it has become 1
+    n, shifted = nearest(f, bounded, 2 * LOG2_E)
+    high, low = LOG_2["f32"]
+    r = f.fma(n, -low / 2, f.fma(n, -high / 2, bounded))
+    grown = power_of_two(f, shifted) * polynomial(f, r, _EXP_TWICE)
+    z = a * a
+    inner = f.fma(a * z, polynomial(f, z, _TANH), a)
+    return f.call("copysign", f.select(a < 0.8, inner, 1.0 - 2.0 / (grown + 1.0)), x)
+
+
+def _tanh_double(f: Function, x: Value) -> Value:
+    """By one formula, which costs less than a polynomial beside.
 
     (1 - z)/(1 + z) with z = exp(-2|x|) = s + s*p, where s is a power of two and p is the reduced
     exp(r) - 1. Near 0, s is 1 and all digits of the numerator come from p. What rounding takes from
     numerator, denominator and quotient is added in the end; 1/(1 + z) is (1 + tanh)/2.
     """
-    twice = at_most(f, f.call("abs", x), _TANH_MOST[x.dtype]) * -2.0
-    _, shifted, r = _reduce(f, twice)
+    _, shifted, r = _reduce(f, at_most(f, f.call("abs", x), 20.0) * -2.0)
     s = power_of_two(f, shifted)
     p = f.fma(r * r, polynomial(f, r, _EXPM1[x.dtype]), r)
     above = f.fma(-s, p, 1.0 - s)

@@ -42,28 +42,23 @@ NAN = float("nan")
 def polynomial(f: Function, x: Value, table: Sequence[float]) -> Value:
     """A polynomial; coefficients from the highest power down.
 
-    The last two steps are Horner's, for accuracy. What is below them is split into halves again and
-    again (Estrin), since a long chain of operations leaves the processor waiting for each.
+    By Horner's rule in x*x for the odd and the even powers apart, since one long chain of
+    operations leaves the processor waiting for each; but for the last two steps, for accuracy.
     """
-    if len(table) < 5:
-        return _horner(f, x, f.value(table[0], x.dtype), table[1:])
-    tail = [f.const(c, x.dtype) for c in reversed(table[:-2])]
-    power = x
-    while len(tail) > 1:
-        pairs = [
-            f.fma(power, tail[i + 1], tail[i]) if i + 1 < len(tail) else tail[i]
-            for i in range(0, len(tail), 2)
-        ]
-        tail = pairs
-        if len(tail) > 1:
-            power = power * power
-    return _horner(f, x, tail[0], table[-2:])
+    if len(table) < 6:
+        return _horner(f, x, table[0], table[1:])
+    square = x * x
+    above = table[:-2]
+    first = _horner(f, square, above[0], above[2::2])
+    second = _horner(f, square, above[1], above[3::2])
+    joined = f.fma(x, first, second) if len(above) % 2 == 0 else f.fma(x, second, first)
+    return _horner(f, x, joined, table[-2:])
 
 
-def _horner(f: Function, x: Value, result: Value, table: Sequence[float]) -> Value:
+def _horner(f: Function, x: Value, result: Operand, table: Sequence[float]) -> Value:
     for c in table:
         result = f.fma(x, result, c)
-    return result
+    return f.value(result, x.dtype)
 
 
 def at_most(f: Function, x: Value, bound: Operand) -> Value:

@@ -17,7 +17,8 @@ if MODE not in ("auto", "always", "never"):
     raise ArgumentError(f"UNDERTOW_KERNELS must be auto, always or never, got {MODE!r}")
 
 # A generated kernel costs about 5 microseconds to call, NumPy 0.5 per ufunc; these primitives are
-# bound by memory in both, all others cost NumPy several times as much per element.
+# bound by memory in both, all others cost NumPy several times as much per element (and erf, which
+# it computes by a long formula, many times).
 _CHEAP = {
     "add", "sub", "mul", "div", "neg", "abs", "sqrt", "maximum", "minimum", "copysign", "floor",
     "ceil", "trunc", "rint", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
@@ -46,5 +47,5 @@ def _cost(node: Expr, seen: set[int]) -> int:
     if node.head in ("arg", "const") or id(node) in seen:
         return 0
     seen.add(id(node))
-    own = 1 if node.head in _CHEAP else 6
+    own = 1 if node.head in _CHEAP else 60 if node.head == "erf" else 6
     return own + sum(_cost(a, seen) for a in node.args)

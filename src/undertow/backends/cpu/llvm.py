@@ -87,6 +87,7 @@ class _Module:
         self.lanes = lanes_of(f, machine)
         self.declared: dict[str, str] = {}
         self.streams = False
+        self.rare = False
         self.functions: list[str] = []
         self.tables: dict[str, str] = {}
 
@@ -116,6 +117,7 @@ class _Module:
         main = f"define void @{self.f.name}({head}) {{\n{e.text()}\n}}"
         tables = [f"{name} = {body}" for body, name in self.tables.items()]
         metadata = ["!0 = !{i32 1}"] if self.streams else []
+        metadata += ['!1 = !{!"branch_weights", i32 1, i32 1048576}'] if self.rare else []
         return "\n\n".join([*tables, *self.functions, main, *self.declared.values(), *metadata])
 
     def job(self, number: int, loop: Loop, arguments: list[tuple[str, str]]) -> str:
@@ -257,7 +259,10 @@ class _Emitter:
             self.set(s)
         elif isinstance(s, Branch):
             yes, after = self.name("yes"), self.name("after")
-            self.line(f"br i1 {self.scalar(s.condition)}, label {yes}, label {after}")
+            # What few lanes need is laid out so that the usual way keeps its registers.
+            hint = ", !prof !1" if s.condition.op == "any" else ""
+            self.module.rare |= bool(hint)
+            self.line(f"br i1 {self.scalar(s.condition)}, label {yes}, label {after}{hint}")
             self.label(yes)
             self.block(s.body)
             self.line(f"br label {after}")
@@ -752,8 +757,11 @@ class _Emitter:
         magic, half = (self.real(v, dtype, lanes) for v in (_MAGIC[dtype], 0.5))
         word = self.type("i32" if dtype == "f32" else "i64", lanes)
         shift, one = (23, 127 << 23) if dtype == "f32" else (52, 1023 << 52)
-        first = self.new(f"fmul {kind} {n}, {half}")
-        first = self.new(f"fadd {kind} {first}, {magic}")
+        if self.machine.fma:
+            first = self.intrinsic("fma", dtype, lanes, [n, half, magic])
+        else:
+            first = self.new(f"fmul {kind} {n}, {half}")
+            first = self.new(f"fadd {kind} {first}, {magic}")
         rest = self.new(f"fsub {kind} {first}, {magic}")
         rest = self.new(f"fsub {kind} {n}, {rest}")
         second = self.new(f"fadd {kind} {rest}, {magic}")
