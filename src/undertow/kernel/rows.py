@@ -29,7 +29,8 @@ BLOCK = 16384  # elements that one block of rows has, about
 PIECE = 4096  # elements that are summed in lanes before their sum is added to the row's
 PIECE_ACROSS = 128
 LINE = 16  # elements
-GROUP = 16  # rows, at least, whose column sums are added before they are stored
+GROUP = (16, 256)  # rows, at least and at most, that are added before their sum is stored
+COLUMNS = 256  # that a block of the sum over all blocks has
 _COMBINE: dict[str, Callable[[Function, Value, Value], Value]] = {
     "sum": lambda f, a, b: a + b,
     "max": lambda f, a, b: f.call("maximum", a, b),
@@ -174,9 +175,9 @@ class _Builder:
         """The sum of all blocks' sums, in order, computed in double precision."""
         f = self.f
         blocks = self._ceil(_product(f, self.sizes), self.together)
-        with f.parallel(self._ceil(self.n, f.value(GROUP * 16, "i64"))) as piece:
-            start = piece * (GROUP * 16)
-            with f.vector(f.call("minimum", self.n - start, GROUP * 16)) as i:
+        with f.parallel(self._ceil(self.n, f.value(COLUMNS, "i64"))) as piece:
+            start = piece * COLUMNS
+            with f.vector(f.call("minimum", self.n - start, COLUMNS)) as i:
                 total = f.state(f.const(0.0, "f64"), combine=lambda a, b: a + b)
                 with f.loop(blocks) as block:
                     total.add(f.cast(f.load(part, block * self.n + start + i), "f64"))

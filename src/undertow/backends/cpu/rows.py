@@ -126,7 +126,9 @@ def _make(
     if across:
         together = max(BLOCK // n // LANES, 1) * LANES
     else:
-        together = max(BLOCK // n, GROUP if columns else 1)
+        together = max(BLOCK // n, 1)
+        if columns:
+            together = min(max(together, GROUP[0]), GROUP[1])
     ints = [n, together, *sizes]
     for s, a, c in zip(steps, along, known, strict=True):
         if across:
