@@ -24,7 +24,7 @@ from ..shapes import Shape, as_int, as_shape, broadcast_shapes
 from .creation import given_shape
 from .from_data import made
 
-_U32, _U64 = np.dtype(np.uint32), np.dtype(np.uint64)
+_INT64, _U64 = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 # From words to numbers ----------------------------------------------------------------------
@@ -36,10 +36,20 @@ def words(k: Any, generator: Generator | None, count: int) -> Any:
 
 _shifted = trace(lambda w, bits: call("shift_right", w, bits), 2)
 _scaled = trace(lambda w, half, scale: (w + half) * scale, 3)
-_joined = trace(lambda high, low, half, scale: (high * 67108864.0 + low + half) * scale, 4)
-_long_word = trace(lambda low, high: call("bit_or", low, call("shift_left", high, 32)), 2)
-_cosine = trace(lambda u, v: call("sqrt", -2.0 * call("log", u)) * call("cos", 2 * math.pi * v), 2)
-_sine = trace(lambda u, v: call("sqrt", -2.0 * call("log", u)) * call("sin", 2 * math.pi * v), 2)
+_joined = trace(lambda high, low: high * 67108864.0 + low, 2)
+
+
+def _box_muller(wave: str) -> Any:
+    """One of the two normal numbers from the uniform ones `(u + half) * scale` and (v + …) * …."""
+
+    def number(u: Any, v: Any, half: Any, scale: Any) -> Any:
+        length = call("sqrt", -2.0 * call("log", (u + half) * scale))
+        return length * call(wave, 2 * math.pi * ((v + half) * scale))
+
+    return trace(number, 4)
+
+
+_cosine, _sine = _box_muller("cos"), _box_muller("sin")
 MANTISSA_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # of a mantissa
 
 
@@ -53,7 +63,16 @@ def uniform_words(k: Any, generator: Any, count: int, dtype: DType, open: bool =
 
     An open uniform is never 0 nor 1, so its logarithm is finite.
     """
-    half = 0.5 if open else 0
+    wide = dtype if dtype.itemsize > 2 else dtypes.float32
+    out = k.map(_scaled, _whole_words(k, generator, count, dtype, open), wide.numpy)
+    return out if wide is dtype else k.cast(out, dtype.numpy)
+
+
+def _whole_words(
+    k: Any, generator: Any, count: int, dtype: DType, open: bool
+) -> tuple[Any, float, float]:
+    """Whole numbers, and what to add to them and multiply with for `uniform_words`."""
+    half = 0.5 if open else 0.0
     if dtype is dtypes.float64:
         low_bits, high_bits = (26, 26) if open else (26, 27)
         pairs = _halves(k, words(k, generator, 2 * count))
@@ -61,31 +80,28 @@ def uniform_words(k: Any, generator: Any, count: int, dtype: DType, open: bool =
             k.map(_shifted, (w, 32 - bits), dtype.numpy)
             for w, bits in zip(pairs, (high_bits, low_bits), strict=True)
         )
-        scale = 2.0 ** -(high_bits + low_bits)
-        return k.map(_joined, (high, low, half, scale), dtype.numpy)
+        return k.map(_joined, (high, low), dtype.numpy), half, 2.0 ** -(high_bits + low_bits)
     bits = MANTISSA_BITS[dtype.name] - open
-    single = dtypes.float32.numpy  # half precision rounds nothing either
-    whole = k.map(_shifted, (words(k, generator, count), 32 - bits), single)
-    out = k.map(_scaled, (whole, half, 2.0**-bits), single)
-    return out if dtype is dtypes.float32 else k.cast(out, dtype.numpy)
+    whole = k.map(_shifted, (words(k, generator, count), 32 - bits), dtypes.float32.numpy)
+    return whole, half, 2.0**-bits
 
 
 def _normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
     """Standard normal numbers, two from each pair of uniform ones (Box and Muller)."""
     wide = dtype if dtype.itemsize > 2 else dtypes.float32
-    u, v = _halves(k, uniform_words(k, generator, count + count % 2, wide, open=True))
+    whole, half, scale = _whole_words(k, generator, count + count % 2, wide, open=True)
+    u, v = _halves(k, whole)
     out = k.empty((count + count % 2,), wide.numpy)
     even, odd = _halves(k, out)
-    k.map(_cosine, (u, v), wide.numpy, even)
-    k.map(_sine, (u, v), wide.numpy, odd)
+    k.map(_cosine, (u, v, half, scale), wide.numpy, even)
+    k.map(_sine, (u, v, half, scale), wide.numpy, odd)
     out = k.slice(out, (slice(0, count),))
     return out if wide is dtype else k.cast(out, dtype.numpy)
 
 
 def _long_words(k: Any, generator: Any, count: int) -> Any:
-    """64 random bits each."""
-    low, high = _halves(k, words(k, generator, 2 * count))
-    return k.map(_long_word, (k.cast(low, _U64), k.cast(high, _U64)), _U64)
+    """64 random bits each: two words, the lower first, which is how memory holds them."""
+    return k.bits(words(k, generator, 2 * count), _U64)
 
 
 _remainder = trace(lambda w, span: call("mod", w, span), 2)
@@ -98,8 +114,9 @@ def integer_words(k: Any, generator: Any, count: int, low: int, high: int, dtype
     bits = _long_words(k, generator, count)
     if span < 1 << 64:
         bits = k.map(_remainder, (bits, span), _U64)
-    # Adding in 64 bits wraps to the right signed number.
-    signed = k.map(_sum, (k.cast(bits, np.dtype(np.int64)), low), np.dtype(np.int64))
+    signed = k.bits(bits, _INT64)
+    if low:  # adding in 64 bits wraps to the right signed number
+        signed = k.map(_sum, (signed, low), _INT64)
     return signed if dtype is dtypes.int64 else k.cast(signed, dtype.numpy)
 
 
