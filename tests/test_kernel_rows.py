@@ -275,7 +275,8 @@ for n in (1, 5, 33, 1000):
     test_length_across(n)
 test_columns((333, 1024), np.float32)
 test_special_values(EVERY_SOFTMAX[0], 7)
-test_dtype(np.float16, 1)
+test_dtype(BFLOAT16, 1)
+test_norms_of_half_precision(ut.float16)
 """
     path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
     environment = {**os.environ, "UNDERTOW_CPU_FEATURES": features, "PYTHONPATH": path}
