@@ -9,13 +9,14 @@ from __future__ import annotations
 import cProfile
 import ctypes
 import pstats
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from _race import clock_for
 
+import undertow as ut
 from undertow.backends.registry import CPU
 
 VIEWS = {"as_strided", "storage_offset", "root", "reshape", "permute", "expand", "slice", "part",
@@ -47,6 +48,7 @@ class Watch:
         self.records: dict[str, Record] = defaultdict(Record)
         self.open: list[list[float]] = []  # of the calls under way: time in inner calls, kernels
         self.on = False
+        self.clock = clock_for(ut.get_num_threads())
 
     def form(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """A form that is timed."""
@@ -54,13 +56,13 @@ class Watch:
         def timed(*args: Any, **named: Any) -> Any:
             if not self.on:
                 return function(*args, **named)
-            inner = [0.0, 0.0]
+            clock, inner = self.clock, [0.0, 0.0]
             self.open.append(inner)
-            begin = time.perf_counter()
+            begin = clock()
             try:
                 return function(*args, **named)
             finally:
-                spent = time.perf_counter() - begin
+                spent = clock() - begin
                 self.open.pop()
                 record = self.records[_label(name, args)]
                 record.calls += 1
@@ -80,10 +82,10 @@ class Watch:
             _flags_, _restype_, _argtypes_ = plain._flags_, plain._restype_, plain._argtypes_
 
             def __call__(self, *args: Any) -> Any:
-                begin = time.perf_counter()
+                begin = watch.clock()
                 result = super().__call__(*args)
                 if watch.on and watch.open:
-                    watch.open[-1][1] += time.perf_counter() - begin
+                    watch.open[-1][1] += watch.clock() - begin
                 return result
 
         return Kernel
@@ -121,9 +123,9 @@ def _timed(watched: Watch, run: Callable[[], Any]) -> tuple[float, dict[str, Rec
     """The time of one run, and the records of its forms."""
     watched.records = defaultdict(Record)
     watched.on = True
-    begin = time.perf_counter()
+    begin = watched.clock()
     run()
-    total = time.perf_counter() - begin
+    total = watched.clock() - begin
     watched.on = False
     return total, watched.records
 

@@ -17,22 +17,27 @@ BLOCK = 4  # consecutive runs of one runner, of which the first is not timed
 LEAST = 3  # blocks of each runner, however long they take
 
 
+def clock_for(threads: int) -> Callable[[], float]:
+    """Seconds: with one thread the time that it had a processor, so others disturb it less."""
+    return time.thread_time if threads == 1 else time.perf_counter
+
+
 def race(
     runners: dict[str, Callable[[], Any] | tuple[Callable[[], Any], Callable[[Any], Any]]],
     repeat: int,
     seconds: float = math.inf,
-    clock: Callable[[], float] = time.perf_counter,
+    threads: int = 2,
 ) -> dict[str, float]:
     """The best time in seconds of each runner, interleaved in blocks.
 
     There are `repeat` timed runs of each, or fewer if they take longer than `seconds` in all.
-    The clock may be `time.thread_time`, the processor time of this thread, on a busy machine.
 
     A runner is a function, or a pair (setup, function of what setup returned) of which only the
     function is timed. Threads of one library spin for a while after its kernels and slow down
     whoever comes next, so there is a pause between them, each runs a few times in a row, and its
     first run is dropped.
     """
+    clock = clock_for(threads)
     best = dict.fromkeys(runners, float("inf"))
     gc.collect()
     begin = time.perf_counter()
@@ -71,6 +76,5 @@ def header(*rivals: Any, threads: int = 2) -> None:
     """Say on what the numbers were taken."""
     versions = ", ".join(f"{r.__name__} {r.__version__}" for r in rivals)
     print(f"# {cpu_name()}, Python {platform.python_version()}, NumPy {np.__version__}")
-    print(
-        f"# undertow {ut.__version__}, {versions}, threads: {threads}, interleaved, best of several"
-    )
+    what = "processor time of one thread" if threads == 1 else f"{threads} threads"
+    print(f"# undertow {ut.__version__}, {versions}, {what}, interleaved, best of several")

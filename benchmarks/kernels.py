@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from typing import Any
 
 from _race import cpu_name, header, race
@@ -74,9 +73,8 @@ def timed(workload: Workload, torch: Any, limits: Any, asked: Any) -> dict[str, 
         return row | {"problem": f"FAILED: {type(error).__name__}: {error}"}
     share = 0.2 if asked.quick else 1.0
     times = race(
-        {"ours": ours, "torch": theirs}, int(REPEAT * share), SECONDS * share,
-        time.thread_time if asked.threads == 1 else time.perf_counter,
-    )  # fmt: skip
+        {"ours": ours, "torch": theirs}, int(REPEAT * share), SECONDS * share, asked.threads
+    )
     least = limits.seconds(workload.read, workload.written, workload.flops, workload.resident)
     ratio = times["ours"] / times["torch"]
     mark = "aim" if ratio <= workload.aim else "ok" if ratio <= workload.bar else "MISSED"
