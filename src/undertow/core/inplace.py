@@ -386,7 +386,8 @@ def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable
             return slow(self, *others, **kwargs)
         if x.__class__ is not np.ndarray or x.dtype.kind != "f":
             return slow(self, *others)
-        if state.grad and (self._node is not None or self._base is not None):
+        base = self._base
+        if state.grad and (node_of(self) or (base is not None and base._node is not None)):
             return slow(self, *others)
         operands = [x]
         for other in others:
