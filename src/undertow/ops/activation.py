@@ -521,6 +521,17 @@ softsign = elementwise_function(
 )
 
 
+_tanhshrink = unary_door(
+    elementwise_op(
+        "tanhshrink",
+        lambda x: x - call("tanh", x),
+        inputs="x",
+        kind="float",
+        vjp={"x": lambda g, x: g * square(tanh(x))},
+    )
+)
+
+
 @function(top=False, functional=True, method=False)
 def tanhshrink(input: Tensor) -> Tensor:
     """`input - tanh(input)`, elementwise.
@@ -529,7 +540,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     >>> ut.nn.functional.tanhshrink(ut.tensor([0.0, 2.0]))
     tensor([0.0000, 1.0360])
     """
-    return input - tanh(input)
+    return _tanhshrink(input)
 
 
 # The Gaussian ones ---------------------------------------------------------------------------
@@ -584,6 +595,22 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
 
 
 # Gates ---------------------------------------------------------------------------------------
+def _gate_slope(g: Any, a: Any, b: Any) -> Any:
+    s = sigmoid(b)
+    return g * (a * (s * (1 - s)))
+
+
+_gated = binary_door(
+    elementwise_op(
+        "gated",
+        lambda a, b: a / (1 + call("exp", -b)),
+        inputs="a b",
+        kind="float",
+        vjp={"a": lambda g, b: g * sigmoid(b), "b": _gate_slope},
+    )
+)
+
+
 @function(top=False, functional=True, method=False)
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second half.
@@ -599,8 +626,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if size % 2:
         raise ShapeError(f"[glu] dim {dim} must have an even size, got {size}")
     half = size // 2
-    first: Tensor = input.narrow(d, 0, half)
-    return first * sigmoid(input.narrow(d, half, half))
+    # The gradients of the halves of a split are joined at once.
+    halves = input.split(half, d) if half else (input, input)
+    return _gated(*halves)
 
 
 FUNCTIONAL["sigmoid"] = sigmoid
