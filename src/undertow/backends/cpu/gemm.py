@@ -1,13 +1,14 @@
 """Matrix products by generated kernels.
 
-    gemm        Python's entry: finds the plan of a product, or makes it, and runs it
-    gemm_plan   chooses tiles, blocks, packing and tasks for a shape
-    gemm_micro  the code of one tile: vectors along rows of the result
-    gemm_thin   the code of one tile for few columns: vectors along k
-    gemm_pack   copies blocks of operands to where tiles want them
-    gemm_driver the loops around tiles and packing, and the tasks of the pool's threads
+    gemm         Python's entry: finds the plan of a product, or makes it, and runs it
+    gemm_plan    chooses tiles, blocks, packing and tasks for a shape
+    gemm_micro   the code of one tile: vectors along rows of the result
+    gemm_thin    the code of one tile for few columns: vectors along k
+    gemm_pack    copies blocks of operands to where tiles want them
+    gemm_driver  the loops around tiles and packing, and the tasks of the pool's threads
+    gemm_tiles   sizes that come from the machine
 
-Convolution shares the tiles and the loops, with packing functions of its own.
+Convolution can share the tiles and the loops, with packing functions of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import math
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -23,17 +25,19 @@ import numpy as np
 
 from ..threads import current_limit
 from . import jit, pool
-from .gemm_driver import COMMON, MOST_ROWS, WIDE, wide_text
-from .gemm_micro import Activation, Epilogue, Shape, tile_text
+from .gemm_driver import COMMON, WIDE, wide_text
+from .gemm_micro import Activation, Epilogue, Shape, tile_text, width
 from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
-from .gemm_tiles import Target, Tile, cache_sizes, host
+from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
 from .kernels import address
 
-_REMEMBERED = 4096
+_REMEMBERED = 4096  # plans
 _PAGE = 4096
-_TYPES = {np.dtype(np.float32): "float", np.dtype(np.float64): "double"}
+_DEEPEST = 16384  # steps of k in one block, up to which halves are packed as floats
+_MEMORY = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
+_TURNED = {"": "", "columns": "rows", "rows": "columns"}
 
 
 class Plan(NamedTuple):
@@ -55,11 +59,11 @@ def gemm(
     a: Any, b: Any, out: Any = None, bias: Any = None, accumulate: bool = False,
     activation: Activation | None = None,
 ) -> Any:  # fmt: skip
-    """`activation(a @ b + out + bias)` of arrays of one floating dtype; batches broadcast.
+    """`activation(a @ b + out + bias)` for arrays of one floating dtype; batches broadcast.
 
     Operands may have any strides. `out` is added if `accumulate` is set, otherwise overwritten;
-    without one the result is new. The bias is a vector, one per column, or a column of shape
-    (m, 1), one per row.
+    without one the result is new. The bias is a contiguous vector, one number per column, or has
+    the shape (m, 1), one per row.
 
     >>> import numpy as np
     >>> gemm(np.ones((2, 3)), np.ones((3, 2)), bias=np.array([0.0, 10.0]))
@@ -68,11 +72,13 @@ def gemm(
     """
     threads = current_limit()
     key = (
-        a.shape, a.strides, b.shape, b.strides, a.dtype, threads, accumulate,
-        None if out is None else out.strides, None if bias is None else bias.ndim, activation,
+        a.shape, a.strides, b.shape, b.strides, a.dtype, threads, accumulate, activation,
+        out if out is None else out.strides, bias if bias is None else bias.ndim,
     )  # fmt: skip
     plan = _plans.get(key)
     if plan is None:
+        if a.itemsize == 2 and a.shape[-1] > _DEEPEST:
+            return _by_floats(a, b, out, bias, accumulate, activation)
         setting = Setting(host(), *cache_sizes(), threads)
         plan = make_plan(setting, a, b, out, bias, accumulate, activation)
         if len(_plans) >= _REMEMBERED:
@@ -80,17 +86,39 @@ def gemm(
         _plans[key] = plan
     if out is None:
         out = np.empty(plan.shape, a.dtype)
+    elif np.may_share_memory(out, a) or np.may_share_memory(out, b):
+        there = out.copy() if accumulate else None
+        out[...] = gemm(a, b, there, bias, accumulate, activation)
+        return out
     run(plan, a, b, out, bias)
     return out
 
 
-def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any) -> None:
+def _by_floats(
+    a: Any, b: Any, out: Any, bias: Any, accumulate: bool, activation: Activation | None
+) -> Any:
+    """A product of halves with so many steps that no packed block could hold them."""
+    x, y, there, added = (None if z is None else z.astype(np.float32) for z in (a, b, out, bias))
+    result = gemm(x, y, there, added, accumulate, activation)
+    if out is None:
+        return result.astype(a.dtype)
+    out[...] = result
+    return out
+
+
+def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
     """Compute by a plan that was made for operands like these."""
     if plan.transposed:
         a, b = b, a
+    if bias is None:
+        bias = out  # not looked at
+    elif bias.itemsize == 2:
+        bias = bias.astype(np.float32)
+    if _DATA is None:
+        a, b, out, bias = map(address, (a, b, out, bias))
     plan.call(
-        pool.pointer() if plan.parallel else 0, plan.numbers, address(a), address(b), address(out),
-        0 if bias is None else address(bias), _scratch(plan.scratch),
+        pool.pointer() if plan.parallel else None, plan.numbers, a, b, out, bias,
+        _scratch(plan.scratch) if plan.scratch else None,
     )  # fmt: skip
 
 
@@ -108,8 +136,13 @@ def _scratch(size: int) -> int:
     """The address of so many bytes, which stay the thread's own."""
     if size > _own.size:
         _own.memory = np.empty(size + _PAGE, np.uint8)
-        _own.size, _own.address = size, -(-address(_own.memory) // _PAGE) * _PAGE
+        _own.size, _own.address = size, _pages(address(_own.memory))
     return _own.address
+
+
+def _pages(bytes: int) -> int:
+    """Rounded up to whole pages."""
+    return -(-bytes // _PAGE) * _PAGE
 
 
 def make_plan(
@@ -117,132 +150,150 @@ def make_plan(
     activation: Activation | None = None, choice: Choice | None = None,
 ) -> Plan:  # fmt: skip
     """The plan for operands like these; tests give their own setting and choice."""
-    (m, k), n = a.shape[-2:], b.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    shape = (*batch, m, n)
-    c_steps = _contiguous(shape, a.itemsize) if out is None else out.strides
-    size = a.itemsize
-    steps = [x[-2:] for x in (a.strides, b.strides, c_steps)]
-    o = Operands(m, n, k, int(np.prod(batch)), *steps, size)
-    chosen = choice or choose(o, setting)
-    lead = len(batch)
-    outer = [[0] * (lead + 2 - len(x)) + list(x[:-2]) for x in (a.strides, b.strides, c_steps)]
-    outer[:2] = [
-        [0 if length == 1 else step for length, step in zip(_full(x, lead), steps, strict=True)]
-        for x, steps in zip((a, b), outer, strict=False)
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    memory = _MEMORY[a.dtype.name]
+    type = "double" if memory == "double" else "float"
+    # The steps of all three through the batch, with 0 where one is broadcast, then in a matrix.
+    steps = [
+        np.broadcast_to(x, (*batch, *x.shape[-2:])).strides
+        for x in (a, b, np.empty(shape, a.dtype) if out is None else out)
     ]
+    (*_, m, n), k = shape, a.shape[-1]
+    a_steps, b_steps, c_steps = ((s[-2], s[-1]) for s in steps)
+    o = Operands(m, n, k, math.prod(batch), a_steps, b_steps, c_steps, width(type), width(memory))
     epilogue = Epilogue("" if bias is None else "columns" if bias.ndim == 1 else "rows", activation)
+    empty = not m or not n or not o.batch
+    chosen = choice or choose(o._replace(m=max(m, 1), n=max(n, 1)), setting)
     if chosen.transposed:
-        o, outer[:2] = o.transposed(), outer[1::-1]
-        turned = {"": "", "columns": "rows", "rows": "columns"}
-        epilogue = epilogue._replace(bias=turned[epilogue.bias])
-    tail = [*batch, *outer[0], *outer[1], *outer[2]]
-    return _laid_out(setting, o, chosen, epilogue, accumulate, _TYPES[a.dtype], tail, shape)
+        o, steps = o.transposed(), [steps[1], steps[0], steps[2]]
+        epilogue = epilogue._replace(bias=_TURNED[epilogue.bias])
+    layout = _layout(setting, o, chosen, epilogue, type, memory)
+    layout |= {
+        "accumulate": int(accumulate),
+        "batch_rank": len(batch),
+        "tasks": 0 if empty else o.batch * chosen.row_parts * chosen.column_parts,
+    }
+    fields = COMMON if chosen.thin else WIDE
+    outer = [step for s in steps for step in s[:-2]]
+    numbers = [*(layout[name] for name in fields), *batch, *outer]
+    table = (ctypes.c_int64 * len(numbers))(*numbers)
+    parallel = setting.threads > 1 and layout["tasks"] > 1
+    scratch = layout["thread_bytes"] * (setting.threads if parallel else 1)
+    return Plan(_driver(chosen.thin), shape, chosen.transposed, ctypes.addressof(table), scratch,
+                parallel, table)  # fmt: skip
 
 
-def _full(x: Any, lead: int) -> list[int]:
-    return [1] * (lead + 2 - x.ndim) + list(x.shape[:-2])
-
-
-def _contiguous(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    steps = []
-    for length in reversed(shape):
-        steps.append(size)
-        size *= max(length, 1)
-    return tuple(reversed(steps))
-
-
-def _laid_out(
-    setting: Setting, o: Operands, choice: Choice, epilogue: Epilogue, accumulate: bool, type: str,
-    tail: list[int], shape: tuple[int, ...],
-) -> Plan:  # fmt: skip
-    """The driver's table for a choice; compiles what is not there yet."""
-    target, size, thin = setting.target, o.size, choice.thin
+def _layout(
+    setting: Setting, o: Operands, choice: Choice, epilogue: Epilogue, type: str, memory: str
+) -> dict[str, int]:
+    """The driver's numbers for a choice; compiles what is not there yet."""
+    target, thin, size = setting.target, choice.thin, o.size
     row = packed_row(choice.depth, size, target)
-    vector_lanes = target.vector // size
+    lanes = target.vector // size
     panel_rows, longer_panels = divmod(o.m, choice.panels)
-    units = -(-o.n // choice.lanes)
-    strip_width, wider_strips = divmod(units, choice.strips)
-    slack = vector_lanes * target.vector * choice.tile.vectors
-    strips = -(-choice.strips // choice.column_parts)
-    if not choice.pack_b:
-        b_bytes = 0
-    elif thin:
-        b_bytes = (o.n + vector_lanes) * row
+    strip_width, wider_strips = divmod(-(-o.n // choice.lanes), choice.strips)
+    if thin:
+        b_bytes = (o.n + lanes) * row
     else:
-        b_bytes = choice.depth * strips * choice.tile.vectors * target.vector + slack
-    b_bytes = -(-b_bytes // _PAGE) * _PAGE
-    rows = choice.group * choice.tile.rows + vector_lanes if choice.pack_a else 0
-    thread_bytes = b_bytes + -(-rows * row // _PAGE) * _PAGE
-    map_b = (o.b[1], o.b[0]) if thin else o.b
-    maps = (ctypes.c_int64 * 4)(*o.a, *map_b)
-    tiles = _table(target, type, thin, bool(choice.pack_b), epilogue)
-    for rows in {panel_rows, panel_rows + bool(longer_panels)} - {0}:
-        for width in {strip_width, strip_width + bool(wider_strips)} - {0}:
-            _compile_tile(tiles, target, type, thin, bool(choice.pack_b), epilogue, rows, width)
-    values = {
-        "batch_rank": len(shape) - 2,
-        "tasks": o.batch * choice.row_parts * choice.column_parts,
+        strips = -(-choice.strips // choice.column_parts)
+        b_bytes = (choice.depth * strips + lanes) * choice.tile.vectors * target.vector
+    b_bytes = _pages(b_bytes) if choice.pack_b else 0
+    a_bytes = _pages((choice.group * choice.tile.rows + lanes) * row) if choice.pack_a else 0
+    rows = {panel_rows, panel_rows + bool(longer_panels)} - {0}
+    widths = {strip_width, strip_width + bool(wider_strips)} - {0}
+    sizes = [Tile(r, w) for r in rows for w in widths]
+    steps_a, steps_b = o.a, o.b[::-1] if thin else o.b
+    if thin:
+        tiles = last = _tiles("gemm_thin", thin_tile_text, ThinShape(type, _ANY, epilogue),
+                              target, sizes)  # fmt: skip
+    else:
+        # With masks, one kind of tile serves all strips. Without, only the last has a part of a
+        # vector, which is best read as a whole if packing has filled it with zeros.
+        far = choice.panels == 1 and o.k * o.n * size > setting.level1 and not choice.pack_b
+        whole = Shape(type, memory, _ANY, target.masks, False, far, choice.spread, epilogue)
+        tiles = last = _tiles("gemm_tile", tile_text, whole, target, sizes)
+        if not target.masks and o.n % lanes:
+            part = whole._replace(partial=True, padded=bool(choice.pack_b))
+            last = _tiles("gemm_tile", tile_text, part, target, sizes)
+    return {
         "row_parts": choice.row_parts, "column_parts": choice.column_parts,
         "columns": o.n, "k": o.k,
         "panels": choice.panels, "panel_rows": panel_rows, "longer_panels": longer_panels,
         "strips": choice.strips, "strip_width": strip_width, "wider_strips": wider_strips,
-        "depths": max(1, -(-o.k // choice.depth)) if choice.depth else 1, "depth": choice.depth,
+        "depths": evenly(o.k, choice.depth), "depth": choice.depth,
         "a_row": o.a[0], "a_k": o.a[1], "b_k": o.b[0], "b_column": o.b[1],
         "c_row": o.c[0], "c_column": o.c[1],
         "bias_row": size if epilogue.bias == "rows" else 0,
         "bias_column": size if epilogue.bias == "columns" else 0,
-        "size": size, "accumulate": int(accumulate),
-        "pack_a": _packer(target, choice.pack_a, type, type), "map_a": ctypes.addressof(maps),
-        "pack_b": _packer(target, choice.pack_b, type, type), "map_b": ctypes.addressof(maps) + 16,
-        "packed_row": row, "tiles": ctypes.addressof(tiles), "thread_bytes": thread_bytes,
-        "lanes": choice.lanes, "group": choice.group, "b_bytes": b_bytes,
+        "size": size, "lanes": lanes,
+        "pack_a": _packer(target, choice.pack_a, memory, type), "map_a": _map(*steps_a),
+        "pack_b": _packer(target, choice.pack_b, memory, type), "map_b": _map(*steps_b),
+        "packed_row": row, "group": choice.group, "b_bytes": b_bytes,
+        "thread_bytes": a_bytes + b_bytes,
+        "tiles": tiles, "last_tiles": last,
     }  # fmt: skip
-    numbers = [values[name] for name in (COMMON if thin else WIDE)] + tail
-    memory = (ctypes.c_int64 * len(numbers))(*numbers)
-    parallel = setting.threads > 1 and values["tasks"] > 1
-    scratch = thread_bytes * (setting.threads if parallel else 1)
-    call = _driver(thin)
-    return Plan(call, shape, choice.transposed, ctypes.addressof(memory), scratch, parallel,
-                (memory, maps, tiles))  # fmt: skip
+
+
+_ANY = Tile(0, 0)
 
 
 @functools.cache
-def _table(target: Target, type: str, thin: bool, packed: bool, epilogue: Epilogue) -> Any:
+def _table(stem: str, shape: Any, target: Target) -> Any:
     """The addresses of tiles by width and rows; 0 where one is not compiled yet."""
-    return (ctypes.c_int64 * (8 * MOST_ROWS))()
+    return (ctypes.c_int64 * (MOST_WIDTH * MOST_ROWS))()
 
 
-def _compile_tile(
-    table: Any, target: Target, type: str, thin: bool, packed: bool, epilogue: Epilogue, rows: int,
-    width: int,
-) -> None:  # fmt: skip
-    place = (width - 1) * MOST_ROWS + rows - 1
-    if table[place]:
-        return
-    tile = Tile(rows, width)
-    if thin:
-        shape = ThinShape(type, tile, epilogue)
-        table[place] = _load("gemm_thin", thin_tile_text, shape, target)
-    else:
-        shape = Shape(type, tile, True, packed and not target.masks, epilogue)
-        table[place] = _load("gemm_tile", tile_text, shape, target)
+def _tiles(
+    stem: str, write: Callable[..., str], shape: Any, target: Target, sizes: list[Tile]
+) -> int:
+    """The address of the table of tiles of a kind, in which those of some sizes are compiled."""
+    table = _table(stem, shape, target)
+    for tile in sizes:
+        place = (tile.vectors - 1) * MOST_ROWS + tile.rows - 1
+        if not table[place]:
+            table[place] = _load(stem, write, shape._replace(tile=tile), target)
+    return ctypes.addressof(table)
 
 
 @functools.cache
-def _packer(target: Target, how: str, source: str, type: str) -> int:
-    return _load("gemm_pack", pack_text, how, source, type, target) if how else 0
+def _map(slow: int, fast: int) -> int:
+    """The address of the two steps of an operand, for a packing function."""
+    _maps.append((ctypes.c_int64 * 2)(slow, fast))
+    return ctypes.addressof(_maps[-1])
+
+
+_maps: list[Any] = []  # kept alive
+
+
+@functools.cache
+def _packer(target: Target, how: str, memory: str, type: str) -> int:
+    return _load("gemm_pack", pack_text, how, memory, type, target) if how else 0
 
 
 @functools.cache
 def _driver(thin: bool) -> Callable[..., None]:
-    found = _load("gemm_driver", thin_text if thin else wide_text)
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(found)
+    found = _load("gemm_driver", thin_text if thin else wide_text, _DATA)
+    given = ctypes.c_void_p if _DATA is None else ctypes.py_object
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[given] * 4, ctypes.c_void_p)(
+        found
+    )
+
+
+def _data() -> int | None:
+    """Where an ndarray keeps the address of its elements; None if it is not where we think."""
+    sample = np.zeros(1)
+    place = object.__basicsize__
+    found = ctypes.c_size_t.from_address(id(sample) + place).value
+    return place if found == sample.__array_interface__["data"][0] else None
+
+
+_DATA = _data()
 
 
 @functools.cache
 def _load(stem: str, write: Callable[..., str], *given: Any) -> int:
-    """Compile a function of a text; its name tells its content."""
+    """Compile the text of a function; its name tells its content."""
     text = write("NAME", *given)
     name = f"{stem}_{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
     return jit.load(name, text.replace("@NAME", f"@{name}"))

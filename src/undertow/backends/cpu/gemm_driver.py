@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .gemm_micro import ADD, FINISH, PARAMETERS
+from .gemm_tiles import MOST_ROWS
 from .irbuilder import Function, Value, module
 
 # After a plan's fields come the batch's sizes, then its steps in a, in b and in c.
@@ -36,25 +37,31 @@ COMMON = [
 ]  # fmt: skip
 WIDE = [
     *COMMON,
+    "last_tiles",  # the same for the last strip
     "lanes",  # of a vector
     "group",  # row panels that are packed together
     "b_bytes",  # of scratch, before what is for A
 ]
-MOST_ROWS = 16  # of a tile, in the table of micro-kernels
 _CALL = ["plan", "a", "b", "c", "bias", "scratch"]  # what the tasks of one product share
 
 
-def wide_text(name: str) -> str:
+def wide_text(name: str, data: int | None = None) -> str:
     """The product by tiles of vectors, `gemm_micro`, as LLVM IR."""
-    return driver_text(name, _WideTasks)
+    return driver_text(name, _WideTasks, data)
 
 
-def driver_text(name: str, tasks: type[Tasks]) -> str:
-    """A product whose tasks are written by a class."""
+def driver_text(name: str, tasks: type[Tasks], data: int | None) -> str:
+    """A product whose tasks are written by a class.
+
+    The operands are given by their addresses, or as Python's objects with the address at `data`.
+    """
     f = Function(name, [("ptr", "pool"), *(("ptr", called) for called in _CALL)])
     call = f.slot(f"[{len(_CALL)} x ptr]")
     for number, called in enumerate(_CALL):
-        f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
+        value = f"%{called}"
+        if data is not None and called in ("a", "b", "c", "bias"):
+            value = f.load("ptr", f.at(value, data), 8)
+        f.store("ptr", value, f.at(call, 8 * number), 8)
     count = f.load("i64", f.at("%plan", 8 * COMMON.index("tasks")), 8)
     body, alone = f"@{name}_tasks", f.op("icmp eq ptr %pool, null")
     with f.when(alone):
@@ -149,12 +156,13 @@ class Tasks:
         f.put(f"call void {function}(ptr {map}, ptr {base}, {given}, ptr {to}, i64 {row})")
 
     def call_tile(
-        self, width: Value, rows: Value, types: list[tuple[str, str]], given: list[Value]
-    ) -> None:
+        self, table: str, width: Value, rows: Value, types: list[tuple[str, str]],
+        given: list[Value],
+    ) -> None:  # fmt: skip
         """Call the micro-kernel for tiles of a size."""
         f = self.f
         entry = f.add(f.mul(f.sub(width, 1), MOST_ROWS), f.sub(rows, 1))
-        function = f.load("ptr", f.at(self.tiles, f.mul(entry, 8)), 8)
+        function = f.load("ptr", f.at(table, f.mul(entry, 8)), 8)
         text = ", ".join(f"{type} {value}" for (type, _), value in zip(types, given, strict=True))
         f.put(f"call void {function}({text})")
 
@@ -167,6 +175,7 @@ class _WideTasks(Tasks):
     def __init__(self, f: Function) -> None:
         super().__init__(f)
         self.vector = f.mul(self.field["lanes"], self.field["size"])
+        self.last_tiles = f.op(f"inttoptr i64 {self.field['last_tiles']} to ptr")
         self.to_a = f.at(self.scratch, self.field["b_bytes"])
 
     def block(self) -> None:
@@ -222,9 +231,9 @@ class _WideTasks(Tasks):
         b_k = f.select(self.packs_b, f.mul(vectors, self.vector), field["b_k"])
         c = f.add(f.mul(row, field["c_row"]), f.mul(column, field["c_column"]))
         bias = f.add(f.mul(row, field["bias_row"]), f.mul(column, field["bias_column"]))
-        # While a strip is computed, two rows of the next panel are asked for.
-        coming = f.least(f.mul(f.sub(strip, self.first_strip), 2), f.sub(rows, 1))
-        coming = f.at(a, f.mul(f.add(coming, rows), a_row))
-        given = [self.k, a, a_row, a_k, b, b_k, f.at(self.bases[2], c), field["c_row"], columns,
-                 self.mode, coming, f.at(self.bias, bias)]  # fmt: skip
-        self.call_tile(vectors, rows, PARAMETERS, given)
+        coming = f.at(a, f.mul(rows, a_row))
+        given = [self.k, a, a_row, a_k, b, b_k, f.at(self.bases[2], c), field["c_row"],
+                 field["c_column"], columns, self.mode, coming, f.at(self.bias, bias)]  # fmt: skip
+        last = f.compare("eq", f.add(strip, 1), field["strips"])
+        table = f.select(last, self.last_tiles, self.tiles, "ptr")
+        self.call_tile(table, vectors, rows, PARAMETERS, given)

@@ -9,13 +9,14 @@ packing function of its own.
 
 For A, whose rows are wanted with k running fastest, rows and steps of k change places.
 
-Whole vectors are written, and in "turned" packing a multiple of their lanes in steps: what is behind
-a block is written after it, and the last block needs room behind it. Lanes beyond `count` are zero.
+Whole vectors are written, and in "turned" packing a multiple of their lanes in steps: what stands
+behind a block is written after it, and the last one needs room behind it. Lanes beyond `count` are
+zero.
 """
 
 from __future__ import annotations
 
-from .gemm_micro import width
+from .gemm_micro import suffix_of, width
 from .gemm_tiles import Target
 from .irbuilder import Function, module
 
@@ -74,7 +75,7 @@ class _Packer:
         f, lanes = self.f, self.lanes
         rest = f.rem("%k", lanes)
         whole = f.sub("%k", rest)
-        last = f.sub("%count", 1)
+        last, following = f.sub("%count", 1), f.mul(self.column_step, lanes)
         with f.loop(0, f.div(f.add("%count", lanes - 1), lanes)) as v:
             columns = []
             for lane in range(lanes):
@@ -87,7 +88,9 @@ class _Packer:
                 with f.loop(whole if mask else 0, "%k" if mask else whole, lanes) as p:
                     square = []
                     for column, inside in columns:
-                        value = self.load(f.at(column, f.mul(p, self.size)), mask)
+                        place = f.at(column, f.mul(p, self.size))
+                        f.prefetch(f.at(place, following))
+                        value = self.load(place, mask)
                         square.append(f.select(inside, value, "zeroinitializer", self.vector))
                     for step, value in enumerate(self.transposed(square)):
                         self.store(value, f.at(to, f.mul(f.add(p, step), "%row")))
@@ -99,13 +102,13 @@ class _Packer:
             row, to = f.at(self.start, f.mul(p, self.k_step)), f.at("%to", f.mul(p, "%row"))
             with f.loop(0, "%count") as i:
                 value = f.load(self.source, f.at(row, f.mul(i, self.column_step)), 1)
-                f.store(self.type, self.convert(value), f.at(to, f.mul(i, bytes)), bytes)
+                f.store(self.type, f.widen(value, self.source), f.at(to, f.mul(i, bytes)), bytes)
             with f.loop("%count", f.div("%row", bytes)) as i:
                 f.store(self.type, "0.0", f.at(to, f.mul(i, bytes)), bytes)
 
     def transposed(self, rows: list[str]) -> list[str]:
         """A square of vectors, transposed by exchanging ever smaller blocks off the diagonal."""
-        f, lanes = self.f, self.lanes
+        lanes = self.lanes
         block = lanes // 2
         while block:
             for i in range(lanes):
@@ -126,26 +129,9 @@ class _Packer:
         """A vector of the type to compute in."""
         f, vector = self.f, f"<{self.lanes} x {self.source}>"
         if not mask:
-            return self.convert(f.load(vector, place, 1), self.lanes)
-        kind = "i" if self.source == "i16" else "f"
-        suffix = f"v{self.lanes}{kind}{8 * self.size}"
-        return self.convert(f.load_lanes(vector, suffix, place, mask, 1), self.lanes)
+            return f.widen(f.load(vector, place, 1), self.source, self.lanes)
+        suffix = f"v{self.lanes}{suffix_of(self.source)}"
+        return f.widen(f.load_lanes(vector, suffix, place, mask, 1), self.source, self.lanes)
 
     def store(self, value: str, place: str) -> None:
         self.f.store(self.vector, value, place, width(self.type))
-
-    def convert(self, value: str, lanes: int = 0) -> str:
-        """From the type in memory; bfloat16 is the upper half of a float."""
-        f = self.f
-
-        def of(type: str) -> str:
-            return f"<{lanes} x {type}>" if lanes else type
-
-        if self.source == self.type:
-            return value
-        if self.source == "half":
-            return f.op(f"fpext {of('half')} {value} to {of(self.type)}")
-        word = f.op(f"zext {of('i16')} {value} to {of('i32')}")
-        up = f"splat (i32 16)" if lanes else "16"
-        bits = f.op(f"shl {of('i32')} {word}, {up}")
-        return f.op(f"bitcast {of('i32')} {bits} to {of('float')}")

@@ -3,31 +3,37 @@
 Everything here is arithmetic on shapes and strides; nothing is compiled.
 
 Note [choices]
-All costs are in cycles of one core, from measurements; only their ratios matter.
-  - thin or wide: see Note [thin]. Few columns are summed along k, if k is contiguous in A; so are few
-    rows if it is in B, as the transposed product.
-  - transposed: the wide tiles store whole vectors along rows of the result. A result whose columns
-    are contiguous instead is computed as its transpose, and so is a column vector.
-  - B in place or packed: packing costs a pass over B and pays when several row panels use it. In
-    place, rows of B must be contiguous.
-  - A in place or packed: read in place it costs nothing as long as k is contiguous. Otherwise each
-    step touches other lines of memory, and A is packed once it is too large for the first cache.
-  - tasks: the cut into parts of rows and columns that ends first if tasks are handed out one by one.
-    Cutting columns repeats what is done for A, cutting rows repeats the packing of B.
+Each way to compute a product has an estimated cost, in cycles of one core; the cheapest is taken.
+The numbers are measured, and only their ratios matter. The ways are:
+  - wide tiles, `gemm_micro`, with vectors along rows of the result; or thin tiles, `gemm_thin`, for
+    few columns, with vectors along k, if k is contiguous in A;
+  - the product as it is, or transposed, b' @ a', which writes the same memory;
+  - A and B packed, or read in place. In place, B must have contiguous rows. Reading in place costs
+    nothing while the operand fits into the first cache, or if it is A and k is contiguous. Else
+    nearly every step of k waits for a line of memory, in each tile anew. Packing is one pass.
+How k is cut depends on the operands alone, never on the number of threads. Then the result is cut
+into tasks: cutting columns repeats what is done for A, cutting rows repeats the packing of B, and
+the cut is best that ends first if tasks are handed out one by one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .gemm_thin import MOST_COLUMNS, thin_tile
-from .gemm_tiles import Target, Tile, evenly, largest_tile, widest
+from .gemm_tiles import MOST_WIDTH, Target, Tile, evenly, largest_tile, widest
 
 PARALLEL = 1 << 20  # multiply-adds from which on several threads are used
-_PACK = {"rows": 0.6, "turned": 0.9, "any": 3.0}  # cycles per element
-_START = 1000  # cycles per task
+_PACK = {"": 0.0, "rows": 0.6, "turned": 0.9, "any": 3.0}  # cycles per element
+_READ = 0.1  # cycles per element of A that is read in place
+_WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
+_SPREAD = 3  # cycles to write an element whose neighbours are elsewhere
+_SUM = 4  # cycles to add the lanes of one sum of a thin tile
+_CALL = 20  # cycles around a tile
+_START = 1000  # cycles around a task
+_LATE = 20000  # cycles that a thread may come late; or it is held up in its last task
 
 
 class Setting(NamedTuple):
@@ -50,99 +56,142 @@ class Operands(NamedTuple):
     b: tuple[int, int]  # (by k, by column)
     c: tuple[int, int]  # (by row, by column)
     size: int  # bytes of an element to compute with
-    halves: bool = False  # elements in memory are half as wide, and converted by packing
+    width: int  # bytes of an element in memory: as many, or half as many, and packing converts it
 
     def transposed(self) -> Operands:
         """The product b' @ a', whose result is the same memory."""
-        m, n, k, batch, a, b, c, *rest = self
-        return Operands(n, m, k, batch, b[::-1], a[::-1], c[::-1], *rest)
+        a, b, c = self.b[::-1], self.a[::-1], self.c[::-1]
+        return self._replace(m=self.n, n=self.m, a=a, b=b, c=c)
+
+    def unit(self, step: int, length: int) -> bool:
+        """Whether neighbours at this step are neighbours in memory."""
+        return length <= 1 or step == self.width
+
+    @property
+    def halves(self) -> bool:
+        """Whether elements must be converted, so that nothing can be read in place."""
+        return self.width < self.size
 
 
 class Choice(NamedTuple):
-    """The answer."""
+    """One way to compute it."""
 
     thin: bool
     transposed: bool
+    spread: bool  # the columns of the result are not neighbours in memory
     tile: Tile  # the largest
-    lanes: int  # columns that a strip's width counts: those of a vector, or 1
-    strips: int
+    lanes: int  # columns that a strip's width counts in: those of a vector, or 1
     panels: int
-    depth: int
-    pack_a: str  # "" or how: see `gemm_pack`
-    pack_b: str
-    group: int
-    row_parts: int
-    column_parts: int
+    strips: int
+    depth: int  # steps of k in a block
+    pack_a: str = ""  # how, see `gemm_pack`; or in place
+    pack_b: str = ""
+    group: int = 1  # panels of A that are packed together
+    row_parts: int = 1
+    column_parts: int = 1
 
 
 def choose(given: Operands, setting: Setting) -> Choice:
-    """The best way for these operands."""
+    """The cheapest way for these operands."""
+    best, found = math.inf, None
     for transposed, o in ((False, given), (True, given.transposed())):
-        if _is_thin(o, setting.target):
-            return _thin(o, setting, transposed)
-    turn = not _unit(given.c[1], given.n, given) or (
-        given.n == 1 and given.m > 1 and _unit(given.c[0], given.m, given)
-    )
-    return _wide(given.transposed() if turn else given, setting, turn)
+        for ways in (_wide, _thin):
+            for way, cost, least in ways(o, setting, transposed):
+                total = cost(o.m, o.n)
+                if total < best:
+                    best, found = total, (o, way, cost, least)
+    assert found is not None  # wide tiles can do everything
+    o, way, cost, least = found
+    rows, columns = _parts(o, way, cost, least, setting)
+    return way._replace(row_parts=rows, column_parts=columns)
 
 
-def _unit(step: int, length: int, o: Operands) -> bool:
-    """Whether neighbours in a dimension are neighbours in memory."""
-    return step == o.size or length <= 1
+_Cost = Callable[[int, int], float]  # of so many rows by so many columns
+_Ways = Iterator[tuple[Choice, _Cost, int]]  # with the parts into which columns must be cut
 
 
-def _is_thin(o: Operands, target: Target) -> bool:
-    lanes = target.vector // o.size
-    few = o.n <= max(1, lanes // 4) or (o.n <= lanes and o.k >= 4 * lanes)
-    return few and _unit(o.a[1], o.k, o) and o.k >= lanes and not o.halves
-
-
-def _thin(o: Operands, setting: Setting, transposed: bool) -> Choice:
-    strips = evenly(o.n, MOST_COLUMNS)
-    tile = thin_tile(setting.target, math.ceil(o.n / strips))
-    panels = evenly(o.m, tile.rows)
-    depth = _depth(o.k, setting.level2 // (16 * tile.rows * o.size))
-    pack_b = "" if _unit(o.b[0], o.k, o) else _how(o.b[1], o.b[0], o)
-    lanes = setting.target.vector // o.size
-
-    def cost(panels: int, strips: int) -> float:
-        work = panels * tile.rows * o.n * o.k / lanes
-        return work + o.k * o.n * _PACK.get(pack_b, 0)
-
-    rows, _ = _parts(panels, 1, o, setting, cost)
-    return Choice(True, transposed, tile, 1, strips, panels, depth, "", pack_b, 1, rows, 1)
-
-
-def _wide(o: Operands, setting: Setting, transposed: bool) -> Choice:
+def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
+    """Tiles of vectors, with A packed or not, and B packed or not."""
     target, size = setting.target, o.size
     lanes = target.vector // size
     vectors = math.ceil(o.n / lanes)
-    strips = evenly(vectors, widest(target))
+    strips = evenly(vectors, _width(o.m, target))
     tile = largest_tile(target, math.ceil(vectors / strips))
     panels = evenly(o.m, tile.rows)
     usual = largest_tile(target, widest(target)).rows
-    depth = o.k if o.halves else _depth(o.k, setting.level1 // (4 * usual * size))
-    pack_b = ""
-    if o.halves or not _unit(o.b[1], o.n, o) or (panels > 2 and o.m * o.k > 1024):
-        pack_b = _how(o.b[0], o.b[1], o)
-    pack_a = ""
-    if o.halves or (not _unit(o.a[1], o.k, o) and strips > 1 and o.m * o.k * size > setting.level1):
-        pack_a = _how(o.a[0], o.a[1], o)
-    row = packed_row(depth, size, target)
-    group = max(1, setting.level2 // 4 // row // tile.rows)
-    room = setting.level2 * (2 if pack_a else 0.5)
-    fitting = max(1, int(room / (depth * size * tile.vectors * lanes or 1)))
+    depth = _depth(o.k, o.k if o.halves else setting.level1 // (4 * usual * size))
+    depths = evenly(o.k, depth)
+    spread = not o.unit(o.c[1], o.n)
+    step = _tile_cycles(target, math.ceil(o.m / panels), math.ceil(vectors / strips))
+    group = max(1, setting.level2 // 4 // packed_row(depth, size, target) // tile.rows)
+    for pack_a in (False, True):
+        wait_a = 0 if pack_a or o.unit(o.a[1], o.k) else _wait(o.m * o.k * size, setting)
+        for pack_b in (False, True):
+            if (o.halves and not (pack_a and pack_b)) or not (pack_b or o.unit(o.b[1], o.n)):
+                continue
+            how_a = _how(o.a[0], o.a[1], o) if pack_a else ""
+            how_b = _how(o.b[0], o.b[1], o) if pack_b else ""
+            wait_b = 0 if pack_b else _wait(o.k * o.n * size, setting)
+            # B in place is not held by the second cache, nor must it be while packed A is.
+            room = setting.level2 * (2 if pack_a else 0.5 if pack_b else math.inf)
+            fitting = max(1.0, room / (depth * size * tile.vectors * lanes))
+            least = evenly(strips, int(min(fitting, strips)))
 
-    def cost(panels: int, strips: int) -> float:
-        rows, columns = panels * tile.rows, strips * tile.vectors * lanes
-        work = rows * columns * o.k / (2 * lanes)
-        packing = columns * o.k * _PACK.get(pack_b, 0) + rows * o.k * _PACK.get(pack_a, 0.05)
-        return work + packing
+            def cost(
+                rows: int, columns: int, waits: int = wait_a + wait_b, how_a: str = how_a,
+                how_b: str = how_b, least: int = least,
+            ) -> float:  # fmt: skip
+                tiles = rows * columns / (o.m * o.n) * panels * strips
+                work = tiles * (o.k * (step + waits) + depths * _CALL)
+                packing = o.k * (columns * _PACK[how_b] + rows * (_PACK[how_a] or _READ) * least)
+                return work + packing + (rows * columns * depths * _SPREAD if spread else 0)
 
-    rows, columns = _parts(panels, strips, o, setting, cost, evenly(strips, fitting))
-    return Choice(
-        False, transposed, tile, lanes, strips, panels, depth, pack_a, pack_b, group, rows, columns
-    )
+            choice = Choice(
+                False, transposed, spread, tile, lanes, panels, strips, depth, how_a, how_b, group
+            )
+            yield choice, cost, least
+
+
+def _thin(o: Operands, setting: Setting, transposed: bool) -> _Ways:
+    """Tiles of few columns with vectors along k."""
+    if o.halves or not o.unit(o.a[1], o.k) or o.n > 4 * MOST_COLUMNS:
+        return
+    target = setting.target
+    lanes = target.vector // o.size
+    strips = evenly(o.n, MOST_COLUMNS)
+    tile = thin_tile(target, math.ceil(o.n / strips))
+    panels = evenly(o.m, tile.rows)
+    depth = _depth(o.k, setting.level2 // (16 * tile.rows * o.size))
+    depths = evenly(o.k, depth)
+    how = "" if o.unit(o.b[0], o.k) else _how(o.b[1], o.b[0], o)
+    step = _tile_cycles(target, tile.rows, tile.vectors)
+
+    def cost(rows: int, columns: int) -> float:
+        tiles = rows * columns / (o.m * o.n) * panels * strips
+        steps = math.ceil(o.k / lanes) + depths
+        work = tiles * (steps * step + depths * _CALL) + rows * columns * depths * _SUM
+        return work + o.k * columns * _PACK[how]
+
+    yield Choice(True, transposed, True, tile, 1, panels, strips, depth, "", how), cost, 1
+
+
+def _width(m: int, target: Target) -> int:
+    """Vectors in a strip: as many as fit if the rows are few, so that one panel takes all."""
+    usual = widest(target)
+    if m > largest_tile(target, 2).rows:
+        return usual
+    return max(v for v in range(2, MOST_WIDTH + 1) if largest_tile(target, v).rows >= m)
+
+
+def _tile_cycles(target: Target, rows: int, vectors: int) -> float:
+    """Cycles for one step of a tile: two operations and about one load each."""
+    return max(rows * vectors * (0.5 if target.fma else 1), (rows + vectors) * 0.9)
+
+
+def _wait(bytes: int, setting: Setting) -> int:
+    if bytes <= setting.level1:
+        return 0
+    return _WAIT[0] if bytes <= setting.level2 // 2 else _WAIT[1]
 
 
 def packed_row(depth: int, size: int, target: Target) -> int:
@@ -152,35 +201,30 @@ def packed_row(depth: int, size: int, target: Target) -> int:
 
 def _how(slow: int, fast: int, o: Operands) -> str:
     """How to pack rows of `fast` steps, one for each `slow` step."""
-    width = o.size // 2 if o.halves else o.size
-    return "rows" if fast == width else "turned" if slow == width else "any"
+    return "rows" if fast == o.width else "turned" if slow == o.width else "any"
 
 
 def _depth(k: int, most: int) -> int:
     """The size of blocks of k, equal ones that are whole lines of memory."""
-    most = max(16, most // 16 * 16)
-    return math.ceil(math.ceil(k / evenly(k, most)) / 16) * 16
+    blocks = evenly(k, max(16, most // 16 * 16))
+    return max(1, math.ceil(k / blocks / 16)) * 16
 
 
-def _parts(
-    panels: int,
-    strips: int,
-    o: Operands,
-    setting: Setting,
-    cost: Callable[[int, int], float],
-    least: int = 1,
-) -> tuple[int, int]:
+def _parts(o: Operands, way: Choice, cost: _Cost, least: int, setting: Setting) -> tuple[int, int]:
     """Into how many parts to cut rows and columns."""
     threads = setting.threads
     if threads == 1 or o.m * o.n * o.k * o.batch < PARALLEL:
         return 1, least
     best, found = math.inf, (1, least)
-    for columns in range(least, min(strips, least + 2 * threads) + 1):
-        for rows in range(1, min(panels, 4 * threads) + 1):
+    most = 1 if way.thin else min(way.strips, least + 2 * threads)
+    for columns in range(least, most + 1):
+        for rows in range(1, min(way.panels, 4 * threads) + 1):
             tasks = rows * columns * o.batch
-            one = cost(math.ceil(panels / rows), math.ceil(strips / columns)) + _START
-            total = math.ceil(tasks / threads) * one
-            total += one * 0.1  # of threads that come late, or are held up
+            one = _START + cost(
+                min(o.m, math.ceil(way.panels / rows) * math.ceil(o.m / way.panels)),
+                min(o.n, math.ceil(way.strips / columns) * math.ceil(o.n / way.strips)),
+            )
+            total = math.ceil(tasks / threads) * one + min(one, _LATE) + 0.03 * one
             if total < best:
                 best, found = total, (rows, columns)
     return found

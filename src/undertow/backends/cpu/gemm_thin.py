@@ -178,9 +178,9 @@ class _ThinTasks(Tasks):
                          f.at(b, f.mul(column, b_column)), b_column, f.at(self.bases[2], c),
                          field["c_row"], field["c_column"], self.mode, f.at(self.bias, bias),
                          field["bias_row"], field["bias_column"]]  # fmt: skip
-                self.call_tile(columns, rows, TILE, given)
+                self.call_tile(self.tiles, columns, rows, TILE, given)
 
 
-def thin_text(name: str) -> str:
+def thin_text(name: str, data: int | None = None) -> str:
     """The product by tiles of few columns as LLVM IR."""
-    return driver_text(name, _ThinTasks)
+    return driver_text(name, _ThinTasks, data)

@@ -2,16 +2,16 @@
 
 Note [tiles]
 A tile is R rows of V vectors of the result, kept in registers while k runs. One step of k loads V
-vectors of B and broadcasts R elements of A for R*V multiply-adds, so few loads per multiply-add want
-a tile that is about square in *registers*. R*V accumulators, V vectors of B and one broadcast must
-fit; without fused multiply-add also one product. Measured with 32 registers of 512 bits: 6 rows of
-4 vectors and 9 rows of 3 run at 96 % of the peak, 14 rows of 2 at 89 %, one vector at 50 %.
+vectors of B and broadcasts R elements of A for R*V multiply-adds, so a tile with few loads for each
+is about square in *registers*. R*V sums, V vectors of B and a broadcast must fit; without fused
+multiply-add also a product. Measured with 32 registers of 512 bits: 6 rows of 4 vectors and 9 rows
+of 3 run at 96 % of the peak, 14 rows of 2 at 89 %, 14 rows of one at 50 %.
 
 Note [blocks]
 Columns are cut into strips of at most V vectors, rows into panels of at most R rows, both as evenly
-as possible, so that a remainder never makes a tile of one row or one vector. A block of B of `depth`
-rows and some strips stays in the second-level cache while all row panels pass by; A is read in
-place, a panel at a time, which then stays in the first level for all strips.
+as possible, so that no remainder makes a tile of one row or one vector. A block of B, some strips
+by `depth` steps of k, stays in the second cache while all row panels pass by; A is read in place, a
+panel at a time, which stays in the first cache for all strips.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from __future__ import annotations
 import functools
 import glob
 import math
+from pathlib import Path
 from typing import NamedTuple
+
+MOST_ROWS, MOST_WIDTH = 14, 8  # of tiles
 
 
 class Target(NamedTuple):
@@ -57,21 +60,17 @@ def host() -> Target:
 def largest_tile(target: Target, vectors: int) -> Tile:
     """The largest tile of so many vectors per row; see Note [tiles].
 
-    >>> [largest_tile(Target(64, 32, True, True), v).rows for v in (4, 3, 2, 1)]
-    [6, 8, 12, 14]
+    >>> [largest_tile(Target(64, 32, True, True), v).rows for v in (8, 4, 3, 2, 1)]
+    [2, 6, 9, 14, 14]
     >>> [largest_tile(Target(32, 16, True, True), v).rows for v in (3, 2, 1)]
-    [4, 6, 12]
+    [4, 6, 14]
     """
     free = target.registers - vectors - (1 if target.fma else 2)
-    rows = min(free // vectors, 14)
-    if rows > 6:
-        rows -= rows % 2 if rows < 13 else 0
-    return Tile(rows, vectors)
+    return Tile(min(free // vectors, MOST_ROWS), vectors)
 
 
-@functools.cache
 def widest(target: Target) -> int:
-    """The vectors per row of the best tile: 4 with 32 registers, 2 with 16."""
+    """The vectors per row of the best tile."""
     return 4 if target.registers >= 32 else 2
 
 
@@ -81,9 +80,8 @@ def cache_sizes() -> tuple[int, int]:
     found = {1: 32 << 10, 2: 512 << 10}
     for folder in glob.glob("/sys/devices/system/cpu/cpu0/cache/index*"):
         try:
-            level, kind, size = (
-                open(f"{folder}/{name}").read().strip() for name in ("level", "type", "size")
-            )
+            names = ("level", "type", "size")
+            level, kind, size = (Path(folder, name).read_text().strip() for name in names)
         except OSError:
             continue
         if kind != "Instruction" and int(level) in found and size.endswith("K"):

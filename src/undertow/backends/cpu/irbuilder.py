@@ -173,6 +173,54 @@ class Function:
         self.declare(f"void {name}({vector}, ptr, i32, {lanes})")
         self.put(f"call void {name}({vector} {value}, ptr {pointer}, i32 {align}, {lanes} {mask})")
 
+    def gather(self, vector: str, suffix: str, places: str, mask: str, align: int) -> str:
+        """What stands at the addresses of a mask's lanes, zero in the others."""
+        lanes = vector[1:].split()[0]
+        name = f"@llvm.masked.gather.{suffix}.v{lanes}p0"
+        self.declare(f"{vector} {name}(<{lanes} x ptr>, i32, <{lanes} x i1>, {vector})")
+        where = f"<{lanes} x ptr> {places}, i32 {align}, <{lanes} x i1> {mask}"
+        return self.op(f"call {vector} {name}({where}, {vector} zeroinitializer)")
+
+    def scatter(
+        self, vector: str, suffix: str, value: str, places: str, mask: str, align: int
+    ) -> None:
+        """Write to the addresses of a mask's lanes."""
+        lanes = vector[1:].split()[0]
+        name = f"@llvm.masked.scatter.{suffix}.v{lanes}p0"
+        self.declare(f"void {name}({vector}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
+        where = f"<{lanes} x ptr> {places}, i32 {align}, <{lanes} x i1> {mask}"
+        self.put(f"call void {name}({vector} {value}, {where})")
+
+    # Halves ----------------------------------------------------------------------------------
+    def widen(self, value: str, memory: str, lanes: int = 0) -> str:
+        """What was loaded, of type half, i16 (a bfloat16) or the type itself, as a float."""
+        if memory not in ("half", "i16"):
+            return value
+        if memory == "half":
+            return self.op(f"fpext {_of('half', lanes)} {value} to {_of('float', lanes)}")
+        word = _of("i32", lanes)
+        wide = self.op(f"zext {_of('i16', lanes)} {value} to {word}")
+        bits = self.op(f"shl {word} {wide}, {_fill(16, lanes)}")
+        return self.op(f"bitcast {word} {bits} to {_of('float', lanes)}")
+
+    def narrow(self, value: str, memory: str, lanes: int = 0) -> str:
+        """A float as it is stored: to nearest, ties to even, and a NaN stays one."""
+        if memory not in ("half", "i16"):
+            return value
+        single, word = _of("float", lanes), _of("i32", lanes)
+        if memory == "half":
+            return self.op(f"fptrunc {single} {value} to {_of('half', lanes)}")
+        nan = self.op(f"fcmp uno {single} {value}, {value}")
+        bits = self.op(f"bitcast {single} {value} to {word}")
+        odd = self.op(f"lshr {word} {bits}, {_fill(16, lanes)}")
+        odd = self.op(f"and {word} {odd}, {_fill(1, lanes)}")
+        up = self.op(f"add {word} {odd}, {_fill(0x7FFF, lanes)}")
+        rounded = self.op(f"add {word} {bits}, {up}")
+        quiet = self.op(f"or {word} {bits}, {_fill(0x400000, lanes)}")
+        chosen = f"{_of('i1', lanes)} {nan}, {word} {quiet}, {word} {rounded}"
+        bits = self.op(f"lshr {word} {self.op(f'select {chosen}')}, {_fill(16, lanes)}")
+        return self.op(f"trunc {word} {bits} to {_of('i16', lanes)}")
+
     # Flow ------------------------------------------------------------------------------------
     @contextmanager
     def loop(self, begin: Value, end: Value, step: Value = 1) -> Iterator[str]:
@@ -204,6 +252,14 @@ class Function:
     def _fresh(self) -> int:
         self._names += 1
         return self._names
+
+
+def _of(type: str, lanes: int) -> str:
+    return f"<{lanes} x {type}>" if lanes else type
+
+
+def _fill(number: int, lanes: int) -> str:
+    return f"splat (i32 {number})" if lanes else str(number)
 
 
 def module(*functions: Function) -> str:
