@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...kernel.indexing import gather_function
+from ...kernel.ir import Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.maps import Operand
+from .. import memory
 from . import pool
-from .kernels import address, compiled, type_of
+from .kernels import address, kernel, type_of
 
 REMEMBERED = 4096
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # moving data, only its size matters
@@ -63,7 +64,7 @@ def _read(key: Any, x: Any, indices: Sequence[Any], space: Callable[[], Space | 
         plan = _plans[key] = _read_plan(x, indices, space())
     if plan is None:
         return None
-    out = np.empty(plan.shape, x.dtype)
+    out = memory.empty(plan.shape, x.dtype)
     plan.call(pool.pointer(), address(out), address(x), *map(address, indices), *plan.ints)
     return out
 
@@ -77,12 +78,13 @@ def _read_plan(x: Any, indices: Sequence[Any], space: Space | None) -> _Plan | N
     inner = [s[-1] if s[-1] in (0, 1) else None for s in steps]
     operands = [Operand(t, s) for t, s in zip(
         [word, word, *(type_of(i.dtype) for i in indices)], inner, strict=True)]  # fmt: skip
-    key = ("gather", *operands, len(sizes))
+    key = (*operands, len(sizes))
     if key not in _kernels:
-        name = f"gather_{hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()}"
-        _kernels[key] = compiled(
-            gather_function(name, operands[0], operands[1], operands[2:], len(sizes))
-        )
+
+        def make(name: str) -> Function:
+            return gather_function(name, operands[0], operands[1], operands[2:], len(sizes))
+
+        _kernels[key] = kernel("gather", key, make)
     ints = [*sizes]
     for s, last in zip(steps, inner, strict=True):
         ints += s if last is None else s[:-1]

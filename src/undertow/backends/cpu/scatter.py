@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -13,9 +12,11 @@ from numpy.lib.stride_tricks import as_strided
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.maps import Operand
 from ...kernel.scatter import INDICES, buckets_function, lines_function
+from .. import memory
 from . import pool
+from .copies import run_assign, run_cast
 from .indexing import REMEMBERED, WORDS, Space, gather_space, steps_of, take_space
-from .kernels import address, compiled, type_of
+from .kernels import address, kernel, type_of
 
 # Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
 BUCKET = 512 << 10
@@ -63,19 +64,19 @@ def _run(
     if not word or source.dtype != x.dtype:
         return None
     if word in ("f16", "bf16"):  # combined in single precision, rounded at the end
-        wide = _run(kind, x.astype(np.float32), form, indices, source.astype(np.float32), True,
-                    space_of)  # fmt: skip
-        if wide is None:
+        single = np.dtype(np.float32)
+        wide = _cast(x, single)
+        if _run(kind, wide, form, indices, _cast(source, single), True, space_of) is None:
             return None
         if not inplace:
-            return wide.astype(x.dtype)
-        np.copyto(x, wide, casting="unsafe")
+            return _cast(wide, x.dtype)
+        _assign(x, wide)
         return x
     if inplace:
         if np.may_share_memory(x, source):
             source = source.copy()
         indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
-    out = x if inplace else np.empty(x.shape, x.dtype)
+    out = x if inplace else memory.empty(x.shape, x.dtype)
     key = (kind, form, x.dtype, out.shape, out.strides, source.shape, source.strides,
            *[(i.dtype, i.shape, i.strides) for i in indices])  # fmt: skip
     space: Space | None = None
@@ -94,7 +95,7 @@ def _run(
         _into_buckets(kind, word, out, None if inplace else x, space, indices, source)
         return out
     if not inplace:
-        np.copyto(out, x)
+        _assign(out, x)
     places = [address(out), address(source), *map(address, indices)]
     plan.call(pool.pointer(), *places, *plan.ints)
     return out
@@ -184,7 +185,7 @@ def _into_buckets(
         if row_step == width and out.size == height * width:
             base = 1 if x.flags.c_contiguous else None if any(x.strides) else 0
         if base is None:
-            np.copyto(out, x)
+            _assign(out, x)
     row = width > 1
     from_step, within = (s // source.itemsize for s in values.strides)
     step = within if within in (0, 1) else None
@@ -211,9 +212,17 @@ def _into_buckets(
     call(pool.pointer(), *map(address, arrays), *ints, shift, buckets)
 
 
-def _kernel(prefix: str, make: Callable[..., Any], *given: Any) -> Callable[..., None]:
-    key = (prefix, *given)
-    if key not in _kernels:
-        name = f"{prefix}_{hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()}"
-        _kernels[key] = compiled(make(name, *given))
-    return _kernels[key]
+def _kernel(form: str, make: Callable[..., Any], *key: Any) -> Callable[..., None]:
+    if (form, key) not in _kernels:
+        _kernels[form, key] = kernel(form, key, lambda name: make(name, *key))
+    return _kernels[form, key]
+
+
+def _cast(x: Any, dtype: Any) -> Any:
+    found = run_cast(x, dtype)
+    return x.astype(dtype) if found is None else found
+
+
+def _assign(target: Any, source: Any) -> None:
+    if not run_assign(target, source):
+        np.copyto(target, source, casting="unsafe")
