@@ -230,7 +230,7 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         raise _outside(op, dtype)
     if not any(isinstance(o, Tensor) for o in operands):
         operands[0] = wrap(_asarray(operands[0], dtype.numpy))
-    operands = align(op.name, operands, dtype)
+    operands = align(op.name, operands, dtype, exact=op.kind == "bool")
     try:
         return apply(op, operands)
     except TypeError as error:
@@ -262,8 +262,13 @@ def alike(values: Sequence[Any], shape: Any = None) -> bool:
     return first is not None
 
 
-def align(op: str, operands: list[Any], dtype: DType, skip: int = 0) -> list[Any]:
-    """The operands on one device, but for the first `skip` in one dtype, broadcast if recorded."""
+def align(
+    op: str, operands: list[Any], dtype: DType, skip: int = 0, exact: bool = False
+) -> list[Any]:
+    """The operands on one device, but for the first `skip` in one dtype, broadcast if recorded.
+
+    An op that is `exact` about numbers takes integers of any size.
+    """
     operands = _one_device(operands)
     shape = broadcast_shapes(
         op, *(tuple(o._array.shape) for o in operands if isinstance(o, Tensor))
@@ -279,7 +284,7 @@ def align(op: str, operands: list[Any], dtype: DType, skip: int = 0) -> list[Any
             operands[i] = o
         elif dtype.category == 0 and type(o) is not bool:
             operands[i] = bool(o)
-        elif dtype.category == 1 and not -(2**63) <= o < 2**63:
+        elif dtype.category == 1 and not exact and not -(2**63) <= o < 2**63:
             raise ArgumentError(f"[{op}] {o} is out of range for int64; write it as a float")
     return operands
 

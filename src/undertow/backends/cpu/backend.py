@@ -47,7 +47,7 @@ class CpuBackend(NumpyBackend):
         return run_maps(exprs, operands, (dtype,) * len(exprs))
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
-        if x.size >= _REDUCED:
+        if x.size >= _REDUCED and keepdim.__class__ is bool:  # NumPy tells what is wrong
             from .reductions import run_reduce
 
             found = run_reduce(kind, x, dims, keepdim)

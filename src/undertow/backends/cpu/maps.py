@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernel.expr import Expr
-from ...kernel.ir import INTEGERS, STREAM, Function
+from ...kernel.ir import FLOATS, INTEGERS, STREAM, Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import NUMBER, Operand, map_function
@@ -33,6 +33,7 @@ class _Plan(NamedTuple):
     shape: Sizes
     like: int | None  # the array whose layout the results have; None for row-major
     ints: list[int]  # sizes and steps
+    floating: bool  # numbers are
     span: tuple[int, int] | None  # of integers that numbers are compared with
 
 
@@ -66,7 +67,9 @@ def run_maps(
     plan = found[0]
     if plan is None:
         return None
-    if plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
+    if plan.floating:
+        numbers = [float(n) for n in numbers]  # which tells of an integer that is too large
+    elif plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
         return None  # it would wrap around
     if into is not None:
         outs = list(into)
@@ -132,7 +135,9 @@ def _make(
     if compute in INTEGERS and "bool" in results:
         limits = np.iinfo(next(a.dtype for a in arrays if a.dtype.kind in "iu"))
         span = (limits.min, limits.max)
-    return _Plan(calls[0], calls[-1] if streams else None, shape, like, ints, span)
+    return _Plan(
+        calls[0], calls[-1] if streams else None, shape, like, ints, compute in FLOATS, span
+    )
 
 
 def _kernel(
