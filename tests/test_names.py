@@ -33,7 +33,7 @@ addmv addbmm baddbmm addr kron tensordot einsum cross cdist trace manual_seed no
 set_grad_enabled inference_mode is_grad_enabled is_tensor is_floating_point numel
 get_default_dtype set_default_dtype promote_types result_type can_cast finfo iinfo from_dlpack
 Generator set_num_threads get_num_threads set_printoptions conv1d conv2d conv3d conv_transpose1d
-conv_transpose2d conv_transpose3d
+conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d adaptive_avg_pool1d
 """.split()  # noqa: SIM905
 
 METHODS_ONLY = """
@@ -55,7 +55,8 @@ block_diag cartesian_prod combinations atleast_1d atleast_2d atleast_3d searchso
 tensordot einsum cdist manual_seed no_grad enable_grad set_grad_enabled inference_mode
 is_grad_enabled is_tensor get_default_dtype set_default_dtype promote_types result_type can_cast
 finfo iinfo from_dlpack Generator set_num_threads get_num_threads set_printoptions conv1d conv2d
-conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d
+avg_pool1d adaptive_avg_pool1d
 """.split()  # noqa: SIM905
 
 INPLACE = """
@@ -80,7 +81,10 @@ hinge_embedding_loss margin_ranking_loss triplet_margin_loss multi_margin_loss
 multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss ctc_loss linear bilinear
 embedding embedding_bag one_hot cosine_similarity pairwise_distance pdist
 scaled_dot_product_attention grid_sample affine_grid conv1d conv2d conv3d conv_transpose1d
-conv_transpose2d conv_transpose3d pad
+conv_transpose2d conv_transpose3d pad max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d
+avg_pool3d lp_pool1d lp_pool2d lp_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
+adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d max_unpool1d
+max_unpool2d max_unpool3d unfold fold
 """.split()  # noqa: SIM905
 
 AUTOGRAD = """

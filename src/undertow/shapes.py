@@ -70,6 +70,27 @@ def _check_zero_d(op: str, dims: tuple[Any, ...]) -> tuple[int, ...]:
     return ()
 
 
+def per_dim(op: str, name: str, value: Any, rank: int, least: int | None = 0) -> Shape:
+    """An integer, or one for each of `rank` dimensions, as a tuple; none below `least`."""
+    listed = value if isinstance(value, Sequence) else (value,)
+    found = tuple([as_int(op, name, v) for v in listed])
+    if len(found) == 1:
+        found *= rank
+    if len(found) != rank:
+        raise ArgumentError(
+            f"[{op}] {name} must be an integer or {rank} of them, one for each dimension, got "
+            f"{value!r}"
+        )
+    if least is not None and min(found, default=least) < least:
+        raise ArgumentError(f"[{op}] {name} must be at least {least}, got {value!r}")
+    return found
+
+
+def frozen(value: Any) -> Any:
+    """Lists as tuples, so that arguments can be looked up in a cache."""
+    return tuple([frozen(v) for v in value]) if isinstance(value, (list, tuple)) else value
+
+
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
     """The shape that all `shapes` broadcast to.
 

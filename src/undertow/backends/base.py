@@ -195,6 +195,17 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def window(
+        self, kind: str, x: Array, kernel: Shape, stride: Shape,
+        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+    ) -> Any:  # fmt: skip
+        """The windows of `conv` over the last dimensions of x, reduced; kind: sum or max.
+
+        max, which takes no input dilation, also returns where in those dimensions, flattened, the
+        largest element is (int64): of equal ones the first, of several NaN any. Padding never wins.
+        """
+
+    @abstractmethod
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
     ) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from ..kernel.windows import Geometry
 from .base import Array, Backend, NumpyDType, Shape
 from .philox import philox_words
 from .quiet import hush, silent, unhush
-from .sliding import correlate
+from .sliding import correlate, window_max, window_sum
 from .threads import blas_threads, current_limit
 
 UFUNCS: dict[str, Any] = {
@@ -422,6 +422,18 @@ class NumpyBackend(Backend):
             return wide.astype(x.dtype)
         geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
         return correlate(x, w, bias, geometry, self.matmul)
+
+    def window(
+        self, kind: str, x: Array, kernel: Shape, stride: Shape,
+        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+    ) -> Any:  # fmt: skip
+        size = x.shape[x.ndim - len(kernel) :]
+        geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
+        if kind == "max":
+            return window_max(x, geometry)
+        if _is_half(x.dtype):
+            return window_sum(x.astype(np.float32), geometry).astype(x.dtype)
+        return window_sum(x, geometry)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool

@@ -1,12 +1,14 @@
-"""Convolution by NumPy: windows are strided views, contracted by matrix products in blocks.
+"""Convolution and pooling by NumPy, without a loop over positions.
 
-The columns of a block are the only large temporary, so a batch never exists in its unrolled form.
+The windows of a convolution are a strided view, contracted by matrix products in blocks, whose
+columns are the only large temporary. Sums and largest elements of windows are found one dimension
+after the other, by as many steps as the window is wide.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -83,3 +85,68 @@ def _windows(x: Array, geometry: Geometry) -> Array:
         (*x.shape[1:3], *geometry.kernel, x.shape[0], *geometry.output),
         (*x.strides[1:3], *by_tap, x.strides[0], *by_position),
     )
+
+
+def window_sum(x: Array, geometry: Geometry) -> Array:
+    """The sum of each window over the last dimensions."""
+    x = spread(x, geometry, 0)
+    rank = len(geometry.size)
+    flat = geometry._replace(
+        size=geometry.padded, padding=((0, 0),) * rank, input_dilation=(1,) * rank
+    )
+    for d in reversed(range(rank)):
+        dim = x.ndim - rank + d
+        out = np.zeros((*x.shape[:dim], flat.output[d], *x.shape[dim + 1 :]), x.dtype)
+        for positions, elements in _taps(flat, d):
+            lead = (slice(None),) * dim
+            out[(*lead, positions)] += x[(*lead, elements)]
+        x = out
+    return x
+
+
+def window_max(x: Array, geometry: Geometry) -> tuple[Array, Array]:
+    """The largest element of each window over the last dimensions, and its position in them.
+
+    The dimensions are searched from the last to the first, so the first of equal elements wins, and
+    of several NaN the last one. A window of nothing but padding gives the smallest number.
+    """
+    rank = len(geometry.size)
+    places: Array = np.zeros((1,) * x.ndim, np.int64)
+    step = 1
+    for d in reversed(range(rank)):
+        dim, size = x.ndim - rank + d, geometry.size[d]
+        lead = (slice(None),) * dim
+        starts = np.arange(geometry.output[d]) * geometry.stride[d] - geometry.padding[d][0]
+        gap = geometry.dilation[d]
+        first = starts + np.maximum(-(starts // gap), 0) * gap  # of each window's elements
+        seen = first < np.minimum(starts + geometry.kernel[d] * gap, size)
+        first = np.clip(first, 0, size - 1)
+        best = x.take(first, axis=dim)
+        if not seen.all():
+            best[(*lead, ~seen)] = _lowest(x.dtype)
+        own = np.arange(size).reshape(-1, *(1,) * (rank - 1 - d)) * step
+        where = np.broadcast_to(places + own, x.shape)
+        found = where.take(first, axis=dim)
+        for positions, elements in _taps(geometry, d):
+            value, top = x[(*lead, elements)], best[(*lead, positions)]
+            better = (value > top) | (value != value)
+            np.copyto(top, value, where=better)
+            np.copyto(found[(*lead, positions)], where[(*lead, elements)], where=better)
+        x, places, step = best, found, step * size
+    return (x, places) if rank else (x.copy(), places)
+
+
+def _taps(geometry: Geometry, d: int) -> Iterator[tuple[slice, slice]]:
+    """For each tap along a dimension: the positions where it meets an element, and the elements."""
+    size, stride, low = geometry.size[d], geometry.stride[d], geometry.padding[d][0]
+    for tap in range(geometry.kernel[d]):
+        at = tap * geometry.dilation[d] - low  # the element at position 0
+        first = max(-(at // stride), 0)
+        end = min(geometry.output[d], -((at - size) // stride))
+        if first < end:
+            yield (slice(first, end),
+                   slice(at + first * stride, at + (end - 1) * stride + 1, stride))  # fmt: skip
+
+
+def _lowest(dtype: Any) -> Any:
+    return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf

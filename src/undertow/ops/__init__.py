@@ -2,6 +2,7 @@
 
 from . import (  # noqa: F401
     activation,
+    adaptive_pooling,
     arithmetic,
     attention,
     classification,
@@ -26,6 +27,7 @@ from . import (  # noqa: F401
     movement,
     normalisation,
     padding,
+    pooling,
     random,
     rearrange,
     reduction,
@@ -42,4 +44,5 @@ from . import (  # noqa: F401
     strided,
     transcendental,
     turning,
+    unfolding,
 )

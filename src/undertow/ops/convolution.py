@@ -23,7 +23,7 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.windows import Geometry, Padding, same_padding
-from ..shapes import Shape, as_int
+from ..shapes import Shape, frozen, per_dim
 from .movement import reshaped
 from .reduction import sum
 
@@ -106,22 +106,6 @@ _weight: Op = Op(
 
 
 # Arguments -----------------------------------------------------------------------------------
-def each(op: str, name: str, value: Any, rank: int, least: int | None = 0) -> Shape:
-    """An integer, or one for each of `rank` dimensions, as a tuple; none below `least`."""
-    listed = value if isinstance(value, Sequence) else (value,)
-    found = tuple([as_int(op, name, v) for v in listed])
-    if len(found) == 1:
-        found *= rank
-    if len(found) != rank:
-        raise ArgumentError(
-            f"[{op}] {name} must be an integer or {rank} of them, one for each dimension, got "
-            f"{value!r}"
-        )
-    if least is not None and min(found, default=least) < least:
-        raise ArgumentError(f"[{op}] {name} must be at least {least}, got {value!r}")
-    return found
-
-
 def _pairs(
     op: str, padding: Any, size: Shape, kernel: Shape, stride: Shape, dilation: Shape
 ) -> Padding:
@@ -143,9 +127,9 @@ def _pairs(
                 f"{padding!r}"
             )
         low, high = zip(*padding, strict=True)
-        whole = each(op, "padding", low, rank, None), each(op, "padding", high, rank, None)
+        whole = per_dim(op, "padding", low, rank, None), per_dim(op, "padding", high, rank, None)
         return tuple(zip(*whole, strict=True))
-    return tuple([(p, p) for p in each(op, "padding", padding, rank)])
+    return tuple([(p, p) for p in per_dim(op, "padding", padding, rank)])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -154,8 +138,8 @@ def _geometry(
 ) -> Geometry:
     """The geometry of a forward convolution, checked."""
     rank = len(size)
-    steps = each(op, "stride", stride, rank, 1)
-    gaps = each(op, "dilation", dilation, rank, 1)
+    steps = per_dim(op, "stride", stride, rank, 1)
+    gaps = per_dim(op, "dilation", dilation, rank, 1)
     if 0 in kernel:
         raise ShapeError(f"[{op}] the kernel is empty: its size is {kernel}")
     pads = _pairs(op, padding, size, kernel, steps, gaps)
@@ -176,9 +160,9 @@ def _transposed_geometry(
 ) -> Geometry:  # fmt: skip
     """The geometry of the convolution whose input gradient is the transposed one, checked."""
     rank = len(size)
-    steps = each(op, "stride", stride, rank, 1)
-    gaps = each(op, "dilation", dilation, rank, 1)
-    extra = each(op, "output_padding", output_padding, rank)
+    steps = per_dim(op, "stride", stride, rank, 1)
+    gaps = per_dim(op, "dilation", dilation, rank, 1)
+    extra = per_dim(op, "output_padding", output_padding, rank)
     if 0 in kernel:
         raise ShapeError(f"[{op}] the kernel is empty: its size is {kernel}")
     if isinstance(padding, str):
@@ -206,13 +190,6 @@ def _transposed_geometry(
             f"{padding!r} and dilation {gaps} would give an output of size {result}"
         )
     return Geometry(result, kernel, steps, short, (1,) * rank, gaps)
-
-
-def _frozen(value: Any) -> Any:
-    """Lists as tuples, so that the arguments can be looked up."""
-    if isinstance(value, (list, tuple)):
-        return tuple([_frozen(v) for v in value])
-    return value
 
 
 def _batched(op: str, input: Tensor, weight: Tensor, rank: int) -> tuple[Tensor, bool]:
@@ -267,7 +244,7 @@ def _convolve(
             f"divide into {groups} groups"
         )
     geometry = _geometry(
-        op, x.shape[2:], weight.shape[2:], _frozen(stride), _frozen(padding), _frozen(dilation)
+        op, x.shape[2:], weight.shape[2:], frozen(stride), frozen(padding), frozen(dilation)
     )
     out = apply(_conv, (x, weight, bias), (geometry, groups))
     return out if batched else reshaped(out, out.shape[1:])
@@ -286,8 +263,8 @@ def _convolve_transposed(
             f"{groups} groups must divide, got an input with {y.shape[1]}"
         )
     geometry = _transposed_geometry(
-        op, y.shape[2:], weight.shape[2:], _frozen(stride), _frozen(padding),
-        _frozen(output_padding), _frozen(dilation),
+        op, y.shape[2:], weight.shape[2:], frozen(stride), frozen(padding),
+        frozen(output_padding), frozen(dilation),
     )  # fmt: skip
     out = apply(_input, (y, weight, bias), (geometry, groups))
     return out if batched else reshaped(out, out.shape[1:])
