@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from ...kernel import attention as form
 from ..threads import current_limit
 from . import pool
-from .gemm import make_plan
+from .gemm import make_plan, native
 from .gemm_plan import Setting
 from .gemm_tiles import cache_sizes, host
 from .kernels import address, compiled, type_of
@@ -111,7 +111,7 @@ def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any) -> _Plan:
         build = form.attention_backward_function if backward else form.attention_function
         name = f"attention_{kind}_{masking or 'plain'}_{key[2]}"
         _kernels[key] = compiled(build(name, key[2], masking))
-    entries = [n for p in plans for n in (_place(p.call), p.numbers, int(p.transposed))]
+    entries = [n for p in plans for n in (native(p), p.numbers, int(p.transposed))]
     table = (ctypes.c_int64 * len(entries))(*entries)
     return _Plan(_kernels[key], tuple(ints), table, plans, scratch * threads, work * threads)
 
@@ -149,10 +149,6 @@ class _Layouts:
     def fake(self, rows: int, columns: int, step: int) -> Any:
         """A matrix of which only the layout will be looked at."""
         return as_strided(np.empty(1, self.dtype), (rows, columns), (step, self.size))
-
-
-def _place(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _last(length: int, block: int) -> int:

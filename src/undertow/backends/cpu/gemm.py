@@ -280,6 +280,11 @@ def _driver(thin: bool) -> Callable[..., None]:
     )
 
 
+def native(plan: Plan) -> int:
+    """The address of the plan's driver for generated code, which has addresses, not objects."""
+    return _load("gemm_driver", thin_text if plan.call is _driver(True) else wide_text, None)
+
+
 def _data() -> int | None:
     """Where an ndarray keeps the address of its elements; None if it is not where we think."""
     sample = np.zeros(1)
