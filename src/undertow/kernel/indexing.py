@@ -29,13 +29,13 @@ Steps = list[list[Value | int]]
 
 
 def gather_function(
-    name: str, out: Operand, x: Operand, indices: Sequence[Operand], rank: int
+    name: str, out: Operand, x: Operand, indices: Sequence[Operand], rank: int, stream: bool
 ) -> Function:
     """The kernel of Note [indirect offsets] over `rank` dimensions.
 
     Its buffers are out, x and the index arrays; its parameters the sizes, then for each buffer its
     steps (but for an innermost one that is known), then the reach and the last index allowed of
-    each index array.
+    each index array. To `stream`, out and its rows must be multiples of STREAM bytes.
     """
     f = Function(name)
     target, source = f.buffer("out", out.dtype, written=True), f.buffer("x", x.dtype)
@@ -68,7 +68,7 @@ def gather_function(
             ):
                 if not all_row:
                     offset = offset + picked(f, index, place + at * step[-1], reach)
-            f.store(target, bases[0] + at * steps[0][-1], f.load(source, offset))
+            f.store(target, bases[0] + at * steps[0][-1], f.load(source, offset), stream)
     return f
 
 

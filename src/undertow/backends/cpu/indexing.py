@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...kernel.indexing import gather_function
-from ...kernel.ir import Function
+from ...kernel.ir import STREAM, Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.maps import Operand
 from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
+from .maps import STREAMED
 
 REMEMBERED = 4096
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # moving data, only its size matters
@@ -78,11 +80,13 @@ def _read_plan(x: Any, indices: Sequence[Any], space: Space | None) -> _Plan | N
     inner = [s[-1] if s[-1] in (0, 1) else None for s in steps]
     operands = [Operand(t, s) for t, s in zip(
         [word, word, *(type_of(i.dtype) for i in indices)], inner, strict=True)]  # fmt: skip
-    key = (*operands, len(sizes))
+    size = math.prod(space.shape) * x.itemsize
+    stream = size >= STREAMED and not sizes[-1] * x.itemsize % STREAM
+    key = (*operands, len(sizes), stream)
     if key not in _kernels:
 
         def make(name: str) -> Function:
-            return gather_function(name, operands[0], operands[1], operands[2:], len(sizes))
+            return gather_function(name, operands[0], operands[1], operands[2:], *key[-2:])
 
         _kernels[key] = kernel("gather", key, make)
     ints = [*sizes]
