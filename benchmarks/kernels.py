@@ -24,7 +24,7 @@ import undertow as ut
 import numpy as np  # isort: skip
 from workloads import Workload, chosen
 
-REPEAT, SECONDS = 60, 1.5  # timed runs of each library, and how long a workload may take
+REPEAT, SECONDS = 45, 1.2  # timed runs of each library, and how long a workload may take
 TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
 
 
