@@ -157,9 +157,9 @@ both("sin", lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
 # tan(r) = r + r*z * table, |r| <= pi/4 and somewhat more.
 both("tan", lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
      lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)), 0, 0.65, range(7), range(15))  # fmt: skip
-# atan(t) = t + t*z * table, |t| <= 1.
+# atan(t) = t + t*z * table, |t| <= 0.55.
 both("atan", lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
-     lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), 0, 1, range(8), range(20))  # fmt: skip
+     lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)), 0, 0.3026, range(6), range(14))  # fmt: skip
 # asin(t) = t + t*z * table, |t| <= 1/2.
 both("asin", lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
      lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)), 0, 0.25, range(5), range(12))  # fmt: skip

@@ -5,16 +5,13 @@ from __future__ import annotations
 from .evaluate import FORMAT, Table, polynomial
 from .ir import Function, Value
 
-# atan(t) = t + t*z * table with z = t*t, |t| <= 1: -25.8, -57.6
+# atan(t) = t + t*z * table with z = t*t, |t| <= 0.55: -30.1, -62.6
 _ATAN: Table = {
-        "f32": (0.002919844, -0.016364552, 0.043206424, -0.07551761, 0.106657974, -0.14211005,
-            0.19993767, -0.33333153),
-        "f64": (1.3214803872991033e-05, -0.00015205695143737682, 0.0008308351689022132,
-            -0.00288351832936598, 0.007193734836645514, -0.0138965721982739, 0.02198052419994319,
-            -0.02990024503728322, 0.03663956563707138, -0.04219060023720841, 0.04722275120534112,
-            -0.05253504070829324, 0.05880524393935397, -0.0666640344741579, 0.07692279759124676,
-            -0.09090906995507754, 0.11111111006555649, -0.14285714282556788, 0.1999999999995108,
-            -0.33333333333333065),
+        "f32": (0.034036037, -0.07636524, 0.10845768, -0.14260349, 0.19998868, -0.33333316),
+        "f64": (0.005109955324352937, -0.017072278735654534, 0.03025560483244094,
+            -0.04005371357289455, 0.04674397417009404, -0.052468058326710455, 0.05880121468321373,
+            -0.06666446464713482, 0.07692292291950696, -0.09090908352862566, 0.11111111088148816,
+            -0.14285714285289947, 0.19999999999996035, -0.3333333333333332),
 }  # fmt: skip
 
 # asin(t) = t + t*z * table with z = t*t, |t| <= 1/2: -27.6, -55.9
@@ -26,49 +23,64 @@ _ASIN: Table = {
             0.16666666666665408),
 }  # fmt: skip
 
-# pi/2 = high + low.
+# pi/2 = high + low; and pi/4, with so short a first part that multiples are exact.
 _HALF_PI = {
     "f32": (1.5707964, -4.371139e-08),
     "f64": (1.5707963267948966, 6.123233995736766e-17),
 }
+_QUARTER_PI = {
+    "f32": (0.78539824, -8.146034e-08),
+    "f64": (0.7853981633974483, 3.061616997868383e-17),
+}
+_BORDER = 0.55  # above it angles are beyond 1/2, and losing a digit to pi/4 costs little
 
 
 def atan(f: Function, x: Value) -> Value:
-    """The inverse tangent; beyond 1, pi/2 less that of 1/x."""
+    """The inverse tangent: k*pi/4 and that of a small t, with one division."""
     a = f.call("abs", x)
-    beyond = a > 1.0
-    t = f.select(beyond, -1.0 / a, a)
-    high, low = _HALF_PI[x.dtype]
-    zero = f.const(0.0, x.dtype)
-    base, rest = f.select(beyond, high, zero), f.select(beyond, low, zero)
-    return f.call("copysign", _atan_sum(f, t, base, rest), x)
+    middle, beyond = a > _BORDER, a > 1 / _BORDER
+    one, zero = f.const(1.0, x.dtype), f.const(0.0, x.dtype)
+    above = f.select(beyond, -1.0, f.select(middle, a - 1.0, a))
+    below = f.select(beyond, a, f.select(middle, a + 1.0, one))
+    k = f.select(beyond, 2.0, f.select(middle, one, zero))
+    return f.call("copysign", _atan_sum(f, above / below, k), x)
 
 
-def _atan_sum(f: Function, t: Value, high: Value, low: Value) -> Value:
-    """high + low + atan(t) for |t| <= 1."""
+def _atan_sum(f: Function, t: Value, k: Value) -> Value:
+    """k*pi/4 + atan(t)."""
+    high, low = _QUARTER_PI[t.dtype]
     z = t * t
-    return high + (t + f.fma(t * z, polynomial(f, z, _ATAN[t.dtype]), low))
+    rest = f.fma(t * z, polynomial(f, z, _ATAN[t.dtype]), k * low)
+    return f.fma(k, high, t + rest)
 
 
 def atan2(f: Function, y: Value, x: Value) -> Value:
     """The angle of the point (x, y).
 
-    The inverse tangent of the smaller over the larger of |x| and |y| is added to or taken from a
-    multiple of pi/2.
+    That of a point in the first eighth with the same |x| and |y| or those exchanged; it is added to
+    or taken from a multiple of pi/2. Here k counts eighths.
     """
     dtype = x.dtype
     across, along = f.call("abs", y), f.call("abs", x)
-    steep = across > along
-    left = f.bitcast(x, FORMAT[dtype].word) < 0
-    t = f.select(steep, along, across) / f.select(steep, across, along)
-    # 0/0 and inf/inf
-    t = f.select(across == along, f.select(along == 0.0, 0.0, f.const(1.0, dtype)), t)
+    steep, left = across > along, f.bitcast(x, FORMAT[dtype].word) < 0
+    small, large = f.select(steep, along, across), f.select(steep, across, along)
+    # lest the sum of the two overflow
+    one, zero = f.const(1.0, dtype), f.const(0.0, dtype)
+    down = f.select(large > _LARGE[dtype], 0.25, one)
+    small, large = small * down, large * down
+    equal = small == large  # perhaps both zero or infinite
+    middle = (small > large * _BORDER) | (equal & (small > 0.0))
+    above = f.select(middle, small - large, small)
+    below = f.select(middle, small + large, large)
+    t = f.select(equal, zero, above / below)
+    k = f.select(middle, one, zero)
+    k = f.select(steep, 2.0 - k, k)
+    k = f.select(left, 4.0 - k, k)
     t = f.select(f.call("ne", steep, left), -t, t)
-    high, low = _HALF_PI[dtype]
-    zero = f.const(0.0, dtype)
-    base = f.select(steep, high, f.select(left, 2 * high, zero))
-    rest = f.select(steep, low, f.select(left, 2 * low, zero))
-    return f.call("copysign", _atan_sum(f, t, base, rest), y)
+    return f.call("copysign", _atan_sum(f, t, k), y)
+
+
+_LARGE = {"f32": 2.0**125, "f64": 2.0**1021}
 
 
 def asin(f: Function, x: Value) -> Value:

@@ -116,6 +116,8 @@ def _double(f: Function, x: Value, y: Value, more: Value | None = None) -> Value
     rest = f.fma(square * q, polynomial(f, q, _LOG), rest)
     total, rest = quick_sum(f, total, rest)
     exponent = y * total
+    # A y beyond 2**900 has no finite power but of 1, and an exact product cannot take it.
+    y = at_least(f, at_most(f, y, 2.0**900), -(2.0**900))
     low_part = f.fma(y, rest, product_error(f, y, total, exponent))
     return exp_sum(f, exponent, f.select(f.call("abs", exponent) < 800.0, low_part, 0.0))
 
