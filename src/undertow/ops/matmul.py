@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.cpu.choice import MULTIPLIED, threshold
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand, record
 from ..core.modes import current
@@ -30,7 +31,7 @@ from .movement import reshaped
 _ndarray = np.ndarray
 _new = object.__new__
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-_LARGE = 1 << 24  # beyond this product of sizes the backend chooses how to multiply
+_LARGE = threshold(MULTIPLIED)  # from so many multiplications on the backend does better
 _TENSORS = (False, False)  # neither operand is a number
 
 
@@ -70,7 +71,7 @@ def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
         or y.__class__ is not _ndarray
         or not (kind is _FLOAT32 or kind is _FLOAT64)
         or not state.plain
-        or x.size * y.size > _LARGE
+        or x.size * y.shape[0 if tb else 1] >= _LARGE
     ):
         return apply(_PRODUCTS[ta, tb], (a, b))
     try:

@@ -16,10 +16,12 @@ from ...kernel.row_program import Program
 from .. import memory
 from ..base import Array, NumpyDType, Shape
 from ..reference import NumpyBackend
-from .choice import crossover, threshold
+from .choice import MULTIPLIED, crossover, threshold
 
+_MULTIPLIED = threshold(MULTIPLIED)
 _REDUCED = threshold(8192)
 _MAP_REDUCED = threshold(4096)
+_SCANNED = threshold(4096)
 
 
 class CpuBackend(NumpyBackend):
@@ -55,6 +57,24 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().reduce(kind, x, dims, keepdim)
 
+    def scan(self, kind: str, x: Array, dim: int) -> Any:
+        if x.size >= _SCANNED and kind != "logaddexp":
+            from .scans import run_scan
+
+            found = run_scan(kind, (x,), dim)
+            if found is not None:
+                return found
+        return super().scan(kind, x, dim)
+
+    def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
+        if a.size >= _SCANNED:
+            from .scans import run_scan
+
+            found = run_scan("recurrence", (a, b), dim, reverse)
+            if found is not None:
+                return found
+        return super().recurrence(a, b, dim, reverse)
+
     def map_reduce(
         self, kind: str, expr: Expr, operands: Sequence[Any], dims: tuple[int, ...], keepdim: bool,
         dtype: NumpyDType,
@@ -80,6 +100,14 @@ class CpuBackend(NumpyBackend):
         return super().rows(program, operands, dims, dtypes)
 
     # Products ---------------------------------------------------------------------------------
+    def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
+        if work >= _MULTIPLIED and a.dtype.kind in "fV" and a.shape[-1] == b.shape[-2]:
+            from .gemm import gemm
+
+            return gemm(a, b, bias=bias)
+        return super().matmul(a, b, bias)
+
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
     ) -> tuple[Array, Array]:
@@ -105,6 +133,17 @@ class CpuBackend(NumpyBackend):
 
             return run_philox(seed, offset, count)
         return super().philox(seed, offset, count)
+
+    def coin_map(
+        self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
+    ) -> Array:
+        if x.size >= threshold(1024):
+            from .random import run_coin_map
+
+            found = run_coin_map(expr, x, numbers, limit, seed, offset)
+            if found is not None:
+                return found
+        return super().coin_map(expr, x, numbers, limit, seed, offset)
 
     # Moving data ------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
