@@ -25,12 +25,12 @@ from .expr import Expr
 from .ir import FLOATS, WIDTH, Function, State, Value
 from .lower import Lowering
 from .maps import NUMBER, Operand, converted
+from .places import Place, at_row, moved, plus, product, quotient, times
 
 RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
 SEARCHED = 512  # elements, of which the largest is searched
 GROUP = 4  # rows
 AHEAD = 4096  # bytes that are fetched ahead of a row's elements
-Place = Value | int  # an offset; 0 is left out of sums
 
 
 class Loops(NamedTuple):
@@ -104,8 +104,8 @@ class _Builder:
     # Rows -----------------------------------------------------------------------------------
     def _rows(self) -> None:
         f = self.f
-        rows = _product(f, self.kept)
-        with f.parallel(_quotient(rows, self.together)) as block:
+        rows = product(f, self.kept)
+        with f.parallel(quotient(rows, self.together)) as block:
             first = block * self.together
             with f.loop(f.call("minimum", rows - first, self.together)) as r:
                 target, bases = self._bases(first + r, self.kept)
@@ -113,8 +113,8 @@ class _Builder:
 
     def _rows_in_pieces(self) -> None:
         f = self.f
-        rows, length = _product(f, self.kept), self.reduced[self.loops.split]
-        pieces = _quotient(length, self.piece)
+        rows, length = product(f, self.kept), self.reduced[self.loops.split]
+        pieces = quotient(length, self.piece)
         with f.parallel(rows * pieces) as block:
             start = (block % pieces) * self.piece
             _, bases = self._bases(block // pieces, self.kept)
@@ -134,9 +134,9 @@ class _Builder:
         run = f.value(SEARCHED if isinstance(kinds, Position) else RUN, "i64")
 
         def last(bases: Sequence[Place], start: Place, count: Value) -> None:
-            with f.loop(_quotient(count, run)) as i:
+            with f.loop(quotient(count, run)) as i:
                 begin = i * run
-                at, left = _plus(start, begin), f.call("minimum", count - begin, run)
+                at, left = plus(start, begin), f.call("minimum", count - begin, run)
                 if isinstance(kinds, Position):
                     self._search(state, bases, at, left)
                 else:
@@ -150,10 +150,10 @@ class _Builder:
         f = self.f
         state = f.state(*kinds.inits(kinds.short), combine=kinds.combine)
         with f.vector(count, unroll=4) as i:
-            places = self._moved(bases, _plus(start, i), -1)
+            places = self._moved(bases, plus(start, i), -1)
             for b, p, s in zip(self.ins, places, self.reduced_steps, strict=True):
                 if isinstance(s[-1], int) and s[-1] == 1:
-                    f.prefetch(b, _plus(p, f.value(AHEAD // WIDTH[b.dtype], "i64")))
+                    f.prefetch(b, plus(p, f.value(AHEAD // WIDTH[b.dtype], "i64")))
             state.add(*kinds.element(self._value(places)))
         return state.get()
 
@@ -168,7 +168,7 @@ class _Builder:
         with f.branch(kinds.better(state.get()[0], extreme)):
             first = f.state(f.const(LAST, "i32"), combine=lambda a, b: f.call("minimum", a, b))
             with f.vector(count, unroll=4) as i:
-                at = _plus(start, i)
+                at = plus(start, i)
                 (x,) = kinds.extreme.element(self._value(self._moved(bases, at, -1)))
                 here = f.cast(f.value(at, "i64"), "i32")
                 first.add(f.select(kinds.hit(x, extreme), here, LAST))
@@ -178,8 +178,8 @@ class _Builder:
     def _columns(self) -> None:
         f = self.f
         *outer, columns = self.kept
-        rows, strips = _product(f, outer), _quotient(columns, self.width)
-        with f.parallel(_quotient(rows, self.together) * strips) as block:
+        rows, strips = product(f, outer), quotient(columns, self.width)
+        with f.parallel(quotient(rows, self.together) * strips) as block:
             first = (block // strips) * self.together
             left = (block % strips) * self.width
             with f.loop(f.call("minimum", rows - first, self.together)) as r:
@@ -192,14 +192,14 @@ class _Builder:
 
                     places = self._moved_kept(bases, left + j)
                     self._walk(places, 0, self.reduced[self.loops.split], self._groups(add))
-                    self._finish(_plus(target, _times(left + j, self.out_steps[-1])), state.get())
+                    self._finish(plus(target, times(left + j, self.out_steps[-1])), state.get())
 
     def _columns_in_pieces(self) -> None:
         f = self.f
         *outer, columns = self.kept
-        rows, strips = _product(f, outer), _quotient(columns, self.width)
+        rows, strips = product(f, outer), quotient(columns, self.width)
         length = self.reduced[self.loops.split]
-        pieces = _quotient(length, self.piece)
+        pieces = quotient(length, self.piece)
         with f.parallel(rows * pieces * strips) as block:
             left = (block % strips) * self.width
             width = f.call("minimum", columns - left, self.width)
@@ -226,7 +226,7 @@ class _Builder:
                 state = self._state()
                 with f.loop(pieces) as i:
                     state.add(*self._kept_at(scratch + i * columns + j))
-                self._finish(_plus(target, _times(left + j, self.out_steps[-1])), state.get())
+                self._finish(plus(target, times(left + j, self.out_steps[-1])), state.get())
 
     def _groups(
         self, add: Callable[[Sequence[list[Place]], list[Place]], None]
@@ -236,9 +236,9 @@ class _Builder:
 
         def last(bases: Sequence[Place], start: Place, count: Value) -> None:
             groups = count // GROUP
-            for times, size, done in ((groups, GROUP, 0), (count % GROUP, 1, groups * GROUP)):
-                with f.loop(times) as i:
-                    first = _plus(_plus(start, done), i if size == 1 else i * size)
+            for turns, size, done in ((groups, GROUP, 0), (count % GROUP, 1, groups * GROUP)):
+                with f.loop(turns) as i:
+                    first = plus(plus(start, done), i if size == 1 else i * size)
                     indices = [first + k if k else first for k in range(size)]
                     add([self._moved(bases, at, -1) for at in indices], indices)
 
@@ -261,13 +261,8 @@ class _Builder:
     # Places ---------------------------------------------------------------------------------
     def _bases(self, row: Value, sizes: Sequence[Value]) -> tuple[Place, list[Place]]:
         """The places of the output and the inputs at a number of a kept row."""
-        places: list[Place] = [0] * (1 + len(self.ins))
-        steps = [self.out_steps, *self.kept_steps]
-        for d in reversed(range(len(sizes))):
-            at = row % sizes[d] if d else row
-            row = row // sizes[d] if d else row
-            places = [_plus(p, _times(at, s[d])) for p, s in zip(places, steps, strict=True)]
-        return places[0], places[1:]
+        target, *bases = at_row(row, sizes, [self.out_steps, *self.kept_steps])
+        return target, bases
 
     def _walk(
         self, bases: Sequence[Place], start: Place, count: Value,
@@ -281,7 +276,7 @@ class _Builder:
         with ExitStack() as open_loops:
             for d, size in enumerate(self.reduced[:-1]):
                 i = open_loops.enter_context(f.loop(count if d == split else size))
-                bases = self._moved(bases, _plus(start, i) if d == split else i, d)
+                bases = self._moved(bases, plus(start, i) if d == split else i, d)
             if split == len(self.reduced) - 1:
                 last(bases, start, count)
             else:
@@ -289,11 +284,11 @@ class _Builder:
 
     def _moved(self, bases: Sequence[Place], at: Place, d: int) -> list[Place]:
         """Places moved along a reduced dimension."""
-        return [_plus(b, _times(at, s[d])) for b, s in zip(bases, self.reduced_steps, strict=True)]
+        return moved(bases, at, [s[d] for s in self.reduced_steps])
 
     def _moved_kept(self, bases: Sequence[Place], at: Place) -> list[Place]:
         """Places moved along the last kept dimension."""
-        return [_plus(b, _times(at, s[-1])) for b, s in zip(bases, self.kept_steps, strict=True)]
+        return moved(bases, at, [s[-1] for s in self.kept_steps])
 
     # Values ---------------------------------------------------------------------------------
     def _value(self, places: Sequence[Place]) -> Value:
@@ -320,35 +315,10 @@ class _Builder:
     def _finish(self, place: Place, kept: Kept) -> None:
         """Store the result."""
         f = self.f
-        value = self.kinds.result(kept, _product(f, self.reduced))
+        value = self.kinds.result(kept, product(f, self.reduced))
         f.store(self.out, place, f.cast(value, self.out.scalar))
 
 
 def _widened(f: Function, value: Value, compute: str) -> Value:
     """A loaded float in the type that is computed in."""
     return f.cast(value, compute) if value.dtype in FLOATS else value
-
-
-def _product(f: Function, sizes: Sequence[Value]) -> Value:
-    total = f.value(1, "i64") if not sizes else sizes[0]
-    for size in sizes[1:]:
-        total = total * size
-    return total
-
-
-def _quotient(a: Value, b: Value) -> Value:
-    """Rounded up."""
-    return (a + (b - 1)) // b
-
-
-def _plus(a: Place, b: Place) -> Place:
-    if isinstance(a, int) and a == 0:
-        return b
-    return a if isinstance(b, int) and b == 0 else a + b
-
-
-def _times(at: Place, step: Place) -> Place:
-    """`at * step`; a step that is known is 0 or 1."""
-    if isinstance(step, int):
-        return at if step else 0
-    return at * step

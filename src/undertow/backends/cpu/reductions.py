@@ -98,14 +98,14 @@ def _make(
     arrays = [o for o in operands if o.__class__ is _ndarray]
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     types = [type_of(a.dtype) for a in arrays]
-    element = _scalar(type_of(np.dtype(dtype)))
+    element = scalar_type(type_of(np.dtype(dtype)))
     if 0 in shape or "" in types or element == "" or not all(map(aligned, arrays)):
         return None
     position = kind in ("argmax", "argmin")
     if position and shape[dims[0]] >= LAST:
         return None
     result = np.dtype(np.int64 if position else bool if kind in ("any", "all") else dtype)
-    compute = _scalar(next((t for t in types if t != "bool"), "bool"))
+    compute = scalar_type(next((t for t in types if t != "bool"), "bool"))
     if compute == "bool" and len(arrays) < len(operands):
         return None  # a number beside nothing that tells its type
     if kind == "squares":
@@ -143,7 +143,7 @@ def _make(
         ints += k[:-1] if layout.columns and step is not None else k
         ints += r[:-1] if not layout.columns and step is not None else r
     count = -(-layout.reduced[split] // piece) * results
-    scratch = [(count, _numpy(t)) for t in kept_types(kind, element)] if pieces else []
+    scratch = [(count, numpy_name(t)) for t in kept_types(kind, element)] if pieces else []
     return _Plan(call, reduced_shape(shape, dims, keepdim), result, scratch, ints)
 
 
@@ -202,11 +202,11 @@ def _kernel(
     return _kernels[key]
 
 
-def _scalar(dtype: str) -> str:
+def scalar_type(dtype: str) -> str:
     """The type that elements of a memory type are loaded as."""
     return "f32" if dtype in ("f16", "bf16") else dtype
 
 
-def _numpy(dtype: str) -> str:
+def numpy_name(dtype: str) -> str:
     """NumPy's name of a type of the loop IR."""
     return "?" if dtype == "bool" else f"{dtype[0]}{int(dtype[1:]) // 8}"

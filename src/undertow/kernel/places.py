@@ -1,0 +1,51 @@
+"""Offsets of operands in the loop IR: sums of indices times steps, without terms that are zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .ir import Function, Value
+
+Place = Value | int  # an offset; 0 is left out of sums
+
+
+def plus(a: Place, b: Place) -> Place:
+    """`a + b`."""
+    if isinstance(a, int) and a == 0:
+        return b
+    return a if isinstance(b, int) and b == 0 else a + b
+
+
+def times(at: Place, step: Place) -> Place:
+    """`at * step`; a step that is known is 0 or 1."""
+    if isinstance(step, int):
+        return at if step else 0
+    return at * step
+
+
+def moved(bases: Sequence[Place], at: Place, steps: Sequence[Place]) -> list[Place]:
+    """Each operand's place `at` its steps further on."""
+    return [plus(b, times(at, s)) for b, s in zip(bases, steps, strict=True)]
+
+
+def product(f: Function, sizes: Sequence[Value]) -> Value:
+    """The number of elements of a shape."""
+    total = sizes[0] if sizes else f.value(1, "i64")
+    for size in sizes[1:]:
+        total = total * size
+    return total
+
+
+def quotient(a: Value, b: Value) -> Value:
+    """`a / b`, rounded up."""
+    return (a + (b - 1)) // b
+
+
+def at_row(row: Value, sizes: Sequence[Value], steps: Sequence[Sequence[Place]]) -> list[Place]:
+    """The operands' places at a number of a row: `steps` of each along dimensions of `sizes`."""
+    places: list[Place] = [0] * len(steps)
+    for d in reversed(range(len(sizes))):
+        at = row % sizes[d] if d else row
+        row = row // sizes[d] if d else row
+        places = moved(places, at, [s[d] for s in steps])
+    return places
