@@ -588,6 +588,7 @@ def check(f: Function) -> None:
 class _Checker:
     def __init__(self, f: Function) -> None:
         self.f = f
+        self.impure: set[int] = set()  # values that depend on memory or a state
 
     def fail(self, what: str) -> None:
         raise IRError(f"{self.f.name}: {what}\n{self.f}")
@@ -606,6 +607,12 @@ class _Checker:
             if isinstance(s, Value):
                 self.operation(s, seen, states)
                 seen.add(id(s))
+                if s.op == "thread" and "parallel" not in kinds:
+                    self.fail("the number of the thread is asked for outside a parallel loop")
+                if s.op in ("load", "get") or any(
+                    isinstance(a, Value) and id(a) in self.impure for a in s.args
+                ):
+                    self.impure.add(id(s))
             elif isinstance(s, Store):
                 if s.buffer not in self.f.buffers or not s.buffer.written:
                     self.fail(f"store to {s.buffer.name}, which is not declared as written")
@@ -639,9 +646,12 @@ class _Checker:
                     self.fail("a parallel loop stands inside another block")
                 if s.kind == "vector" and "vector" in kinds:
                     self.fail("a vector loop stands inside another")
-                # Parallel iterations share no state; see Note [loops].
-                inside = set() if s.kind == "parallel" else states
-                self.block(s.body, seen | {id(s.index)}, inside, (*kinds, s.kind))
+                known, inside = seen | {id(s.index)}, states
+                if s.kind == "parallel":
+                    # Parallel iterations share no state, see Note [loops], and each thread computes
+                    # what stands before the loop again, as far as that is pure.
+                    known, inside = known - self.impure, set()
+                self.block(s.body, known, inside, (*kinds, s.kind))
 
     def operation(self, v: Value, seen: set[int], states: set[int]) -> None:
         if v.op == "load":

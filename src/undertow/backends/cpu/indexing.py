@@ -82,11 +82,12 @@ def _read_plan(x: Any, indices: Sequence[Any], space: Space | None) -> _Plan | N
         [word, word, *(type_of(i.dtype) for i in indices)], inner, strict=True)]  # fmt: skip
     size = math.prod(space.shape) * x.itemsize
     stream = size >= STREAMED and not sizes[-1] * x.itemsize % STREAM
-    key = (*operands, len(sizes), stream)
+    rank = len(sizes)
+    key = (*operands, rank, stream)
     if key not in _kernels:
 
         def make(name: str) -> Function:
-            return gather_function(name, operands[0], operands[1], operands[2:], *key[-2:])
+            return gather_function(name, operands[0], operands[1], operands[2:], rank, stream)
 
         _kernels[key] = kernel("gather", key, make)
     ints = [*sizes]
