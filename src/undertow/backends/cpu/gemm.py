@@ -77,7 +77,7 @@ def gemm(
     )  # fmt: skip
     plan = _plans.get(key)
     if plan is None:
-        if a.itemsize == 2 and a.shape[-1] > _DEEPEST:
+        if a.itemsize == 2 and not _converts(a):
             return _by_floats(a, b, out, bias, accumulate, activation)
         setting = Setting(host(), *cache_sizes(), threads)
         plan = make_plan(setting, a, b, out, bias, accumulate, activation)
@@ -94,10 +94,15 @@ def gemm(
     return out
 
 
+def _converts(a: Any) -> bool:
+    """Whether packing can convert halves like these."""
+    return a.shape[-1] <= _DEEPEST and (host().half or a.dtype != np.float16)
+
+
 def _by_floats(
     a: Any, b: Any, out: Any, bias: Any, accumulate: bool, activation: Activation | None
 ) -> Any:
-    """A product of halves with so many steps that no packed block could hold them."""
+    """A product of halves for which there are no instructions, or too many steps for one block."""
     x, y, there, added = (None if z is None else z.astype(np.float32) for z in (a, b, out, bias))
     result = gemm(x, y, there, added, accumulate, activation)
     if out is None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from .gemm_micro import suffix_of, width
 from .gemm_tiles import Target
-from .irbuilder import Function, module
+from .irbuilder import Function, Value, module
 
 AHEAD = 8  # steps of k that are asked for in advance
 PARAMETERS = [
@@ -46,7 +46,7 @@ class _Packer:
     def __init__(self, f: Function, source: str, type: str, target: Target) -> None:
         self.f, self.source, self.type = f, source, type
         self.size, self.bytes = width(source), target.vector
-        self.lanes = target.vector // width(type)
+        self.lanes, self.masks = target.vector // width(type), target.masks
         self.vector = f"<{self.lanes} x {type}>"
         self.k_step, self.column_step = f.load("i64", "%map", 8), f.load("i64", f.at("%map", 8), 8)
         offset = f.add(f.mul("%k0", self.k_step), f.mul("%first", self.column_step))
@@ -75,7 +75,7 @@ class _Packer:
         f, lanes = self.f, self.lanes
         rest = f.rem("%k", lanes)
         whole = f.sub("%k", rest)
-        last, following = f.sub("%count", 1), f.mul(self.column_step, lanes)
+        last = f.sub("%count", 1)
         with f.loop(0, f.div(f.add("%count", lanes - 1), lanes)) as v:
             columns = []
             for lane in range(lanes):
@@ -84,16 +84,26 @@ class _Packer:
                 number = f.select(inside, number, last)  # there is something to read
                 columns.append((f.at(self.start, f.mul(number, self.column_step)), inside))
             to = f.at("%to", f.mul(v, self.bytes))
-            for mask in ("", f.first_lanes(lanes, rest)):
-                with f.loop(whole if mask else 0, "%k" if mask else whole, lanes) as p:
-                    square = []
-                    for column, inside in columns:
-                        place = f.at(column, f.mul(p, self.size))
-                        f.prefetch(f.at(place, following))
-                        value = self.load(place, mask)
-                        square.append(f.select(inside, value, "zeroinitializer", self.vector))
-                    for step, value in enumerate(self.transposed(square)):
-                        self.store(value, f.at(to, f.mul(f.add(p, step), "%row")))
+            if self.masks:
+                with f.loop(0, "%k", lanes) as p:
+                    self.square(columns, p, to, f.first_lanes(lanes, f.sub("%k", p)))
+            else:
+                with f.loop(0, whole, lanes) as p:
+                    self.square(columns, p, to, "")
+                with f.when(f.compare("ne", rest, 0)):
+                    self.square(columns, whole, to, f.first_lanes(lanes, rest))
+
+    def square(self, columns: list[tuple[str, str]], p: Value, to: str, mask: str) -> None:
+        """The steps that begin with p of a vector of columns, some of which may be missing."""
+        f, following = self.f, self.f.mul(self.column_step, self.lanes)
+        rows = []
+        for column, inside in columns:
+            place = f.at(column, f.mul(p, self.size))
+            f.prefetch(f.at(place, following))
+            value = self.load(place, mask)
+            rows.append(f.select(inside, value, "zeroinitializer", self.vector))
+        for step, value in enumerate(self.transposed(rows)):
+            self.store(value, f.at(to, f.mul(f.add(p, step), "%row")))
 
     def any(self) -> None:
         """One element at a time."""

@@ -119,7 +119,8 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     tile = largest_tile(target, math.ceil(vectors / strips))
     panels = evenly(o.m, tile.rows)
     usual = largest_tile(target, widest(target)).rows
-    depth = _depth(o.k, o.k if o.halves else setting.level1 // (4 * usual * size))
+    most = setting.level1 // (4 * usual * size)
+    depth = _depth(o.k, max(most, o.k + 15 if o.halves else 0))
     depths = evenly(o.k, depth)
     spread = not o.unit(o.c[1], o.n)
     step = _tile_cycles(target, math.ceil(o.m / panels), math.ceil(vectors / strips))

@@ -39,7 +39,7 @@ class ThinShape(NamedTuple):
 def thin_tile(target: Target, columns: int) -> Tile:
     """The largest tile of so many columns: its sums, the columns of B and one vector of A fit.
 
-    >>> thin_tile(Target(64, 32, True, True), 5)
+    >>> thin_tile(Target(64, 32, True, True, True), 5)
     Tile(rows=5, vectors=5)
     """
     rows = (target.registers - (1 if target.fma else 2) - columns) // columns

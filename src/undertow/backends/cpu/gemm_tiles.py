@@ -32,6 +32,7 @@ class Target(NamedTuple):
     registers: int  # that hold vectors
     fma: bool  # fused multiply-add
     masks: bool  # loads and stores of some lanes in one instruction
+    half: bool  # conversions of float16
     attributes: str = ""  # of the functions, to narrow what LLVM may use; "" for this machine
 
 
@@ -49,20 +50,20 @@ def host() -> Target:
 
     has = llvm.get_host_cpu_features().get
     if all(has(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
-        return Target(64, 32, True, True)
+        return Target(64, 32, True, True, True)
     if has("avx2"):
-        return Target(32, 16, bool(has("fma")), True)
+        return Target(32, 16, bool(has("fma")), True, bool(has("f16c")))
     arm = bool(has("neon"))
-    return Target(16, 32 if arm else 16, arm, False)
+    return Target(16, 32 if arm else 16, arm, False, arm)
 
 
 @functools.cache
 def largest_tile(target: Target, vectors: int) -> Tile:
     """The largest tile of so many vectors per row; see Note [tiles].
 
-    >>> [largest_tile(Target(64, 32, True, True), v).rows for v in (8, 4, 3, 2, 1)]
+    >>> [largest_tile(Target(64, 32, True, True, True), v).rows for v in (8, 4, 3, 2, 1)]
     [2, 6, 9, 14, 14]
-    >>> [largest_tile(Target(32, 16, True, True), v).rows for v in (3, 2, 1)]
+    >>> [largest_tile(Target(32, 16, True, True, True), v).rows for v in (3, 2, 1)]
     [4, 6, 14]
     """
     free = target.registers - vectors - (1 if target.fma else 2)

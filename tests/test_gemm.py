@@ -1,0 +1,396 @@
+"""The generated matrix product against NumPy in higher precision: shapes, layouts, bits."""
+
+import itertools
+import platform
+import threading
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow import dtypes
+from undertow.backends.cpu.gemm import gemm, make_plan, run
+from undertow.backends.cpu.gemm_micro import RELU, Activation
+from undertow.backends.cpu.gemm_plan import Operands, Setting, choose
+from undertow.backends.cpu.gemm_tiles import Target, cache_sizes, evenly, host, largest_tile
+
+BFLOAT16 = dtypes.bfloat16.numpy
+WIDE = {np.dtype(np.float64): np.longdouble}
+SMALL_CACHES = 2 << 10, 16 << 10  # so that small products are cut into many blocks
+
+# Narrower targets than this machine's run on it, if it has what they use.
+TARGETS = {"host": host()}
+if platform.machine() == "x86_64":
+    only = '"target-cpu"="{}" "target-features"=""'
+    if host().vector >= 32 and host().fma:
+        TARGETS["avx2"] = Target(32, 16, True, True, True, only.format("x86-64-v3"))
+    TARGETS["sse2"] = Target(16, 16, False, False, False, only.format("x86-64"))
+
+
+def setting(target="host", caches=None, threads=1):
+    return Setting(TARGETS[target], *(caches or cache_sizes()), threads)
+
+
+def numbers(*shape, dtype=np.float32, seed=0):
+    """Reproducible values of mixed size and sign."""
+    generator = np.random.default_rng([seed, *shape])
+    return generator.standard_normal(shape).astype(dtype)
+
+
+def eps(dtype):
+    return 2.0**-8 if dtype == BFLOAT16 else float(np.finfo(dtype).eps)
+
+
+def check(got, a, b, added=0.0, function=None):
+    """Compare with a higher precision, by the bound that holds for any order of the sums."""
+    wide = WIDE.get(a.dtype, np.float64)
+    a, b, added = a.astype(wide), b.astype(wide), np.asarray(added, wide)
+    want = a @ b + added
+    scale = abs(a) @ abs(b) + abs(added)
+    if function is not None:
+        want = function(want)
+    assert got.shape == want.shape
+    half = got.dtype.itemsize == 2  # summed as floats
+    unit = eps(np.float32 if half else got.dtype)
+    bound = (a.shape[-1] + 4) * unit * scale + (eps(got.dtype) * abs(want) if half else 0)
+    bound += 2.0**-25 if got.dtype == np.float16 else 1e-30  # subnormal numbers
+    error = abs(got.astype(wide) - want)
+    assert (error <= bound).all(), (error / bound).max()
+
+
+def product(a, b, given, **options):
+    """By a plan of its own, into memory full of NaN."""
+    plan = make_plan(given, a, b, **options)
+    out = options.get("out")
+    if out is None:
+        out = np.full(plan.shape, np.nan, a.dtype)
+    run(plan, a, b, out, options.get("bias"))
+    return out
+
+
+# Shapes ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("target", TARGETS)
+def test_shapes_around_the_sizes_of_tiles(target, dtype):
+    given = setting(target)
+    lanes = given.target.vector // np.dtype(dtype).itemsize
+    rows = largest_tile(given.target, 2).rows
+    for m, n in itertools.product(
+        (1, 2, rows - 1, rows, rows + 1, 4 * rows + 3),
+        (1, 2, 5, 6, lanes - 1, lanes, lanes + 1, 4 * lanes, 5 * lanes + 1, 9 * lanes - 1),
+    ):
+        for k in (1, 2, lanes, 3 * lanes + 1):
+            a, b = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype)
+            check(product(a, b, given), a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("target", TARGETS)
+def test_blocks(target, dtype):
+    """Small caches, so that all loops turn several times, in every layout of the operands."""
+    given = setting(target, SMALL_CACHES)
+    for m, n, k in ((40, 70, 50), (7, 200, 33), (61, 9, 100), (3, 4, 300), (50, 50, 16)):
+        for turn_a, turn_b, turn_c in itertools.product((False, True), repeat=3):
+            a = numbers(k, m, dtype=dtype).T if turn_a else numbers(m, k, dtype=dtype)
+            b = numbers(n, k, dtype=dtype).T if turn_b else numbers(k, n, dtype=dtype)
+            out = np.full((n, m), np.nan, dtype).T if turn_c else np.full((m, n), np.nan, dtype)
+            check(product(a, b, given, out=out), a, b)
+
+
+@pytest.mark.parametrize("shape", [(129, 257, 385), (300, 70, 1100), (1000, 3, 700), (4, 999, 513)])
+def test_large(shape):
+    m, n, k = shape
+    for dtype in (np.float32, np.float64):
+        a, b = numbers(m, k, dtype=dtype), numbers(k, n, dtype=dtype)
+        check(gemm(a, b), a, b)
+
+
+def test_a_part_of_a_product_has_the_same_bits():
+    """Note [order of sums]: nothing depends on the tile that an element falls into."""
+    a, b = numbers(40, 600), numbers(600, 200)
+    whole = gemm(a, b)
+    for rows in (15, 16, 20, 21, 39):
+        assert np.array_equal(gemm(a[:rows], b), whole[:rows])
+    for columns in (64, 65, 100, 199):
+        assert np.array_equal(gemm(a, b[:, :columns]), whole[:, :columns])
+    b = b.T.copy().T  # k contiguous: few columns or rows are summed along k
+    thin = gemm(a, b[:, :5])
+    for rows, columns in itertools.product(range(1, 12), range(1, 6)):
+        assert np.array_equal(gemm(a[:rows], b[:, :columns]), thin[:rows, :columns])
+
+
+# Layouts ---------------------------------------------------------------------------------------
+def layouts(m, n, dtype, seed):
+    """One matrix in every layout that strides can describe."""
+    x = numbers(m, n, dtype=dtype, seed=seed)
+    large = np.zeros((2 * m + 1, 3 * n + 2), dtype)
+    large[1 : 2 * m + 1 : 2, 1 : 3 * n + 1 : 3] = x
+    yield "c", x
+    yield "f", np.asfortranarray(x)
+    yield "steps", large[1 : 2 * m + 1 : 2, 1 : 3 * n + 1 : 3]
+    yield "padded rows", np.concatenate([x, x], axis=1)[:, :n]
+    yield "reversed rows", x[::-1].copy()[::-1]
+    yield "reversed columns", x[:, ::-1].copy()[:, ::-1]
+    yield "reversed", np.asfortranarray(x[::-1, ::-1])[::-1, ::-1]
+    yield "one row", np.broadcast_to(x[:1], (m, n))
+    yield "one column", np.broadcast_to(x[:, :1], (m, n))
+    yield "one number", np.broadcast_to(x[:1, :1], (m, n))
+
+
+@pytest.mark.parametrize("shape", [(33, 40, 50), (9, 7, 70), (70, 1, 20), (1, 70, 40), (20, 90, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_layouts(shape, dtype):
+    m, n, k = shape
+    for (_, a), (_, b) in itertools.product(layouts(m, k, dtype, 1), layouts(k, n, dtype, 2)):
+        check(gemm(a, b), a, b)
+
+
+def test_results_of_any_layout():
+    a, b = numbers(33, 50), numbers(50, 70)
+    for name, out in layouts(33, 70, np.float32, 3):
+        if name.startswith("one"):
+            continue
+        before = out.copy()
+        assert gemm(a, b, out) is out
+        check(out, a, b)
+        out[...] = before
+        gemm(a, b, out, accumulate=True)
+        check(out, a, b, before)
+
+
+def test_elements_beside_the_result_stay():
+    large = np.full((60, 90), 7.0, np.float32)
+    a, b = numbers(13, 40), numbers(40, 21)
+    gemm(a, b, large[3:16, 5:26])
+    check(large[3:16, 5:26], a, b)
+    large[3:16, 5:26] = 7.0
+    assert (large == 7.0).all()
+
+
+def test_a_result_that_is_an_operand():
+    a, b = numbers(40, 40), numbers(40, 40, seed=1)
+    want = gemm(a, b)
+    first = a.copy()
+    assert np.array_equal(gemm(first, b, first), want)
+    second = b.copy()
+    gemm(a, second, second, accumulate=True)
+    check(second, a, b, b)
+
+
+# Batches ---------------------------------------------------------------------------------------
+BATCHES = [
+    ((5, 20, 30), (5, 30, 40)), ((3, 2, 9, 8), (2, 8, 7)), ((4, 1, 6, 5), (3, 5, 6)),
+    ((20, 30), (6, 30, 4)), ((6, 20, 30), (30, 4)), ((1, 1, 3, 3), (2, 2, 3, 3)),
+    ((2, 3, 4, 5, 6), (2, 1, 4, 6, 5)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", BATCHES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_batches(shapes, dtype):
+    a, b = (numbers(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes))
+    check(gemm(a, b), a, b)
+    turned = a.swapaxes(-1, -2).copy().swapaxes(-1, -2)
+    check(gemm(turned, b), a, b)
+    flipped = a[::-1].copy()[::-1]
+    check(gemm(flipped, b), a, b)
+    out = numbers(*np.matmul(a, b).shape, dtype=dtype)
+    check(gemm(a, b, out.copy(), accumulate=True), a, b, out)
+    across = np.empty(out.shape[::-1], dtype).T
+    check(gemm(a, b, across), a, b)
+
+
+# Epilogues -------------------------------------------------------------------------------------
+def double(f, value, vector):
+    return f.op(f"fadd {vector} {value}, {value}")
+
+
+DOUBLE = Activation("double", double)
+ACTIVATIONS = {RELU: lambda x: np.maximum(x, 0), DOUBLE: lambda x: 2 * x, None: None}
+
+
+@pytest.mark.parametrize("shape", [(20, 70, 40), (70, 10, 100), (3, 100, 90), (60, 1, 64)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, BFLOAT16])
+def test_epilogues(shape, dtype):
+    m, n, k = shape
+    a, b, there = numbers(m, k), numbers(k, n), numbers(m, n)
+    a, b, there = (x.astype(dtype) for x in (a, b, there))
+    biases = [None, numbers(n).astype(dtype), numbers(m, 1).astype(dtype)]
+    for bias, accumulate, activation, turned in itertools.product(
+        biases, (False, True), ACTIVATIONS, (False, True)
+    ):
+        out = there.copy(order="F" if turned else "C")
+        got = gemm(a, b, out, bias, accumulate, activation)
+        added = sum(x.astype(np.float64) for x in (bias, there if accumulate else None)
+                    if x is not None)  # fmt: skip
+        check(got, a, b, added, ACTIVATIONS[activation])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_epilogues_come_once(target):
+    """With k in many blocks, bias and activation are applied to the whole sum."""
+    given = setting(target, SMALL_CACHES)
+    for m, n in ((30, 50), (30, 4)):
+        a, b, bias = numbers(m, 400), numbers(400, n), numbers(n)
+        got = product(a, b, given, bias=bias, activation=DOUBLE)
+        check(got, a, b, bias, ACTIVATIONS[DOUBLE])
+
+
+# Special values --------------------------------------------------------------------------------
+def test_nothing_to_sum():
+    a, b = np.empty((3, 0), np.float32), np.empty((0, 4), np.float32)
+    assert (gemm(a, b) == 0).all()
+    bias = numbers(4)
+    assert np.array_equal(gemm(a, b, bias=bias), np.broadcast_to(bias, (3, 4)))
+    out = numbers(3, 4)
+    assert np.array_equal(gemm(a, b, out.copy(), accumulate=True), out)
+
+
+@pytest.mark.parametrize("shapes", [((0, 3), (3, 4)), ((3, 4), (4, 0)), ((0, 2, 3), (0, 3, 4)),
+                                    ((0, 1, 3), (3, 4)), ((0, 0), (0, 0))])  # fmt: skip
+def test_empty(shapes):
+    a, b = (np.empty(shape, np.float64) for shape in shapes)
+    assert gemm(a, b).shape == np.matmul(a, b).shape
+
+
+@pytest.mark.parametrize("shape", [(20, 70, 40), (40, 5, 40), (2, 90, 40), (40, 1, 64)])
+def test_nan_and_infinity_are_not_skipped(shape):
+    m, n, k = shape
+    for value, dtype in itertools.product((np.nan, np.inf, -np.inf), (np.float32, np.float64)):
+        a, b = np.zeros((m, k), dtype), np.zeros((k, n), dtype)
+        b[k - 1, n - 1] = value  # zero times infinity
+        want = np.zeros((m, n), bool)
+        want[:, n - 1] = True
+        assert np.array_equal(np.isnan(gemm(a, b)), want)
+        a[m - 1, 0] = value
+        want[m - 1] = True
+        assert np.array_equal(np.isnan(gemm(a, b)), want)
+    a, b = np.ones((m, k), np.float32), np.ones((k, n), np.float32)
+    b[0] = np.inf
+    assert (gemm(a, b) == np.inf).all()
+    assert np.isnan(gemm(a * np.nan, b, activation=RELU)).all()
+
+
+def test_subnormal_numbers():
+    a = np.full((20, 40), 1e-30, np.float32)
+    b = np.full((40, 70), 1e-12, np.float32)
+    check(gemm(a, b), a, b)
+    assert (gemm(a, b) > 0).all()
+
+
+# Halves ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16])
+def test_halves_are_rounded_once(dtype):
+    """Sums are floats, whatever k, and the result is rounded to nearest."""
+    for m, n, k in ((40, 70, 50), (1, 5, 2000), (9, 33, 17000)):
+        a, b = numbers(m, k).astype(dtype), numbers(k, n).astype(dtype)
+        check(gemm(a, b), a, b)
+        check(gemm(a, b, np.empty((n, m), dtype).T), a, b)
+    ones = np.ones((20, 5000), dtype)
+    assert (
+        gemm(ones, ones.T).astype(np.float64) == np.float64(np.asarray(5000).astype(dtype))
+    ).all()
+    large = np.full((2, 2), 6e4 if dtype == np.float16 else 3e38, np.float32).astype(dtype)
+    assert np.isinf(gemm(large, large).astype(np.float32)).all()
+    assert np.isnan(gemm(large * np.float32(np.nan), large).astype(np.float32)).all()
+
+
+# Threads ---------------------------------------------------------------------------------------
+@pytest.fixture
+def threads():
+    before = ut.get_num_threads()
+    yield ut.set_num_threads
+    ut.set_num_threads(before)
+
+
+@pytest.mark.parametrize("shapes", [((300, 500), (500, 260)), ((2000, 700), (700, 3)),
+                                    ((3, 40, 900), (3, 900, 50)), ((5, 900), (900, 800)),
+                                    ((70, 64, 64), (64, 64))])  # fmt: skip
+def test_bits_do_not_depend_on_threads(threads, shapes):
+    a, b = (numbers(*shape, seed=i) for i, shape in enumerate(shapes))
+    results = []
+    for number in (1, 2, 3, 7):
+        threads(number)
+        results += [gemm(a, b), gemm(a.swapaxes(-1, -2).copy().swapaxes(-1, -2), b)]
+    assert all(np.array_equal(results[0], r) for r in results[::2])
+    assert all(np.array_equal(results[1], r) for r in results[1::2])
+
+
+def test_bits_do_not_depend_on_parts():
+    given = setting()
+    a, b = numbers(100, 700), numbers(700, 300)
+    o = Operands(100, 300, 700, 1, a.strides, b.strides, (1200, 4), 4, 4)
+    choice = choose(o, given)
+    want = product(a, b, given, choice=choice)
+    for rows, columns in ((1, 1), (3, 2), (7, 5), (choice.panels, choice.strips)):
+        cut = choice._replace(row_parts=rows, column_parts=columns)
+        assert np.array_equal(product(a, b, given, choice=cut), want)
+
+
+def test_from_several_python_threads():
+    pairs = [(numbers(150, 200, seed=i), numbers(200, 90 + i, seed=i)) for i in range(8)]
+    want = [gemm(a, b) for a, b in pairs]
+    wrong = []
+
+    def work(first):
+        for turn in range(20):
+            at = (first + turn) % len(pairs)
+            if not np.array_equal(gemm(*pairs[at]), want[at]):
+                wrong.append(at)
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+# Choices ---------------------------------------------------------------------------------------
+def chosen(m, n, k, turn_a=False, turn_b=False, threads=1, batch=1, caches=(48 << 10, 1280 << 10)):
+    a = (4, 4 * m) if turn_a else (4 * k, 4)
+    b = (4, 4 * k) if turn_b else (4 * n, 4)
+    given = Setting(Target(64, 32, True, True, True), *caches, threads)
+    return choose(Operands(m, n, k, batch, a, b, (4 * n, 4), 4, 4), given)
+
+
+def test_choices():
+    small, large = chosen(32, 32, 32), chosen(1024, 1024, 1024)
+    assert not small.pack_a
+    assert not small.pack_b
+    assert large.pack_b == "rows"
+    assert not large.pack_a
+    assert not large.transposed
+    assert chosen(1024, 1024, 1024, turn_b=True).pack_b == "turned"
+    assert chosen(1024, 1024, 1024, turn_a=True).pack_a == "turned"
+    assert chosen(4096, 10, 256).thin
+    assert chosen(4, 512, 784, turn_b=True).thin  # few rows: the transposed product
+    one = chosen(8, 512, 784)
+    assert one.panels == 1
+    assert not one.pack_b
+    assert chosen(4096, 1, 256).thin
+    assert not chosen(256, 1, 4096, turn_a=True).thin
+
+
+def test_the_cut_of_k_does_not_depend_on_threads():
+    for shape in ((1024, 1024, 1024), (128, 512, 784), (4096, 10, 256), (64, 64, 64)):
+        one = chosen(*shape)
+        for threads in (2, 5, 64):
+            many = chosen(*shape, threads=threads)
+            assert many._replace(row_parts=1, column_parts=1) == one._replace(column_parts=1)
+            tasks = many.row_parts * many.column_parts
+            assert tasks == 1 or tasks >= min(threads, many.panels * many.strips) // 2
+
+
+def test_evenly():
+    assert [evenly(n, 6) for n in (0, 1, 6, 7, 12, 13)] == [1, 1, 1, 2, 2, 3]
+
+
+def test_no_call_for_multiply_add_where_there_is_no_instruction():
+    from undertow.backends.cpu.gemm_micro import Shape, tile_text
+    from undertow.backends.cpu.gemm_tiles import Tile
+
+    plain = Target(16, 16, False, False, False)
+    shape = Shape("float", "float", Tile(6, 2), False, False, False, False)
+    assert "llvm.fma" not in tile_text("t", shape, plain)
+    assert "llvm.fma" in tile_text("t", shape, plain._replace(fma=True))
