@@ -52,6 +52,16 @@ class Backend(ABC):
         """`count` words (uint32) of the Philox 4x32-10 stream of `seed`, from word `offset` on."""
 
     @abstractmethod
+    def coin_map(
+        self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
+    ) -> Array:
+        """A scalar expression over each element of floating `x`, its coin, and the numbers.
+
+        The coin of the element at the row-major position i tells whether word `offset` + i of the
+        Philox stream of `seed` is below `limit`; the offset is a multiple of four.
+        """
+
+    @abstractmethod
     def copy(self, x: Array) -> Array:
         """A fresh row-major copy."""
 

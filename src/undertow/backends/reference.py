@@ -170,6 +170,12 @@ class NumpyBackend(Backend):
     def philox(self, seed: int, offset: int, count: int) -> Array:
         return philox_words(seed, offset, count)
 
+    def coin_map(
+        self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
+    ) -> Array:
+        coins = self.philox(seed, offset, x.size).reshape(x.shape) < limit
+        return self.map(expr, (x, coins, *numbers), x.dtype)
+
     def copy(self, x: Array) -> Array:
         return np.array(x, order="C", copy=True)
 

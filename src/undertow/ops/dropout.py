@@ -1,27 +1,73 @@
-"""Dropout: the input times a random mask that is scaled to keep its mean."""
+"""Dropout: the input times a random mask that is scaled to keep its mean.
+
+Note [dropout]
+Where each element has a coin of its own, no mask is made: the coin is a function of the seed and
+the element's position, so forward and backward toss it again, each in one kernel.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..core.dispatch import apply
+from ..core.generator import default_generator
 from ..core.inplace import write
+from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
+from ..kernel.expr import trace, where
 from ..shapes import Shape
 from .distributions import coins
+
+_kept = trace(lambda x, coin, scale: x * where(coin, scale, 0.0), 3)
+_kept_or_saturated = trace(
+    lambda x, coin, scale, shift, rest: x * where(coin, scale, 0.0) + where(coin, shift, rest), 5
+)
+_dropout: Op = Op(
+    "dropout",
+    lambda k, x, scale, *coin: k.coin_map(_kept, x, (scale,), *coin),
+    inputs="x",
+    params="scale limit seed offset",
+    vjp={
+        "x": lambda g, scale, limit, seed, offset: apply(
+            _dropout, (g,), (scale, limit, seed, offset)
+        )
+    },
+)
+_alpha_dropout = Op(
+    "alpha_dropout",
+    lambda k, x, scale, shift, rest, *coin: k.coin_map(
+        _kept_or_saturated, x, (scale, shift, rest), *coin
+    ),
+    inputs="x",
+    params="scale shift rest limit seed offset",
+    vjp={
+        "x": lambda g, scale, limit, seed, offset: apply(
+            _dropout, (g,), (scale, limit, seed, offset)
+        )
+    },
+)
+
+
+def _tossed(input: Tensor, p: Any) -> tuple[int, int, int]:
+    """Below what a word keeps its element, and the seed and offset of as many words."""
+    return round((1 - p) * 2**32), *default_generator.reserve(input.numel())
 
 
 def _keep(op: str, input: Tensor, p: Any, shape: Shape) -> Tensor:
     """A mask of `shape`: 1 with probability 1 - p, else 0."""
-    if not input.is_floating_point():
-        raise DTypeError(f"[{op}] needs a floating tensor, got {input.dtype}; convert it first")
     return coins(op, shape, 1 - p, input.dtype, input.device, None)
 
 
 def _checked(op: str, p: Any) -> None:
     if not 0 <= p <= 1:
         raise ArgumentError(f"[{op}] the probability p must lie in 0 to 1, got {p}")
+
+
+def _check_floating(op: str, input: Tensor) -> None:
+    if not input.is_floating_point():
+        raise DTypeError(f"[{op}] needs a floating tensor, got {input.dtype}; convert it first")
 
 
 def _result(op: str, input: Tensor, out: Tensor, inplace: bool) -> Tensor:
@@ -31,8 +77,13 @@ def _result(op: str, input: Tensor, out: Tensor, inplace: bool) -> Tensor:
 def _dropped(op: str, input: Tensor, p: Any, training: bool, inplace: bool, shape: Shape) -> Tensor:
     if not training or p == 0:
         return input
-    mask = _keep(op, input, p, shape)
-    return _result(op, input, input * (mask if p == 1 else mask * (1 / (1 - p))), inplace)
+    _check_floating(op, input)
+    scale = 1.0 if p == 1 else 1 / (1 - p)
+    if shape == input.shape:
+        out = apply(_dropout, (input,), (scale, *_tossed(input, p)))
+    else:
+        out = input * (_keep(op, input, p, shape) * scale)
+    return _result(op, input, out, inplace)
 
 
 def _channel_shape(op: str, input: Tensor, batched: int) -> Shape:
@@ -120,12 +171,15 @@ def _alpha_dropped(
     _checked(op, p)
     if not training or p == 0:
         return input
-    mask = _keep(op, input, p, shape)
-    if p == 1:
-        return _result(op, input, input * mask, inplace)
-    a = ((1 - p) * (1 + p * _SATURATION**2)) ** -0.5
-    shift = (mask - 1) * (-_SATURATION * a) - _SATURATION * a * p
-    return _result(op, input, input * (mask * a) + shift, inplace)
+    _check_floating(op, input)
+    a = 0.0 if p == 1 else ((1 - p) * (1 + p * _SATURATION**2)) ** -0.5
+    shift, rest = -_SATURATION * a * p, _SATURATION * a * (1 - p)
+    if shape == input.shape:
+        out = apply(_alpha_dropout, (input,), (a, shift, rest, *_tossed(input, p)))
+    else:
+        mask = _keep(op, input, p, shape)
+        out = input * (mask * a) + (mask * (shift - rest) + rest)
+    return _result(op, input, out, inplace)
 
 
 @function(functional=True, top=False, method=False)
