@@ -34,6 +34,7 @@ set_grad_enabled inference_mode is_grad_enabled is_tensor is_floating_point nume
 get_default_dtype set_default_dtype promote_types result_type can_cast finfo iinfo from_dlpack
 Generator set_num_threads get_num_threads set_printoptions conv1d conv2d conv3d conv_transpose1d
 conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d avg_pool1d adaptive_avg_pool1d
+pixel_shuffle pixel_unshuffle channel_shuffle
 """.split()  # noqa: SIM905
 
 METHODS_ONLY = """
@@ -56,7 +57,7 @@ tensordot einsum cdist manual_seed no_grad enable_grad set_grad_enabled inferenc
 is_grad_enabled is_tensor get_default_dtype set_default_dtype promote_types result_type can_cast
 finfo iinfo from_dlpack Generator set_num_threads get_num_threads set_printoptions conv1d conv2d
 conv3d conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d
-avg_pool1d adaptive_avg_pool1d
+avg_pool1d adaptive_avg_pool1d pixel_shuffle pixel_unshuffle channel_shuffle
 """.split()  # noqa: SIM905
 
 INPLACE = """
@@ -84,7 +85,7 @@ scaled_dot_product_attention grid_sample affine_grid conv1d conv2d conv3d conv_t
 conv_transpose2d conv_transpose3d pad max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d
 avg_pool3d lp_pool1d lp_pool2d lp_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
 adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d max_unpool1d
-max_unpool2d max_unpool3d unfold fold
+max_unpool2d max_unpool3d unfold fold interpolate pixel_shuffle pixel_unshuffle channel_shuffle
 """.split()  # noqa: SIM905
 
 AUTOGRAD = """

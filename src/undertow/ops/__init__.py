@@ -32,6 +32,7 @@ from . import (  # noqa: F401
     rearrange,
     reduction,
     replacing,
+    resampling,
     rounding,
     sampling,
     scan,

@@ -1,0 +1,286 @@
+"""Images in another size or arrangement: interpolate, and shuffles of pixels and channels.
+
+Note [interpolate]
+Every mode is separable: along one dimension an output element is a sum of a few input elements,
+each with a weight, and the dimensions are done one after the other. So interpolation is, for each
+dimension, a table of positions and one of weights; its derivatives are those of indexing and
+multiplying.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.registry import backend_of
+from ..core.dispatch import cast
+from ..core.register import function
+from ..core.tensor import Tensor, wrap
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..shapes import Shape, as_int
+from .adaptive_pooling import adaptive_mean
+from .indexing import index_by
+from .movement import permute, reshape
+
+_RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
+_MODES = ("nearest", "nearest-exact", "area", *_RANKS)
+_SMOOTHED = ("bilinear", "bicubic", "lanczos")  # the modes that have antialias
+
+
+# Weights along one dimension; see Note [interpolate] -----------------------------------------
+def _cubic(x: Any, a: float) -> Any:
+    """Keys' kernel at distances `x`."""
+    x = np.abs(x)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = (((x - 5) * x + 8) * x - 4) * a
+    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
+
+
+def _lanczos(x: Any) -> Any:
+    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0.0)
+
+
+# The filter of each mode with antialias, and how far it reaches; a as in Pillow.
+_FILTERS: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "bilinear": (lambda x: np.maximum(1 - np.abs(x), 0.0), 1.0),
+    "bicubic": (lambda x: _cubic(x, -0.5), 2.0),
+    "lanczos": (_lanczos, 3.0),
+}
+
+
+@functools.lru_cache(maxsize=256)
+def _table(
+    mode: str, size: int, count: int, factor: float | None, corners: bool, antialias: bool
+) -> tuple[Any, Any]:
+    """Positions and weights (taps, count) for each output element; no weights if all are 1."""
+    steps = np.arange(count)
+    if mode.startswith("nearest"):
+        return _nearest(mode, size, count, factor), None
+    if corners and count > 1:
+        scale = (size - 1) / (count - 1)
+    else:
+        scale = 0.0 if corners else (1 / factor if factor else size / count)
+    if antialias:
+        return _smoothed(mode, size, count, scale)
+    centre = steps * scale if corners else (steps + 0.5) * scale - 0.5
+    if mode == "bicubic":
+        low = np.floor(centre)
+        taps = np.arange(-1, 3)[:, None]
+        weights = _cubic(centre - low - taps, -0.75)
+    else:
+        centre = np.maximum(centre, 0)
+        low = np.minimum(np.floor(centre), size - 1)
+        taps = np.arange(2)[:, None]
+        share = np.minimum(centre - low, 1)
+        weights = np.stack([1 - share, share])
+    return np.clip(low + taps, 0, size - 1).astype(np.int64), weights
+
+
+def _nearest(mode: str, size: int, count: int, factor: float | None) -> Any:
+    """The element nearest to the left edge of each output element, or to its centre ("exact")."""
+    twice = 2 * np.arange(count) + (1 if mode == "nearest-exact" else 0)
+    if factor:  # rounded to single precision, so that 2.999999999 counts as 3
+        places = np.floor((twice / 2 * (1 / factor)).astype(np.float32)).astype(np.int64)
+    else:
+        places = twice * size // (2 * count)
+    return np.minimum(places, size - 1)[None]
+
+
+def _smoothed(mode: str, size: int, count: int, scale: float) -> tuple[Any, Any]:
+    """A filter as wide as an output element where that is wider than an input element."""
+    weigh, reach = _FILTERS[mode]
+    wide = max(scale, 1.0)
+    centre = (np.arange(count) + 0.5) * scale
+    first = np.maximum((centre - reach * wide + 0.5).astype(np.int64), 0)
+    last = np.minimum((centre + reach * wide + 0.5).astype(np.int64), size)
+    taps = np.arange(max(int((last - first).max()), 1))[:, None]
+    weights = np.where(taps < last - first, weigh((first + taps - centre + 0.5) / wide), 0.0)
+    return np.minimum(first + taps, size - 1), weights / weights.sum(0)
+
+
+def _resampled(x: Tensor, dim: int, places: Any, weights: Any) -> Tensor:
+    """The weighted sum of elements along `dim`."""
+    k = backend_of(x._array)
+    total: Tensor | None = None
+    shape = (-1, *(1,) * (x.ndim - 1 - dim))
+    for i, place in enumerate(places):
+        value = index_by(x, (wrap(k.from_host(place)),), (dim,))
+        if weights is not None:
+            share = weights[i].astype(x.dtype.numpy).reshape(shape)
+            value = value * wrap(k.from_host(share))
+        total = value if total is None else total + value
+    assert total is not None
+    return total
+
+
+# Arguments -----------------------------------------------------------------------------------
+def _each(name: str, value: Any, rank: int) -> tuple[Any, ...]:
+    listed = tuple(value) if isinstance(value, Sequence) else (value,) * rank
+    if len(listed) != rank:
+        raise ArgumentError(
+            f"[interpolate] {name} must be a number or {rank} of them, one for each dimension "
+            f"after (N, C), got {value!r}"
+        )
+    return listed
+
+
+def _target(
+    x: Tensor, size: Any, scale_factor: Any, recompute: bool
+) -> tuple[Shape, tuple[Any, ...]]:
+    """The size of the output, and the factors that place its elements (None: from the sizes)."""
+    rank = x.ndim - 2
+    if (size is None) == (scale_factor is None):
+        given = "neither" if size is None else "both"
+        raise ArgumentError(f"[interpolate] takes either size or scale_factor, got {given}")
+    if size is not None:
+        if recompute:
+            raise ArgumentError("[interpolate] recompute_scale_factor has no meaning with a size")
+        listed = _each("size", size, rank)
+        target = tuple([as_int("interpolate", "size", n) for n in listed])
+        factors: tuple[Any, ...] = (None,) * rank
+    else:
+        factors = tuple(map(float, _each("scale_factor", scale_factor, rank)))
+        target = tuple([int(n * f) for n, f in zip(x.shape[2:], factors, strict=True)])
+    if min(target) < 1:
+        raise ShapeError(
+            f"[interpolate] an input of size {x.shape[2:]} would get size {target}; sizes must be "
+            "at least 1"
+        )
+    return target, (None,) * rank if recompute else factors
+
+
+def _check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
+    if mode not in _MODES:
+        raise UnsupportedError(f"[interpolate] mode must be one of {_MODES}, got {mode!r}")
+    if x.ndim not in (3, 4, 5) or _RANKS.get(mode, x.ndim - 2) != x.ndim - 2:
+        wanted = f" of {_RANKS[mode] + 2} dimensions" if mode in _RANKS else ", 3 to 5 dimensions"
+        raise UnsupportedError(
+            f"[interpolate] mode {mode!r} takes (N, C, …){wanted}, got shape {x.shape}"
+        )
+    if 0 in x.shape[2:]:
+        raise ShapeError(f"[interpolate] there is nothing to resize in shape {x.shape}")
+    if align_corners is not None and mode not in _RANKS:
+        raise ArgumentError(f"[interpolate] mode {mode!r} takes no align_corners")
+    if antialias and mode not in _SMOOTHED:
+        raise ArgumentError(f"[interpolate] antialias is for {_SMOOTHED}, got mode {mode!r}")
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ArgumentError(
+            "[interpolate] mode 'lanczos' needs antialias=True and takes no align_corners"
+        )
+    if mode in _RANKS and not x.is_floating_point():
+        raise DTypeError(
+            f"[interpolate] mode {mode!r} takes floating tensors, got {x.dtype}; convert it with "
+            ".to(ut.float32), or use mode='nearest'"
+        )
+
+
+@function(top=False, method=False, functional=True)
+def interpolate(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    """Signals, images or volumes (N, C, …) in another size, or larger by a factor.
+
+    The modes are "nearest" (as OpenCV counts it), "nearest-exact", "linear" for (N, C, L),
+    "bilinear" and "bicubic" for images, "trilinear" for volumes, "area" (means), and "lanczos" with
+    antialias. `align_corners` lets the centres of the corner pixels coincide, instead of their
+    outer edges. `antialias` averages over all pixels that an output pixel covers. A dimension that
+    keeps its size is left as it is.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([[[1.0, 3.0]]])
+    >>> ut.nn.functional.interpolate(x, scale_factor=2)
+    tensor([[[1., 1., 3., 3.]]])
+    >>> ut.nn.functional.interpolate(x, 3, mode="linear", align_corners=True)
+    tensor([[[1., 2., 3.]]])
+    """
+    _check(input, mode, align_corners, antialias)
+    target, factors = _target(input, size, scale_factor, bool(recompute_scale_factor))
+    if mode == "area":
+        return adaptive_mean("interpolate", input, target, input.ndim - 2)
+    half = mode in _RANKS and input.dtype.itemsize == 2
+    out = cast(input, dtypes.float32) if half else input
+    for d, (n, m, factor) in enumerate(zip(input.shape[2:], target, factors, strict=True)):
+        if n != m:
+            places, weights = _table(mode, n, m, factor, bool(align_corners), bool(antialias))
+            out = _resampled(out, 2 + d, places, weights)
+    return cast(out, input.dtype) if out is not input else input.clone()
+
+
+# Shuffles ------------------------------------------------------------------------------------
+def _factor(op: str, name: str, value: Any, x: Tensor) -> int:
+    factor = as_int(op, name, value)
+    if factor < 1:
+        raise ArgumentError(f"[{op}] {name} must be at least 1, got {factor}")
+    if x.ndim < 3:
+        raise ShapeError(f"[{op}] expects (…, C, H, W), got shape {x.shape}")
+    return factor
+
+
+@function(method=False, functional=True)
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """(…, C·r², H, W) as (…, C, H·r, W·r): r² channels become the pixels of a block.
+
+    >>> import undertow as ut
+    >>> ut.pixel_shuffle(ut.arange(4.0).reshape(4, 1, 1), 2)
+    tensor([[[0., 1.],
+             [2., 3.]]])
+    """
+    r = _factor("pixel_shuffle", "upscale_factor", upscale_factor, input)
+    *lead, c, h, w = input.shape
+    if c % (r * r):
+        raise ShapeError(
+            f"[pixel_shuffle] {c} channels, as in shape {input.shape}, are no multiple of "
+            f"{r}² = {r * r}"
+        )
+    n = len(lead)
+    blocks = reshape(input, (*lead, c // (r * r), r, r, h, w))
+    turned = permute(blocks, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return reshape(turned, (*lead, c // (r * r), h * r, w * r))
+
+
+@function(method=False, functional=True)
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """(…, C, H·r, W·r) as (…, C·r², H, W): what `pixel_shuffle` undoes.
+
+    >>> import undertow as ut
+    >>> ut.pixel_unshuffle(ut.arange(4.0).reshape(1, 2, 2), 2).flatten()
+    tensor([0., 1., 2., 3.])
+    """
+    r = _factor("pixel_unshuffle", "downscale_factor", downscale_factor, input)
+    *lead, c, h, w = input.shape
+    if h % r or w % r:
+        raise ShapeError(
+            f"[pixel_unshuffle] images of {h} × {w}, as in shape {input.shape}, do not divide into "
+            f"blocks of {r} × {r}"
+        )
+    n = len(lead)
+    blocks = reshape(input, (*lead, c, h // r, r, w // r, r))
+    turned = permute(blocks, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    return reshape(turned, (*lead, c * r * r, h // r, w // r))
+
+
+@function(method=False, functional=True)
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """(N, C, …) with the channels of `groups` groups dealt out by turns.
+
+    >>> import undertow as ut
+    >>> ut.channel_shuffle(ut.arange(6.0).reshape(1, 6, 1), 2).flatten()
+    tensor([0., 3., 1., 4., 2., 5.])
+    """
+    count = as_int("channel_shuffle", "groups", groups)
+    if input.ndim < 3:
+        raise ShapeError(f"[channel_shuffle] expects (N, C, …), got shape {input.shape}")
+    n, c, *rest = input.shape
+    if count < 1 or c % count:
+        raise ArgumentError(
+            f"[channel_shuffle] groups must divide the {c} channels of shape {input.shape}, got "
+            f"{count}"
+        )
+    dealt = reshape(input, (n, count, c // count, *rest)).transpose(1, 2)
+    return reshape(dealt, (n, c, *rest))
