@@ -91,7 +91,10 @@ def _backward(
     program = _backward_rows(middle is not None, weight is not None, needs)
     operands = [o for o in (g, x, weight, middle, rstd) if o is not None]
     found = k.rows(program, (*operands, float(math.prod(shape))), dims, [t for _, t in wanted])
-    return tuple([k.reshape(f, s) for f, (s, _) in zip(found, wanted, strict=True)])
+    # dx stays as it is: a leaf keeps an array as its gradient only if that is no view.
+    return tuple([
+        f if f.shape == s else k.reshape(f, s) for f, (s, _) in zip(found, wanted, strict=True)
+    ])  # fmt: skip
 
 
 _norm_backward = Op(
