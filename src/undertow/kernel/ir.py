@@ -36,6 +36,15 @@ f16 and bf16 exist only in buffers: a load widens to f32, a store rounds. bool i
 buffer. Offsets count elements and are i64. Buffers do not overlap unless they are equal, and a
 kernel that reads and writes equal buffers does so at one offset per iteration.
 
+Note [streams]
+A streaming store goes past the caches, which pays for results that are larger than they are. It is
+a hint, but for one promise: in a vector loop, where the store's offset is a multiple of the lanes,
+its address is a multiple of STREAM bytes, or of the vector's bytes if these are fewer.
+
+Note [kernels in kernels]
+`invoke` runs another kernel by its address, on this thread alone, with buffers that begin at given
+offsets of this kernel's own.
+
 Note [scale]
 `scale` takes a whole number b, |b| at most twice the largest exponent of the type, and an `a` such
 that a * 2**(b/2) is a normal number, or 0, infinite or NaN. The product is rounded once, also where
