@@ -17,17 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.registry import backend_of
+from ..backends.cpu.choice import crossover
+from ..backends.memory import owns
+from ..backends.registry import CPU, backend_of
 from ..core.dispatch import apply
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
 from ..core.op import OPS
 from ..core.tensor import Tensor, share, wrap
 from ..errors import GradientError
+from ..kernel.expr import trace
 from .task import Slots, Target, Task
 
 _ndarray = np.ndarray
 _np_add = np.add
+_SUM = trace(lambda a, b: a + b, 2)
+_LARGE = crossover(_SUM)  # elements from which on the CPU has a faster way to add
 
 
 class Run:
@@ -97,7 +102,10 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                                 and cell.next == target[2]
                                 and not cell.pending
                             ):  # `deliver`, without the lock that nobody contends for
-                                _np_add(cell.value, result, cell.value)
+                                if result.size < _LARGE:
+                                    _np_add(cell.value, result, cell.value)
+                                else:
+                                    CPU.map(_SUM, (cell.value, result), dtype, cell.value)
                                 cell.next += 1
                                 if cell.next == cell.total:
                                     _completed(task, j, ready)
@@ -260,6 +268,8 @@ def _completed(task: Task, j: int, ready: list[int]) -> None:
 def _add(a: Any, b: Any, owned: bool) -> Any:
     """The sum of two gradients, bare or not; in place when `a` is a sum made here."""
     if a.__class__ is _ndarray and b.__class__ is _ndarray:
+        if a.size >= _LARGE:
+            return CPU.map(_SUM, (a, b), a.dtype, a if owned else None)
         if owned:
             return _np_add(a, b, a)
         total = _np_add(a, b)
@@ -345,7 +355,7 @@ def _make_private(grads: list[Any], out: int) -> None:
     array = grad._array
     if (
         array.__class__ is not _ndarray
-        or array.base is not None
+        or not owns(array)
         or getrefcount(array) > _HELD_TWICE
         or getrefcount(grad) > _HELD_TWICE
     ):
@@ -375,13 +385,14 @@ def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
                 # Note [stealing]: the leaf may keep the array itself only if nobody else holds
                 # it: no other edge, saved value or user (the count), no buffer that it is a view
                 # of (the base).
-                if bare and getrefcount(grad) <= _SOLE and getattr(grad, "base", 0) is None:
+                alone = bare and getrefcount(grad) <= _SOLE
+                if alone and grad.__class__ is _ndarray and owns(grad):
                     leaf._grad = wrap(grad)
                 else:
                     leaf._grad = copied(wrap(grad) if bare else grad)
             elif bare and old._node is None and grad.__class__ is _ndarray and _plain(old._array):
                 with np.errstate(all="ignore"):
-                    _np_add(old._array, grad, old._array)
+                    _add(old._array, grad, True)
                 share(old).version.value += 1
             else:
                 leaf._grad = _sum(old, wrap(grad) if bare else grad)

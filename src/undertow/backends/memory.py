@@ -8,8 +8,9 @@ more than the computation. So up to `KEEP` bytes at the top of the heap stay wit
 Note [lines]
 NumPy's arrays begin wherever malloc puts them, 16 bytes past the beginning of a cache line as a
 rule. Then every vector of 64 bytes, and every row of 16 floats, lies on two lines: reading random
-rows costs a fifth more. `empty` makes an array in the middle of a larger one. It is the owner of
-its memory as far as anyone can tell, since its base is no array.
+rows costs a fifth more. `empty` makes an array in the middle of a larger one, by way of an object
+that NumPy does not look through: so the array's base is no array, and it counts as the owner of its
+memory (`owns`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from pickle import PickleBuffer
 from typing import Any
 
 import numpy as np
@@ -50,4 +52,16 @@ def empty(shape: tuple[int, ...], dtype: Any) -> Any:
         return np.empty(shape, dtype)
     block: Any = np.empty(size + LINE, np.uint8)
     start = -block.__array_interface__["data"][0] % LINE
-    return np.ndarray(shape, dtype, memoryview(block), start)
+    hidden: Any = PickleBuffer(block)
+    return np.ndarray(shape, dtype, hidden, start)
+
+
+def owns(array: Any) -> bool:
+    """Whether nobody else looks at the memory of an array by way of its base.
+
+    >>> whole = empty((1000, 1000), np.float32)
+    >>> owns(whole), owns(whole[1:])
+    (True, False)
+    """
+    base = array.base
+    return base is None or base.__class__ is PickleBuffer
