@@ -564,7 +564,7 @@ def _formula(v: Value) -> str:
         return f"{v.args[0]!r} ? {v.args[1]!r} : {v.args[2]!r}"
     if v.op in ("cast", "bitcast"):
         return f"{'(' if v.op == 'cast' else 'bits('}{v.dtype}) {v.args[0]!r}"
-    if v.op in _SYMBOLS:
+    if v.op in _SYMBOLS and len(v.args) == 2:
         return f"{v.args[0]!r} {_SYMBOLS[v.op]} {v.args[1]!r}"
     sign = {"neg": "-", "not": "!"}.get(v.op)
     if sign:

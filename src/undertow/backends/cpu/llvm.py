@@ -697,6 +697,10 @@ class _Emitter:
         if op in _INTEGER_OPS:
             return self.new(f"{_INTEGER_OPS[op]} {kind} {texts[0]}, {texts[1]}")
         if op in ("div", "rem"):
+            if lanes and self.mask:  # lanes that are masked off have loaded zeros
+                ones = _fill(_TYPES[source], 1, lanes)
+                flags = f"<{lanes} x i1> {self.mask}"
+                texts[1] = self.new(f"select {flags}, {kind} {texts[1]}, {kind} {ones}")
             return self.new(f"{'s' if signed else 'u'}{op} {kind} {texts[0]}, {texts[1]}")
         if op == "shr":
             return self.new(f"{'ashr' if signed else 'lshr'} {kind} {texts[0]}, {texts[1]}")
