@@ -201,10 +201,10 @@ def _layout(
     if thin:
         b_bytes = (o.n + lanes) * row
     else:
-        strips = -(-choice.strips // choice.column_parts)
-        b_bytes = (choice.depth * strips + lanes) * choice.tile.vectors * target.vector
+        b_bytes = (choice.depth * choice.staying + lanes) * choice.tile.vectors * target.vector
     b_bytes = _pages(b_bytes) if choice.pack_b else 0
-    a_bytes = _pages((choice.group * choice.tile.rows + lanes) * row) if choice.pack_a else 0
+    group = min(choice.group, -(-choice.panels // choice.row_parts))
+    a_bytes = _pages((group * choice.tile.rows + lanes) * row) if choice.pack_a else 0
     rows = {panel_rows, panel_rows + bool(longer_panels)} - {0}
     widths = {strip_width, strip_width + bool(wider_strips)} - {0}
     sizes = [Tile(r, w) for r in rows for w in widths]
@@ -234,7 +234,7 @@ def _layout(
         "size": size, "lanes": lanes,
         "pack_a": _packer(target, choice.pack_a, memory, type), "map_a": _map(*steps_a),
         "pack_b": _packer(target, choice.pack_b, memory, type), "map_b": _map(*steps_b),
-        "packed_row": row, "group": choice.group, "b_bytes": b_bytes,
+        "packed_row": row, "group": choice.group, "staying": choice.staying, "b_bytes": b_bytes,
         "thread_bytes": a_bytes + b_bytes,
         "tiles": tiles, "last_tiles": last,
     }  # fmt: skip

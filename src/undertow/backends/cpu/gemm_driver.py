@@ -39,7 +39,8 @@ WIDE = [
     *COMMON,
     "last_tiles",  # the same for the last strip
     "lanes",  # of a vector
-    "group",  # row panels that are packed together
+    "group",
+    "staying",  # row panels, and strips, that are packed together
     "b_bytes",  # of scratch, before what is for A
 ]
 _CALL = ["plan", "a", "b", "c", "bias", "scratch"]  # what the tasks of one product share
@@ -179,13 +180,27 @@ class _WideTasks(Tasks):
         self.to_a = f.at(self.scratch, self.field["b_bytes"])
 
     def block(self) -> None:
+        f, field = self.f, self.field
+        with f.loop(self.first_panel, self.end_panel, field["group"]) as panel:
+            end = f.least(f.add(panel, field["group"]), self.end_panel)
+            self.top = self.panel(panel)[0]
+            with f.when(self.packs_a):  # rows take the part of steps
+                rows = f.sub(self.panel(end)[0], self.top)
+                self.pack("a", (self.top, rows, self.k0, self.k), self.to_a, field["packed_row"])
+            with f.loop(self.first_strip, self.end_strip, field["staying"]) as strip:
+                self.strips(
+                    strip, f.least(f.add(strip, field["staying"]), self.end_strip), panel, end
+                )
+
+    def strips(self, begin: str, end: str, panel: str, end_panel: str) -> None:
+        """All tiles of some strips and panels; what is packed of B stays in the cache for them."""
         f = self.f
-        with f.when(self.packs_b), f.loop(self.first_strip, self.end_strip) as strip:
+        self.left = self.piece(begin, "strip_width", "wider_strips")[0]
+        with f.when(self.packs_b), f.loop(begin, end) as strip:
             column, vectors, columns, to = self.strip(strip)
             self.pack("b", (self.k0, self.k, column, columns), to, f.mul(vectors, self.vector))
-        step = f.select(self.packs_a, self.field["group"], self.field["panels"])
-        with f.loop(self.first_panel, self.end_panel, step) as group:
-            self.panels(group, f.least(f.add(group, step), self.end_panel))
+        with f.loop(panel, end_panel) as row, f.loop(begin, end) as strip:
+            self.tile(row, strip)
 
     def strip(self, number: Value) -> tuple[Value, Value, str, str]:
         """A strip's first column, vectors, columns, and place in the packed block."""
@@ -193,28 +208,8 @@ class _WideTasks(Tasks):
         first, vectors = self.piece(number, "strip_width", "wider_strips")
         column = f.mul(first, lanes)
         columns = f.least(f.sub(self.field["columns"], column), f.mul(vectors, lanes))
-        before = f.sub(first, self.piece(self.first_strip, "strip_width", "wider_strips")[0])
-        return (
-            column,
-            vectors,
-            columns,
-            f.at(self.scratch, f.mul(f.mul(before, self.vector), self.k)),
-        )
-
-    def panels(self, begin: Value, end: Value) -> None:
-        """All tiles of some row panels, which are packed together if A is packed."""
-        f = self.f
-        self.top = self.panel(begin)[0]
-        with f.when(self.packs_a):  # rows take the part of steps
-            rows = f.sub(self.panel(end)[0], self.top)
-            where = (self.top, rows, self.k0, self.k)
-            self.pack("a", where, self.to_a, self.field["packed_row"])
-        # Panels in place pass all strips one by one; packed ones stay while the strips pass.
-        strips, panels = (self.first_strip, self.end_strip), (begin, end)
-        outer = [f.select(self.packs_a, *pair) for pair in zip(strips, panels, strict=True)]
-        inner = [f.select(self.packs_a, *pair) for pair in zip(panels, strips, strict=True)]
-        with f.loop(*outer) as slow, f.loop(*inner) as fast:
-            self.tile(f.select(self.packs_a, fast, slow), f.select(self.packs_a, slow, fast))
+        before = f.mul(f.mul(f.sub(first, self.left), self.vector), self.k)
+        return column, vectors, columns, f.at(self.scratch, before)
 
     def tile(self, panel: str, strip: str) -> None:
         """Compute one tile."""

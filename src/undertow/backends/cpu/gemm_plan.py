@@ -87,6 +87,7 @@ class Choice(NamedTuple):
     pack_a: str = ""  # how, see `gemm_pack`; or in place
     pack_b: str = ""
     group: int = 1  # panels of A that are packed together
+    staying: int = 1  # strips of B that are packed together
     row_parts: int = 1
     column_parts: int = 1
 
@@ -124,7 +125,8 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     depths = evenly(o.k, depth)
     spread = not o.unit(o.c[1], o.n)
     step = _tile_cycles(target, math.ceil(o.m / panels), math.ceil(vectors / strips))
-    group = max(1, setting.level2 // 4 // packed_row(depth, size, target) // tile.rows)
+    together = max(1, 2 * setting.level2 // packed_row(depth, size, target) // tile.rows)
+    fitting = max(1, setting.level2 // 2 // (depth * size * tile.vectors * lanes))
     for pack_a in (False, True):
         wait_a = 0 if pack_a or o.unit(o.a[1], o.k) else _wait(o.m * o.k * size, setting)
         for pack_b in (False, True):
@@ -133,10 +135,9 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
             how_a = _how(o.a[0], o.a[1], o) if pack_a else ""
             how_b = _how(o.b[0], o.b[1], o) if pack_b else ""
             wait_b = 0 if pack_b else _wait(o.k * o.n * size, setting)
-            # B in place is not held by the second cache, nor must it be while packed A is.
-            room = setting.level2 * (2 if pack_a else 0.5 if pack_b else math.inf)
-            fitting = max(1.0, room / (depth * size * tile.vectors * lanes))
-            least = evenly(strips, int(min(fitting, strips)))
+            # Columns that do not fit at once are parts of their own, unless that packs A again.
+            group, staying = together if pack_a else panels, fitting if pack_b else strips
+            least = 1 if pack_a else evenly(strips, staying)
 
             def cost(
                 rows: int, columns: int, waits: int = wait_a + wait_b, how_a: str = how_a,
@@ -148,8 +149,9 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
                 return work + packing + (rows * columns * depths * _SPREAD if spread else 0)
 
             choice = Choice(
-                False, transposed, spread, tile, lanes, panels, strips, depth, how_a, how_b, group
-            )
+                False, transposed, spread, tile, lanes, panels, strips, depth, how_a, how_b, group,
+                staying,
+            )  # fmt: skip
             yield choice, cost, least
 
 
