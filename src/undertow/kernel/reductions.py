@@ -10,7 +10,7 @@ Note [pieces]
 One reduced dimension, `split`, is cut into pieces of a fixed length, so that few results of many
 elements also occupy all threads. What accumulates in a piece goes to scratch memory, and pieces are
 combined in order. Of columns, a piece is a few rows: GROUP of them at a time are added to the sums
-of a strip of columns, which stay in the cache. So memory is read along GROUP lines at once, which
+of a strip of columns, which stay in the cache. So memory is read along as many lines at once, which
 processors fetch ahead.
 """
 
@@ -29,7 +29,7 @@ from .places import Place, at_row, moved, plus, product, quotient, times
 
 RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
 SEARCHED = 512  # elements, of which the largest is searched
-GROUP = 4  # rows
+GROUP = 8, 2  # rows at once; fewer where an expression is computed for each
 AHEAD = 4096  # bytes that are fetched ahead of a row's elements
 
 
@@ -231,12 +231,12 @@ class _Builder:
     def _groups(
         self, add: Callable[[Sequence[list[Place]], list[Place]], None]
     ) -> Callable[[Sequence[Place], Place, Value], None]:
-        """The loop over the last reduced dimension, GROUP elements at a time."""
-        f = self.f
+        """The loop over the last reduced dimension, a group of elements at a time."""
+        f, group = self.f, GROUP[0 if self.expr.head == "arg" else 1]
 
         def last(bases: Sequence[Place], start: Place, count: Value) -> None:
-            groups = count // GROUP
-            for turns, size, done in ((groups, GROUP, 0), (count % GROUP, 1, groups * GROUP)):
+            groups = count // group
+            for turns, size, done in ((groups, group, 0), (count % group, 1, groups * group)):
                 with f.loop(turns) as i:
                     first = plus(plus(start, done), i if size == 1 else i * size)
                     indices = [first + k if k else first for k in range(size)]

@@ -113,9 +113,7 @@ def _make(
     out_shape = reduced_shape(shape, dims, True)
     steps = [steps_of(a, shape) for a in arrays]
     layout = _lay_out(shape, dims, steps, steps_of(np.empty(out_shape, "b"), shape))
-    split = layout.split
     whole, results = math.prod(layout.reduced), math.prod(layout.kept)
-    others = whole // layout.reduced[split]
     strip = min(layout.kept[-1], STRIP)
     if layout.columns:
         tall = min(max(AREA // strip, TALL[0]), TALL[1])
@@ -125,7 +123,8 @@ def _make(
         tall = PIECE
         pieces = whole > PIECE and results < FEW
         together = max(1, BLOCK // whole)
-    piece = max(1, tall // others)
+    split = _split(layout.reduced, tall)
+    piece = max(1, tall * layout.reduced[split] // whole)
     loops = Loops(layout.columns, pieces, len(layout.kept), len(layout.reduced), split)
     at = [k[-1] if layout.columns else r[-1] for k, r in layout.steps]
     known = [s if s in (0, 1) else None for s in at]
@@ -155,7 +154,6 @@ class _Layout(NamedTuple):
     out: Sizes  # kept steps
     steps: list[tuple[Sizes, Sizes]]  # each operand's kept and reduced ones
     columns: bool
-    split: int
 
 
 def _lay_out(shape: Sizes, dims: Sizes, steps: Sequence[Sizes], out: Sizes) -> _Layout:
@@ -171,9 +169,14 @@ def _lay_out(shape: Sizes, dims: Sizes, steps: Sequence[Sizes], out: Sizes) -> _
     if reduced[-1] < NARROW and kept[-1] >= 4 * NARROW:
         columns = True
     pairs = {i: (outer_steps[at], inner_steps[at]) for at, i in enumerate(order)}
-    split = max(range(len(reduced)), key=lambda d: (reduced[d], d))
-    return _Layout(kept, reduced, outer_steps[-1], [pairs[i] for i in range(len(steps))],
-                   columns, split)  # fmt: skip
+    return _Layout(kept, reduced, outer_steps[-1], [pairs[i] for i in range(len(steps))], columns)
+
+
+def _split(reduced: Sizes, most: int) -> int:
+    """The dimension to cut into pieces: the outermost of which one step is not too much."""
+    whole = math.prod(reduced)
+    fit = [d for d, size in enumerate(reduced) if whole <= most * size]
+    return fit[0] if fit else max(range(len(reduced)), key=lambda d: reduced[d])
 
 
 def _some(shape: Sizes, dims: Sequence[int], steps: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:
