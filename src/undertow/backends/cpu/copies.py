@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,9 @@ from .maps import STREAMED, aligned, run_maps, steps_of
 
 SAME = arg(0)
 NARROW = 8  # columns or rows, of which a tile would be too narrow to pay
+_REMEMBERED = 4096
 _kernels: dict[Any, Callable[..., None]] = {}
+_turned: dict[Any, _Turned | None] = {}
 _WORDS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32),
           8: np.dtype(np.uint64)}  # fmt: skip
 
@@ -69,30 +71,45 @@ def _move(out: Any, x: Any) -> bool:
         if word is None:
             return False
         out, x = out.view(word), x.view(word)
-    return _transposed(out, x) or run_maps((SAME,), (x,), (out.dtype,), (out,)) is not None
+    key = (out.shape, out.strides, out.dtype, x.shape, x.strides, x.dtype)
+    try:
+        turned = _turned[key]
+    except KeyError:
+        if len(_turned) >= _REMEMBERED:
+            _turned.clear()
+        turned = _turned[key] = _layout(out, x)
+    if turned is None:
+        return run_maps((SAME,), (x,), (out.dtype,), (out,)) is not None
+    stream = turned.lines and address(out) % STREAM == 0
+    kinds = (*turned.types, stream)
+    if kinds not in _kernels:
+        _kernels[kinds] = kernel("transpose", kinds, lambda name: transpose_function(name, *kinds))
+    tiles = memory.empty((current_limit() * TILE * TILE,), x.dtype)
+    _kernels[kinds](pool.pointer(), *map(address, (out, x, tiles)), *turned.ints)
+    return True
 
 
-def _transposed(out: Any, x: Any) -> bool:
-    """`_move` where the two lie along different dimensions; False: not done, or they do not."""
-    if not (aligned(out) and aligned(x)):
-        return False
+class _Turned(NamedTuple):
+    """A copy between arrays that lie along different dimensions: everything but the addresses."""
+
+    types: tuple[str, str, int]  # of out and x, and the number of outer dimensions
+    lines: bool  # whether all rows of an aligned result begin a cache line, and streaming pays
+    ints: list[int]
+
+
+def _layout(out: Any, x: Any) -> _Turned | None:
+    """How to copy in tiles; None if the two lie along one dimension, or there is no kernel."""
+    if not (aligned(out) and aligned(x)) or not type_of(out.dtype) or not type_of(x.dtype):
+        return None
     sizes, (into, at) = coalesce(out.shape, [steps_of(out, out.shape), steps_of(x, out.shape)])
     along = next((d for d, step in enumerate(at) if step == 1), -1)
     if into[-1] != 1 or along < 0 or along == len(sizes) - 1:
-        return False
-    if min(sizes[along], sizes[-1]) < NARROW:
-        return False
-    types = type_of(out.dtype), type_of(x.dtype)
-    if "" in types:
-        return False
-    lines = (address(out), *[step * out.itemsize for step in into[:-1]])
-    stream = out.nbytes >= STREAMED and not any(at % STREAM for at in lines)
-    key = (*types, len(sizes) - 2, stream)
-    if key not in _kernels:
-        _kernels[key] = kernel("transpose", key, lambda name: transpose_function(name, *key))
+        return None
+    if min(sizes[along], sizes[-1]) < NARROW or 0 in sizes:
+        return None
     order = [d for d in range(len(sizes) - 1) if d != along]
     ints = [*[sizes[d] for d in order], sizes[along], sizes[-1]]
     ints += [*[into[d] for d in order], into[along], *[at[d] for d in order], at[-1]]
-    tiles = memory.empty((current_limit() * TILE * TILE,), x.dtype)
-    _kernels[key](pool.pointer(), *map(address, (out, x, tiles)), *ints)
-    return True
+    lines = not any(step * out.itemsize % STREAM for step in into[:-1])
+    types = (type_of(out.dtype), type_of(x.dtype), len(order))
+    return _Turned(types, lines and out.nbytes >= STREAMED, ints)
