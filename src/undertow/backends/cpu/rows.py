@@ -14,6 +14,7 @@ from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.row_program import Program
 from ...kernel.rows import BLOCK, GROUP, LINE, kept_again, rows_function
+from ...kernel.rows_across import STRIPE, rows_across_function, slots
 from .. import memory
 from ..threads import current_limit
 from . import pool
@@ -23,7 +24,6 @@ from .maps import STREAMED, aligned, dense, steps_of
 _REMEMBERED = 4096
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
-LANES = 64  # a block across rows has a multiple of this
 _kernels: dict[Any, Callable[..., None] | None] = {}
 _plans: dict[Any, tuple[_Plan | None, Program]] = {}
 
@@ -35,7 +35,7 @@ class _Plan(NamedTuple):
     shapes: list[Sizes]  # of the outputs
     like: int | None  # the operand whose layout the outputs of elements have; None for row-major
     parts: Sizes  # the shape of the memory for partial sums of columns
-    kept: int  # how many rows of memory every thread needs
+    own: list[int]  # the sizes of the memory that every thread needs
     wide: Any  # the dtype in which it is computed
     ints: list[int]  # sizes and steps
 
@@ -65,9 +65,7 @@ def run_rows(
             outs.append(memory.empty(shape, dtype))
         if o.kind == "column":
             parts.append(memory.empty(plan.parts, plan.wide))
-    if plan.kept:
-        lines = -(-plan.ints[0] // LINE) * LINE
-        parts += [memory.empty((current_limit(), lines), plan.wide) for _ in range(plan.kept)]
+    parts += [memory.empty((current_limit(), size), plan.wide) for size in plan.own]
     buffers = [*outs, *arrays, *parts]
     plan.call(pool.pointer(), *map(address, buffers), *plan.ints, *numbers)
     return tuple(outs)
@@ -124,7 +122,7 @@ def _make(
     if call is None:
         return None
     if across:
-        together = max(BLOCK // n // LANES, 1) * LANES
+        together = max(BLOCK // n // STRIPE, 1) * STRIPE
     else:
         together = max(BLOCK // n, 1)
         if columns:
@@ -138,8 +136,10 @@ def _make(
     shapes = {"element": shape, "row": row_shape, "column": column_shape}
     parts = (-(-count // together), n)
     dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
-    again = 0 if across else len(kept_again(program))
-    return _Plan(call, [shapes[o.kind] for o in program.outputs], like, parts, again, dtype, ints)
+    own = (
+        [together * slots(program)] if across else [-(-n // LINE) * LINE] * len(kept_again(program))
+    )
+    return _Plan(call, [shapes[o.kind] for o in program.outputs], like, parts, own, dtype, ints)
 
 
 def _coalesced(
@@ -157,7 +157,7 @@ def _in_order(dims: Sizes, steps: Sizes, shape: Sizes) -> bool:
 
 
 def _across(sizes: Sizes, along: Sequence[int], kept: Sequence[int]) -> bool:
-    """Whether lanes take a row each; see Note [across] of kernel/rows."""
+    """Whether lanes take a row each; see kernel/rows_across."""
     walked = [(a, k) for a, k in zip(along, kept, strict=True) if a != 0]
     return sizes[-1] >= 8 and sum(a == 1 for a, _ in walked) < sum(k == 1 for _, k in walked)
 
@@ -170,7 +170,9 @@ def _kernel(
     if key not in _kernels:
 
         def make(name: str) -> Function:
-            return rows_function(name, program, inputs, outputs, wide, rank, across, stream)
+            if across:
+                return rows_across_function(name, program, inputs, outputs, wide, rank)
+            return rows_function(name, program, inputs, outputs, wide, rank, stream)
 
         try:
             _kernels[key] = kernel("rows", key, make)
