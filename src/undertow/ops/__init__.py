@@ -5,6 +5,7 @@ from . import (  # noqa: F401
     adaptive_pooling,
     arithmetic,
     attention,
+    batch_norm,
     classification,
     comparison,
     composite,
