@@ -36,7 +36,7 @@ COMBINE: dict[str, Callable[[Function, Value, Value], Value]] = {
 
 def rows_function(
     name: str, program: Program, operands: Sequence[Operand], outputs: Sequence[Operand],
-    dtype: str, rank: int, stream: bool = False,
+    dtype: str, rank: int, short: bool, stream: bool,
 ) -> Function:  # fmt: skip
     """The kernel of a program, whose operands' steps are along the row.
 
@@ -44,10 +44,10 @@ def rows_function(
     (blocks, n) for partial sums, and for each position in `kept_again` one of (threads, n rounded
     up to a multiple of LINE). Parameters: n, how many rows make a block, the `rank` sizes of the
     kept dimensions, for each output but those of columns and each operand the steps along them and
-    along the row (but for one that is known), then the numbers. To `stream`, outputs of elements
-    and their rows begin at multiples of STREAM bytes.
+    along the row (but for one that is known), then the numbers. `short` tells that n is at most
+    PIECE. To `stream`, outputs of elements and their rows begin at multiples of STREAM bytes.
     """
-    return _Rows(name, program, operands, outputs, dtype, rank, stream).function()
+    return _Rows(name, program, operands, outputs, dtype, rank, short, stream).function()
 
 
 def kept_again(p: Program) -> list[int]:
@@ -231,9 +231,10 @@ class _Rows(Builder):
 
     def __init__(
         self, name: str, program: Program, operands: Sequence[Operand],
-        outputs: Sequence[Operand], dtype: str, rank: int, stream: bool,
+        outputs: Sequence[Operand], dtype: str, rank: int, short: bool, stream: bool,
     ) -> None:  # fmt: skip
         super().__init__(name, program, operands, outputs, dtype, rank)
+        self.short = short
         self.stream = stream
         f = self.f
         self.parts = {
@@ -307,32 +308,43 @@ class _Rows(Builder):
         self, loop: int, last: int, found: dict[int, Stage], written: list[tuple[int, Output]]
     ) -> None:
         f = self.f
+        ahead = loop == max(last - 1, 1)
         totals = self._states(found)
-        unroll = _unroll(self.program, [*(s.expr for s in found.values()),
-                                        *(o.expr for _, o in written)])  # fmt: skip
-        with f.loop(self.ceil(self.n, PIECE)) as piece:
-            start = piece * PIECE
-            parts = self._states(found)
-            with f.vector(f.call("minimum", self.n - start, PIECE), unroll) as i:
-                column = start + i
-                lowering = self.element(column, found, written)
-                if loop == max(last - 1, 1):
-                    self._fetch_ahead(column)
-                for position, s in found.items():
-                    parts[position].add(lowering.value(s.expr))
-                values = [lowering.value(o.expr) for _, o in written]
-                for (j, o), value in zip(written, values, strict=True):
-                    if o.kind == "column":
-                        place = self.block * self.n + column
-                        f.store(self.parts[j], place, f.load(self.parts[j], place) + value)
-                    else:
-                        out = self.outs[j]
-                        given = converted(f, value, out.scalar)
-                        f.store(out, self.at(out, column), given, self.stream)
-            for position in found:
-                totals[position].add(*parts[position].get())
+        if self.short:
+            self._piece(f.value(0, "i64"), self.n, totals, found, written, ahead)
+        else:
+            with f.loop(self.ceil(self.n, PIECE)) as piece:
+                start = piece * PIECE
+                count = f.call("minimum", self.n - start, PIECE)
+                parts = self._states(found)
+                self._piece(start, count, parts, found, written, ahead)
+                for position in found:
+                    totals[position].add(*parts[position].get())
         for position, state in totals.items():
             self.remember(position, state.get()[0])
+
+    def _piece(
+        self, start: Value, count: Value, states: dict[int, State], found: dict[int, Stage],
+        written: list[tuple[int, Output]], ahead: bool,
+    ) -> None:  # fmt: skip
+        f = self.f
+        exprs = [*(s.expr for s in found.values()), *(o.expr for _, o in written)]
+        with f.vector(count, _unroll(self.program, exprs)) as i:
+            column = start + i
+            lowering = self.element(column, found, written)
+            if ahead:
+                self._fetch_ahead(column)
+            for position, s in found.items():
+                states[position].add(lowering.value(s.expr))
+            values = [lowering.value(o.expr) for _, o in written]
+            for (j, o), value in zip(written, values, strict=True):
+                if o.kind == "column":
+                    place = self.block * self.n + column
+                    f.store(self.parts[j], place, f.load(self.parts[j], place) + value)
+                else:
+                    out = self.outs[j]
+                    given = converted(f, value, out.scalar)
+                    f.store(out, self.at(out, column), given, self.stream)
 
     def _fetch_ahead(self, column: Value) -> None:
         for b in self.ins[: self.program.elements]:

@@ -13,7 +13,7 @@ from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.row_program import Program
-from ...kernel.rows import BLOCK, GROUP, LINE, kept_again, rows_function
+from ...kernel.rows import BLOCK, GROUP, LINE, PIECE, kept_again, rows_function
 from ...kernel.rows_across import STRIPE, rows_across_function, slots
 from .. import memory
 from ..threads import current_limit
@@ -118,7 +118,8 @@ def _make(
         )
         for o, t in zip(program.outputs, dtypes, strict=True)
     )  # fmt: skip
-    call = _kernel(program, inputs, outputs, wide, len(sizes), across, stream)
+    how = "across" if across else (n <= PIECE, stream)
+    call = _kernel(program, inputs, outputs, wide, len(sizes), how)
     if call is None:
         return None
     if across:
@@ -164,15 +165,15 @@ def _across(sizes: Sizes, along: Sequence[int], kept: Sequence[int]) -> bool:
 
 def _kernel(
     program: Program, inputs: list[Operand], outputs: list[Operand], wide: str, rank: int,
-    across: bool, stream: bool,
+    how: Any,
 ) -> Callable[..., None] | None:  # fmt: skip
-    key = (program.key, tuple(inputs), tuple(outputs), wide, rank, across, stream)
+    key = (program.key, tuple(inputs), tuple(outputs), wide, rank, how)
     if key not in _kernels:
 
         def make(name: str) -> Function:
-            if across:
+            if how == "across":
                 return rows_across_function(name, program, inputs, outputs, wide, rank)
-            return rows_function(name, program, inputs, outputs, wide, rank, stream)
+            return rows_function(name, program, inputs, outputs, wide, rank, *how)
 
         try:
             _kernels[key] = kernel("rows", key, make)
