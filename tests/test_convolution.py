@@ -167,6 +167,16 @@ def test_every_subset_of_inputs(wanted: tuple[bool, ...], monkeypatch: Any) -> N
         assert gradgradcheck(lambda *_: run(*inputs), leaves, fast_mode=True)
 
 
+def test_gradients_own_their_memory() -> None:
+    """The kernels write them where they stay, so that a leaf keeps them without a copy."""
+    x, w = leaf(normal(2, 4, 6)), leaf(normal(6, 2, 3, seed=1))
+    y = ut.conv1d(x, w, groups=2)
+    y.backward(ut.ones_like(y))
+    for array in (y._array, x.grad._array, w.grad._array):
+        assert array.base is None
+        assert array.flags.c_contiguous
+
+
 @pytest.mark.parametrize("layout", ["channels last", "every other", "expanded", "reversed"])
 def test_gradients_of_strided_inputs(layout: str) -> None:
     """The strides of the operands do not matter."""

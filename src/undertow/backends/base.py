@@ -2,8 +2,8 @@
 
 Arrays are opaque to everyone but their backend; all that others read is `shape`, `strides` (in
 bytes), `dtype` (NumPy's) and `size`. A CPU array is an `ndarray`. Views share memory; every other
-form returns a fresh array, except `assign`, which writes. An op's forward is a short composition
-of these forms; a device that answers them all runs every op.
+form returns a fresh array, except `assign` and `conv`, which write. An op's forward is a short
+composition of these forms; a device that answers them all runs every op.
 """
 
 from __future__ import annotations
@@ -195,13 +195,14 @@ class Backend(ABC):
 
     @abstractmethod
     def conv(
-        self, x: Array, w: Array, bias: Array | None, stride: Shape,
+        self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
-    ) -> Array:  # fmt: skip
+    ) -> None:  # fmt: skip
         """(n, g, c, …) correlated with (g, o, c, …) over the last dimensions, plus a bias (g, o).
 
-        The result is (n, g, o, …); see Note [convolution geometry] in kernel/windows. The operands
-        may have any strides: an op turns them by permuted and reversed views, never by copies.
+        Written into `out`, which is (n, g, o, …); see Note [convolution geometry] in
+        kernel/windows. All four may have any strides: an op turns its operands and its result by
+        permuted and reversed views, never by copies.
         """
 
     @abstractmethod

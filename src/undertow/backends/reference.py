@@ -416,18 +416,18 @@ class NumpyBackend(Backend):
             return multiply(a, b)
 
     def conv(
-        self, x: Array, w: Array, bias: Array | None, stride: Shape,
+        self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
-    ) -> Array:  # fmt: skip
-        if _is_half(x.dtype):
-            single = np.float32
-            added = None if bias is None else bias.astype(single)
-            wide = self.conv(
-                x.astype(single), w.astype(single), added, stride, padding, input_dilation, dilation
-            )
-            return wide.astype(x.dtype)
+    ) -> None:  # fmt: skip
         geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
-        return correlate(x, w, bias, geometry, self.matmul)
+        if _is_half(x.dtype):
+            single = np.dtype(np.float32)
+            wide = np.empty(out.shape, single)
+            added = None if bias is None else bias.astype(single)
+            correlate(wide, x.astype(single), w.astype(single), added, geometry, self.matmul)
+            np.copyto(out, wide, casting="unsafe")
+        else:
+            correlate(out, x, w, bias, geometry, self.matmul)
 
     def window(
         self, kind: str, x: Array, kernel: Shape, stride: Shape,

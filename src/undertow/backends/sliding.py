@@ -21,16 +21,16 @@ _COLUMNS = 1 << 20  # elements of the windows that are laid out at a time, about
 
 
 def correlate(
-    x: Array, w: Array, bias: Array | None, geometry: Geometry, matmul: Callable[..., Array]
-) -> Array:
+    out: Array, x: Array, w: Array, bias: Array | None, geometry: Geometry,
+    matmul: Callable[..., Array],
+) -> None:  # fmt: skip
     """The form `conv`, by a matrix product."""
     n, groups, channels = x.shape[:3]
     outputs = w.shape[1]
     positions = geometry.output
-    out = np.empty((n, groups, outputs, *positions), x.dtype)
     rank = len(positions)
     if not out.size:
-        return out
+        return
     windows = _windows(spread(x, geometry, 0), geometry)  # (g, c, taps …, n, positions …)
     depth = channels * math.prod(geometry.kernel)
     kernels = w.reshape(groups, outputs, depth)
@@ -53,7 +53,6 @@ def correlate(
             target[part] = product.reshape(groups, outputs, *sizes).transpose(turned)
     if bias is not None:
         out += bias.reshape(1, groups, outputs, *(1,) * rank)
-    return out
 
 
 def spread(x: Array, geometry: Geometry, fill: Any) -> Array:

@@ -4,8 +4,8 @@ Note [one convolution]
 A convolution is bilinear: y = x * w. With the cotangent of y it makes three products, each of which
 gives one of x, w and y from the two others, and the derivatives of each product are the two others.
 So three ops are closed under differentiation, and all three run as the same backend form on views
-of their operands, with the geometry of Note [convolution geometry]. The group is a dimension of its
-own there, so that no turn of the operands needs a copy. The transposed convolution is the product
+of their operands and their result, with the geometry of Note [convolution geometry]. The group is a
+dimension of its own there, so that no turn needs a copy. The transposed convolution is the product
 that gives x.
 """
 
@@ -39,32 +39,31 @@ def _biases(k: Any, bias: Any, groups: int) -> Any:
     return None if bias is None else _grouped(k, bias, 0, groups)
 
 
-def _ungrouped(k: Any, x: Any, dim: int) -> Any:
-    """The group and what is in it, at `dim`, made one dimension of a fresh array."""
-    shape = x.shape
-    return k.reshape(x, (*shape[:dim], shape[dim] * shape[dim + 1], *shape[dim + 2 :]))
-
-
 def _forward(k: Any, x: Any, w: Any, bias: Any, geometry: Geometry, groups: int) -> Any:
-    x, w = _grouped(k, x, 1, groups), _grouped(k, w, 0, groups)
-    return _ungrouped(k, k.conv(x, w, _biases(k, bias, groups), *geometry.steps), 1)
+    y = k.empty((x.shape[0], w.shape[0], *geometry.output), x.dtype)
+    out, x, w = _grouped(k, y, 1, groups), _grouped(k, x, 1, groups), _grouped(k, w, 0, groups)
+    k.conv(out, x, w, _biases(k, bias, groups), *geometry.steps)
+    return y
 
 
 def _input_forward(k: Any, y: Any, w: Any, bias: Any, geometry: Geometry, groups: int) -> Any:
-    y, w = _grouped(k, y, 1, groups), _grouped(k, w, 0, groups)
+    x = k.empty((y.shape[0], w.shape[1] * groups, *geometry.size), y.dtype)
+    out, y, w = _grouped(k, x, 1, groups), _grouped(k, y, 1, groups), _grouped(k, w, 0, groups)
     rank = len(geometry.size)
     w = k.permute(w, (0, 2, 1, *range(3, 3 + rank)))
     w = k.slice(w, (..., *(slice(None, None, -1),) * rank))
-    steps = geometry.of_input().steps
-    return _ungrouped(k, k.conv(y, w, _biases(k, bias, groups), *steps), 1)
+    k.conv(out, y, w, _biases(k, bias, groups), *geometry.of_input().steps)
+    return x
 
 
 def _weight_forward(k: Any, x: Any, y: Any, geometry: Geometry, groups: int) -> Any:
-    x, y = _grouped(k, x, 1, groups), _grouped(k, y, 1, groups)
+    w = k.empty((y.shape[1], x.shape[1] // groups, *geometry.kernel), x.dtype)
+    out, x, y = _grouped(k, w, 0, groups), _grouped(k, x, 1, groups), _grouped(k, y, 1, groups)
     last = range(3, 3 + len(geometry.size))
-    x, y = k.permute(x, (2, 1, 0, *last)), k.permute(y, (1, 2, 0, *last))
-    w = k.conv(x, y, None, *geometry.of_kernel().steps)  # (c, g, o, …)
-    return _ungrouped(k, k.copy(k.permute(w, (1, 2, 0, *last))), 0)
+    out, x, y = (k.permute(a, (*order, *last))
+                 for a, order in ((out, (2, 0, 1)), (x, (2, 1, 0)), (y, (1, 2, 0))))  # fmt: skip
+    k.conv(out, x, y, None, *geometry.of_kernel().steps)
+    return w
 
 
 def _by_bias(g: Tensor) -> Tensor:
