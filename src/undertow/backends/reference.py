@@ -42,6 +42,7 @@ UFUNCS: dict[str, Any] = {
 }  # fmt: skip
 
 _ndarray = np.ndarray
+_SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _compiled: dict[tuple[int, int], tuple[Expr, Callable[..., Any]]] = {}  # by identity and arity
 
 
@@ -297,47 +298,47 @@ class NumpyBackend(Backend):
         self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
     ) -> tuple[Array, ...]:  # fmt: skip
-        arrays = [o for o in operands if isinstance(o, _ndarray)]
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        wide = np.dtype(np.float64 if any(a.dtype == np.float64 for a in arrays) else np.float32)
-        values: list[Any] = list(operands)
-        for i, a in enumerate(arrays):  # numbers come last
-            a = a.astype(wide, copy=False) if a.dtype.kind in "fV" else a
-            values[i] = a.reshape((1,) * (len(shape) - a.ndim) + a.shape)
-        whole = math.prod([shape[d] for d in dims])
+        arrays = operands[: program.elements + program.per_row]
+        shapes = {a.shape for a in arrays}
+        shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+        wide = _DOUBLE if any(a.dtype == _DOUBLE for a in arrays) else _SINGLE
+        values: list[Any] = [*operands, None]
+        for i, a in enumerate(arrays):
+            if a.dtype != wide and a.dtype.kind in "fV":
+                a = a.astype(wide)
+            lead = len(shape) - a.ndim
+            values[i] = a.reshape((1,) * lead + a.shape) if lead else a
         if program.uses_column:
             (dim,) = dims
-            steps = np.arange(whole).reshape([-1 if d == dim else 1 for d in range(len(shape))])
-            values.append(steps)
-        else:
-            values.append(None)
+            sizes = [shape[dim] if d == dim else 1 for d in range(len(shape))]
+            values[-1] = np.arange(shape[dim]).reshape(sizes)
 
         def value(expr: Expr, used: tuple[int, ...]) -> Array:
             if expr.head == "arg":
                 return values[used[0]]
             return self.map(expr, [values[i] for i in used], wide)
 
+        def spread(found: Array) -> Array:
+            return found if found.shape == shape else np.broadcast_to(found, shape)
+
         for s in program.stages:
+            found = value(s.compact, s.used)
             if s.kind == "pick":
-                index = value(s.compact, s.used)
-                source = np.broadcast_to(values[s.operand], shape)
-                found = np.take_along_axis(source, index, dims[0])
-            else:
-                found = value(s.compact, s.used)
-                if s.kind in NEUTRAL:
-                    if math.prod([found.shape[d] for d in dims]) != whole:
-                        found = np.broadcast_to(found, shape)
-                    found = self.reduce(s.kind.replace("peak", "max"), found, dims, True)
+                found = np.take_along_axis(spread(values[s.operand]), found, dims[0])
+            elif s.kind in NEUTRAL:
+                kind = "max" if s.kind == "peak" else s.kind
+                found = self.reduce(kind, spread(found), dims, True)
             values.append(found)
-        kept = tuple([d for d in range(len(shape)) if d not in dims])
         results = []
         for o, dtype in zip(program.outputs, dtypes, strict=True):
             found = value(o.compact, o.used)
+            fresh = o.compact.head != "arg"
             if o.kind == "column":
-                found = self.reduce("sum", np.broadcast_to(found, shape), kept, True)
+                others = tuple([d for d in range(len(shape)) if d not in dims])
+                found = self.reduce("sum", spread(found), others, True)
             elif o.kind == "element" and found.shape != shape:
-                found = np.broadcast_to(found, shape).copy()
-            results.append(found.astype(dtype, copy=o.compact.head == "arg"))
+                found, fresh = spread(found), False
+            results.append(found.astype(dtype, copy=not fresh))
         return tuple(results)
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:

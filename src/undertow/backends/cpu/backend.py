@@ -25,6 +25,8 @@ _REDUCED = {"squares": threshold(1024), "argmax": threshold(65536), "argmin": th
 _REDUCED |= dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all"), threshold(16384))
 _MAP_REDUCED = threshold(2048)
 _SCANNED = threshold(4096)
+# Kernels of rows are faster at any size; below this they are not worth being compiled.
+_ROWS = threshold(512)
 
 
 class CpuBackend(NumpyBackend):
@@ -94,7 +96,7 @@ class CpuBackend(NumpyBackend):
         self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
     ) -> tuple[Array, ...]:  # fmt: skip
-        if max([o.size for o in operands if o.__class__ is np.ndarray]) >= threshold(2048):
+        if max([o.size for o in operands if o.__class__ is np.ndarray]) >= _ROWS:
             from .rows import run_rows
 
             found = run_rows(program, operands, dims, dtypes)
