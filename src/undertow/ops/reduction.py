@@ -117,6 +117,24 @@ _prod = Op(
 )
 
 
+_itself = trace(lambda x: x, 1)
+_whole = Op(  # of integers and booleans, which become int64 on the way
+    "whole",
+    lambda k, x, kind, dims, keepdim: k.map_reduce(
+        kind, _itself, [x], dims, keepdim, dtypes.int64.numpy
+    ),
+    inputs="x",
+    params="kind dims keepdim",
+)
+
+
+def _total(op: Op, input: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: Any) -> Tensor:
+    """A sum or product, in the dtype that it has."""
+    if dtype is None and input._array.dtype.kind in "iub":
+        return apply(_whole, (input,), (op.name, dims, keepdim))
+    return apply(op, (accumulator(input, dtype),), (dims, keepdim))
+
+
 @_prod.vjp("x")
 def _prod_rule(g: Tensor, x: Tensor, dims: tuple[int, ...]) -> Tensor:
     shape = x.shape
@@ -134,9 +152,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     >>> ut.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(dim=0)
     tensor([4., 6.])
     """
-    input = accumulator(input, dtype)
-    dims = wrap_dims("sum", dim, input.ndim)
-    return apply(_sum, (input,), (dims, keepdim))
+    return _total(_sum, input, wrap_dims("sum", dim, input.ndim), keepdim, dtype)
 
 
 @function()
@@ -164,10 +180,9 @@ def prod(
     >>> ut.tensor([[1, 2], [3, 4]]).prod(dim=1)
     tensor([ 2, 12])
     """
-    input = accumulator(input, dtype)
     dims = wrap_dims("prod", None if dim is None else (wrap_dim("prod", dim, input.ndim),),
                      input.ndim)  # fmt: skip
-    return apply(_prod, (input,), (dims, keepdim))
+    return _total(_prod, input, dims, keepdim, dtype)
 
 
 # Selections --------------------------------------------------------------------------------------
@@ -421,7 +436,6 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 # Without NaN, and without zeros ------------------------------------------------------------------
 _is_nonzero = trace(lambda x: x != 0, 1)
-_itself = trace(lambda x: x, 1)
 
 
 def _count_forward(k: Any, x: Any, dims: tuple[int, ...]) -> Any:
