@@ -45,7 +45,7 @@ def polynomial(f: Function, x: Value, table: Sequence[float]) -> Value:
     By Horner's rule in x*x for the odd and the even powers apart, since one long chain of
     operations leaves the processor waiting for each; but for the last two steps, for accuracy.
     """
-    if len(table) < 6:
+    if len(table) < 8:
         return _horner(f, x, table[0], table[1:])
     square = x * x
     above = table[:-2]
