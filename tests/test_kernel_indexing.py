@@ -31,6 +31,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels however small the arrays, and buckets of a few rows."""
     monkeypatch.setattr(choice, "MODE", "always")
     monkeypatch.setattr(scatter, "SORTED", 1)
+    monkeypatch.setattr(scatter, "SPREAD", 0)
     monkeypatch.setattr(scatter, "BUCKET", 256)
     scatter._plans.clear()
 

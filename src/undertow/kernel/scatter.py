@@ -8,10 +8,10 @@ and in order. There are two ways to share out the rest.
 positions never meet. Lines of such positions are independent; each walks all its indices in order.
 
 `buckets_function`: where whole rows are picked and there are too few lines, the rows of the target
-are divided into buckets. The indices are first sorted by bucket, stably, by counting: blocks of
-them count how many go where, and then each block writes its own to where they belong. Then each
-bucket is filled in order. A bucket is a part of memory that stays in the cache, so it is also where
-the target begins as a copy of x, or as zeros, which are never read from memory.
+are divided into buckets. First each block of indices is sorted by bucket, stably, by counting. Then
+each bucket is filled in order, with its part of every block. A bucket is a part of memory that
+stays in the cache, so it is also where the target begins as a copy of x, or as zeros, which are
+never read from memory.
 
 Neither the number of threads nor that of the buckets shows in the result.
 """
@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .indexing import AHEAD, line_offsets, picked, reach_params, step_params, still
+from .indexing import line_offsets, picked, reach_params, step_params, still
 from .ir import Buffer, Function, Value
 from .maps import BLOCK, Operand
 
 KINDS = ("set", "add", "mul", "max", "min")
 PIECE = 1024  # elements of a long row that one thread takes
-INDICES = 8192  # indices that are counted at a time
+INDICES = 8192  # indices that are sorted at a time
 
 
 def put(f: Function, kind: str, target: Buffer, place: Value, new: Value) -> None:
@@ -116,8 +116,8 @@ def buckets_function(
 
     Buffers: out, whose rows are contiguous; x, if `base` is not None, with which all of out begins
     (its elements lie one after the other, or, if `base` is 0, it is only one); source; the index
-    arrays, each a vector; counts, for each block of indices and each bucket; starts, one for each
-    bucket and one more; and for each index a pair of words, or, without `row`, a key and a value.
+    arrays, each a vector; marks, for each block of indices two more than buckets; and for each
+    index a pair of words, or, without `row`, a key and a value.
     Parameters: the numbers of indices, of rows and of elements in a row; the steps from row to row
     of out and of source (and within its rows, if that is not known); the steps of the index arrays;
     the reach, in rows, and the last index allowed of each; the logarithm of the rows in a bucket,
@@ -128,7 +128,7 @@ def buckets_function(
     before = None if base is None else f.buffer("x", dtype)
     values = f.buffer("source", source.dtype)
     listed = [f.buffer(f"index{i}", t) for i, t in enumerate(indices)]
-    counts, starts = f.buffer("counts", "i64", True), f.buffer("starts", "i64", True)
+    marks = f.buffer("marks", "i64", True)
     pairs = f.buffer("pairs", "u64" if row else "u32", True)
     carried = None if row else f.buffer("carried", source.dtype, True)
     number, height, width = f.param("number"), f.param("height"), f.param("width")
@@ -150,71 +150,51 @@ def buckets_function(
             total = total + part
         return total
 
-    def indices_of(block: Value) -> tuple[Value, Value]:
-        """The first index of a block, and how many it has."""
+    # Of each block, the place after bucket b's indices, and before that of the next, is
+    # marks[b + 1]; until all are in place, it is where the next one of bucket b goes.
+    with f.parallel(blocks) as block:
         first = block * INDICES
-        return first, f.call("minimum", number - first, INDICES)
-
-    with f.parallel(blocks) as block:
-        mine = block * buckets
-        with f.vector(buckets) as i:
-            f.store(counts, mine + i, 0)
-        first, count = indices_of(block)
+        count = f.call("minimum", number - first, INDICES)
+        mine = block * (buckets + 2)
+        with f.vector(buckets + 2) as i:
+            f.store(marks, mine + i, 0)
         with f.loop(count) as i:
-            place = mine + (key(first + i) >> shift)
-            f.store(counts, place, f.load(counts, place) + 1)
-
-    # Where each block's part of each bucket begins.
-    total = f.state(f.const(0, "i64"), combine=lambda a, b: a + b)
-    with f.loop(buckets) as bucket:
-        f.store(starts, bucket, total.get()[0])
-        with f.loop(blocks) as block:
-            place = block * buckets + bucket
-            (begin,) = total.get()
-            total.set(begin + f.load(counts, place))
-            f.store(counts, place, begin)
-    f.store(starts, buckets, total.get()[0])
-
-    with f.parallel(blocks) as block:
-        mine = block * buckets
-        first, count = indices_of(block)
+            mark = mine + (key(first + i) >> shift) + 2
+            f.store(marks, mark, f.load(marks, mark) + 1)
+        with f.loop(buckets) as bucket:
+            mark = mine + bucket + 2
+            f.store(marks, mark, f.load(marks, mark) + f.load(marks, mark - 1))
         with f.loop(count) as i:
             n = first + i
             found = key(n)
-            place = mine + (found >> shift)
-            slot = f.load(counts, place)
-            f.store(counts, place, slot + 1)
+            mark = mine + (found >> shift) + 1
+            slot = f.load(marks, mark)
+            f.store(marks, mark, slot + 1)
             if carried is None:
-                f.store(pairs, slot, (f.cast(found, "u64") << 32) | f.cast(n, "u64"))
+                pair = (f.cast(found, "u64") << 32) | f.cast(n, "u64")
+                f.store(pairs, first + slot, pair)
             else:
-                f.store(pairs, slot, f.cast(found, "u32"))
-                f.store(carried, slot, f.load(values, n * from_step))
+                f.store(pairs, first + slot, f.cast(found, "u32"))
+                f.store(carried, first + slot, f.load(values, n * from_step))
 
     with f.parallel(buckets) as bucket:
-        low = bucket << shift
-        begin, end = f.load(starts, bucket), f.load(starts, bucket + 1)
         if before is not None:
-            high = f.call("minimum", (bucket + 1) << shift, height)
-            place = low * width
+            low, high = bucket << shift, f.call("minimum", (bucket + 1) << shift, height)
+            begin = low * width
             with f.vector((high - low) * width) as i:
-                f.store(target, place + i, f.load(before, (place + i) * base))
-        with f.loop(end - begin) as k:
-            slot = begin + k
-            pair = f.load(pairs, slot)
-            if carried is not None:
-                place = f.cast(pair, "i64") * row_step
-                put(f, kind, target, place, f.load(carried, slot))
-            else:
-                into = f.cast(pair >> 32, "i64") * row_step
-                at = _position(f, pair) * from_step
-                ahead = f.load(pairs, f.call("minimum", slot + AHEAD, end - 1))
-                far = _position(f, ahead) * from_step
-                f.prefetch(values, far)
-                f.prefetch(values, far + (width - 1) * within)
-                with f.vector(width) as j:
-                    put(f, kind, target, into + j, f.load(values, at + j * within))
+                f.store(target, begin + i, f.load(before, (begin + i) * base))
+        with f.loop(blocks) as block:
+            mark = block * (buckets + 2) + bucket
+            begin = f.load(marks, mark)
+            with f.loop(f.load(marks, mark + 1) - begin) as i:
+                slot = block * INDICES + begin + i
+                pair = f.load(pairs, slot)
+                if carried is not None:
+                    place = f.cast(pair, "i64") * row_step
+                    put(f, kind, target, place, f.load(carried, slot))
+                else:
+                    into = f.cast(pair >> 32, "i64") * row_step
+                    at = f.cast(pair & 0xFFFFFFFF, "i64") * from_step
+                    with f.vector(width) as j:
+                        put(f, kind, target, into + j, f.load(values, at + j * within))
     return f
-
-
-def _position(f: Function, pair: Value) -> Value:
-    return f.cast(pair & 0xFFFFFFFF, "i64")

@@ -13,6 +13,7 @@ from ...kernel.layout import Sizes, coalesce
 from ...kernel.maps import Operand
 from ...kernel.scatter import INDICES, buckets_function, lines_function
 from .. import memory
+from ..threads import current_limit
 from . import pool
 from .copies import run_assign, run_cast
 from .indexing import REMEMBERED, WORDS, Space, gather_space, steps_of, take_space
@@ -21,7 +22,11 @@ from .kernels import address, kernel, type_of
 # Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
 BUCKET = 512 << 10
 FEWEST, MOST = 16, 512  # buckets; enough for the threads, and few enough to write to all at once
-SORTED = 4096  # indices from which on sorting them into buckets pays
+# Sorting into buckets costs a few nanoseconds for each index, which pays on several threads: where
+# the target is larger than a cache, or its rows are long. Bytes for one thread, and fewer for more.
+SORTED = 4096  # indices
+SPREAD = 8 << 20  # of the target
+LONG = 512  # of a row
 _kernels: dict[Any, Callable[..., None]] = {}
 _plans: dict[Any, _Lines | None] = {}
 
@@ -77,7 +82,7 @@ def _run(
             source = source.copy()
         indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
     out = x if inplace else memory.empty(x.shape, x.dtype)
-    key = (kind, form, x.dtype, out.shape, out.strides, source.shape, source.strides,
+    key = (kind, form, current_limit(), x.dtype, out.shape, out.strides, source.shape, source.strides,
            *[(i.dtype, i.shape, i.strides) for i in indices])  # fmt: skip
     space: Space | None = None
     try:
@@ -119,7 +124,7 @@ def _lines(
     lines = sizes[:-1] if row else sizes
     if lines == (1,):
         lines = ()
-    if math.prod(lines) < FEWEST and math.prod(length) >= SORTED and _rows_fit(space):
+    if math.prod(lines) < FEWEST and _sort_pays(space, source.itemsize, math.prod(length)):
         return _Lines(None, [])
     outer = len(lines)
     inner = [s[-1] if row and s[-1] in (0, 1) else None for s in free]
@@ -148,6 +153,16 @@ def _part(
 
 
 # Into buckets ----------------------------------------------------------------------------------
+def _sort_pays(space: Space, itemsize: int, number: int) -> bool:
+    """Whether buckets are possible, and faster than a line."""
+    threads = current_limit()
+    if threads == 1 or number < SORTED or not _rows_fit(space):
+        return False
+    row = itemsize * math.prod([space.shape[d] for d in space.free])
+    height = math.prod([last + 1 for last in space.lasts])
+    return row * threads >= LONG or row * height * threads >= SPREAD
+
+
 def _rows_fit(space: Space) -> bool:
     """Whether the index arrays number rows of the target, each of which is contiguous."""
     if any(i[d] and space.shape[d] > 1 for i in space.indices for d in space.free):
@@ -197,7 +212,7 @@ def _into_buckets(
     shift = max(0, ((height - 1) // wanted).bit_length())
     buckets = ((height - 1) >> shift) + 1
     blocks = -(-number // INDICES)
-    scratch = [np.empty(blocks * buckets, np.int64), np.empty(buckets + 1, np.int64)]
+    scratch = [np.empty(blocks * (buckets + 2), np.int64)]
     if row:
         scratch.append(np.empty(number, np.uint64))
     else:
