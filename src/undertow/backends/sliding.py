@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ..kernel.windows import Geometry
-from .base import Array
+from .base import Array, Shape
 
 _COLUMNS = 1 << 20  # elements of the windows that are laid out at a time, about
 
@@ -27,11 +27,11 @@ def correlate(
     """The form `conv`, by a matrix product."""
     n, groups, channels = x.shape[:3]
     outputs = w.shape[1]
-    positions = geometry.output
+    positions = out.shape[3:]
     rank = len(positions)
     if not out.size:
         return
-    windows = _windows(spread(x, geometry, 0), geometry)  # (g, c, taps …, n, positions …)
+    windows = _windows(_spread(x, geometry), geometry, positions)
     depth = channels * math.prod(geometry.kernel)
     kernels = w.reshape(groups, outputs, depth)
     turned = (*range(2, 3 + rank), 0, 1)  # the products' dimensions n, positions …, g, o
@@ -55,12 +55,12 @@ def correlate(
         out += bias.reshape(1, groups, outputs, *(1,) * rank)
 
 
-def spread(x: Array, geometry: Geometry, fill: Any) -> Array:
-    """`x` with its last dimensions dilated and padded with `fill`; itself if nothing changes."""
+def _spread(x: Array, geometry: Geometry) -> Array:
+    """`x` with its last dimensions dilated and padded with zeros; itself if nothing changes."""
     shape, lead = geometry.padded, x.ndim - len(geometry.size)
     if shape == geometry.size and all(pair == (0, 0) for pair in geometry.padding):
         return x
-    out = np.full((*x.shape[:lead], *[max(n, 0) for n in shape]), fill, x.dtype)
+    out = np.zeros((*x.shape[:lead], *[max(n, 0) for n in shape]), x.dtype)
     inner: list[Any] = [slice(None)] * lead
     outer: list[Any] = [slice(None)] * lead
     rows = zip(geometry.size, shape, geometry.input_dilation, geometry.padding, strict=True)
@@ -75,20 +75,20 @@ def spread(x: Array, geometry: Geometry, fill: Any) -> Array:
     return out
 
 
-def _windows(x: Array, geometry: Geometry) -> Array:
+def _windows(x: Array, geometry: Geometry, positions: Shape) -> Array:
     """The view (g, c, taps …, n, positions …) of a padded (n, g, c, …)."""
     by_tap = [s * d for s, d in zip(x.strides[3:], geometry.dilation, strict=True)]
     by_position = [s * d for s, d in zip(x.strides[3:], geometry.stride, strict=True)]
     return as_strided(
         x,
-        (*x.shape[1:3], *geometry.kernel, x.shape[0], *geometry.output),
+        (*x.shape[1:3], *geometry.kernel, x.shape[0], *positions),
         (*x.strides[1:3], *by_tap, x.strides[0], *by_position),
     )
 
 
 def window_sum(x: Array, geometry: Geometry) -> Array:
     """The sum of each window over the last dimensions."""
-    x = spread(x, geometry, 0)
+    x = _spread(x, geometry)
     rank = len(geometry.size)
     flat = geometry._replace(
         size=geometry.padded, padding=((0, 0),) * rank, input_dilation=(1,) * rank

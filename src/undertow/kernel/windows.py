@@ -12,6 +12,7 @@ though a stride may have left elements over in the forward.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from ..shapes import Shape
@@ -68,10 +69,7 @@ class Geometry(NamedTuple):
         >>> Geometry((10,), (3,), (2,), ((1, 1),), (1,), (2,)).output
         (4,)
         """
-        return tuple([
-            max((whole - kernel) // step + 1, 0)
-            for whole, kernel, step in zip(self.padded, self.extent, self.stride, strict=True)
-        ])  # fmt: skip
+        return _output(self)
 
     @property
     def steps(self) -> tuple[Shape, Padding, Shape, Shape]:
@@ -85,17 +83,7 @@ class Geometry(NamedTuple):
         >>> g.output, g.of_input().output
         ((5,), (10,))
         """
-        padding = []
-        rows = zip(self.size, self.input_dilation, self.extent, self.output, self.stride,
-                   self.padding, strict=True)  # fmt: skip
-        for size, spread, kernel, output, stride, (low, _) in rows:
-            front = kernel - 1 - low
-            whole = extent(size, spread) + kernel - 1
-            padding.append((front, whole - front - extent(output, stride)))
-        return Geometry(
-            self.output, self.kernel, self.input_dilation, tuple(padding), self.stride,
-            self.dilation,
-        )  # fmt: skip
+        return _of_input(self)
 
     def of_kernel(self) -> Geometry:
         """That of x with y's cotangent as the kernel, which gives the kernel's.
@@ -104,13 +92,31 @@ class Geometry(NamedTuple):
         >>> g.of_kernel().output
         (3,)
         """
-        padding = []
-        rows = zip(self.size, self.input_dilation, self.extent, self.output, self.stride,
-                   self.padding, strict=True)  # fmt: skip
-        for size, spread, kernel, output, stride, (low, _) in rows:
-            whole = kernel - 1 + extent(output, stride)
-            padding.append((low, whole - low - extent(size, spread)))
-        return Geometry(
-            self.size, self.output, self.dilation, tuple(padding), self.input_dilation,
-            self.stride,
-        )  # fmt: skip
+        return _of_kernel(self)
+
+
+@functools.lru_cache(maxsize=4096)
+def _output(g: Geometry) -> Shape:
+    rows = zip(g.padded, g.extent, g.stride, strict=True)
+    return tuple([max((whole - kernel) // step + 1, 0) for whole, kernel, step in rows])
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_input(g: Geometry) -> Geometry:
+    padding = []
+    rows = zip(g.size, g.input_dilation, g.extent, g.output, g.stride, g.padding, strict=True)
+    for size, spread, kernel, output, stride, (low, _) in rows:
+        front = kernel - 1 - low
+        whole = extent(size, spread) + kernel - 1
+        padding.append((front, whole - front - extent(output, stride)))
+    return Geometry(g.output, g.kernel, g.input_dilation, tuple(padding), g.stride, g.dilation)
+
+
+@functools.lru_cache(maxsize=4096)
+def _of_kernel(g: Geometry) -> Geometry:
+    padding = []
+    rows = zip(g.size, g.input_dilation, g.extent, g.output, g.stride, g.padding, strict=True)
+    for size, spread, kernel, output, stride, (low, _) in rows:
+        whole = kernel - 1 + extent(output, stride)
+        padding.append((low, whole - low - extent(size, spread)))
+    return Geometry(g.size, g.output, g.dilation, tuple(padding), g.input_dilation, g.stride)
