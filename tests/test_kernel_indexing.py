@@ -27,19 +27,15 @@ CPU = CpuBackend(Device("cpu"))
 
 
 @pytest.fixture(autouse=True)
-def always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels however small the arrays, and buckets of a few rows."""
+def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Kernels however small the arrays, on several threads, and buckets of a few rows."""
     monkeypatch.setattr(choice, "MODE", "always")
     monkeypatch.setattr(scatter, "SORTED", 1)
     monkeypatch.setattr(scatter, "SPREAD", 0)
     monkeypatch.setattr(scatter, "BUCKET", 256)
     scatter._plans.clear()
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    """Put the number of threads back afterwards."""
     before = ut.get_num_threads()
+    ut.set_num_threads(2)
     yield
     ut.set_num_threads(before)
 
@@ -270,9 +266,7 @@ def test_put_of_what_shares_memory() -> None:
 
 
 @pytest.mark.parametrize("sort", [1, 10**9], ids=["buckets", "lines"])
-def test_the_number_of_threads_does_not_show(
-    sort: int, threads: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_number_of_threads_does_not_show(sort: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scatter, "SORTED", sort)
     rng = np.random.default_rng(9)
     x, source = (rng.standard_normal((n, 16)).astype(np.float32) for n in (500, 30_000))

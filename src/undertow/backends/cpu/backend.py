@@ -174,7 +174,8 @@ class CpuBackend(NumpyBackend):
         return super().copy(x)
 
     def cast(self, x: Array, dtype: NumpyDType) -> Array:
-        if x.size >= threshold(CONVERTED):
+        half = x.itemsize == 2 or np.dtype(dtype).itemsize == 2
+        if x.size >= threshold(CONVERTED >> 4 if half else CONVERTED):
             from .copies import run_cast
 
             found = run_cast(x, dtype)
@@ -221,7 +222,7 @@ class CpuBackend(NumpyBackend):
     def scatter(
         self, kind: str, x: Array, dim: int, index: Array, source: Array, inplace: bool = False
     ) -> Array:
-        if index.size >= threshold(PUT):
+        if index.size >= threshold(SCATTERED):
             from .scatter import run_scatter
 
             found = run_scatter(kind, x, dim, index, source, inplace)
@@ -232,7 +233,7 @@ class CpuBackend(NumpyBackend):
     def put(
         self, kind: str, x: Array, index: tuple[Any, ...], source: Array, inplace: bool = False
     ) -> Array:
-        if _taken(x, index) >= threshold(PUT):
+        if _taken(x, index) >= threshold(SET if kind == "set" else PUT):
             from .scatter import run_put
 
             found = run_put(kind, x, index, source, inplace)
@@ -243,12 +244,12 @@ class CpuBackend(NumpyBackend):
 
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
 # or memset, others, conversions, fancy indexing, and random words.
-FILLED = COPIED = 1 << 18
-TURNED = 1 << 15
-CONVERTED = 1 << 14
-GATHERED = 1024
-TAKEN = 4096
-PUT = 1024
+FILLED = 1 << 20
+COPIED = 1 << 19
+TURNED = CONVERTED = 1 << 16
+GATHERED = SCATTERED = 1 << 11
+TAKEN = SET = 1 << 15
+PUT = 1 << 11
 DRAWN = 1024
 
 

@@ -82,8 +82,8 @@ def _run(
             source = source.copy()
         indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
     out = x if inplace else memory.empty(x.shape, x.dtype)
-    key = (kind, form, current_limit(), x.dtype, out.shape, out.strides, source.shape, source.strides,
-           *[(i.dtype, i.shape, i.strides) for i in indices])  # fmt: skip
+    key = (kind, form, current_limit(), x.dtype, out.shape, out.strides, source.shape,
+           source.strides, *[(i.dtype, i.shape, i.strides) for i in indices])  # fmt: skip
     space: Space | None = None
     try:
         plan = _plans[key]
