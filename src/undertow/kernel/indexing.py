@@ -60,7 +60,8 @@ def gather_function(
             f.prefetch(source, far)
             f.prefetch(source, far + (count - 1) * steps[1][-1])
         begin = places_of(bases)
-        with f.vector(count) as i:
+        # Loading lane by lane, a vector would only be taken apart and put together again.
+        with f.vector(count) if all(whole) else f.loop(count) as i:
             at = start + i
             offset = begin + at * steps[1][-1]
             for all_row, place, step, index, reach in zip(

@@ -13,7 +13,7 @@ from ..core.register import function
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnsupportedError
 from .comparison import where
-from .indexing import in_range, index_by, position_tensor
+from .indexing import in_range, index_by, position_tensor, unindex
 from .scatter import index_add, index_reduce
 from .sort import searchsorted
 
@@ -71,8 +71,8 @@ _scaled_rows = Op(
     lambda k, weight, indices, scale: k.take(weight, (indices,)),
     inputs="weight indices scale",
     vjp={
-        "weight": lambda g, indices, scale, weight_shape: g.new_zeros(weight_shape).index_put(
-            (indices,), g * scale, accumulate=True
+        "weight": lambda g, indices, scale, weight_shape: unindex(
+            g * scale, (indices,), (0,), weight_shape
         )
     },
 )

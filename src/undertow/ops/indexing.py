@@ -128,6 +128,11 @@ def index(x: Tensor, indices: Sequence[Tensor], dims: tuple[int, ...]) -> Tensor
     return apply(_index, (x, *indices), (dims,))
 
 
+def unindex(x: Tensor, indices: Sequence[Tensor], dims: tuple[int, ...], shape: Shape) -> Tensor:
+    """The adjoint of `index`: zeros of that shape with `x` added at the indexed positions."""
+    return apply(_unindex, (x, *indices), (dims, shape))
+
+
 index_by = index  # for functions that have an argument `index`
 
 

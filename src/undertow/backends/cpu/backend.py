@@ -22,7 +22,9 @@ _MULTIPLIED = threshold(MULTIPLIED)
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
 _REDUCED = {"squares": threshold(1024), "argmax": threshold(65536), "argmin": threshold(65536)}
-_REDUCED |= dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all"), threshold(16384))
+_REDUCED |= dict.fromkeys(
+    ("sum", "mean", "prod", "max", "min", "first_max", "first_min", "any", "all"), threshold(16384)
+)
 _MAP_REDUCED = threshold(2048)
 _SCANNED = threshold(4096)
 # Kernels of rows are faster at any size; below this they are not worth being compiled.
@@ -53,7 +55,7 @@ class CpuBackend(NumpyBackend):
 
         return run_maps(exprs, operands, (dtype,) * len(exprs))
 
-    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
+    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
         if x.size >= _REDUCED[kind] and keepdim.__class__ is bool:  # NumPy tells what is wrong
             from .reductions import run_reduce
 
@@ -244,11 +246,12 @@ class CpuBackend(NumpyBackend):
 
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
 # or memset, others, conversions, fancy indexing, and random words.
-FILLED = 1 << 20
+FILLED = 1 << 21
 COPIED = 1 << 19
 TURNED = CONVERTED = 1 << 16
 GATHERED = SCATTERED = 1 << 11
-TAKEN = SET = 1 << 15
+TAKEN = 1 << 16
+SET = 1 << 15
 PUT = 1 << 11
 DRAWN = 1024
 
