@@ -1,8 +1,8 @@
 """The form `rows`: row programs as kernels, a row at a time.
 
-The row comes from memory in the first loop over it and from the cache in the others. The last loop
-but one, as the last is busy writing, fetches the next row ahead. See Note [loops over a row] in
-row_program. Where rows do not lie along the memory, `rows_across` makes the kernel.
+The row comes from memory in the first loop over it and from the cache in the others. The last loop,
+or the last but one if the last is busy writing, fetches the next row ahead. See Note [loops over a
+row] in row_program. Where rows do not lie along the memory, `rows_across` makes the kernel.
 
 Note [kept]
 What a program keeps for later loops lies in a row of memory that every thread has, which stays in
@@ -245,6 +245,7 @@ class _Rows(Builder):
         for position in kept_again(program):
             self.held[position] = f.buffer(f"kept{position}", dtype, written=True)
             self.along[self.held[position]] = 1
+        self.writes = any(o.kind == "element" for o in program.outputs)
         self.known: dict[int, Value] = {}
         self.following: dict[Buffer, Value] = {}  # the bases of the next row
         self.block = f.value(0, "i64")
@@ -308,7 +309,7 @@ class _Rows(Builder):
         self, loop: int, last: int, found: dict[int, Stage], written: list[tuple[int, Output]]
     ) -> None:
         f = self.f
-        ahead = loop == max(last - 1, 1)
+        ahead = loop == (max(last - 1, 1) if self.writes else last)
         totals = self._states(found)
         if self.short:
             self._piece(f.value(0, "i64"), self.n, totals, found, written, ahead)
