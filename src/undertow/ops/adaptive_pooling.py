@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import apply, cast
+from ..core.dispatch import cast
 from ..core.modes import no_grad
 from ..core.register import function
 from ..core.tensor import Tensor, wrap
@@ -20,7 +20,7 @@ from ..kernel.windows import Geometry
 from ..shapes import Shape, per_dim
 from .comparison import where
 from .indexing import index_by
-from .pooling import _max_pool, check_planes, pick, window_sums
+from .pooling import check_planes, largest, pick, window_sums
 
 
 def _target(op: str, x: Tensor, output_size: Any, rank: int) -> Shape:
@@ -85,7 +85,7 @@ def _adaptive_max(op: str, x: Tensor, output_size: Any, rank: int, return_indice
     target, size = _target(op, x, output_size, rank), x.shape[-rank:]
     even = _even(size, target)
     if even.output == target:
-        values, indices = apply(_max_pool, (x,), (even,))
+        values, indices = largest(x, even)
     else:
         indices = _search(x.detach(), target)
         values = pick(x, indices, rank)

@@ -89,6 +89,11 @@ def pick(x: Tensor, index: Tensor, rank: int) -> Tensor:
     return apply(_pick, (x, index), (rank,))
 
 
+def largest(x: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
+    """The largest element of each window over the last dimensions, and where it is in them."""
+    return apply(_max_pool, (x,), (geometry,))
+
+
 def window_sums(x: Tensor, geometry: Geometry) -> Tensor:
     """The sum of each window over the last dimensions."""
     return apply(_sum_pool, (x,), (geometry,))
@@ -152,7 +157,7 @@ def _max(
         op, input.shape[-rank:], frozen(kernel_size), frozen(stride), frozen(padding),
         frozen(dilation), bool(ceil_mode),
     )  # fmt: skip
-    found = apply(_max_pool, (input,), (geometry,))
+    found = largest(input, geometry)
     return found if return_indices else found[0]
 
 
