@@ -205,6 +205,20 @@ def test_first_of_equal_extremes():
                 compare(kind, np.full((3, 70), edge, dtype), (1,))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "?", "f2"])
+def test_extremes_with_their_places(dtype):
+    for shape, dim in (((5, 20000), 1), ((100, 70), 1), ((300, 70), 0), ((9, 70), 0)):
+        x = np.round(sample(shape, "f4") * 3).astype(dtype)
+        if x.dtype.kind == "f":
+            x[2, 3], x[4] = math.nan, -math.inf
+        for kind in ("max", "min"):
+            values, places = run_reduce(f"first_{kind}", x, (dim,), True)
+            want = REFERENCE.reduce(f"first_{kind}", x, (dim,), True)
+            np.testing.assert_array_equal(values, want[0])
+            np.testing.assert_array_equal(places, want[1])
+            assert (values.dtype, places.dtype) == (x.dtype, np.int64)
+
+
 def test_infinite_sums():
     x = sample((3, 9000), "f4")
     x[0, 5000], x[1, 1], x[2, 2], x[2, 3] = math.inf, math.nan, math.inf, -math.inf

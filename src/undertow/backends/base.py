@@ -125,9 +125,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
+    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
         """kind: sum mean prod max min any all; argmax argmin take exactly one dim.
 
+        So do first_max and first_min, which give two arrays: the extremes and their indices.
         "squares" is the sum of squared deviations from the mean. Half precision is summed in single
         at least, integers wrap around.
         """

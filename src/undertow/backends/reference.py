@@ -265,7 +265,10 @@ class NumpyBackend(Backend):
         np.copyto(out, result)
         return out
 
-    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Array:
+    def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
+        if kind in ("first_max", "first_min"):
+            kinds = kind[6:], f"arg{kind[6:]}"
+            return tuple([self.reduce(k, x, dims, keepdim) for k in kinds])
         if kind in ("argmax", "argmin"):
             pick = np.argmax if kind == "argmax" else np.argmin
             return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)

@@ -14,6 +14,7 @@ from .ir import FLOATS, INTEGERS, Function, Value
 
 Kept = tuple[Value, ...]
 LAST = 2**31 - 1  # behind every index
+POSITIONS = ("argmax", "argmin", "first_max", "first_min")
 
 
 class Accumulator:
@@ -46,9 +47,9 @@ class Accumulator:
         """What is kept of a few elements as if they were many."""
         return tuple([self.f.cast(v, t) for v, t in zip(kept, self.types, strict=True)])
 
-    def result(self, kept: Kept, count: Value) -> Value:
-        """The reduced value of `count` elements."""
-        return kept[0]
+    def results(self, kept: Kept, count: Value) -> Kept:
+        """What `count` elements are reduced to."""
+        return kept
 
 
 class Folded(Accumulator):
@@ -69,8 +70,8 @@ class Folded(Accumulator):
 class Mean(Folded):
     """A sum that is divided in the end."""
 
-    def result(self, kept: Kept, count: Value) -> Value:
-        return kept[0] / self.f.cast(count, "f64")
+    def results(self, kept: Kept, count: Value) -> Kept:
+        return (kept[0] / self.f.cast(count, "f64"),)
 
 
 class Extreme(Accumulator):
@@ -95,12 +96,13 @@ class Position(Accumulator):
     """The largest or smallest element and its index, the first of several; NaN before any other.
 
     The index behind every other, that of no element, stays only where all elements are the type's
-    extreme: then the first is meant.
+    extreme: then the first is meant. The results are `both`, or the index.
     """
 
-    def __init__(self, f: Function, largest: bool, dtype: str) -> None:
+    def __init__(self, f: Function, largest: bool, dtype: str, both: bool) -> None:
         super().__init__(f, (dtype, "i32"))
         self.largest = largest
+        self.both = both
         self.floating = dtype in FLOATS
         self.extreme = accumulator(f, "max" if largest else "min", dtype)
 
@@ -138,8 +140,9 @@ class Position(Accumulator):
             return x == extreme
         return self.f.select(extreme == extreme, x == extreme, x != x)
 
-    def result(self, kept: Kept, count: Value) -> Value:
-        return self.f.cast(self.f.select(kept[1] == LAST, 0, kept[1]), "i64")
+    def results(self, kept: Kept, count: Value) -> Kept:
+        place = self.f.cast(self.f.select(kept[1] == LAST, 0, kept[1]), "i64")
+        return (kept[0], place) if self.both else (place,)
 
 
 class Squares(Accumulator):
@@ -164,17 +167,18 @@ class Squares(Accumulator):
     def combine(self, *both: Value) -> Kept:
         return both[0] + both[2], both[1] + both[3]
 
-    def result(self, kept: Kept, count: Value) -> Value:
+    def results(self, kept: Kept, count: Value) -> Kept:
         total = kept[1] - kept[0] * kept[0] / self.f.cast(count, "f64")
-        return self.f.select(total < 0, 0, total)
+        return (self.f.select(total < 0, 0, total),)
 
 
 def accumulator(f: Function, kind: str, dtype: str) -> Accumulator:
     """What reduces elements of the type `dtype` by the form's `kind`."""
     if kind == "squares":
         return Squares(f)
-    if kind in ("argmax", "argmin"):
-        return Position(f, kind == "argmax", "u8" if dtype == "bool" else dtype)
+    if kind in POSITIONS:
+        kept = "u8" if dtype == "bool" else dtype
+        return Position(f, "max" in kind, kept, both=kind.startswith("first"))
     if kind in ("any", "all") or dtype == "bool":
         either = kind in ("any", "sum", "max")
         return Folded(f, "or" if either else "and", ("bool", "bool"), not either)

@@ -45,30 +45,31 @@ class Loops(NamedTuple):
 
 def reduce_function(
     name: str, kind: str, expr: Expr, inputs: Sequence[Operand], compute: str, element: str,
-    out: Operand, loops: Loops,
+    outs: Sequence[Operand], loops: Loops,
 ) -> Function:  # fmt: skip
     """The kernel that computes `expr` in the type `compute` and reduces it as of type `element`.
 
-    Operand steps are along the dimension of the lanes. Its buffers are the output, scratch memory
+    Operand steps are along the dimension of the lanes. Its buffers are the outputs, scratch memory
     for each value of the accumulator (with pieces), and the inputs that are no numbers. Its
     parameters: the kept sizes, the reduced sizes, the length of a piece, how many kept rows make a
-    block, the width of a strip of columns; the output's kept steps, and for each input its kept and
-    its reduced steps (but for those along the lanes that are known); the numbers.
+    block, the width of a strip of columns; the outputs' kept steps (all have the same), and for
+    each input its kept and its reduced steps (but for those along the lanes that are known); the
+    numbers.
     """
-    return _Builder(name, kind, expr, inputs, compute, element, out, loops).build()
+    return _Builder(name, kind, expr, inputs, compute, element, outs, loops).build()
 
 
 class _Builder:
     def __init__(
         self, name: str, kind: str, expr: Expr, inputs: Sequence[Operand], compute: str,
-        element: str, out: Operand, loops: Loops,
+        element: str, outs: Sequence[Operand], loops: Loops,
     ) -> None:  # fmt: skip
         self.expr, self.inputs, self.compute, self.element = expr, inputs, compute, element
         self.loops = loops
         f = self.f = Function(name)
         self.kinds = accumulator(f, kind, element)
         arrays = [o for o in inputs if o.step != NUMBER]
-        self.out = f.buffer("out", out.dtype, written=True)
+        self.outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outs)]
         self.parts = [
             f.buffer(f"part{i}", t, written=True) for i, t in enumerate(self.kinds.types)
             if loops.pieces
@@ -77,7 +78,7 @@ class _Builder:
         self.kept = [f.param(f"kept{d}") for d in range(loops.kept)]
         self.reduced = [f.param(f"reduced{d}") for d in range(loops.reduced)]
         self.piece, self.together, self.width = map(f.param, ("piece", "together", "width"))
-        self.out_steps = self._steps("out", loops.kept, out.step if loops.columns else None)
+        self.out_steps = self._steps("out", loops.kept, outs[0].step if loops.columns else None)
         self.kept_steps: list[list[Place]] = []
         self.reduced_steps: list[list[Place]] = []
         for i, o in enumerate(arrays):
@@ -313,10 +314,10 @@ class _Builder:
             self.f.store(b, place, value)
 
     def _finish(self, place: Place, kept: Kept) -> None:
-        """Store the result."""
+        """Store the results."""
         f = self.f
-        value = self.kinds.result(kept, product(f, self.reduced))
-        f.store(self.out, place, f.cast(value, self.out.scalar))
+        for b, v in zip(self.outs, self.kinds.results(kept, product(f, self.reduced)), strict=True):
+            f.store(b, place, f.cast(v, b.scalar))
 
 
 def _widened(f: Function, value: Value, compute: str) -> Value:

@@ -204,10 +204,7 @@ _amin = Op(
 
 _chosen = Op(
     "chosen",
-    lambda k, x, kind, dim, keepdim: (
-        k.reduce(kind, x, (dim,), keepdim),
-        k.reduce(f"arg{kind}", x, (dim,), keepdim),
-    ),
+    lambda k, x, kind, dim, keepdim: k.reduce(f"first_{kind}", x, (dim,), keepdim),
     inputs="x",
     params="kind dim keepdim",
     outputs=2,

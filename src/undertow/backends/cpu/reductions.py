@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernel.accumulators import LAST, kept_types
+from ...kernel.accumulators import LAST, POSITIONS, kept_types
 from ...kernel.expr import Expr, arg, trace
 from ...kernel.ir import Function
 from ...kernel.layout import Sizes, coalesce
@@ -46,7 +46,7 @@ class _Plan(NamedTuple):
 
     call: Callable[..., None]
     shape: Sizes
-    dtype: Any
+    dtypes: list[Any]
     scratch: list[tuple[int, str]]
     ints: list[int]
 
@@ -85,10 +85,10 @@ def run_map_reduce(
     plan = found[0]
     if plan is None:
         return None
-    out = np.empty(plan.shape, plan.dtype)
-    parts = [np.empty(count, t) for count, t in plan.scratch]
-    plan.call(pool.pointer(), *map(address, (out, *parts, *arrays)), *plan.ints, *numbers)
-    return out
+    made = [np.empty(plan.shape, t) for t in plan.dtypes]
+    made += [np.empty(count, t) for count, t in plan.scratch]
+    plan.call(pool.pointer(), *map(address, made), *map(address, arrays), *plan.ints, *numbers)
+    return made[0] if len(plan.dtypes) == 1 else tuple(made[: len(plan.dtypes)])
 
 
 def _make(
@@ -101,10 +101,11 @@ def _make(
     element = scalar_type(type_of(np.dtype(dtype)))
     if 0 in shape or "" in types or element == "" or not all(map(aligned, arrays)):
         return None
-    position = kind in ("argmax", "argmin")
-    if position and shape[dims[0]] >= LAST:
-        return None
-    result = np.dtype(np.int64 if position else bool if kind in ("any", "all") else dtype)
+    dtypes = [np.dtype(bool if kind in ("any", "all") else dtype)]
+    if kind in POSITIONS:
+        if shape[dims[0]] >= LAST:
+            return None
+        dtypes = [*(dtypes if kind.startswith("first") else []), np.dtype(np.int64)]
     compute = scalar_type(next((t for t in types if t != "bool"), "bool"))
     if compute == "bool" and len(arrays) < len(operands):
         return None  # a number beside nothing that tells its type
@@ -132,8 +133,8 @@ def _make(
     number = Operand(compute, NUMBER)
     inputs = [next(listed) if o.__class__ is _ndarray else number for o in operands]
     last = layout.out[-1] if layout.columns and layout.out[-1] in (0, 1) else None
-    out = Operand(type_of(result), last)
-    call = _kernel(kind, expr, inputs, compute, element, out, loops)
+    outs = [Operand(type_of(t), last) for t in dtypes]
+    call = _kernel(kind, expr, inputs, compute, element, outs, loops)
     if call is None:
         return None
     ints = [*layout.kept, *layout.reduced, piece, together, strip]
@@ -143,7 +144,7 @@ def _make(
         ints += r[:-1] if not layout.columns and step is not None else r
     count = -(-layout.reduced[split] // piece) * results
     scratch = [(count, numpy_name(t)) for t in kept_types(kind, element)] if pieces else []
-    return _Plan(call, reduced_shape(shape, dims, keepdim), result, scratch, ints)
+    return _Plan(call, reduced_shape(shape, dims, keepdim), dtypes, scratch, ints)
 
 
 class _Layout(NamedTuple):
@@ -189,14 +190,14 @@ def _rank(size: int, step: int) -> tuple[int, int]:
 
 
 def _kernel(
-    kind: str, expr: Expr, inputs: list[Operand], compute: str, element: str, out: Operand,
-    loops: Loops,
+    kind: str, expr: Expr, inputs: list[Operand], compute: str, element: str,
+    outs: list[Operand], loops: Loops,
 ) -> Callable[..., None] | None:  # fmt: skip
-    key = (kind, str(expr), tuple(inputs), compute, element, out, loops)
+    key = (kind, str(expr), tuple(inputs), compute, element, tuple(outs), loops)
     if key not in _kernels:
 
         def make(name: str) -> Function:
-            return reduce_function(name, kind, expr, inputs, compute, element, out, loops)
+            return reduce_function(name, kind, expr, inputs, compute, element, outs, loops)
 
         try:
             _kernels[key] = kernel("reduce", key, make)
