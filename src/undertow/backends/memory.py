@@ -11,6 +11,12 @@ rule. Then every vector of 64 bytes, and every row of 16 floats, lies on two lin
 rows costs a fifth more. `empty` makes an array in the middle of a larger one, by way of an object
 that NumPy does not look through: so the array's base is no array, and it counts as the owner of its
 memory (`owns`).
+
+Note [pages]
+An array that is large enough to be streamed past the caches (see maps.py) begins a page. To a
+processor, a load and an earlier store in the same place of two pages look alike for a while, and
+a streaming store is slow to prove it wrong: where the result began one line further into its page
+than the operand, exp took three times as long. When all begin a page, loads run ahead of stores.
 """
 
 from __future__ import annotations
@@ -25,7 +31,9 @@ import numpy as np
 
 KEEP = 512 << 20
 LINE = 64  # bytes
+PAGE = 4096
 LARGE = 64 << 10  # bytes from which on an array begins a line
+HUGE = 1 << 20  # bytes from which on it begins a page
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's <malloc.h>
 
 
@@ -45,13 +53,14 @@ def keep_memory() -> bool:
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Uninitialised row-major memory; a large array begins a cache line, see Note [lines]."""
+    """Uninitialised row-major memory; see Note [lines] and Note [pages]."""
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
-    block: Any = np.empty(size + LINE, np.uint8)
-    start = -block.__array_interface__["data"][0] % LINE
+    step = LINE if size < HUGE else PAGE
+    block: Any = np.empty(size + step, np.uint8)
+    start = -block.__array_interface__["data"][0] % step
     hidden: Any = PickleBuffer(block)
     return np.ndarray(shape, dtype, hidden, start)
 
