@@ -149,7 +149,8 @@ def test_types(dtype):
     if np.dtype(dtype).kind in "iub":
         kinds = [k for k in KINDS if k not in ("mean", "squares")]
     for kind in kinds:
-        for shape, dims in (((33, 70), (1,)), ((40, 65), (0,)), ((9000,), (0,))):
+        layouts = (((33, 70), (1,)), ((40, 65), (0,)), ((17000,), (0,)))
+        for shape, dims in layouts if kind in ("sum", "argmax") else layouts[:2]:
             x = sample(shape, dtype, 3)
             if kind == "prod" and x.dtype.kind not in "iub":
                 x = np.abs(x)[: 20 if x.ndim > 1 else None] ** x.dtype.type(0.01)
