@@ -13,6 +13,7 @@ from ...kernel.ir import FLOATS, INTEGERS, STREAM, Function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import NUMBER, Operand, map_function
+from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
 
@@ -74,7 +75,7 @@ def run_maps(
     if into is not None:
         outs = list(into)
     elif plan.like is None:
-        outs = [np.empty(plan.shape, t) for t in dtypes]
+        outs = [memory.empty(plan.shape, t) for t in dtypes]
     else:
         outs = [np.empty_like(arrays[plan.like], t) for t in dtypes]
     places = [*map(address, outs), *map(address, arrays)]
@@ -105,6 +106,8 @@ def _make(
     if compute == "bool" and len(arrays) < len(operands):
         return None  # a number beside nothing that tells its type
     like = next((i for i, a in enumerate(arrays) if a.shape == shape and dense(a)), None)
+    if like is not None and arrays[like].flags.c_contiguous:
+        like = None
     if into is None:
         into = [np.empty(shape, "b") if like is None else arrays[like]] * len(results)
     steps = [steps_of(a, shape) for a in (*into, *arrays)]
