@@ -39,17 +39,21 @@ _scaled = trace(lambda w, half, scale: (w + half) * scale, 3)
 _joined = trace(lambda high, low: high * 67108864.0 + low, 2)
 
 
-def _box_muller(wave: str) -> Any:
-    """One of the two normal numbers from the uniform ones `(u + half) * scale` and (v + …) * …."""
-
-    def number(u: Any, v: Any, half: Any, scale: Any) -> Any:
-        length = call("sqrt", -2.0 * call("log", (u + half) * scale))
-        return length * call(wave, 2 * math.pi * ((v + half) * scale))
-
-    return trace(number, 4)
+def _length(u: Any, half: Any, scale: Any) -> Any:
+    return call("sqrt", -2.0 * call("log", (u + half) * scale))
 
 
-_cosine, _sine = _box_muller("cos"), _box_muller("sin")
+def _angle(v: Any, half: Any, scale: Any) -> Any:
+    return 2 * math.pi * ((v + half) * scale)
+
+
+# The two normal numbers of a pair of uniform ones, u and v, which are `(whole + half) * scale`.
+_cosine = trace(
+    lambda u, v, half, scale: _length(u, half, scale) * call("cos", _angle(v, half, scale)), 4
+)
+_sine = trace(
+    lambda u, v, half, scale: _length(u, half, scale) * call("sin", _angle(v, half, scale)), 4
+)
 MANTISSA_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # of a mantissa
 
 
