@@ -22,6 +22,8 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
+from . import jit
+
 MOST_ROWS, MOST_WIDTH = 14, 8  # of tiles
 
 
@@ -46,14 +48,12 @@ class Tile(NamedTuple):
 @functools.cache
 def host() -> Target:
     """This machine."""
-    import llvmlite.binding as llvm
-
-    has = llvm.get_host_cpu_features().get
-    if all(has(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
+    has = jit.features()
+    if has >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
         return Target(64, 32, True, True, True)
-    if has("avx2"):
-        return Target(32, 16, bool(has("fma")), True, bool(has("f16c")))
-    arm = bool(has("neon"))
+    if "avx2" in has:
+        return Target(32, 16, "fma" in has, True, "f16c" in has)
+    arm = "neon" in has
     return Target(16, 32 if arm else 16, arm, False, arm)
 
 
