@@ -161,7 +161,11 @@ def in_range(op: str, index: Tensor, size: int, dim: int, negative: bool = False
         array = k.slice(array, tuple([0 if step == 0 else _ALL for step in array.strides]))
     every = tuple(range(len(array.shape)))
     # Read as unsigned, a negative number is larger than any size: one pass will do.
-    if array.__class__ is np.ndarray and array.view(_UINT64).max() < size:
+    words = k.bits(array, _UINT64)
+    if array.size < 1 << 18 and array.__class__ is np.ndarray:
+        if words.max() < size:
+            return index
+    elif int(k.to_host(k.reduce("max", words, every, False))) < size:
         return index
     low = int(k.to_host(k.reduce("min", array, every, False)))
     high = int(k.to_host(k.reduce("max", array, every, False)))
