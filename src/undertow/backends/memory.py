@@ -13,10 +13,11 @@ that NumPy does not look through: so the array's base is no array, and it counts
 memory (`owns`).
 
 Note [pages]
-An array that is large enough to be streamed past the caches (see maps.py) begins a page. To a
-processor, a load and an earlier store in the same place of two pages look alike for a while, and
-a streaming store is slow to prove it wrong: where the result began one line further into its page
-than the operand, exp took three times as long. When all begin a page, loads run ahead of stores.
+To a processor, a load and an earlier store in the same place of two pages look alike for a while,
+and a streaming store is slow to prove it wrong: where the result began one line further into its
+page than the operand, exp took three times as long. So an array that is large enough to be streamed
+past the caches (see maps.py) begins a page, or, beside operands that do not, where no load of
+theirs follows such a store closely.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Sequence
 from pickle import PickleBuffer
 from typing import Any
 
@@ -34,6 +36,7 @@ LINE = 64  # bytes
 PAGE = 4096
 LARGE = 64 << 10  # bytes from which on an array begins a line
 HUGE = 1 << 20  # bytes from which on it begins a page
+NEAR = 512  # bytes within which a store and a load get in each other's way
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # glibc's <malloc.h>
 
 
@@ -52,17 +55,29 @@ def keep_memory() -> bool:
     return all(told)
 
 
-def empty(shape: tuple[int, ...], dtype: Any) -> Any:
-    """Uninitialised row-major memory; see Note [lines] and Note [pages]."""
+def empty(shape: tuple[int, ...], dtype: Any, beside: Sequence[int] = ()) -> Any:
+    """Uninitialised row-major memory; see Note [lines] and Note [pages].
+
+    `beside` are the addresses of large arrays that are read while this one is written.
+    """
     dtype = np.dtype(dtype)
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
-    step = LINE if size < HUGE else PAGE
-    block: Any = np.empty(size + step, np.uint8)
-    start = -block.__array_interface__["data"][0] % step
-    hidden: Any = PickleBuffer(block)
-    return np.ndarray(shape, dtype, hidden, start)
+    if size < HUGE:
+        block: Any = np.empty(size + LINE, np.uint8)
+        start = -block.__array_interface__["data"][0] % LINE
+    else:
+        block = np.empty(size + 2 * PAGE, np.uint8)
+        places = range(0, PAGE, NEAR // 2)
+        place = next((p for p in places if not any(_follows(p, b) for b in beside)), 0)
+        start = -block.__array_interface__["data"][0] % PAGE + place
+    return np.ndarray(shape, dtype, PickleBuffer(block), start)
+
+
+def _follows(place: int, operand: int) -> bool:
+    """Whether a result at this place of a page lies closely behind an operand in its page."""
+    return 0 < (place - operand) % PAGE < NEAR
 
 
 def owns(array: Any) -> bool:

@@ -75,7 +75,7 @@ def run_maps(
     if into is not None:
         outs = list(into)
     elif plan.like is None:
-        outs = [memory.empty(plan.shape, t) for t in dtypes]
+        outs = [memory.empty(plan.shape, t, list(map(address, arrays))) for t in dtypes]
     else:
         outs = [np.empty_like(arrays[plan.like], t) for t in dtypes]
     places = [*map(address, outs), *map(address, arrays)]

@@ -56,18 +56,19 @@ def run_rows(
     plan = found[0]
     if plan is None:
         return None
+    read = list(map(address, arrays))
     outs: list[Any] = []
     parts: list[Any] = []
     for o, shape, dtype in zip(program.outputs, plan.shapes, dtypes, strict=True):
         if o.kind == "element" and plan.like is not None:
             outs.append(np.empty_like(arrays[plan.like], dtype))
         else:
-            outs.append(memory.empty(shape, dtype))
+            outs.append(memory.empty(shape, dtype, read))
         if o.kind == "column":
             parts.append(memory.empty(plan.parts, plan.wide))
     parts += [memory.empty((current_limit(), size), plan.wide) for size in plan.own]
-    buffers = [*outs, *arrays, *parts]
-    plan.call(pool.pointer(), *map(address, buffers), *plan.ints, *numbers)
+    places = [*map(address, outs), *read, *map(address, parts)]
+    plan.call(pool.pointer(), *places, *plan.ints, *numbers)
     return tuple(outs)
 
 
