@@ -72,7 +72,8 @@ def empty(shape: tuple[int, ...], dtype: Any, beside: Sequence[int] = ()) -> Any
         places = range(0, PAGE, NEAR // 2)
         place = next((p for p in places if not any(_follows(p, b) for b in beside)), 0)
         start = -block.__array_interface__["data"][0] % PAGE + place
-    return np.ndarray(shape, dtype, PickleBuffer(block), start)
+    behind: Any = PickleBuffer(block)
+    return np.ndarray(shape, dtype, behind, start)
 
 
 def _follows(place: int, operand: int) -> bool:
