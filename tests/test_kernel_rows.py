@@ -163,6 +163,15 @@ def test_where_there_is_no_kernel():
     np.testing.assert_allclose(p.sum(1, dtype=np.float64), 1, rtol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(2048, 1040), (256, 8208)])
+def test_streamed(shape):
+    """Results that are larger than caches are written past them."""
+    x, g = numbers(*shape, seed=1), numbers(*shape, seed=2)
+    compare(_softmax_rows, (x,), (1,))
+    w, middle = numbers(shape[1]), numbers(shape[0], 1)
+    compare(_backward_rows(True, True, (True, True, True)), (g, x, w, middle, middle, 9.0), (1,))
+
+
 # Special values ------------------------------------------------------------------------------
 INF, NAN = np.inf, np.nan
 EVERY_SOFTMAX = [_softmax_rows, _masked_softmax_rows, _log_softmax_rows]
