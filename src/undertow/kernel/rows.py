@@ -272,8 +272,8 @@ class _Rows(Builder):
                 self.bases = {**self.places(row, self.sizes), **own}
                 self._learn()
                 self.stages()
-        for i, part in self.parts.items():
-            self._column_sums(self.outs[i], part)
+        if self.parts:
+            self._column_sums()
         return f
 
     def _learn(self) -> None:
@@ -283,17 +283,22 @@ class _Rows(Builder):
         loaded = [self.load(b, self.bases[b]) for b in given]
         self.known = dict(enumerate([*loaded, *self.numbers], p.elements))
 
-    def _column_sums(self, out: Buffer, part: Buffer) -> None:
-        """The sum of all blocks' sums, in order, computed in double precision."""
+    def _column_sums(self) -> None:
+        """The sums of all blocks' sums, in order, computed in double precision."""
         f = self.f
         blocks = self.ceil(self.product(self.sizes), self.together)
         with f.parallel(self.ceil(self.n, COLUMNS)) as piece:
             start = piece * COLUMNS
             with f.vector(f.call("minimum", self.n - start, COLUMNS)) as i:
-                total = f.state(f.const(0.0, "f64"), combine=lambda a, b: a + b)
+                totals = {j: f.state(f.const(0.0, "f64"), combine=lambda a, b: a + b)
+                          for j in self.parts}  # fmt: skip
                 with f.loop(blocks) as block:
-                    total.add(f.cast(f.load(part, block * self.n + start + i), "f64"))
-                f.store(out, start + i, f.cast(total.get()[0], out.scalar))
+                    for j, part in self.parts.items():
+                        value = f.load(part, block * self.n + start + i)
+                        totals[j].add(f.cast(value, "f64"))
+                for j, total in totals.items():
+                    out = self.outs[j]
+                    f.store(out, start + i, f.cast(total.get()[0], out.scalar))
 
     @contextmanager
     def of_the_row(self) -> Iterator[None]:
@@ -368,24 +373,25 @@ _CHEAP = {"add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "where
 
 
 def _unroll(p: Program, exprs: Sequence[Expr]) -> int:
-    """Several vectors at once hide the latency of a sum, which that of longer work does by itself.
+    """How many vectors at once hide the latency of a sum; longer work does so by itself.
 
     A kept value counts with its expression.
     """
-    heads: set[str] = set()
+    cost = 0
     seen: set[int] = set()
 
     def visit(node: Expr) -> None:
+        nonlocal cost
         if node.head == "arg":
             stage = node.args[0] - p.column - 1
             if stage >= 0 and p.stages[stage].kind == "keep":
                 visit(p.stages[stage].expr)
         elif node.head != "const" and id(node) not in seen:
             seen.add(id(node))
-            heads.add(node.head)
+            cost += 1 if node.head in _CHEAP else 16
             for a in node.args:
                 visit(a)
 
     for expr in exprs:
         visit(expr)
-    return 4 if heads <= _CHEAP else 1
+    return 4 if cost < 4 else 2 if cost < 16 else 1

@@ -136,7 +136,7 @@ class _Module:
         e.counted(loop, "%begin", "%end")
         e.end()
         head = "ptr %context, i64 %begin, i64 %end, i64 %thread"
-        self.functions.append(f"define internal void {name}({head}) {{\n{e.text()}\n}}")
+        self.functions.append(f"define internal void {name}({head}) noinline {{\n{e.text()}\n}}")
         return name
 
     def constants(self, entries: Sequence[Any], dtype: str) -> str:
