@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import math
 import threading
 from collections.abc import Callable
@@ -23,15 +22,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..memory import empty
 from ..threads import current_limit
-from . import jit, pool
+from . import debug, jit, pool
 from .gemm_driver import COMMON, WIDE, wide_text
-from .gemm_micro import Activation, Epilogue, Shape, tile_text, width
+from .gemm_micro import PLAIN, Activation, Epilogue, Shape, tile_text, width
 from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
 from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
-from .kernels import address
 
 _REMEMBERED = 4096  # plans
 _PAGE = 4096
@@ -85,7 +84,7 @@ def gemm(
             _plans.clear()
         _plans[key] = plan
     if out is None:
-        out = np.empty(plan.shape, a.dtype)
+        out = empty(plan.shape, a.dtype)
     elif np.may_share_memory(out, a) or np.may_share_memory(out, b):
         there = out.copy() if accumulate else None
         out[...] = gemm(a, b, there, bias, accumulate, activation)
@@ -120,7 +119,7 @@ def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
     elif bias.itemsize == 2:
         bias = bias.astype(np.float32)
     if _DATA is None:
-        a, b, out, bias = map(address, (a, b, out, bias))
+        a, b, out, bias = map(jit.address, (a, b, out, bias))
     plan.call(
         pool.pointer() if plan.parallel else None, plan.numbers, a, b, out, bias,
         _scratch(plan.scratch) if plan.scratch else None,
@@ -141,7 +140,7 @@ def _scratch(size: int) -> int:
     """The address of so many bytes, which stay the thread's own."""
     if size > _own.size:
         _own.memory = np.empty(size + _PAGE, np.uint8)
-        _own.size, _own.address = size, _pages(address(_own.memory))
+        _own.size, _own.address = size, _pages(jit.address(_own.memory))
     return _own.address
 
 
@@ -170,6 +169,7 @@ def make_plan(
     epilogue = Epilogue("" if bias is None else "columns" if bias.ndim == 1 else "rows", activation)
     empty = not m or not n or not o.batch
     chosen = choice or choose(o._replace(m=max(m, 1), n=max(n, 1)), setting)
+    debug.note(f"product of {a.dtype.name} {a.shape} @ {b.shape}: {chosen}")
     if chosen.transposed:
         o, steps = o.transposed(), [steps[1], steps[0], steps[2]]
         epilogue = epilogue._replace(bias=_TURNED[epilogue.bias])
@@ -213,14 +213,15 @@ def _layout(
         tiles = last = _tiles("gemm_thin", thin_tile_text, ThinShape(type, _ANY, epilogue),
                               target, sizes)  # fmt: skip
     else:
-        # With masks, one kind of tile serves all strips. Without, only the last has a part of a
-        # vector, which is best read as a whole if packing has filled it with zeros.
+        # Only the last strip may end with a part of a vector. It is read as a whole all the same
+        # if packing has filled it with zeros: a mask costs a multiply-add in every step.
         far = choice.panels == 1 and o.k * o.n * size > setting.level1 and not choice.pack_b
-        whole = Shape(type, memory, _ANY, target.masks, False, far, choice.spread, epilogue)
+        whole = Shape(type, memory, _ANY, False, False, far, choice.spread, epilogue)
         tiles = last = _tiles("gemm_tile", tile_text, whole, target, sizes)
-        if not target.masks and o.n % lanes:
+        if o.n % lanes:
             part = whole._replace(partial=True, padded=bool(choice.pack_b))
-            last = _tiles("gemm_tile", tile_text, part, target, sizes)
+            ends = [tile for tile in sizes if tile.vectors == strip_width]
+            last = _tiles("gemm_tile", tile_text, part, target, ends)
     return {
         "row_parts": choice.row_parts, "column_parts": choice.column_parts,
         "columns": o.n, "k": o.k,
@@ -302,8 +303,10 @@ _DATA = _data()
 
 
 @functools.cache
-def _load(stem: str, write: Callable[..., str], *given: Any) -> int:
-    """Compile the text of a function; its name tells its content."""
-    text = write("NAME", *given)
-    name = f"{stem}_{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
-    return jit.load(name, text.replace("@NAME", f"@{name}"))
+def _load(name: str, write: Callable[..., str], *given: Any) -> int:
+    """The address of a function whose text `write` gives."""
+    told = f"{write.__name__}: {', '.join(map(str, given))}"
+    if any(getattr(x, "epilogue", PLAIN).activation for x in given):
+        # What an activation writes is not told by its name, so the text itself is the key.
+        return jit.load(name, write(name, *given), why=told)
+    return jit.lookup(name, told, lambda: (write(name, *given), ""), why=told)[0]

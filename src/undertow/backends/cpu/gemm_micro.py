@@ -126,7 +126,7 @@ class _Tile:
             coming.set(f.at(line, f.mul("%a_k", steps)))
             for r in range(self.rows):
                 line = f.at(line, "%a_row") if r else line
-                f.prefetch(line)
+                f.prefetch(line, cache=2)  # in the first, rows a power of two apart would collide
             if not self.shape.spread:
                 for _ in range(steps // 8):
                     row = result.get()

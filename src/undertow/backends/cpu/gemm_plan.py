@@ -11,6 +11,9 @@ The numbers are measured, and only their ratios matter. The ways are:
   - A and B packed, or read in place. In place, B must have contiguous rows. Reading in place costs
     nothing while the operand fits into the first cache, or if it is A and k is contiguous. Else
     nearly every step of k waits for a line of memory, in each tile anew. Packing is one pass.
+  - deep blocks of k, of which many strips of B stay in the second cache; or shallow ones, of which
+    one strip stays in the first while A passes. Shallow ones are packed faster, but the result is
+    read and written once for each block.
 How k is cut depends on the operands alone, never on the number of threads. Then the result is cut
 into tasks: cutting columns repeats what is done for A, cutting rows repeats the packing of B, and
 the cut is best that ends first if tasks are handed out one by one.
@@ -18,6 +21,7 @@ the cut is best that ends first if tasks are handed out one by one.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -29,6 +33,7 @@ PARALLEL = 1 << 20  # multiply-adds from which on several threads are used
 _PACK = {"": 0.0, "rows": 0.6, "turned": 0.9, "any": 3.0}  # cycles per element
 _READ = 0.1  # cycles per element of A that is read in place
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
+_PASS = 0.1, 1.2  # cycles for an element of a result that fits into the second cache, or does not
 _SPREAD = 3  # cycles to write an element whose neighbours are elsewhere
 _SUM = 4  # cycles to add the lanes of one sum of a thin tile
 _CALL = 20  # cycles around a tile
@@ -112,47 +117,57 @@ _Ways = Iterator[tuple[Choice, _Cost, int]]  # with the parts into which columns
 
 
 def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
-    """Tiles of vectors, with A packed or not, and B packed or not."""
+    """Tiles of vectors, with A packed or not, B packed or not, and blocks deep or shallow."""
     target, size = setting.target, o.size
     lanes = target.vector // size
     vectors = math.ceil(o.n / lanes)
     strips = evenly(vectors, _width(o.m, target))
     tile = largest_tile(target, math.ceil(vectors / strips))
     panels = evenly(o.m, tile.rows)
-    usual = largest_tile(target, widest(target)).rows
-    most = setting.level1 // (4 * usual * size)
-    depth = _depth(o.k, max(most, o.k + 15 if o.halves else 0))
-    depths = evenly(o.k, depth)
     spread = not o.unit(o.c[1], o.n)
     step = _tile_cycles(target, math.ceil(o.m / panels), math.ceil(vectors / strips))
-    together = max(1, 2 * setting.level2 // packed_row(depth, size, target) // tile.rows)
-    fitting = max(1, setting.level2 // 2 // (depth * size * tile.vectors * lanes))
-    for pack_a in (False, True):
-        wait_a = 0 if pack_a or o.unit(o.a[1], o.k) else _wait(o.m * o.k * size, setting)
-        for pack_b in (False, True):
-            if (o.halves and not (pack_a and pack_b)) or not (pack_b or o.unit(o.b[1], o.n)):
-                continue
-            how_a = _how(o.a[0], o.a[1], o) if pack_a else ""
-            how_b = _how(o.b[0], o.b[1], o) if pack_b else ""
-            wait_b = 0 if pack_b else _wait(o.k * o.n * size, setting)
-            # Columns that do not fit at once are parts of their own, unless that packs A again.
-            group, staying = together if pack_a else panels, fitting if pack_b else strips
-            least = 1 if pack_a else evenly(strips, staying)
+    passing = _PASS[o.m * o.n * size > setting.level2 * 0.8] + (_SPREAD if spread else 0)
+    usual = largest_tile(target, widest(target)).rows
+    deep = _depth(o.k, o.k + 15 if o.halves else setting.level1 // (4 * usual * size))
+    shallow = _depth(o.k, setting.level1 * 2 // 3 // (widest(target) * target.vector))
+    for pack_a, pack_b, depth in itertools.product((False, True), (False, True), (deep, shallow)):
+        if (o.halves and not (pack_a and pack_b)) or not (pack_b or o.unit(o.b[1], o.n)):
+            continue
+        if pack_a and not o.halves and o.unit(o.a[1], o.k):
+            continue
+        if depth != deep and (o.halves or not pack_b or o.m * depth * size > setting.level2 // 2):
+            continue
+        how_a = _how(o.a[0], o.a[1], o) if pack_a else ""
+        how_b = _how(o.b[0], o.b[1], o) if pack_b else ""
+        waits = 0 if pack_a or o.unit(o.a[1], o.k) else _wait(o.m * o.k * size, setting)
+        waits += 0 if pack_b else _wait(o.k * o.n * size, setting)
+        group, staying = panels, strips
+        if pack_a:
+            row = packed_row(depth, size, target)
+            group = max(1, 2 * setting.level2 // row // tile.rows)
+        if depth != deep:
+            staying = 1
+        elif pack_b:
+            strip = depth * tile.vectors * target.vector
+            staying = max(1, setting.level2 // 2 // strip)
+        # Columns that do not fit at once are parts of their own, unless that packs A again.
+        least = 1 if pack_a or staying == 1 else evenly(strips, staying)
+        once = _PACK[how_b] * (0.7 if staying == 1 else 1), (_PACK[how_a] or _READ) * least
 
-            def cost(
-                rows: int, columns: int, waits: int = wait_a + wait_b, how_a: str = how_a,
-                how_b: str = how_b, least: int = least,
-            ) -> float:  # fmt: skip
-                tiles = rows * columns / (o.m * o.n) * panels * strips
-                work = tiles * (o.k * (step + waits) + depths * _CALL)
-                packing = o.k * (columns * _PACK[how_b] + rows * (_PACK[how_a] or _READ) * least)
-                return work + packing + (rows * columns * depths * _SPREAD if spread else 0)
+        def cost(
+            rows: int, columns: int, depths: int = evenly(o.k, depth), waits: int = waits,
+            once: tuple[float, float] = once,
+        ) -> float:  # fmt: skip
+            tiles = rows * columns / (o.m * o.n) * panels * strips
+            work = tiles * (o.k * (step + waits) + depths * _CALL)
+            packing = o.k * (columns * once[0] + rows * once[1])
+            return work + packing + rows * columns * depths * passing
 
-            choice = Choice(
-                False, transposed, spread, tile, lanes, panels, strips, depth, how_a, how_b, group,
-                staying,
-            )  # fmt: skip
-            yield choice, cost, least
+        choice = Choice(
+            False, transposed, spread, tile, lanes, panels, strips, depth, how_a, how_b, group,
+            staying,
+        )  # fmt: skip
+        yield choice, cost, least
 
 
 def _thin(o: Operands, setting: Setting, transposed: bool) -> _Ways:

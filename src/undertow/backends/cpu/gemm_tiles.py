@@ -48,12 +48,12 @@ class Tile(NamedTuple):
 @functools.cache
 def host() -> Target:
     """This machine."""
-    has = jit.features()
-    if has >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
+    features = jit.features()
+    if features >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
         return Target(64, 32, True, True, True)
-    if "avx2" in has:
-        return Target(32, 16, "fma" in has, True, "f16c" in has)
-    arm = "neon" in has
+    if "avx2" in features:
+        return Target(32, 16, "fma" in features, True, "f16c" in features)
+    arm = "neon" in features
     return Target(16, 32 if arm else 16, arm, False, arm)
 
 

@@ -137,10 +137,14 @@ class Function:
         """Write to an address."""
         self.put(f"store {type} {value}, ptr {pointer}, align {align}")
 
-    def prefetch(self, pointer: str, write: bool = False) -> None:
-        """Ask for a line of memory that will be needed; never faults."""
+    def prefetch(self, pointer: str, write: bool = False, cache: int = 1) -> None:
+        """Ask for a line of memory that will be needed, in the first or second cache.
+
+        It never faults.
+        """
         self.declare("void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.put(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 {int(write)}, i32 3, i32 1)")
+        how = f"i32 {int(write)}, i32 {4 - cache}, i32 1"
+        self.put(f"call void @llvm.prefetch.p0(ptr {pointer}, {how})")
 
     # Vectors ---------------------------------------------------------------------------------
     def splat(self, type: str, lanes: int, scalar: Value) -> str:
