@@ -416,6 +416,27 @@ def test_in_place_arithmetic() -> None:
     np.testing.assert_array_equal(square.numpy(), a[:, :50] + a[:, :50].T)
 
 
+def test_in_place_sums_with_a_factor() -> None:
+    rng = np.random.default_rng(16)
+    a, b = rng.standard_normal((2, 500)).astype(np.float32)
+    t, other = ut.tensor(a), ut.tensor(b)
+    same(t.add_(other, alpha=-0.1).numpy(), a + b * np.float32(-0.1))
+    t = ut.tensor(a)
+    same(t.sub_(other, alpha=3).numpy(), a - b * np.float32(3))
+    same(t.add_(1.5, alpha=2).numpy(), a - b * np.float32(3) + np.float32(3))
+    same(ut.tensor(a).div_(other).numpy(), a / b)
+    whole = ut.tensor([1, 2])
+    assert whole.add_(whole, alpha=2).tolist() == [3, 6]
+    with pytest.raises(ValueError, match="alpha"):
+        whole.add_(whole, alpha=0.5)
+    with pytest.raises(TypeError):
+        whole.add_(whole, 2)
+    x = ut.ones(2, requires_grad=True)
+    y = x * 1
+    y.add_(x, alpha=3).sub_(x, alpha=0.5).sum().backward()
+    assert x.grad.tolist() == [3.5, 3.5]
+
+
 def test_in_place_arithmetic_is_still_recorded() -> None:
     x = ut.tensor([1.0, 2.0], requires_grad=True)
     y = x * 1

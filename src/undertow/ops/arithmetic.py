@@ -16,7 +16,7 @@ from ..core.dispatch import (
     operand,
     unary_door,
 )
-from ..core.inplace import zeros_of
+from ..core.inplace import inplace_door, zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor
@@ -34,16 +34,15 @@ def no_slope(g: Tensor) -> Tensor:
 
 
 # Sums and differences ------------------------------------------------------------------------
-_plus = binary_door(
-    elementwise_op(
-        "add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g}
-    )
+_plus_op = elementwise_op(
+    "add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g}
 )
+_plus = binary_door(_plus_op)
 attach("__add__", _plus)
 attach("__radd__", _plus)
 
 
-@function(inplace=True)
+@function()
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """`input + alpha * other`, elementwise.
 
@@ -54,15 +53,14 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     return _plus(input, other if alpha == 1 else _scaled("add", alpha, other, input))
 
 
-_minus = binary_door(
-    elementwise_op(
-        "sub",
-        lambda a, b: a - b,
-        inputs="a b",
-        vjp={"a": lambda g: g, "b": lambda g: -g},
-        domain="ifc",
-    )
+_minus_op = elementwise_op(
+    "sub",
+    lambda a, b: a - b,
+    inputs="a b",
+    vjp={"a": lambda g: g, "b": lambda g: -g},
+    domain="ifc",
 )
+_minus = binary_door(_minus_op)
 _from = binary_door(
     elementwise_op(
         "rsub",
@@ -76,7 +74,7 @@ attach("__sub__", _minus)
 attach("__rsub__", _from)
 
 
-@function(inplace=True)
+@function()
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """`input - alpha * other`, elementwise.
 
@@ -85,6 +83,29 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     tensor([3.])
     """
     return _minus(input, other if alpha == 1 else _scaled("sub", alpha, other, input))
+
+
+_plus_scaled = elementwise_op("add_scaled", lambda a, b, alpha: a + b * alpha, inputs="a b alpha")
+
+
+def _publish_scaled(fn: Callable[..., Tensor], op: Op, sign: int) -> None:
+    """The in-place form of `add` or `sub`; with a factor, too, it is one kernel."""
+    name = f"{fn.__name__}_"
+    plain = inplace_door(op, fn, name)
+    scaled = inplace_door(_plus_scaled, lambda a, b, alpha: fn(a, b, alpha=sign * alpha), name)
+
+    def method(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+        if alpha.__class__ in (int, float) and alpha != 1:
+            return scaled(self, other, sign * alpha)
+        return plain(self, other) if alpha.__class__ is int else plain(self, other, alpha=alpha)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = plain.__doc__
+    attach(name, method)
+
+
+_publish_scaled(add, _plus_op, 1)
+_publish_scaled(sub, _minus_op, -1)
 
 
 @function(method=False)
@@ -154,15 +175,14 @@ def positive(input: Tensor) -> Tensor:
 
 
 # Quotients -----------------------------------------------------------------------------------
-_over = binary_door(
-    elementwise_op(
-        "div",
-        lambda a, b: a / b,
-        inputs="a b",
-        kind="float",
-        vjp={"a": lambda g, b: g / b, "b": lambda g, a, b: -g * ((a / b) / b)},
-    )
+_over_op = elementwise_op(
+    "div",
+    lambda a, b: a / b,
+    inputs="a b",
+    kind="float",
+    vjp={"a": lambda g, b: g / b, "b": lambda g, a, b: -g * ((a / b) / b)},
 )
+_over = binary_door(_over_op)
 _under = binary_door(
     elementwise_op(
         "rdiv",
@@ -226,7 +246,7 @@ _truncated_integer = _no_zero_divisor(
 )
 
 
-@function(inplace=True)
+@function()
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """`input / other`, elementwise; rounded down ("floor") or towards zero ("trunc") on request.
 
@@ -246,6 +266,9 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         )
     dtype = compute_dtype("div", (operand("div", input), operand("div", other)), "promote")
     return (_truncated if dtype.category != 1 else _truncated_integer)(input, other)
+
+
+attach("div_", inplace_door(_over_op, div, "div_"))
 
 
 @function(inplace=True)

@@ -28,13 +28,13 @@ _WORDS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32),
 
 def run_copy(x: Any) -> Any:
     """A fresh row-major copy; None if there is no kernel."""
-    out = memory.empty(x.shape, x.dtype)
+    out = memory.empty(x.shape, x.dtype, (address(x),))
     return out if _move(out, x) else None
 
 
 def run_cast(x: Any, dtype: Any) -> Any:
     """A fresh row-major copy in another dtype; None if there is no kernel."""
-    out = memory.empty(x.shape, dtype)
+    out = memory.empty(x.shape, dtype, (address(x),))
     return out if _move(out, x) else None
 
 
