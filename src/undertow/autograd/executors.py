@@ -16,8 +16,8 @@ Note [interrupts]
 KeyboardInterrupt comes between any two steps of Python code, also inside `threading`. So locks are
 taken by `with lock`, whose two ends are C (a Condition's or a Semaphore's are Python, and an
 interrupt there leaves the lock taken), and who waits asks about a state, which it may ask again,
-not for a token, which an interrupt could lose after it was received. `Condition.wait` is Python too:
-interrupted between giving the lock away and taking it back, it returns without the lock, which
+not for a token, which an interrupt could lose after it was received. `Condition.wait` is Python,
+too: interrupted between giving the lock away and taking it back, it returns without the lock, which
 `_Board.wait` mends. A waiter that it forgets to strike off does no harm: the run has failed, and
 from then on everybody is woken.
 """

@@ -221,7 +221,7 @@ class Backend(ABC):
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
     ) -> tuple[Array, Array]:
-        """softmax(q kᵀ scale + mask) v for (b, h, length, width) arrays, and what its backward needs.
+        """softmax(q kᵀ scale + mask) v for (b, h, length, width) arrays, and what a backward needs.
 
         A boolean mask tells where a query may look, a floating one is added to the scores; causal
         lets query i look at keys up to i. A query that may look nowhere gets zeros. The second

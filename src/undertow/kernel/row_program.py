@@ -35,10 +35,11 @@ NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf, "peak": -math.inf}
 class Stage(NamedTuple):
     """One step: its kind, the expression, the positions that it uses, and where it is computed.
 
-    kind: sum, max, peak, min (over the row), row (of what is known of it), keep (of each element) or
-    pick (of the operand numbered `operand`, the element at the column that the expression gives).
-    `compact` is the expression with the used positions renumbered 0, 1, 2 …; `level` is the number
-    of the loop after which the value is known, 0 before any; see Note [loops over a row].
+    kind: sum, max, peak, min (over the row), row (of what is known of it), keep (of each element)
+    or pick (of the operand numbered `operand`, the element at the column that the expression
+    gives). `compact` is the expression with the used positions renumbered 0, 1, 2 …; `level` is
+    the number of the loop after which the value is known, 0 before any; see Note [loops over a
+    row].
     """
 
     kind: str

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast
