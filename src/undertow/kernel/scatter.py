@@ -6,6 +6,7 @@ and in order. There are two ways to share out the rest.
 
 `lines_function`: along a dimension that the index arrays do not pick from (a free one), different
 positions never meet. Lines of such positions are independent; each walks all its indices in order.
+Long rows are several lines.
 
 `buckets_function`: where whole rows are picked and there are too few lines, the rows of the target
 are divided into buckets. First each block of indices is sorted by bucket, stably, by counting. Then
@@ -25,7 +26,6 @@ from .ir import Buffer, Function, Value
 from .maps import BLOCK, Operand
 
 KINDS = ("set", "add", "mul", "max", "min")
-PIECE = 1024  # elements of a long row that one thread takes
 INDICES = 8192  # indices that are sorted at a time
 
 
@@ -47,9 +47,10 @@ def lines_function(
     """Write along lines; see Note [order of writes].
 
     The dimensions are `free` ones, then `indexed` ones, which are walked in order, then, with
-    `row`, one more free one, whose elements are written as vectors. Buffers: out, source and the
+    `row`, one more free one, whose elements are written together. Buffers: out, source and the
     index arrays. Parameters: the sizes, each buffer's steps (but for an innermost one that is
-    known), and the reach and the last index allowed of each index array.
+    known), the reach and the last index allowed of each index array, and, with `row`, how many of
+    its elements a thread takes.
     """
     f = Function(name)
     target, values = f.buffer("out", out.dtype, written=True), f.buffer("source", source.dtype)
@@ -61,7 +62,7 @@ def lines_function(
     walked = sizes[free : free + indexed]
 
     width = sizes[-1] if row else f.value(1, "i64")
-    piece = f.call("minimum", width, PIECE) if row else width
+    piece = f.param("piece") if row else width
     pieces = (width + (piece - 1)) // piece if row else width
     work = piece
     for size in walked:
@@ -85,7 +86,7 @@ def lines_function(
         if not row:
             put(f, kind, target, into, f.load(values, at))
             return
-        with f.vector(count) as i:
+        with f.loop(count) if moving else f.vector(count) as i:
             j = start + i
             place = into + j * steps[0][-1]
             for begin, step, index, reach in moving:

@@ -22,11 +22,12 @@ from .kernels import address, kernel, type_of
 # Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
 BUCKET = 512 << 10
 FEWEST, MOST = 16, 512  # buckets; enough for the threads, and few enough to write to all at once
-# Sorting into buckets costs a few nanoseconds for each index, which pays on several threads: where
-# the target is larger than a cache, or its rows are long. Bytes for one thread, and fewer for more.
+PIECE = 1024  # elements of a long row that one thread takes at most
+# Sorting into buckets costs a few nanoseconds for each index. That pays on several threads, where
+# rows are too short to be shared, and the target is larger than a cache: so many bytes for one
+# thread, fewer for more.
 SORTED = 4096  # indices
-SPREAD = 8 << 20  # of the target
-LONG = 512  # of a row
+SPREAD = 8 << 20
 _kernels: dict[Any, Callable[..., None]] = {}
 _plans: dict[Any, _Lines | None] = {}
 
@@ -124,7 +125,11 @@ def _lines(
     lines = sizes[:-1] if row else sizes
     if lines == (1,):
         lines = ()
-    if math.prod(lines) < FEWEST and _sort_pays(space, source.itemsize, math.prod(length)):
+    piece = 0
+    if row:
+        moving = any(s[-1] for s in free[2:])
+        piece = _piece(sizes[-1], math.prod(lines), moving, source.itemsize)
+    if math.prod(lines) < FEWEST and _sort_pays(space, piece, source.itemsize, math.prod(length)):
         return _Lines(None, [])
     outer = len(lines)
     inner = [s[-1] if row and s[-1] in (0, 1) else None for s in free]
@@ -141,7 +146,22 @@ def _lines(
             ints.append(mine[-1])
     for pair in zip(space.reaches, space.lasts, strict=True):
         ints += pair
+    if row:
+        ints.append(piece)
     return _Lines(call, ints)
+
+
+def _piece(width: int, lines: int, moving: bool, itemsize: int) -> int:
+    """How many elements of a row one thread takes.
+
+    Where there are fewer lines than threads, they share a row, but not a cache line of it; unless
+    its elements go to different places, where two threads hardly ever meet.
+    """
+    if lines >= FEWEST:
+        return min(width, PIECE)
+    parts = -(-current_limit() // lines)
+    least = 4 if moving else max(1, memory.LINE // itemsize)
+    return min(PIECE, -(-width // parts // least) * least)
 
 
 def _part(
@@ -153,14 +173,15 @@ def _part(
 
 
 # Into buckets ----------------------------------------------------------------------------------
-def _sort_pays(space: Space, itemsize: int, number: int) -> bool:
-    """Whether buckets are possible, and faster than a line."""
+def _sort_pays(space: Space, piece: int, itemsize: int, number: int) -> bool:
+    """Whether buckets are possible, and faster than lines of such pieces."""
     threads = current_limit()
     if threads == 1 or number < SORTED or not _rows_fit(space):
         return False
-    row = itemsize * math.prod([space.shape[d] for d in space.free])
+    width = math.prod([space.shape[d] for d in space.free])
     height = math.prod([last + 1 for last in space.lasts])
-    return row * threads >= LONG or row * height * threads >= SPREAD
+    pieces = -(-width // piece) if piece else 1
+    return pieces < threads and itemsize * width * height * threads >= SPREAD
 
 
 def _rows_fit(space: Space) -> bool:
