@@ -27,7 +27,7 @@ PIECE = 1024  # elements of a long row that one thread takes at most
 # rows are too short to be shared, and the target is larger than a cache: so many bytes for one
 # thread, fewer for more.
 SORTED = 4096  # indices
-SPREAD = 8 << 20
+SPREAD = 16 << 20
 _kernels: dict[Any, Callable[..., None]] = {}
 _plans: dict[Any, _Lines | None] = {}
 
