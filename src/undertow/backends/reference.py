@@ -254,9 +254,16 @@ class NumpyBackend(Backend):
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
     ) -> Array:
         function = compile_map(expr, len(operands))
-        if dtype.kind == "V" or (dtype.itemsize == 2 and dtype.name == "bfloat16"):
-            # bfloat16 is no NumPy builtin, so numbers are not weak beside it.
-            operands = [o if isinstance(o, np.ndarray) else np.asarray(o, dtype) for o in operands]
+        half = next((o.dtype for o in operands if isinstance(o, np.ndarray) and _is_half(o.dtype)),
+                    None)  # fmt: skip
+        if half is not None and not all(isinstance(o, np.ndarray) for o in operands):
+            # Numbers are compared in the arrays' precision, and computed with in single, as in
+            # torch; a ufunc would round them first, and promote beside bfloat16.
+            wide = half if dtype.kind == "b" else np.dtype(np.float32)
+            operands = [
+                o if isinstance(o, np.ndarray) and o.dtype != half else np.asarray(o, wide)
+                for o in operands
+            ]
         elif dtype.kind in "iu":  # a boolean result compares with the number as it is
             operands = [_wrapped(o, operands) for o in operands]
         result = np.asarray(function(*operands)).astype(dtype, copy=False)

@@ -80,10 +80,21 @@ def shared_between(workers: int) -> Iterator[None]:
                     _limit = 0
 
 
+def _forget() -> None:
+    """After fork nobody else shares the cores with the child, and nobody holds its locks."""
+    global _lock, _sharing, _limit
+    _lock, _sharing, _limit = Lock(), 0, 0
+    blas_threads.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 def _initial() -> int:
     given = os.environ.get("UNDERTOW_NUM_THREADS", "")
     if given:
-        if not given.isdigit() or int(given) < 1:
+        if not given.isdecimal() or int(given) < 1:
             raise ArgumentError(f"UNDERTOW_NUM_THREADS must be a positive integer, got {given!r}")
         return int(given)
     if hasattr(os, "sched_getaffinity"):
@@ -106,6 +117,14 @@ class blas_threads:
 
     def __init__(self, number: int) -> None:
         self.number = number
+
+    @classmethod
+    def forget(cls) -> None:
+        """After fork: those who had set a number are not there to put it back."""
+        cls._lock = Lock()
+        if cls._users and cls._calls:
+            cls._calls[1](cls._before)
+        cls._users = 0
 
     def __enter__(self) -> None:
         cls = blas_threads

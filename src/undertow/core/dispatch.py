@@ -486,6 +486,8 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
             if not state.plain or x.__class__ is not _ndarray or x.size >= limit:
                 return elementwise(op, input, other)
             if number:
+                if x.itemsize == 2:  # beside halves a ufunc would round the number, or promote
+                    return elementwise(op, input, other)
                 r = ufunc(x, other)
             else:
                 y = other._array

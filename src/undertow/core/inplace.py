@@ -384,7 +384,7 @@ def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable
         state = current()
         if len(others) + 1 != op.arity or kwargs or not state.plain:
             return slow(self, *others, **kwargs)
-        if x.__class__ is not np.ndarray or x.dtype.kind != "f":
+        if x.__class__ is not np.ndarray or x.dtype.kind != "f" or "f" not in op.domain:
             return slow(self, *others)
         base = self._base
         if state.grad and (node_of(self) or (base is not None and base._node is not None)):
@@ -393,6 +393,8 @@ def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable
         for other in others:
             kind = other.__class__
             if kind is float or (kind is int and -_EXACT <= other <= _EXACT):
+                if x.itemsize == 2:  # a ufunc would round the number
+                    return slow(self, *others)
                 operands.append(other)
                 continue
             y = getattr(other, "_array", None)

@@ -139,7 +139,11 @@ class Builder:
                 value = self._of_known(s.expr, s.used)
                 if s.kind == "pick":
                     b = self.ins[s.operand]
-                    value = self.load(b, self.bases[b] + f.cast(value, "i64") * self.along[b])
+                    # The indices are in range, unless somebody changes them at this moment.
+                    column = f.cast(f.cast(value, "i64"), "u64")
+                    column = f.call("minimum", column, f.cast(self.n - 1, "u64"))
+                    place = self.bases[b] + f.cast(column, "i64") * self.along[b]
+                    value = self.load(b, place)
                 self.remember(position, value)
             for b, o in outputs if final else ():
                 value = self._of_known(o.expr, o.used)

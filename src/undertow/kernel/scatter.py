@@ -169,7 +169,7 @@ def buckets_function(
             n = first + i
             found = key(n)
             mark = mine + (found >> shift) + 1
-            slot = f.load(marks, mark)
+            slot = f.call("minimum", f.load(marks, mark), count - 1)  # should an index have changed
             f.store(marks, mark, slot + 1)
             if carried is None:
                 pair = (f.cast(found, "u64") << 32) | f.cast(n, "u64")

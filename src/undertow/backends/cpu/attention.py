@@ -16,6 +16,7 @@ from .gemm import make_plan, native
 from .gemm_plan import Setting
 from .gemm_tiles import cache_sizes, host
 from .kernels import address, compiled, type_of
+from .maps import aligned
 
 _REMEMBERED = 1024
 _plans: dict[Any, _Plan] = {}
@@ -56,7 +57,7 @@ def run_attention_backward(
 
 def _lined(x: Any) -> Any:
     """`x`, copied if the elements of a row do not lie together in memory."""
-    return x if x.strides[-1] == x.itemsize else np.ascontiguousarray(x)
+    return x if x.strides[-1] == x.itemsize and aligned(x) else np.array(x, order="C")
 
 
 def _like(x: Any) -> Any:
@@ -70,25 +71,27 @@ def _run(
 ) -> None:
     masking = "causal" if causal else ""
     if mask is not None:
+        mask = mask if aligned(mask) else mask.copy()
         masking = "bool" if mask.dtype == bool else "add"
+    threads = current_limit()
     key = (
-        kind, masking, None if mask is None else mask.strides, current_limit(), lse.dtype,
+        kind, masking, None if mask is None else mask.strides, threads, lse.dtype,
         *((x.shape, x.strides) for x in arrays.values()),
     )  # fmt: skip
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) >= _REMEMBERED:
             _plans.clear()
-        plan = _plans[key] = _make(kind, masking, arrays, mask)
+        plan = _plans[key] = _make(kind, masking, arrays, mask, threads)
     scratch, work = np.empty(plan.scratch, lse.dtype), np.empty(plan.work + 4096, np.uint8)
     given = [*arrays.values(), lse, scratch, *([] if mask is None else [mask])]
     plan.call(
-        pool.pointer(), *map(address, given), ctypes.addressof(plan.products),
+        pool.pointer(threads), *map(address, given), ctypes.addressof(plan.products),
         address(work) + 4095 & ~4095, *plan.ints, scale,
     )  # fmt: skip
 
 
-def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any) -> _Plan:
+def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any, threads: int) -> _Plan:
     q, v = arrays["q"], arrays["v"]
     (batch, heads, rows, width), keys, depth = q.shape, v.shape[2], v.shape[3]
     backward = kind == "backward"
@@ -99,7 +102,7 @@ def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any) -> _Plan:
             r = _last(rows, form.QUERIES) if corner & 2 else min(rows, form.QUERIES)
             s = _last(keys, form.KEYS) if corner & 1 else min(keys, form.KEYS)
             plans.append(layouts.plan(name, r, s))
-    work, threads = max(p.scratch for p in plans), current_limit()
+    work = max(p.scratch for p in plans)
     scratch = form.scratch_size(1 + backward, depth)
     steps = [s // q.itemsize for x in arrays.values() for s in x.strides[:3]]
     if mask is not None:

@@ -98,18 +98,23 @@ class Disk:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary, dir_fd=self._fd)
                 raise
-            if self._written % _EVERY == 0:
-                self._trim()
-            self._written += 1
         except OSError:
             self._writable = False
+            return
+        if self._written % _EVERY == 0:
+            with contextlib.suppress(OSError):
+                self._trim()
+        self._written += 1
 
     def _trim(self) -> None:
         """Remove what was not used for the longest time, until the rest is within the limit."""
         entries, total = [], 0
         with os.scandir(self.folder if self._fd is None else self._fd) as found:
             for entry in found:
-                info = entry.stat(follow_symlinks=False)
+                try:
+                    info = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:  # another process was faster
+                    continue
                 if _ENTRY.fullmatch(entry.name):
                     entries.append((info.st_mtime, info.st_size, entry.name))
                     total += info.st_size

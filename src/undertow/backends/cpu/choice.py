@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
+import warnings
 
 from ...errors import ArgumentError
 from ...kernel.expr import Expr
 
 MODE = os.environ.get("UNDERTOW_KERNELS", "auto")
+if MODE == "auto" and importlib.util.find_spec("llvmlite") is None:
+    warnings.warn("llvmlite is not installed, so large arrays go to NumPy too", stacklevel=2)
+    MODE = "never"
 if MODE not in ("auto", "always", "never"):
     raise ArgumentError(f"UNDERTOW_KERNELS must be auto, always or never, got {MODE!r}")
 

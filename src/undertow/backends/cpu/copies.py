@@ -84,8 +84,9 @@ def _move(out: Any, x: Any) -> bool:
     kinds = (*turned.types, stream)
     if kinds not in _kernels:
         _kernels[kinds] = kernel("transpose", kinds, lambda name: transpose_function(name, *kinds))
-    tiles = memory.empty((current_limit() * TILE * TILE,), x.dtype)
-    _kernels[kinds](pool.pointer(), *map(address, (out, x, tiles)), *turned.ints)
+    threads = current_limit()
+    tiles = memory.empty((threads * TILE * TILE,), x.dtype)
+    _kernels[kinds](pool.pointer(threads), *map(address, (out, x, tiles)), *turned.ints)
     return True
 
 

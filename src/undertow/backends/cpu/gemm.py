@@ -47,7 +47,7 @@ class Plan(NamedTuple):
     transposed: bool
     numbers: int  # the address of the driver's table
     scratch: int  # bytes
-    parallel: bool
+    threads: int
     memory: Any  # what the table is made of, kept alive
 
 
@@ -61,8 +61,8 @@ def gemm(
     """`activation(a @ b + out + bias)` for arrays of one floating dtype; batches broadcast.
 
     Operands may have any strides. `out` is added if `accumulate` is set, otherwise overwritten;
-    without one the result is new. The bias is a contiguous vector, one number per column, or has
-    the shape (m, 1), one per row.
+    without one the result is new. The bias is a vector, one number per column, or has the shape
+    (m, 1), one per row.
 
     >>> import numpy as np
     >>> gemm(np.ones((2, 3)), np.ones((3, 2)), bias=np.array([0.0, 10.0]))
@@ -117,11 +117,13 @@ def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
     if bias is None:
         bias = out  # not looked at
     elif bias.itemsize == 2:
-        bias = bias.astype(np.float32)
+        bias = bias.astype(np.float32, order="C")
+    else:
+        bias = np.ascontiguousarray(bias)
     if _DATA is None:
         a, b, out, bias = map(jit.address, (a, b, out, bias))
     plan.call(
-        pool.pointer() if plan.parallel else None, plan.numbers, a, b, out, bias,
+        pool.pointer(plan.threads) if plan.threads > 1 else None, plan.numbers, a, b, out, bias,
         _scratch(plan.scratch) if plan.scratch else None,
     )  # fmt: skip
 
@@ -183,10 +185,10 @@ def make_plan(
     outer = [step for s in steps for step in s[:-2]]
     numbers = [*(layout[name] for name in fields), *batch, *outer]
     table = (ctypes.c_int64 * len(numbers))(*numbers)
-    parallel = setting.threads > 1 and layout["tasks"] > 1
-    scratch = layout["thread_bytes"] * (setting.threads if parallel else 1)
+    threads = setting.threads if layout["tasks"] > 1 else 1
+    scratch = layout["thread_bytes"] * threads
     return Plan(_driver(chosen.thin), shape, chosen.transposed, ctypes.addressof(table), scratch,
-                parallel, table)  # fmt: skip
+                threads, table)  # fmt: skip
 
 
 def _layout(

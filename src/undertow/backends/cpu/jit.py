@@ -296,7 +296,7 @@ def _sources() -> str | None:
     content = _content(*_imported)
     newest = max((time for _, time in _imported.values()), default=0.0)
     same = newest < IMPORTED - _MARGIN and _generators() == _imported
-    return content if content and same else None
+    return content if _imported and content and same else None
 
 
 _DATA = object.__basicsize__  # where an ndarray keeps its address, behind Python's own fields

@@ -35,6 +35,7 @@ class _Plan(NamedTuple):
     like: int | None  # the array whose layout the results have; None for row-major
     ints: list[int]  # sizes and steps
     floating: bool  # numbers are
+    half: Any  # the dtype of two bytes in which numbers are compared
     span: tuple[int, int] | None  # of integers that numbers are compared with
 
 
@@ -70,6 +71,8 @@ def run_maps(
         return None
     if plan.floating:
         numbers = [float(n) for n in numbers]  # which tells of an integer that is too large
+        if plan.half is not None:  # compared in the arrays' precision, as in torch
+            numbers = [float(plan.half.type(n)) for n in numbers]
     elif plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
         return None  # it would wrap around
     if into is not None:
@@ -134,12 +137,15 @@ def _make(
     ints = [*sizes]
     for s, last in zip(steps, inner, strict=True):
         ints += s if last is None else s[:-1]
+    half = None
+    if "bool" in results:
+        half = next((a.dtype for a in arrays if a.itemsize == 2 and a.dtype.kind not in "iu"), None)
     span = None
     if compute in INTEGERS and "bool" in results:
         limits = np.iinfo(next(a.dtype for a in arrays if a.dtype.kind in "iu"))
         span = (limits.min, limits.max)
     return _Plan(
-        calls[0], calls[-1] if streams else None, shape, like, ints, compute in FLOATS, span
+        calls[0], calls[-1] if streams else None, shape, like, ints, compute in FLOATS, half, span
     )
 
 

@@ -56,8 +56,11 @@ _closed = False
 _lock = threading.RLock()
 
 
-def pointer() -> int:
+def pointer(threads: int = 0) -> int:
     """The address of the pool to give to a kernel that starts now; 0 to run on this thread alone.
+
+    A kernel whose scratch memory is for so many threads must be given that number's pool, since
+    `current_limit` may change in between.
 
     >>> import undertow as ut
     >>> before = ut.get_num_threads()
@@ -67,9 +70,9 @@ def pointer() -> int:
     >>> ut.set_num_threads(before)
     """
     try:
-        return _handles[current_limit()]
+        return _handles[threads or current_limit()]
     except KeyError:
-        return _handle(current_limit())
+        return _handle(threads or current_limit())
 
 
 def started() -> int:

@@ -50,10 +50,11 @@ def run_coin_map(
     if not x.flags.c_contiguous:
         x = np.ascontiguousarray(x)
     out = memory.empty(x.shape, x.dtype)
-    coins = memory.empty((current_limit() * CHUNK,), np.dtype(np.uint8))
+    threads = current_limit()
+    coins = memory.empty((threads * CHUNK,), np.dtype(np.uint8))
     places = [address(a) for a in (out, x, coins, coins)]
     words = (seed & 0xFFFFFFFF, seed >> 32)
-    call(pool.pointer(), *places, x.size, offset // 4, *words, limit, *numbers)
+    call(pool.pointer(threads), *places, x.size, offset // 4, *words, limit, *numbers)
     return out
 
 

@@ -66,9 +66,10 @@ def run_rows(
             outs.append(memory.empty(shape, dtype, read))
         if o.kind == "column":
             parts.append(memory.empty(plan.parts, plan.wide))
-    parts += [memory.empty((current_limit(), size), plan.wide) for size in plan.own]
+    threads = current_limit()
+    parts += [memory.empty((threads, size), plan.wide) for size in plan.own]
     places = [*map(address, outs), *read, *map(address, parts)]
-    plan.call(pool.pointer(), *places, *plan.ints, *numbers)
+    plan.call(pool.pointer(threads), *places, *plan.ints, *numbers)
     return tuple(outs)
 
 

@@ -43,11 +43,12 @@ class _Plan(NamedTuple):
 def run_scan(kind: str, arrays: Sequence[Any], dim: int, reverse: bool = False) -> Any | None:
     """The form `scan`, or `recurrence` of two arrays; None if there is no kernel for it."""
     key = (kind, dim, reverse, *[(a.shape, a.strides, a.dtype) for a in arrays])
-    if key not in _plans:
+    try:
+        plan = _plans[key]
+    except KeyError:
         if len(_plans) >= _REMEMBERED:
             _plans.clear()
-        _plans[key] = _make(kind, arrays, dim, reverse)
-    plan = _plans[key]
+        plan = _plans[key] = _make(kind, arrays, dim, reverse)
     if plan is None:
         return None
     outs = [np.empty(arrays[0].shape, t) for t in plan.dtypes]
