@@ -17,7 +17,7 @@ import ctypes
 import functools
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,7 +156,7 @@ def make_plan(
     activation: Activation | None = None, choice: Choice | None = None,
 ) -> Plan:  # fmt: skip
     """The plan for operands like these; tests give their own setting and choice."""
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch: Sequence[int] = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*batch, a.shape[-2], b.shape[-1])
     memory = _MEMORY[a.dtype.name]
     type = "double" if memory == "double" else "float"
@@ -166,6 +166,9 @@ def make_plan(
         for x in (a, b, np.empty(shape, a.dtype) if out is None else out)
     ]
     (*_, m, n), k = shape, a.shape[-1]
+    while batch and (bias is None or bias.ndim == 1) and _joins(m, *(s[-3:] for s in steps)):
+        *batch, m = *batch[:-1], m * batch[-1]
+        steps = [(*s[:-3], *s[-2:]) for s in steps]
     a_steps, b_steps, c_steps = ((s[-2], s[-1]) for s in steps)
     o = Operands(m, n, k, math.prod(batch), a_steps, b_steps, c_steps, width(type), width(memory))
     epilogue = Epilogue("" if bias is None else "columns" if bias.ndim == 1 else "rows", activation)
@@ -189,6 +192,11 @@ def make_plan(
     scratch = layout["thread_bytes"] * threads
     return Plan(_driver(chosen.thin), shape, chosen.transposed, ctypes.addressof(table), scratch,
                 threads, table)  # fmt: skip
+
+
+def _joins(rows: int, a: tuple[int, ...], b: tuple[int, ...], c: tuple[int, ...]) -> bool:
+    """Whether matrices that follow each other are one of more rows: all by the same b."""
+    return not b[0] and a[0] == rows * a[1] and c[0] == rows * c[1]
 
 
 def _layout(
