@@ -29,7 +29,9 @@ _CHEAP = {
     "ceil", "trunc", "rint", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
     "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not",
 }  # fmt: skip
-MULTIPLIED = 1 << 18  # multiplications in a product from which on ours is faster than NumPy's BLAS
+# Multiplications in a product from which on ours is used: up to 2^18 NumPy's BLAS runs on one
+# thread, and costs less to call.
+MULTIPLIED = (1 << 18) + 1
 _limits: dict[int, tuple[Expr, int]] = {}
 
 
