@@ -15,8 +15,9 @@ The numbers are measured, and only their ratios matter. The ways are:
     one strip stays in the first while A passes. Shallow ones are packed faster, but the result is
     read and written once for each block.
 How k is cut depends on the operands alone, never on the number of threads. Then the result is cut
-into tasks: cutting columns repeats what is done for A, cutting rows repeats the packing of B, and
-the cut is best that ends first if tasks are handed out one by one.
+into tasks: cutting columns repeats what is done for A, cutting rows repeats the packing of B. Tasks
+are handed out one by one, and often one of the processors is slower than the others, because it
+serves somebody else as well; the cut is best that ends first with and without such a one.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ from .gemm_tiles import MOST_WIDTH, Target, Tile, evenly, largest_tile, widest
 
 PARALLEL = 1 << 20  # multiply-adds from which on several threads are used
 _PACK = {"": 0.0, "rows": 0.6, "turned": 0.9, "any": 3.0}  # cycles per element
-_READ = 0.1  # cycles per element of A that is read in place
+_READ = 0.02, 0.05  # cycles per element of A in a pass, if those of a block fit the second cache
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
 _PASS = 0.1, 1.2  # cycles for an element of a result that fits into the second cache, or does not
 _SPREAD = 3  # cycles to write an element whose neighbours are elsewhere
 _SUM = 4  # cycles to add the lanes of one sum of a thin tile
 _CALL = 20  # cycles around a tile
 _START = 1000  # cycles around a task
-_LATE = 20000  # cycles that a thread may come late; or it is held up in its last task
+_LATE = 20000  # cycles that a thread may come late
+_SLOW = 0.6  # the speed of a thread whose processor is shared
 
 
 class Setting(NamedTuple):
@@ -152,15 +154,18 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
             staying = max(1, setting.level2 // 2 // strip)
         # Columns that do not fit at once are parts of their own, unless that packs A again.
         least = 1 if pack_a or staying == 1 else evenly(strips, staying)
-        once = _PACK[how_b] * (0.7 if staying == 1 else 1), (_PACK[how_a] or _READ) * least
+        once = _PACK[how_b] * (0.7 if staying == 1 else 1), _PACK[how_a]
+        pass_width = staying * math.ceil(vectors / strips) * lanes  # columns in one pass over A
 
         def cost(
             rows: int, columns: int, depths: int = evenly(o.k, depth), waits: int = waits,
-            once: tuple[float, float] = once,
+            once: tuple[float, float] = once, pass_width: int = pass_width,
+            read: float = _READ[o.m * depth * size > setting.level2 // 2],
         ) -> float:  # fmt: skip
             tiles = rows * columns / (o.m * o.n) * panels * strips
             work = tiles * (o.k * (step + waits) + depths * _CALL)
-            packing = o.k * (columns * once[0] + rows * once[1])
+            reading = math.ceil(columns / pass_width) * read
+            packing = o.k * (columns * once[0] + rows * (once[1] + reading))
             return work + packing + rows * columns * depths * passing
 
         choice = Choice(
@@ -234,15 +239,30 @@ def _parts(o: Operands, way: Choice, cost: _Cost, least: int, setting: Setting) 
     if threads == 1 or o.m * o.n * o.k * o.batch < PARALLEL:
         return 1, least
     best, found = math.inf, (1, least)
-    most = 1 if way.thin else min(way.strips, least + 2 * threads)
-    for columns in range(least, most + 1):
-        for rows in range(1, min(way.panels, 4 * threads) + 1):
+    most = 1 if way.thin else way.strips
+    columns_tried = {*range(least, least + 9), *(math.ceil(most / each) for each in range(1, 5))}
+    rows_tried = {*range(1, 9), threads, 2 * threads, 4 * threads}
+    for columns in sorted(c for c in columns_tried if least <= c <= most):
+        for rows in sorted(r for r in rows_tried if r <= way.panels):
             tasks = rows * columns * o.batch
             one = _START + cost(
                 min(o.m, math.ceil(way.panels / rows) * math.ceil(o.m / way.panels)),
                 min(o.n, math.ceil(way.strips / columns) * math.ceil(o.n / way.strips)),
             )
-            total = math.ceil(tasks / threads) * one + min(one, _LATE) + 0.03 * one
+            even, uneven = math.ceil(tasks / threads), _uneven(tasks, threads)
+            total = (3 * even + uneven) / 4 * one + min(one, _LATE)
             if total < best:
                 best, found = total, (rows, columns)
     return found
+
+
+def _uneven(tasks: int, threads: int) -> float:
+    """How long equal tasks take, in times of one, if one of the threads is slow.
+
+    >>> _uneven(2, 2) > _uneven(8, 2) / 4  # of many small tasks the slow thread takes fewer
+    True
+    """
+    span = tasks / (threads - 1 + _SLOW)
+    while int(span + 1e-9) * (threads - 1) + int(span * _SLOW + 1e-9) < tasks:
+        span = min(int(span + 1e-9) + 1, (int(span * _SLOW + 1e-9) + 1) / _SLOW)
+    return span
