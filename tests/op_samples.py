@@ -151,9 +151,8 @@ def _short(value: Any) -> str:
 
 def load() -> dict[str, OpInfo]:
     """The whole table."""
-    if not TABLE:
-        import samples
+    import samples
 
-        for module in sorted(m.name for m in pkgutil.iter_modules(samples.__path__)):
-            importlib.import_module(f"samples.{module}")
+    for module in sorted(m.name for m in pkgutil.iter_modules(samples.__path__)):
+        importlib.import_module(f"samples.{module}")  # no more than a lookup the second time
     return TABLE
