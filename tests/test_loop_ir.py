@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -308,7 +310,7 @@ void example(const f16* x, bool* y, i64 n, f64 scale) {
 @pytest.mark.parametrize("kind", NUMPY, ids=str)
 def test_loads_and_stores(kind: str, machine: Machine) -> None:
     """Every memory type, every inner step, whole vectors and tails; nothing beyond is written."""
-    for step in (None, 0, 1):
+    for step in (None, 0, 1, 2):
         f = Function("move")
         x, y = f.buffer("x", kind), f.buffer("y", kind, written=True)
         n = f.param("n")
@@ -331,6 +333,32 @@ def test_loads_and_stores(kind: str, machine: Machine) -> None:
                 (rest[: 3 * count : 3] if step == 1 else rest[:count])[...] = 0
                 assert not rest[:-1].any()
                 assert rest[-1] == 1
+
+
+@machines()
+@pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
+def test_every_other_element_and_nothing_beyond_the_last(machine: Machine) -> None:
+    """The elements end where a page begins that nobody may read."""
+    page = mmap.PAGESIZE
+    with mmap.mmap(-1, 2 * page) as area:
+        whole = np.frombuffer(area, np.float32)
+        whole[:] = np.arange(len(whole))
+        f = Function("halve")
+        x, y, n = f.buffer("x", "f32"), f.buffer("y", "f32", written=True), f.param("n")
+        with f.vector(n) as i:
+            f.store(y, i, f.load(x, i * 2))
+        mprotect = ctypes.CDLL(None).mprotect
+        mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        behind = whole.ctypes.data + page
+        assert mprotect(behind, page, 0) == 0
+        try:
+            for count in (1, 2, 3, 7, 8, 15, 16, 17, 32, 45):
+                given, out = whole[page // 4 - 2 * count + 1 : page // 4], np.zeros(count, "f")
+                run_cached(f, machine, given, out, count)
+                np.testing.assert_array_equal(out, given[::2])
+        finally:
+            assert mprotect(behind, page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+        del whole, given
 
 
 _compiled: dict[Any, Any] = {}

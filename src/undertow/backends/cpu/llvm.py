@@ -3,8 +3,10 @@
 Note [lanes]
 Inside a vector loop a value is uniform (one scalar for all lanes), affine (an integer that grows by
 a fixed step from lane to lane, as offsets do) or varying (a vector). An affine offset with step one
-is a plain vector load or store, any other a gather or scatter. The last iterations, too few for a
-vector, run as one vector under a mask, so an element's value never depends on where it stands.
+is a plain vector load or store, any other a gather or scatter, but for loads with step two: those
+are two vectors and a shuffle, which reads what lies between the elements too, not beyond the last.
+The last iterations, too few for a vector, run as one vector under a mask, so an element's value
+never depends on where it stands.
 
 Note [jobs]
 A kernel is exported as `void name(ptr pool, buffers…, params…)`. Each parallel loop becomes a body
@@ -164,6 +166,7 @@ class _Emitter:
         self.states: dict[int, tuple[list[str], bool]] = {}  # variables, whether they are vectors
         self.lanes = 0  # of the vector loop we are in
         self.mask = ""  # of its last iteration
+        self.left = ""  # the lanes that this has, in each lane
         self.depth = 0
         self.initial: dict[int, list[_Reg]] = {}
         self.thread = "0"
@@ -356,10 +359,8 @@ class _Emitter:
         def partial(i: str) -> None:
             left = self.new(f"sub nsw i64 {extent}, {i}")
             left = self.new(f"trunc i64 {left} to i32")
-            kind = f"<{lanes} x i32>"
-            self.mask = self.new(
-                f"icmp sgt {kind} {self.splat(left, 'i32', lanes)}, {_ramp('i32', lanes)}"
-            )
+            self.left = self.splat(left, "i32", lanes)
+            self.mask = self.below(self.left)
             once(i, 0)
             self.mask = ""
 
@@ -373,6 +374,11 @@ class _Emitter:
         for s in outer:
             self.states[id(s)] = (scalars[id(s)], False)
             self.fold(s, copies[id(s)], lanes)
+
+    def below(self, limit: str) -> str:
+        """A mask of the lanes whose number is below a limit, which is a vector."""
+        lanes = self.lanes
+        return self.new(f"icmp sgt <{lanes} x i32> {limit}, {_ramp('i32', lanes)}")
 
     def lane_state(self, s: State, lanes: int) -> list[str]:
         """Variables of a state for every lane, at their initial values."""
@@ -471,21 +477,41 @@ class _Emitter:
             place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {at.text}")
             return _Reg(self.widen(self.new(f"load {kind}, ptr {place}"), buffer.dtype, 0))
         lanes = self.lanes
-        vector = f"<{lanes} x {kind}>"
-        align = WIDTH[buffer.dtype]
         if at.step == 1:
-            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {at.text}")
-            if self.mask:
-                name = f"@llvm.masked.load.v{lanes}{_suffix(kind)}.p0"
-                types = ["ptr", "i32", f"<{lanes} x i1>", vector]
-                self.module.declare(name, vector, types)
-                given = f"ptr {place}, i32 {align}, <{lanes} x i1> {self.mask}"
-                text = self.new(f"call {vector} {name}({given}, {vector} zeroinitializer)")
-            else:
-                text = self.new(f"load {vector}, ptr {place}, align {align}")
+            text = self.contiguous(buffer, at.text, self.mask)
+        elif at.step == 2:
+            text = self.every_other(buffer, at.text)
         else:
-            text = self.gather(self.places(buffer, at, kind), kind, align)
+            text = self.gather(self.places(buffer, at, kind), kind, WIDTH[buffer.dtype])
         return _Reg(self.widen(text, buffer.dtype, lanes), varying=True)
+
+    def contiguous(self, buffer: Buffer, offset: str, mask: str) -> str:
+        """A vector of neighbours; zero in lanes that are masked off."""
+        lanes, kind, align = self.lanes, _IN_MEMORY[buffer.dtype], WIDTH[buffer.dtype]
+        vector = f"<{lanes} x {kind}>"
+        place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {offset}")
+        if not mask:
+            return self.new(f"load {vector}, ptr {place}, align {align}")
+        name = f"@llvm.masked.load.v{lanes}{_suffix(kind)}.p0"
+        self.module.declare(name, vector, ["ptr", "i32", f"<{lanes} x i1>", vector])
+        given = f"ptr {place}, i32 {align}, <{lanes} x i1> {mask}"
+        return self.new(f"call {vector} {name}({given}, {vector} zeroinitializer)")
+
+    def every_other(self, buffer: Buffer, offset: str) -> str:
+        """A vector of elements with step two, from two vectors, the second ending with the last."""
+        lanes = self.lanes
+        masks = ["", ""]
+        if self.mask:  # up to element 2 * left - 2
+            kind = f"<{lanes} x i32>"
+            twice = self.new(f"add {kind} {self.left}, {self.left}")
+            for i, less in enumerate((1, lanes)):
+                masks[i] = self.below(self.new(f"sub {kind} {twice}, splat (i32 {less})"))
+        second = self.integer("add", offset, str(lanes - 1))
+        low, high = (self.contiguous(buffer, at, mask)
+                     for at, mask in zip((offset, second), masks, strict=True))  # fmt: skip
+        picks = ", ".join(f"i32 {2 * i + (2 * i >= lanes)}" for i in range(lanes))
+        vector = f"<{lanes} x {_IN_MEMORY[buffer.dtype]}>"
+        return self.new(f"shufflevector {vector} {low}, {vector} {high}, <{lanes} x i32> <{picks}>")
 
     def gather(self, places: str, kind: str, align: int) -> str:
         """What lies at the lanes' addresses; zero in lanes that are masked off."""
