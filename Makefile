@@ -6,6 +6,7 @@
 PYTHON ?= python3
 WORKERS ?= 2
 TORCH ?= torch==2.13.0
+JAX ?= jax==0.10.2 jaxlib==0.10.2
 BENCH ?= $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 ARGS ?=
 
@@ -37,7 +38,7 @@ types: $(VENV)/.dev ## check the types of the library
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)
 
-bench: $(VENV)/.torch ## race against torch: speed, the machine's limits, peak memory
+bench: $(VENV)/.jax ## race against torch and JAX: speed, the machine's limits, peak memory
 	@set -e; for script in $(BENCH); do \
 		printf '\n== %s\n' "$$script"; \
 		$(BIN)/python "$$script" $(ARGS); \
@@ -71,4 +72,8 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.created
 
 $(VENV)/.torch: $(VENV)/.dev
 	$(PIP) '$(TORCH)'
+	@touch $@
+
+$(VENV)/.jax: $(VENV)/.torch
+	$(PIP) $(JAX)
 	@touch $@

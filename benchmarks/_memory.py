@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from workloads import WORKLOADS, Workload
+from workloads import CONVOLUTION, WORKLOADS, Workload
 
 RUNS = 3
 SLACK = 1 << 20  # bytes by which peaks may differ: code that is loaded, and other small change
@@ -49,16 +49,17 @@ def compare(workloads: Sequence[Workload]) -> list[dict[str, Any]]:
     found = [peaks(library, names) for library in ("undertow", "torch")]
     rows = []
     print("peak memory beyond the inputs, each workload in a process of its own")
-    print(f"{'workload':<25} {'undertow MB':>11} {'torch MB':>9} {'ratio':>6}")
+    width = max(map(len, names), default=0)
+    print(f"{'workload':<{width}} {'undertow MB':>11} {'torch MB':>9} {'ratio':>6}")
     for name in names:
         ours, theirs = (f.get(name) for f in found)
         if ours is None or theirs is None:
-            print(f"{name:<25} not available yet")
+            print(f"{name:<{width}} not available yet")
             continue
         mark = "ok" if ours <= theirs + SLACK else "MISSED"
         rows.append({"name": name, "undertow": ours, "torch": theirs, "mark": mark})
         ratio = f"{ours / theirs:>6.2f}" if min(ours, theirs) > SLACK else f"{'–':>6}"
-        print(f"{name:<25} {ours / 2**20:>11.1f} {theirs / 2**20:>9.1f} {ratio}  {mark}")
+        print(f"{name:<{width}} {ours / 2**20:>11.1f} {theirs / 2**20:>9.1f} {ratio}  {mark}")
     lost = [r["name"] for r in rows if r["mark"] != "ok"]
     print(f"\n{len(rows) - len(lost)} of {len(names)} at most torch's"
           + (f"; more: {', '.join(lost)}" if lost else ""))  # fmt: skip
@@ -126,7 +127,7 @@ def main() -> None:
     library, *names = sys.argv[1:]
     module = importlib.import_module(library)
     module.set_num_threads(2)
-    by_name = {w.name: w for w in WORKLOADS}
+    by_name = {w.name: w for w in (*WORKLOADS, *CONVOLUTION)}
     found = {}
     for name in names:
         if library == "undertow" and _forked(_run, module, by_name[name]) is None:

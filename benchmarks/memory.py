@@ -2,7 +2,8 @@
 
     python benchmarks/memory.py [NAME...]
 
-NAME is a pattern or a part of the names, as for kernels.py. How it is measured: see _memory.py.
+NAME is a pattern or a part of the names, as for kernels.py and convolution.py. How it is measured:
+see _memory.py.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import argparse
 
 from _memory import compare
-from workloads import chosen
+from workloads import CONVOLUTION, WORKLOADS, chosen
 
 
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="pattern or part of a name")
-    compare(chosen(parser.parse_args().names))
+    compare(chosen(parser.parse_args().names, (*WORKLOADS, *CONVOLUTION)))
 
 
 if __name__ == "__main__":

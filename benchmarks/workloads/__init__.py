@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fnmatch import fnmatch
 
 from ._workload import Workload
 from .composites import COMPOSITES
+from .convolution import LAYERS
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING
 from .reductions import REDUCTIONS
 from .transformer import TRANSFORMER
 
+__all__ = ["CONVOLUTION", "LAYERS", "WORKLOADS", "Workload", "chosen"]
+
 WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *TRANSFORMER)
+CONVOLUTION = tuple(layer.workload for layer in LAYERS)
 
 
-def chosen(patterns: list[str]) -> list[Workload]:
+def chosen(patterns: list[str], among: Sequence[Workload] = WORKLOADS) -> list[Workload]:
     """The workloads whose names match one of the patterns, or hold it; all without a pattern."""
     return [
-        w
-        for w in WORKLOADS
-        if not patterns or any(fnmatch(w.name, p) or p in w.name for p in patterns)
+        w for w in among if not patterns or any(fnmatch(w.name, p) or p in w.name for p in patterns)
     ]
