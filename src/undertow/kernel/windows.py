@@ -13,6 +13,8 @@ though a stride may have left elements over in the forward.
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from typing import NamedTuple
 
 from ..shapes import Shape
@@ -93,6 +95,64 @@ class Geometry(NamedTuple):
         (3,)
         """
         return _of_kernel(self)
+
+
+class Phase(NamedTuple):
+    """A part of a convolution of a dilated input that is a convolution of the input itself."""
+
+    positions: tuple[slice, ...]
+    taps: tuple[slice, ...] | None  # None if no tap meets an element
+    geometry: Geometry
+
+
+@functools.lru_cache(maxsize=1024)
+def phases(geometry: Geometry) -> tuple[Phase, ...] | None:
+    """The convolution of a dilated input as several of the input itself, without its zeros.
+
+    Positions that are `input_dilation` apart see the same taps, those that do not fall on zeros.
+    None if a dimension has both a stride and an input dilation.
+
+    >>> parts = phases(Geometry((3,), (3,), (1,), ((2, 2),), (2,), (1,)))
+    >>> [(part.positions, part.taps) for part in parts]  # doctest: +NORMALIZE_WHITESPACE
+    [((slice(0, None, 2),), (slice(0, None, 2),)), ((slice(1, None, 2),), (slice(1, None, 2),))]
+    """
+    along = []
+    for d, spread in enumerate(geometry.input_dilation):
+        if spread > 1 and geometry.size[d] > 1 and geometry.stride[d] > 1:
+            return None
+        along.append(_phases_along(Geometry(*[field[d : d + 1] for field in geometry])))
+    found = []
+    for parts in itertools.product(*along):
+        taps = [part.taps for part in parts]
+        whole = Geometry(
+            *[sum(fields, ()) for fields in zip(*[p.geometry for p in parts], strict=True)]
+        )
+        found.append(Phase(
+            sum([part.positions for part in parts], ()),
+            None if None in taps else sum(taps, ()),  # type: ignore[arg-type]
+            whole,
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def _phases_along(g: Geometry) -> list[Phase]:
+    """The phases of a geometry of one dimension."""
+    (size,), (kernel,), _, ((low, _),), (spread,), (dilation,) = g
+    if spread == 1 or size == 1:
+        return [Phase((slice(None),), (slice(None),), g._replace(input_dilation=(1,)))]
+    found = []
+    every = spread // math.gcd(spread, dilation)  # taps
+    for phase in range(min(spread, g.output[0])):
+        positions = len(range(phase, g.output[0], spread))
+        met = [t for t in range(min(every, kernel)) if (phase + t * dilation - low) % spread == 0]
+        taps = len(range(met[0], kernel, every)) if met else 0
+        gap = every * dilation // spread
+        front = (low - phase - met[0] * dilation) // spread if met else 0
+        back = positions - 1 + extent(taps, gap) - size - front
+        part = Geometry((size,), (taps,), (1,), ((front, back),), (1,), (gap,))
+        chosen = (slice(met[0], None, every),) if met else None
+        found.append(Phase((slice(phase, None, spread),), chosen, part))
+    return found
 
 
 @functools.lru_cache(maxsize=4096)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...kernel.expr import Expr
 from ...kernel.row_program import Program
+from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, NumpyDType, Shape
 from ..reference import NumpyBackend
@@ -29,6 +30,7 @@ _MAP_REDUCED = threshold(2048)
 _SCANNED = threshold(4096)
 # Kernels of rows are faster at any size; below this they are not worth being compiled.
 _ROWS = threshold(512)
+_WINDOWS = threshold(512)
 
 
 class CpuBackend(NumpyBackend):
@@ -106,6 +108,18 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().rows(program, operands, dims, dtypes)
 
+    def window(
+        self, kind: str, x: Array, kernel: Shape, stride: Shape,
+        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+    ) -> Any:  # fmt: skip
+        if x.size >= _WINDOWS:
+            from .windows import run_window
+
+            found = run_window(kind, x, kernel, stride, padding, input_dilation, dilation)
+            if found is not None:
+                return found
+        return super().window(kind, x, kernel, stride, padding, input_dilation, dilation)
+
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
@@ -114,6 +128,18 @@ class CpuBackend(NumpyBackend):
 
             return gemm(a, b, bias=bias)
         return super().matmul(a, b, bias)
+
+    def conv(
+        self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
+        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+    ) -> None:  # fmt: skip
+        if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
+            from .conv import run_conv
+
+            geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
+            if run_conv(out, x, w, bias, geometry, self):
+                return
+        super().conv(out, x, w, bias, stride, padding, input_dilation, dilation)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
@@ -244,6 +270,7 @@ class CpuBackend(NumpyBackend):
         return super().put(kind, x, index, source, inplace)
 
 
+CONVOLVED = 1 << 12  # multiplications of a convolution from which on NumPy is slower
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
 # or memset, others, conversions, fancy indexing, and random words.
 FILLED = 1 << 21

@@ -5,16 +5,18 @@
     gemm_micro   the code of one tile: vectors along rows of the result
     gemm_thin    the code of one tile for few columns: vectors along k
     gemm_pack    copies blocks of operands to where tiles want them
+    window_pack  the same for the windows of a convolution
     gemm_driver  the loops around tiles and packing, and the tasks of the pool's threads
     gemm_tiles   sizes that come from the machine
 
-Convolution can share the tiles and the loops, with packing functions of its own.
+A convolution, `conv`, is a product with windows as one operand, which only packing lays out.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -31,6 +33,7 @@ from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
 from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
+from .window_pack import Windows, window_text
 
 _REMEMBERED = 4096  # plans
 _PAGE = 4096
@@ -172,25 +175,45 @@ def make_plan(
     a_steps, b_steps, c_steps = ((s[-2], s[-1]) for s in steps)
     o = Operands(m, n, k, math.prod(batch), a_steps, b_steps, c_steps, width(type), width(memory))
     epilogue = Epilogue("" if bias is None else "columns" if bias.ndim == 1 else "rows", activation)
-    empty = not m or not n or not o.batch
     chosen = choice or choose(o._replace(m=max(m, 1), n=max(n, 1)), setting)
     debug.note(f"product of {a.dtype.name} {a.shape} @ {b.shape}: {chosen}")
     if chosen.transposed:
         o, steps = o.transposed(), [steps[1], steps[0], steps[2]]
         epilogue = epilogue._replace(bias=_TURNED[epilogue.bias])
-    layout = _layout(setting, o, chosen, epilogue, type, memory)
+    maps = _map(*o.a), _map(*(o.b[::-1] if chosen.thin else o.b))
+    outer = [*(s[:-2] for s in steps), (0,) * len(batch)]
+    return assembled(setting, o, chosen, epilogue, (type, memory), batch, outer, maps, shape,
+                     accumulate)  # fmt: skip
+
+
+def assembled(
+    setting: Setting, o: Operands, choice: Choice, epilogue: Epilogue, types: tuple[str, str],
+    batch: Sequence[int], outer: Sequence[Sequence[int]], maps: tuple[int, int],
+    shape: tuple[int, ...], accumulate: bool = False,
+) -> Plan:  # fmt: skip
+    """The plan of a product for which everything is chosen.
+
+    Args:
+        types: The LLVM types to compute with and of what is in memory.
+        batch: The sizes of the batch's dimensions.
+        outer: The steps of a, b, c and the bias through them.
+        maps: The addresses of what the packing functions of a and b are told.
+        shape: That of the result, as Python sees it.
+    """
+    layout = _layout(setting, o, choice, epilogue, *types)
     layout |= {
         "accumulate": int(accumulate),
         "batch_rank": len(batch),
-        "tasks": 0 if empty else o.batch * chosen.row_parts * chosen.column_parts,
+        "tasks": choice.row_parts * choice.column_parts * o.batch if o.m and o.n else 0,
+        "map_a": maps[0],
+        "map_b": maps[1],
     }
-    fields = COMMON if chosen.thin else WIDE
-    outer = [step for s in steps for step in s[:-2]]
-    numbers = [*(layout[name] for name in fields), *batch, *outer]
+    fields = COMMON if choice.thin else WIDE
+    numbers = [*(layout[name] for name in fields), *batch, *itertools.chain(*outer)]
     table = (ctypes.c_int64 * len(numbers))(*numbers)
     threads = setting.threads if layout["tasks"] > 1 else 1
     scratch = layout["thread_bytes"] * threads
-    return Plan(_driver(chosen.thin), shape, chosen.transposed, ctypes.addressof(table), scratch,
+    return Plan(_driver(choice.thin), shape, choice.transposed, ctypes.addressof(table), scratch,
                 threads, table)  # fmt: skip
 
 
@@ -218,7 +241,6 @@ def _layout(
     rows = {panel_rows, panel_rows + bool(longer_panels)} - {0}
     widths = {strip_width, strip_width + bool(wider_strips)} - {0}
     sizes = [Tile(r, w) for r in rows for w in widths]
-    steps_a, steps_b = o.a, o.b[::-1] if thin else o.b
     if thin:
         tiles = last = _tiles("gemm_thin", thin_tile_text, ThinShape(type, _ANY, epilogue),
                               target, sizes)  # fmt: skip
@@ -235,6 +257,7 @@ def _layout(
     return {
         "row_parts": choice.row_parts, "column_parts": choice.column_parts,
         "columns": o.n, "k": o.k,
+        "images": o.images, "a_image": o.a_image, "b_image": o.b_image,
         "panels": choice.panels, "panel_rows": panel_rows, "longer_panels": longer_panels,
         "strips": choice.strips, "strip_width": strip_width, "wider_strips": wider_strips,
         "depths": evenly(o.k, choice.depth), "depth": choice.depth,
@@ -243,8 +266,8 @@ def _layout(
         "bias_row": size if epilogue.bias == "rows" else 0,
         "bias_column": size if epilogue.bias == "columns" else 0,
         "size": size, "lanes": lanes,
-        "pack_a": _packer(target, choice.pack_a, memory, type), "map_a": _map(*steps_a),
-        "pack_b": _packer(target, choice.pack_b, memory, type), "map_b": _map(*steps_b),
+        "pack_a": _packer(target, choice.pack_a, memory, type),
+        "pack_b": _packer(target, choice.pack_b, memory, type),
         "packed_row": row, "group": choice.group, "staying": choice.staying, "b_bytes": b_bytes,
         "thread_bytes": a_bytes + b_bytes,
         "tiles": tiles, "last_tiles": last,
@@ -283,7 +306,9 @@ _maps: list[Any] = []  # kept alive
 
 
 @functools.cache
-def _packer(target: Target, how: str, memory: str, type: str) -> int:
+def _packer(target: Target, how: str | Windows, memory: str, type: str) -> int:
+    if isinstance(how, Windows):
+        return _load("window_pack", window_text, how, memory, type, target)
     return _load("gemm_pack", pack_text, how, memory, type, target) if how else 0
 
 

@@ -3,7 +3,8 @@
     void product(pool, plan, a, b, c, bias, scratch)
 
 The plan is a table of 64-bit numbers that depends on shapes and strides only, so that it is made
-once for many products. A task is a part of the result: some row panels by some column strips of one
+once for many products. A product may be the sum of several, called images, as in the gradient of a
+convolution's weight, which sums over the images of a batch. A task is a part of the result: some row panels by some column strips of one
 matrix of the batch, over all of k. Tasks share nothing but the operands.
 
 Note [tasks]
@@ -19,11 +20,12 @@ from .gemm_micro import ADD, FINISH, PARAMETERS
 from .gemm_tiles import MOST_ROWS
 from .irbuilder import Function, Value, module
 
-# After a plan's fields come the batch's sizes, then its steps in a, in b and in c.
+# After a plan's fields come the batch's sizes, then its steps in a, b, c and the bias.
 COMMON = [
     "batch_rank",
     "tasks", "row_parts", "column_parts",  # the parts of one matrix
     "columns", "k",
+    "images", "a_image", "b_image",  # the product is a sum of so many, with steps in bytes
     "panels", "panel_rows", "longer_panels",  # the first so many have one row more
     "strips", "strip_width", "wider_strips",  # the first so many have one vector or column more
     "depths", "depth",  # blocks of k: how many, and their size
@@ -84,7 +86,7 @@ class Tasks:
     def __init__(self, f: Function) -> None:
         self.f = f
         shared = [f.load("ptr", f.at("%call", 8 * n), 8) for n in range(len(_CALL))]
-        self.plan, self.a, self.b, self.c, self.bias, scratch = shared
+        self.plan, *self.operands, scratch = shared
         self.field = {
             name: f.load("i64", f.at(self.plan, 8 * n), 8) for n, name in enumerate(self.fields)
         }
@@ -94,20 +96,24 @@ class Tasks:
         self.tiles = f.op(f"inttoptr i64 {self.field['tiles']} to ptr")
 
     def write(self) -> None:
-        """Every task, block of k by block of k."""
+        """Every task, image by image and block of k by block of k."""
         f, field = self.f, self.field
         with f.loop("%begin", "%end") as task:
             rest, part = f.div(task, field["column_parts"]), f.rem(task, field["column_parts"])
             self.first_strip, self.end_strip = self.part(part, "strips", "column_parts")
             matrix, part = f.div(rest, field["row_parts"]), f.rem(rest, field["row_parts"])
             self.first_panel, self.end_panel = self.part(part, "panels", "row_parts")
-            self.bases = self.matrix(matrix)
-            with f.loop(0, field["depths"]) as block:
-                self.k0 = f.mul(block, field["depth"])
+            a, b, c, self.bias = self.matrix(matrix)
+            blocks = f.mul(field["images"], field["depths"])
+            with f.loop(0, blocks) as block:
+                image = f.div(block, field["depths"])
+                a_image = f.at(a, f.mul(image, field["a_image"]))
+                self.bases = a_image, f.at(b, f.mul(image, field["b_image"])), c
+                self.k0 = f.mul(f.rem(block, field["depths"]), field["depth"])
                 self.k = f.least(f.sub(field["k"], self.k0), field["depth"])
                 again = f.op(f"or i64 {block}, {field['accumulate']}")
                 add = f.select(f.compare("ne", again, 0), ADD, 0)
-                last = f.compare("eq", f.add(block, 1), field["depths"])
+                last = f.compare("eq", f.add(block, 1), blocks)
                 self.mode = f.add(add, f.select(last, FINISH, 0))
                 self.block()
 
@@ -121,12 +127,12 @@ class Tasks:
         begin = f.div(f.mul(number, count), of)
         return begin, f.div(f.mul(f.add(number, 1), count), of)
 
-    def matrix(self, number: str) -> tuple[str, str, str]:
-        """The first elements of one matrix of the batch: of a, b and c."""
+    def matrix(self, number: str) -> list[str]:
+        """The first elements of one matrix of the batch: of a, b, c and the bias."""
         f, rank = self.f, self.field["batch_rank"]
         sizes = f.at(self.plan, 8 * len(self.fields))
         rest = f.variable("i64", number)
-        bases = [f.variable("ptr", base) for base in (self.a, self.b, self.c)]
+        bases = [f.variable("ptr", base) for base in self.operands]
         with f.loop(0, rank) as turn:
             dim = f.sub(f.sub(rank, turn), 1)  # the last one varies fastest
             size = f.load("i64", f.at(sizes, f.mul(dim, 8)), 8)
@@ -135,8 +141,7 @@ class Tasks:
             for place, base in enumerate(bases):
                 at = f.mul(f.add(f.mul(rank, place + 1), dim), 8)
                 base.set(f.at(base.get(), f.mul(index, f.load("i64", f.at(sizes, at), 8))))
-        a, b, c = (base.get() for base in bases)
-        return a, b, c
+        return [base.get() for base in bases]
 
     def panel(self, number: Value) -> tuple[Value, Value]:
         """The first row and the rows of a panel."""

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from .gemm_thin import MOST_COLUMNS, thin_tile
 from .gemm_tiles import MOST_WIDTH, Target, Tile, evenly, largest_tile, widest
+from .window_pack import Windows
 
 PARALLEL = 1 << 20  # multiply-adds from which on several threads are used
 _PACK = {"": 0.0, "rows": 0.6, "turned": 0.9, "any": 3.0}  # cycles per element
@@ -64,6 +65,9 @@ class Operands(NamedTuple):
     c: tuple[int, int]  # (by row, by column)
     size: int  # bytes of an element to compute with
     width: int  # bytes of an element in memory: as many, or half as many, and packing converts it
+    images: int = 1  # the product is the sum of so many, with these steps from one to the next
+    a_image: int = 0
+    b_image: int = 0
 
     def transposed(self) -> Operands:
         """The product b' @ a', whose result is the same memory."""
@@ -91,8 +95,8 @@ class Choice(NamedTuple):
     panels: int
     strips: int
     depth: int  # steps of k in a block
-    pack_a: str = ""  # how, see `gemm_pack`; or in place
-    pack_b: str = ""
+    pack_a: str | Windows = ""  # how, see `gemm_pack`; or in place
+    pack_b: str | Windows = ""
     group: int = 1  # panels of A that are packed together
     staying: int = 1  # strips of B that are packed together
     row_parts: int = 1
@@ -112,6 +116,15 @@ def choose(given: Operands, setting: Setting) -> Choice:
     o, way, cost, least = found
     rows, columns = _parts(o, way, cost, least, setting)
     return way._replace(row_parts=rows, column_parts=columns)
+
+
+def choose_packed(o: Operands, setting: Setting, windows: Windows, left: bool) -> Choice:
+    """The cheapest way if one operand, the left or the right one, is the windows of an array."""
+    ways = [w for w in _wide(o, setting, False) if (w[0].pack_a if left else w[0].pack_b)]
+    way, cost, least = min(ways, key=lambda way: way[1](o.m, o.n))
+    rows, columns = _parts(o, way, cost, least, setting)
+    way = way._replace(row_parts=rows, column_parts=columns)
+    return way._replace(pack_a=windows) if left else way._replace(pack_b=windows)
 
 
 _Cost = Callable[[int, int], float]  # of so many rows by so many columns
@@ -236,7 +249,7 @@ def _depth(k: int, most: int) -> int:
 def _parts(o: Operands, way: Choice, cost: _Cost, least: int, setting: Setting) -> tuple[int, int]:
     """Into how many parts to cut rows and columns."""
     threads = setting.threads
-    if threads == 1 or o.m * o.n * o.k * o.batch < PARALLEL:
+    if threads == 1 or o.m * o.n * o.k * o.images * o.batch < PARALLEL:
         return 1, least
     best, found = math.inf, (1, least)
     most = 1 if way.thin else way.strips

@@ -116,6 +116,10 @@ class Function:
         """The smaller one."""
         return self.select(self.compare("slt", x, y), x, y)
 
+    def most(self, x: Value, y: Value) -> str:
+        """The larger one."""
+        return self.select(self.compare("sgt", x, y), x, y)
+
     def compare(self, how: str, x: Value, y: Value) -> str:
         """A truth value; `how` as in LLVM: eq, ne, slt, sge …"""
         return self.op(f"icmp {how} i64 {x}, {y}")
@@ -160,13 +164,16 @@ class Function:
         count = self.splat("i32", lanes, self.op(f"trunc i64 {count} to i32"))
         return self.op(f"icmp slt <{lanes} x i32> <{ramp}>, {count}")
 
-    def load_lanes(self, vector: str, suffix: str, pointer: str, mask: str, align: int) -> str:
-        """The lanes of a mask from memory, zero in the others."""
+    def load_lanes(
+        self, vector: str, suffix: str, pointer: str, mask: str, align: int,
+        other: str = "zeroinitializer",
+    ) -> str:  # fmt: skip
+        """The lanes of a mask from memory; those of `other`, or zero, in the others."""
         lanes = f"<{vector[1:].split()[0]} x i1>"
         name = f"@llvm.masked.load.{suffix}.p0"
         self.declare(f"{vector} {name}(ptr, i32, {lanes}, {vector})")
         where = f"ptr {pointer}, i32 {align}, {lanes} {mask}"
-        return self.op(f"call {vector} {name}({where}, {vector} zeroinitializer)")
+        return self.op(f"call {vector} {name}({where}, {vector} {other})")
 
     def store_lanes(
         self, vector: str, suffix: str, value: str, pointer: str, mask: str, align: int
