@@ -1,0 +1,325 @@
+"""Convolutions of few channels as kernels of their own: choose, lay out and call.
+
+The kernels are those of kernel/direct, whose notes tell what `long`, `short` and tiles are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...kernel.direct import Lines, Slide, Weigh, slide_function, weigh_function
+from ...kernel.ir import STREAM, Function
+from ...kernel.windows import Geometry
+from ...shapes import Shape
+from ..threads import current_limit
+from . import choice, pool
+from .kernels import address, kernel, machine, type_of
+from .maps import STREAMED, aligned
+
+_REMEMBERED = 4096
+SMALL = 1 << 13  # multiplications up to which NumPy is as fast
+PRODUCT = 16  # pairs of an input and an output channel of a group, to which packing does not pay
+THIN = 2  # output channels, for which it does not pay however many inputs they have
+SHALLOW = 32  # output channels of one input channel, likewise
+TAPS = 32  # unrolled in the long array's kernel
+WEIGHED = 12  # unrolled in the short array's kernel
+FIRST, SECOND = 36 << 10, 512 << 10  # bytes of scratch memory for a tile: preferably, at most
+WIDE = 4096  # positions of a tile along its last dimension, at most
+ROUND = 64  # they are a multiple of this
+FLAT = 1024  # positions of a row, along which lanes run in the short array's kernel
+PARTS = 64  # positions of a row, of which several parts are computed at once
+BLOCKS = 64  # chunks of the sums of all weights, about
+_kernels: dict[Any, Callable[..., None]] = {}
+_plans: dict[Any, _Plan | None] = {}
+
+
+class _Plan(NamedTuple):
+    """One call's layout: everything but the addresses."""
+
+    call: Callable[..., None]
+    stream: Callable[..., None] | None  # the same with streaming stores
+    ints: list[int]
+    table: Any
+    scratch: int  # elements for each thread
+    dtype: Any  # in which is computed
+    parts: int  # sums to be kept; 0: the kernel computes the long array
+
+
+def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
+    """Write the form `conv` into `out`; False if a kernel of this module is not for it."""
+    layout = None if bias is None else bias.strides
+    key = (x.shape, x.strides, w.shape, w.strides, out.strides, layout, x.dtype, geometry)
+    try:
+        plan = _plans[key]
+    except KeyError:
+        if len(_plans) >= _REMEMBERED:
+            _plans.clear()
+        plan = _plans[key] = _make(out, x, w, bias, geometry)
+    if plan is None:
+        return False
+    threads = current_limit()
+    scratch = np.zeros(threads * plan.scratch, plan.dtype)
+    given = [out, x, scratch, plan.table]
+    if plan.parts:
+        given += [w, np.zeros(plan.parts, np.float64)]
+    else:
+        given += [_widened(a) for a in (w, bias) if a is not None]
+    call = plan.call
+    if plan.stream is not None and not address(out) % STREAM:
+        call = plan.stream
+    call(pool.pointer(threads), *map(address, given), *plan.ints)
+    return True
+
+
+def _make(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | None:
+    """The plan for operands like these; None if a matrix product or NumPy is better."""
+    kind = type_of(x.dtype)
+    arrays = [a for a in (out, x, w, bias) if a is not None]
+    if (
+        kind not in ("f32", "f64", "f16", "bf16")
+        or any(a.dtype != x.dtype or 0 in a.shape or not aligned(a) for a in arrays)
+        or not 1 <= len(geometry.size) <= 3
+        or set(geometry.input_dilation) != {1}
+    ):
+        return None
+    inputs, outputs = x.shape[2], w.shape[1]
+    taps, positions = math.prod(geometry.kernel), math.prod(geometry.output)
+    if out.size * inputs * taps < choice.threshold(SMALL):
+        return None
+    short = taps > positions
+    if short:
+        inputs = x.shape[0]
+    few = inputs * outputs <= PRODUCT or (inputs == 1 and outputs <= SHALLOW) or outputs <= THIN
+    if not few:
+        return None
+    return (_weigh if short else _slide)(kind, out, x, w, bias, geometry)
+
+
+# Layout -----------------------------------------------------------------------------------------
+def _steps(a: Any) -> list[int]:
+    """The steps of an operand: its three first dimensions, and three spatial ones."""
+    own = [s // a.itemsize for s in a.strides]
+    return [*own[:3], *[0] * (6 - a.ndim), *own[3:]]
+
+
+def _three(sizes: Sequence[int], fill: int = 1) -> tuple[int, ...]:
+    return (*[fill] * (3 - len(sizes)), *sizes)
+
+
+class _Windows:
+    """Tiles and what they see of x; the parameters that all kernels of this form begin with."""
+
+    def __init__(
+        self, x: Any, geometry: Geometry, long: Shape, short: Shape, steps: tuple[Shape, Shape],
+        images: int, width: int,
+    ) -> None:  # fmt: skip
+        self.long, self.short = _three(long), _three(short)
+        self.by_long, self.by_short = (_three(s) for s in steps)
+        self.low = _three([low for low, _ in geometry.padding], 0)
+        self.size = _three(x.shape[3:])
+        self.steps = _steps(x)
+        a, b = self.by_long[2], self.by_short[2]
+        self.phases = sorted({t * b % a for t in range(self.short[2])})
+        self.width = width  # bytes of an element of scratch
+        self.tile = self._cut(images)
+        self.grid = [-(-n // t) for n, t in zip(self.long, self.tile, strict=True)]
+        self.seen, self.line = self._region(self.tile)
+        self.image = self.seen[0] * self.seen[1] * self.line * len(self.phases)
+        step = self.steps[5] * a
+        self.step = step if self.steps[5] == 1 and a in (1, 2) else None
+
+    def _region(self, tile: Sequence[int]) -> tuple[list[int], int]:
+        """Rows of x that a tile meets in two dimensions, and elements of a phase of one."""
+        rows = [(q - 1) * a + (t - 1) * b + 1
+                for q, a, t, b in zip(tile, self.by_long, self.short, self.by_short)]  # fmt: skip
+        return rows[:2], -(-rows[2] // self.by_long[2])
+
+    def bytes(self, tile: Sequence[int]) -> int:
+        """Scratch memory for an image's part that a tile meets."""
+        rows, line = self._region(tile)
+        return rows[0] * rows[1] * line * len(self.phases) * self.width
+
+    def _cut(self, images: int) -> list[int]:
+        """The size of a tile; see Note [tiles] of kernel/direct."""
+        whole = list(self.long)
+        for d in range(3):
+            tile = [*[1] * d, *whole[d:]]
+            if self.bytes(tile) * images <= FIRST and (d < 2 or tile[2] <= WIDE):
+                return tile
+            best = tile[d] = self._most(tile, d, FIRST // images)
+            # Neighbouring tiles meet some rows both; they should be less than half.
+            fair = min(self.short[d] * self.by_short[d] // self.by_long[d], whole[d])
+            if best < fair:
+                best = self._most(tile, d, SECOND // images)
+            if best >= 1 or d == 2:
+                best = max(min(best, WIDE), 1) if d == 2 else min(best, whole[d])
+                count = -(-whole[d] // best)
+                tile[d] = -(-whole[d] // count)
+                if d == 2:
+                    tile[d] = min(-(-tile[d] // ROUND) * ROUND, whole[d])
+                return tile
+        raise AssertionError
+
+    def _most(self, tile: Sequence[int], d: int, limit: int) -> int:
+        """How many positions of a dimension a tile can have; 0 if none."""
+        low, high = 0, self.long[d]
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.bytes([*tile[:d], middle, *tile[d + 1 :]]) <= limit:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def tap(self, t: Sequence[int]) -> int:
+        """Where a tap meets the first position's element in scratch."""
+        rows = t[0] * self.by_short[0] * self.seen[1] + t[1] * self.by_short[1]
+        along, phase = divmod(t[2] * self.by_short[2], self.by_long[2])
+        return (rows * len(self.phases) + self.phases.index(phase)) * self.line + along
+
+    def rows(self, images: int, steps: Sequence[int]) -> list[int]:
+        """For each row of a tile its places in scratch and, by steps, in the long array."""
+        found = []
+        for i, d, h in itertools.product(range(images), range(self.tile[0]), range(self.tile[1])):
+            row = (d * self.by_long[0] * self.seen[1] + h * self.by_long[1]) * len(self.phases)
+            found += [i * self.image + row * self.line,
+                      i * steps[0] + d * steps[1] + h * steps[2]]  # fmt: skip
+        return found
+
+    def table(
+        self, taps: list[int], rounds: list[int], rows: list[int], more: list[int]
+    ) -> tuple[Any, list[int]]:
+        """The table, and where its sections begin but for the first."""
+        sections = [taps, rounds, self.phases, rows, more]
+        starts = list(itertools.accumulate(map(len, sections)))
+        return np.array([n for s in sections for n in s], np.int64), starts[:4]
+
+    def ints(self, rounds: int, per_thread: int, framed: bool, starts: list[int]) -> list[int]:
+        """The parameters of kernel/direct's `_Windows`."""
+        return [
+            *self.long, *self.tile, *self.grid, *self.by_long, *self.low, *self.size, *self.seen,
+            self.line, len(self.phases), rounds, self.image, per_thread, framed, *self.steps[3:],
+            self.steps[2], *starts[:3],
+        ]  # fmt: skip
+
+    def lines(self, dtype: str, taps: int) -> Lines:
+        """What the kernel is told; the taps of a row are one run if neighbours are."""
+        run = self.short[2] if self.by_long[2] == self.by_short[2] == 1 else 1
+        return Lines(dtype, self.step, taps, run if not taps % run else 1)
+
+
+def _at_once(outputs: int, most: int) -> int:
+    """How many output channels to compute together: a divisor if there is a good one."""
+    divisors = [m for m in range(min(outputs, most), most // 2, -1) if not outputs % m]
+    return min(outputs, most) if not divisors else divisors[0]
+
+
+def _widened(a: Any) -> Any:
+    """A small operand of half precision in a row-major copy, others as they are."""
+    return a.astype(np.float32, "C") if a.itemsize == 2 else a
+
+
+def _compute(x: Any) -> Any:
+    return np.dtype(np.float32) if x.itemsize == 2 else x.dtype
+
+
+# Plans ------------------------------------------------------------------------------------------
+def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan:
+    """The plan of the long array's kernel."""
+    (n, groups, channels), outputs = x.shape[:3], w.shape[1]
+    dtype = _compute(x)
+    windows = _Windows(x, geometry, geometry.output, geometry.kernel,
+                       (geometry.stride, geometry.dilation), channels, dtype.itemsize)  # fmt: skip
+    w = _widened(w)
+    short, w_steps, out_steps = windows.short, _steps(w), _steps(out)
+    spans = [range(s) for s in short]
+    unrolled = math.prod(short)
+    outer: list[Sequence[int]] = [(0,), (0,), (0,)]  # taps that are not unrolled
+    for d in range(3):
+        if unrolled > TAPS:
+            outer[d], spans[d] = spans[d], range(1)
+            unrolled = math.prod(map(len, spans))
+    lines = windows.lines(kind, unrolled)
+    taps: list[int] = []
+    for t in itertools.product(*spans[:2], spans[2][:: lines.run]):
+        taps += [windows.tap(t), sum(i * s for i, s in zip(t, w_steps[3:], strict=True))]
+    rounds: list[int] = []
+    for c, *t in itertools.product(range(channels), *outer):
+        rounds += [
+            c * windows.image + windows.tap(t),
+            c * w_steps[2] + sum(i * s for i, s in zip(t, w_steps[3:], strict=True)),
+        ]
+    table, starts = windows.table(taps, rounds, windows.rows(1, [0, *out_steps[3:5]]), [])
+    several = len(rounds) > 2
+    many = _at_once(outputs, 8 if machine().vector == 64 else 4)
+    parts = 1
+    if several and windows.tile[2] >= PARTS:
+        parts = 4 if many <= 2 else 2 if many <= 4 else 1
+    framed = math.prod(windows.grid) == 1
+    size = windows.image * channels
+    ints = windows.ints(len(rounds) // 2, size, framed, starts)
+    ints += [n, groups, channels, outputs, *out_steps, *windows.steps[:2], *w_steps[:2],
+             w_steps[5]]  # fmt: skip
+    if bias is not None:
+        ints += [s // a.itemsize for a in (_widened(bias),) for s in a.strides]
+    key = Slide(lines, 1 if out_steps[5] == 1 else None, bias is not None, several, many,
+                bool(outputs % many), parts, False)  # fmt: skip
+    steps = [s * out.itemsize for s in out_steps[:5]]
+    streams = out.nbytes >= STREAMED and parts == 1 and key.out_step == 1
+    streams = streams and not any(s % STREAM for s in steps)
+    return _Plan(
+        _kernel(slide_function, key),
+        _kernel(slide_function, key._replace(stream=True)) if streams else None,
+        ints, table, size, dtype, 0,
+    )  # fmt: skip
+
+
+def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | None:
+    """The plan of the short array's kernel."""
+    if bias is not None:
+        return None
+    (variants, groups, images), outputs = x.shape[:3], w.shape[1]
+    dtype = _compute(x)
+    windows = _Windows(x, geometry, geometry.kernel, geometry.output,
+                       (geometry.dilation, geometry.stride), 1, dtype.itemsize)  # fmt: skip
+    together = 1
+    tiles = math.prod(windows.grid)
+    if tiles == 1:
+        most = max(min(FIRST // windows.bytes(windows.tile), images), 1)
+        together = -(-images // -(-images // most))
+    times = -(-images // together)
+    out_steps, w_steps = _steps(out), _steps(w)
+    places = list(itertools.product(*map(range, windows.short)))
+    blocks = -(-len(places) // WEIGHED)
+    unrolled = -(-len(places) // blocks)
+    lines = windows.lines(kind, unrolled)
+    if blocks > 1:
+        lines = lines._replace(run=1)
+    padded = [*places, *places[:1] * (blocks * unrolled - len(places))]
+    taps = [n for t in padded[:: lines.run] for n in (windows.tap(t), 0)]
+    outs = [sum(i * s for i, s in zip(t, out_steps[3:], strict=True)) for t in places]
+    rows = windows.rows(together, w_steps[2:5])
+    table, starts = windows.table(taps, [], rows, outs)
+    chunks = min(times * tiles, max(BLOCKS // (groups * variants), 1))
+    size = windows.image * together
+    ints = windows.ints(blocks, size, tiles == 1, starts)
+    ints += [variants, groups, images, outputs, len(places), together, times, chunks, starts[3],
+             *out_steps[:3], *windows.steps[:2], *w_steps]  # fmt: skip
+    held = 24 if machine().vector == 64 else 10
+    many = _at_once(outputs, max(min(held // unrolled, 8), 1))
+    tall = windows.tile[2] < FLAT and len(rows) > 2
+    key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, bool(outputs % many), tall)
+    parts = groups * variants * chunks * outputs * len(padded)
+    return _Plan(_kernel(weigh_function, key), None, ints, table, size, dtype, parts)
+
+
+def _kernel(build: Callable[[str, Any], Function], key: Any) -> Callable[..., None]:
+    if key not in _kernels:
+        form = "slide" if build is slide_function else "weigh"
+        _kernels[key] = kernel(form, key, lambda name: build(name, key))
+    return _kernels[key]
