@@ -176,7 +176,7 @@ def main() -> None:
         import _first
 
         print()
-        figures["first"] = _first.compare(workloads, repeat=1 if asked.quick else 3)
+        figures["first"] = _first.compare(workloads, asked.threads, repeat=1 if asked.quick else 3)
     if asked.memory:
         import _memory
 
