@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -203,6 +204,44 @@ def test_workers_take_part() -> None:
     pytest.fail(f"only the threads {seen} got blocks")
 
 
+@pytest.mark.skipif(
+    platform.machine() not in pool_code.FUTEX or not hasattr(os, "sched_setaffinity"),
+    reason="only where affinity is known",
+)
+def test_workers_stay_off_the_callers_processor() -> None:
+    """Wherever the caller goes, they go elsewhere; also those that start later."""
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        pytest.skip("there is no other processor")
+    out = script("""
+allowed = os.sched_getaffinity(0)
+
+def check(caller, workers):
+    os.sched_setaffinity(0, allowed)  # which new workers begin with
+    ut.set_num_threads(workers + 1)
+    count(7)
+    os.sched_setaffinity(0, {caller})
+    for _ in range(3):
+        count(7, delay=30)
+    deadline = time.monotonic() + 10
+    while True:
+        started = [t.native_id for t in threading.enumerate() if t.name.startswith("undertow-")]
+        places = [os.sched_getaffinity(i) for i in started[:workers]]
+        if places == [allowed - {caller}] * workers:
+            return
+        assert time.monotonic() < deadline, (caller, allowed, places)
+
+for caller in [*sorted(allowed)[:5], *sorted(allowed)[:5]]:
+    check(caller, 1)
+if len(allowed) > 2:
+    for caller in sorted(allowed)[:5]:
+        check(caller, 2)
+os.sched_setaffinity(0, allowed)
+print("ok")
+""")
+    assert out == "ok\n"
+
+
 def test_one_thread_needs_no_pool() -> None:
     ut.set_num_threads(1)
     assert pool.pointer() == 0
@@ -376,8 +415,8 @@ for number in (2, 5, 3):
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "arm64", "riscv64"])
-@pytest.mark.parametrize("futex", [None, 98])
-def test_code_of_other_machines(machine: str, futex: int | None) -> None:
+@pytest.mark.parametrize("futex", [None, (98, 122, 123, 178)])
+def test_code_of_other_machines(machine: str, futex: tuple[int, ...] | None) -> None:
     """The text is valid LLVM IR on machines that this one is not."""
     import llvmlite.binding as llvm
 

@@ -118,7 +118,10 @@ def _build() -> None:
     )  # fmt: skip
     install = jit.load("undertow_pool", module, why="the thread pool")
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(install)(core)
-    for field, function in (("system", system), ("yield", yields)):
+    functions = {"system": system, "yield": yields}
+    if futex is not None:
+        functions["where"] = library.sched_getcpu
+    for field, function in functions.items():
         address = ctypes.cast(function, ctypes.c_void_p).value or 0
         ctypes.c_int64.from_address(core + FIELDS[field]).value = address
     _core = core

@@ -29,6 +29,16 @@ other side's look, which finds the announcement and wakes.
 Spurious returns do no harm, since each waiter looks again. A sequence number comes again after
 2^32 jobs; a worker that slept through exactly so many misses one job, which needs nobody.
 
+Note [processors]
+A worker that wakes up is often put on the caller's own processor, though another one is idle: in a
+virtual machine an idle processor looks as if it was taken away. There it waits while the caller
+does all the work, and there the system leaves it, since it runs too little to be worth moving. So
+workers are kept off the caller's processor, by their affinity, which is changed whenever the caller
+is found on another: that one is taken away, the last one given back, and nothing else is touched.
+A worker notes its name and then looks where the caller is; the caller does the reverse, so one of
+them sees the other. Where the caller's is the only processor, the system refuses, and workers stay.
+With many workers one of them at the wrong place hardly matters, so only some names are kept.
+
 Note [floating-point mode]
 Rounding and flushing of subnormal numbers belong to a thread. Some libraries change them in the
 thread that loads them, so a worker takes over the caller's mode with the job: a result must not
@@ -56,19 +66,28 @@ FIELDS = {
     "spin": 672,  # i64: turns of the waiting loops before they sleep
     "wanted": 680,  # i32: workers that the last job had use for
     "mode": 684,  # i32: the caller's floating-point mode
+    "home": 688,  # i32: the processor that workers stay away from, plus 1
     "system": 768,  # ptr: `syscall`, or a function that sleeps
     "yield": 776,  # ptr: `sched_yield` or its like
-    "run": 784,  # addresses of the code, for Python
-    "worker": 792,
-    "take": 800,
-    "halt": 808,
-    "idle": 816,
+    "where": 784,  # ptr: `sched_getcpu`, where there is a futex
+    "run": 792,  # addresses of the code, for Python
+    "worker": 800,
+    "take": 808,
+    "halt": 816,
+    "idle": 824,
+    "names": 896,  # i32 each: the system's names of the first workers, see Note [processors]
 }
-SIZE = 896
+KNOWN = 31  # workers whose names are kept; a zero follows
+SIZE = 1024
 MOST = 0x7FFF  # threads that the gate can count
 
-# Numbers of the futex call, where a pointer has 64 bits.
-FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "loongarch64": 98, "ppc64le": 221}
+CALLS = ("futex", "set_places", "get_places", "name")
+# The numbers of futex, sched_setaffinity, sched_getaffinity, gettid where a pointer has 64 bits.
+FUTEX = {
+    "x86_64": (202, 203, 204, 186), "ppc64le": (221, 222, 223, 207),
+    "aarch64": (98, 122, 123, 178), "riscv64": (98, 122, 123, 178),
+    "loongarch64": (98, 122, 123, 178),
+}  # fmt: skip
 
 _COMMON = r"""
 define void @$entry(ptr %core) {
@@ -163,6 +182,7 @@ open:
   store atomic i32 %helpers.32, ptr %wanted monotonic, align 4
   %mode = getelementptr i8, ptr %core, i64 $mode
   call void @read_mode(ptr %mode)
+  call void @settle(ptr %core, i64 %spin)
   %next = getelementptr i8, ptr %core, i64 $next
   store atomic i64 0, ptr %next monotonic, align 8
   %left = getelementptr i8, ptr %core, i64 $left
@@ -245,6 +265,7 @@ entry:
   %wanted.p = getelementptr i8, ptr %core, i64 $wanted
   %mode = getelementptr i8, ptr %core, i64 $mode
   %w = atomicrmw add ptr %workers, i32 1 monotonic, align 4
+  call void @introduce(ptr %core, i32 %w)
   %never = load atomic i64, ptr %gate acquire, align 8
   %never.high = lshr i64 %never, 32
   %never.32 = trunc i64 %never.high to i32
@@ -374,6 +395,106 @@ declare i64 @llvm.smin.i64(i64, i64)
 """
 
 _FUTEX = r"""
+; Keep the workers off the caller's processor; see Note [processors].
+define internal void @settle(ptr %core, i64 %spin) {
+entry:
+  %crowded = icmp eq i64 %spin, 0
+  br i1 %crowded, label %done, label %look
+look:
+  %where.p = getelementptr i8, ptr %core, i64 $where
+  %where = load ptr, ptr %where.p
+  %here = call i32 %where()
+  %new = add i32 %here, 1
+  %home = getelementptr i8, ptr %core, i64 $home
+  %old = load atomic i32, ptr %home monotonic, align 4
+  %same = icmp eq i32 %new, %old
+  br i1 %same, label %done, label %move
+move:
+  %was = atomicrmw xchg ptr %home, i32 %new seq_cst, align 4
+  %names = getelementptr i8, ptr %core, i64 $names
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %move ], [ %i.next, %one ]
+  %place = getelementptr i32, ptr %names, i64 %i
+  %name = load atomic i32, ptr %place seq_cst, align 4
+  %i.next = add i64 %i, 1
+  %somebody = icmp ne i32 %name, 0
+  br i1 %somebody, label %one, label %done
+one:
+  call void @avoid(ptr %core, i32 %name, i32 %old, i32 %new)
+  br label %loop
+done:
+  ret void
+}
+
+; Note the name of a new worker, which calls this.
+define internal void @introduce(ptr %core, i32 %number) {
+entry:
+  %known = icmp ult i32 %number, $known
+  br i1 %known, label %note, label %done
+note:
+  %system.p = getelementptr i8, ptr %core, i64 $system
+  %system = load ptr, ptr %system.p
+  %name.64 = call i64 (i64, ...) %system(i64 $name)
+  %name = trunc i64 %name.64 to i32
+  %at = zext i32 %number to i64
+  %names = getelementptr i8, ptr %core, i64 $names
+  %place = getelementptr i32, ptr %names, i64 %at
+  %none = atomicrmw xchg ptr %place, i32 %name seq_cst, align 4
+  %home.p = getelementptr i8, ptr %core, i64 $home
+  %home = load atomic i32, ptr %home.p seq_cst, align 4
+  call void @avoid(ptr %core, i32 %name, i32 0, i32 %home)
+  br label %done
+done:
+  ret void
+}
+
+; Let a thread run on the processor `old` - 1 again, but not on `new` - 1; 0 is none.
+define internal void @avoid(ptr %core, i32 %name, i32 %old, i32 %new) noinline {
+entry:
+  %mask = alloca [$places x i8], align 8
+  %system.p = getelementptr i8, ptr %core, i64 $system
+  %system = load ptr, ptr %system.p
+  %name.64 = zext i32 %name to i64
+  %bytes = call i64 (i64, ...) %system(i64 $get_places, i64 %name.64, i64 $places, ptr %mask)
+  %answer = icmp sgt i64 %bytes, 0
+  br i1 %answer, label %first, label %done
+first:
+  %some.old = icmp ne i32 %old, 0
+  br i1 %some.old, label %add, label %second
+add:
+  %old.i = sub i32 %old, 1
+  %old.at = lshr i32 %old.i, 3
+  %old.p = getelementptr i8, ptr %mask, i32 %old.at
+  %old.low = and i32 %old.i, 7
+  %old.8 = trunc i32 %old.low to i8
+  %old.bit = shl i8 1, %old.8
+  %old.all = load i8, ptr %old.p
+  %more = or i8 %old.all, %old.bit
+  store i8 %more, ptr %old.p
+  br label %second
+second:
+  %some.new = icmp ne i32 %new, 0
+  br i1 %some.new, label %remove, label %set
+remove:
+  %new.i = sub i32 %new, 1
+  %new.at = lshr i32 %new.i, 3
+  %new.p = getelementptr i8, ptr %mask, i32 %new.at
+  %new.low = and i32 %new.i, 7
+  %new.8 = trunc i32 %new.low to i8
+  %new.bit = shl i8 1, %new.8
+  %new.others = xor i8 %new.bit, -1
+  %new.all = load i8, ptr %new.p
+  %less = and i8 %new.all, %new.others
+  store i8 %less, ptr %new.p
+  br label %set
+set:
+  %r = call i64 (i64, ...) %system(i64 $set_places, i64 %name.64, i64 %bytes, ptr %mask)
+  br label %done
+done:
+  ret void
+}
+
 define internal void @sleep(ptr %core, ptr %word, i32 %seen, i32 %naps) noinline {
   %system.p = getelementptr i8, ptr %core, i64 $system
   %system = load ptr, ptr %system.p
@@ -393,6 +514,14 @@ define internal void @wake(ptr %core, ptr %word, i32 %number) noinline {
 
 # Without a futex: short sleeps that double up to a millisecond or two, and nobody to wake.
 _NAPS = r"""
+define internal void @settle(ptr %core, i64 %spin) {
+  ret void
+}
+
+define internal void @introduce(ptr %core, i32 %number) {
+  ret void
+}
+
 define internal void @sleep(ptr %core, ptr %word, i32 %seen, i32 %naps) noinline {
   %system.p = getelementptr i8, ptr %core, i64 $system
   %system = load ptr, ptr %system.p
@@ -471,13 +600,15 @@ define internal void @write_mode(ptr %mode) alwaysinline {
 """
 
 
-def text(entry: str, machine: str, futex: int | None, *, little: bool, microseconds: int) -> str:
+def text(
+    entry: str, machine: str, futex: tuple[int, ...] | None, *, little: bool, microseconds: int
+) -> str:  # fmt: skip
     """The module; `entry(core)` writes the functions' addresses into the core.
 
     Args:
         entry: The name of the one exported function.
         machine: The processor family, as `platform.machine()` names it.
-        futex: The number of the futex call, or None to sleep for short times instead.
+        futex: The numbers of `FUTEX`, or None to sleep for short times instead.
         little: Whether the low half of a word comes first in memory.
         microseconds: The unit of the function that sleeps.
     """
@@ -486,7 +617,9 @@ def text(entry: str, machine: str, futex: int | None, *, little: bool, microseco
     values = {
         **FIELDS,
         "entry": entry,
-        "futex": futex,
+        **dict(zip(CALLS, futex or (0,) * len(CALLS), strict=True)),
+        "known": KNOWN,
+        "places": 1024,  # bytes, a bit for each processor
         "upper": 4 if little else 0,
         "microseconds": microseconds,
         "phases": 63,  # of 64 turns, one lets another thread run
