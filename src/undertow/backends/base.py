@@ -214,7 +214,8 @@ class Backend(ABC):
         """The windows of `conv` over the last dimensions of x, reduced; kind: sum or max.
 
         max, which takes no input dilation, also returns where in those dimensions, flattened, the
-        largest element is (int64): of equal ones the first, of several NaN any. Padding never wins.
+        largest element is (int32 if that holds all places, else int64): of equal ones the first, of
+        several NaN any. Padding never wins; a window of nothing else has any place.
         """
 
     @abstractmethod

@@ -110,7 +110,8 @@ def window_max(x: Array, geometry: Geometry) -> tuple[Array, Array]:
     of several NaN the last one. A window of nothing but padding gives the smallest number.
     """
     rank = len(geometry.size)
-    places: Array = np.zeros((1,) * x.ndim, np.int64)
+    kind = np.int32 if math.prod(geometry.size) < 1 << 31 else np.int64
+    places: Array = np.zeros((1,) * x.ndim, kind)
     step = 1
     for d in reversed(range(rank)):
         dim, size = x.ndim - rank + d, geometry.size[d]
@@ -123,7 +124,7 @@ def window_max(x: Array, geometry: Geometry) -> tuple[Array, Array]:
         best = x.take(first, axis=dim)
         if not seen.all():
             best[(*lead, ~seen)] = _lowest(x.dtype)
-        own = np.arange(size).reshape(-1, *(1,) * (rank - 1 - d)) * step
+        own = np.arange(size, dtype=kind).reshape(-1, *(1,) * (rank - 1 - d)) * step
         where = np.broadcast_to(places + own, x.shape)
         found = where.take(first, axis=dim)
         for positions, elements in _taps(geometry, d):

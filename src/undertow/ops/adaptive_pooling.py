@@ -20,7 +20,7 @@ from ..kernel.windows import Geometry
 from ..shapes import Shape, per_dim
 from .comparison import where
 from .indexing import index_by
-from .pooling import check_planes, largest, pick, window_sums
+from .pooling import check_planes, indices, largest, pick, window_sums
 
 
 def _target(op: str, x: Tensor, output_size: Any, rank: int) -> Shape:
@@ -85,11 +85,11 @@ def _adaptive_max(op: str, x: Tensor, output_size: Any, rank: int, return_indice
     target, size = _target(op, x, output_size, rank), x.shape[-rank:]
     even = _even(size, target)
     if even.output == target:
-        values, indices = largest(x, even)
+        values, places = largest(x, even)
     else:
-        indices = _search(x.detach(), target)
-        values = pick(x, indices, rank)
-    return (values, indices) if return_indices else values
+        places = _search(x.detach(), target)
+        values = pick(x, places, rank)
+    return (values, indices(places)) if return_indices else values
 
 
 def _search(x: Tensor, target: Shape) -> Tensor:

@@ -5,6 +5,7 @@ A maximum keeps where it was found, so that its derivative reads and writes at t
 and `unpick`, an adjoint pair. Sums of windows are a convolution with ones and transposed into
 themselves, with the geometry of Note [convolution geometry]. A mean divides the sums by how many
 elements a window counts. The high padding is what ends the last window, whatever the rounding.
+One window that is everything is a reduction, whose kernels are for just that.
 """
 
 from __future__ import annotations
@@ -63,9 +64,27 @@ _unpick: Op = Op(
     params="rank shape",
     vjp={"x": lambda g, index, rank: apply(_pick, (g, index), (rank,))},
 )
+
+
+def _max_forward(k: Any, x: Any, geometry: Geometry) -> Any:
+    rank = len(geometry.size)
+    if not _everything(geometry) or not x.size:
+        return k.window("max", x, geometry.kernel, *geometry.steps)
+    flat = _flat(k, x, rank)
+    shape = (*flat.shape[:-1], *(1,) * rank)
+    found = k.reduce("first_max", flat, (len(shape) - rank,), True)
+    return tuple([k.reshape(each, shape) for each in found])
+
+
+def _everything(geometry: Geometry) -> bool:
+    """Whether there is one window, and it is the whole."""
+    bare = all(pair == (0, 0) for pair in geometry.padding)
+    return bare and geometry.kernel == geometry.size and max(geometry.dilation) == 1
+
+
 _max_pool = Op(
     "max_pool",
-    lambda k, x, geometry: k.window("max", x, geometry.kernel, *geometry.steps),
+    _max_forward,
     inputs="x",
     params="geometry",
     outputs=2,
@@ -90,12 +109,22 @@ def pick(x: Tensor, index: Tensor, rank: int) -> Tensor:
 
 
 def largest(x: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
-    """The largest element of each window over the last dimensions, and where it is in them."""
+    """The largest element of each window over the last dimensions, and where it is in them.
+
+    The places have the dtype that is best for reading and writing there; see `indices`.
+    """
     return apply(_max_pool, (x,), (geometry,))
+
+
+def indices(places: Tensor) -> Tensor:
+    """Places as they are given to the caller."""
+    return cast(places, dtypes.int64)
 
 
 def window_sums(x: Tensor, geometry: Geometry) -> Tensor:
     """The sum of each window over the last dimensions."""
+    if _everything(geometry):
+        return x.sum(tuple(range(x.ndim - len(geometry.size), x.ndim)), keepdim=True)
     return apply(_sum_pool, (x,), (geometry,))
 
 
@@ -157,8 +186,8 @@ def _max(
         op, input.shape[-rank:], frozen(kernel_size), frozen(stride), frozen(padding),
         frozen(dilation), bool(ceil_mode),
     )  # fmt: skip
-    found = largest(input, geometry)
-    return found if return_indices else found[0]
+    values, places = largest(input, geometry)
+    return (values, indices(places)) if return_indices else values
 
 
 @function(method=False, functional=True)

@@ -1,0 +1,186 @@
+"""Kernels of windows: choose, lay out and call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...kernel.ir import Function
+from ...kernel.layout import Sizes, coalesce
+from ...kernel.pools import BLOCK, Pool, pool_function
+from ...kernel.windows import Geometry, Padding
+from .. import memory
+from . import pool
+from .kernels import address, kernel, type_of
+from .maps import aligned
+
+_REMEMBERED = 1024
+UNROLLED = 8  # elements of a span that are not worth a loop
+LONG = 4096  # positions of a run at most, where runs are shared between threads
+CHANNELS = 8  # from which on they are better lanes than positions are, if they are innermost
+_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_kernels: dict[Pool, Callable[..., None]] = {}
+_plans: dict[Any, _Plan | None] = {}
+
+
+class _Plan(NamedTuple):
+    """One call's layout: everything but the addresses of arrays."""
+
+    call: Callable[..., None]
+    shape: Sizes  # of the results, as their memory has it
+    turned: Sizes | None  # the order of the dimensions then, if it is another
+    places: Any  # the dtype of places, for max
+    tables: list[Any]  # the spans and runs; their addresses are in `held`
+    held: list[int]
+    ints: list[int]
+
+
+def run_window(
+    kind: str, x: Any, kernel: Sizes, stride: Sizes, padding: Padding, input_dilation: Sizes,
+    dilation: Sizes,
+) -> Any:  # fmt: skip
+    """`Backend.window`; None if there is no kernel."""
+    key = (kind, x.shape, x.strides, x.dtype, kernel, stride, padding, input_dilation, dilation)
+    try:
+        plan = _plans[key]
+    except KeyError:
+        if len(_plans) >= _REMEMBERED:
+            _plans.clear()
+        size = x.shape[x.ndim - len(kernel) :]
+        geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
+        plan = _plans[key] = _make(kind, x, geometry)
+    if plan is None:
+        return None
+    outs = [memory.empty(plan.shape, x.dtype, (address(x),))]
+    if plan.places is not None:
+        outs.append(memory.empty(plan.shape, plan.places))
+    plan.call(pool.pointer(), *map(address, outs), address(x), *plan.held, *plan.ints)
+    if plan.turned is not None:
+        outs = [out.transpose(plan.turned) for out in outs]
+    return outs[0] if plan.places is None else tuple(outs)
+
+
+def _make(kind: str, x: Any, geometry: Geometry) -> _Plan | None:
+    """The plan for an array like this; None if there is no kernel for it."""
+    dtype = type_of(x.dtype)
+    rank, output = len(geometry.size), geometry.output
+    if dtype in ("", "bool") or not rank or 0 in (*x.shape, *output) or not aligned(x):
+        return None
+    places = None
+    if kind == "max":
+        places = _INT32 if math.prod(geometry.size) < 1 << 31 else _INT64
+    lead = x.ndim - rank
+    steps = [s // x.itemsize for s in x.strides]
+    across = bool(
+        lead and steps[lead - 1] == 1 and steps[-1] != 1 and x.shape[lead - 1] >= CHANNELS
+    )
+    # In memory the results have their channels where x has them.
+    order = [*range(lead - 1), *range(lead, x.ndim), lead - 1] if across else [*range(x.ndim)]
+    shape = (*x.shape[:lead], *output)
+    laid = tuple([shape[d] for d in order])
+    own = [0] * x.ndim
+    for i, d in enumerate(order):
+        own[d] = math.prod(laid[i + 1 :])
+    front = lead - across
+    sizes, (x_lead, out_lead) = coalesce(shape[:front], [tuple(steps[:front]), tuple(own[:front])])
+    outer = rank if across else rank - 1
+    spans = [_spans(geometry, d) for d in range(rank)]
+    tables = [spans[d][0] for d in range(outer)] + [spans[d][1] for d in range(outer)]
+    ints: list[int] = [*sizes, *x_lead, *out_lead]
+    for d in range(outer):
+        step = spans[d][2]
+        per_place = math.prod(geometry.size[d + 1 :])
+        here = steps[lead + d]
+        ints += [output[d], here, here * step, own[lead + d]]
+        ints += [per_place, per_place * step] if places else []
+    taps: int | None = None
+    if across:
+        lane, hop = 1, 1
+        rows = x.shape[lead - 1]
+        ints.append(rows)
+    else:
+        first, count, step = spans[-1]
+        hop, shift = _hops(geometry.stride[-1], geometry.input_dilation[-1])
+        runs = _runs(first, count, hop, shift, LONG if rank == 1 else output[-1])
+        tables.append(runs)
+        taps = int(count.max())
+        taps = taps if 0 < taps <= UNROLLED else None
+        lane = steps[-1] * shift
+        ints += [len(runs), steps[-1], steps[-1] * step]
+        ints += [step, shift] if places else []
+        rows = output[-1]
+    pooled = Pool(
+        kind, dtype, "" if places is None else type_of(places), len(sizes), outer, taps,
+        lane if lane in (1, 2) else None, hop if hop == 1 else None, across,
+    )  # fmt: skip
+    ints += [lane] * (pooled.lane is None) + [hop] * (pooled.hop is None)
+    cut = output[0] if outer else len(tables[-1])
+    # Elements that are read for one position of the first dimension, or for a run.
+    each = rows * math.prod([int(s[1].max()) for s in spans]) * math.prod(output[1:outer])
+    chunk = min(max(BLOCK // max(each if outer else each // cut, 1), 1), cut)
+    together = max(BLOCK // max(each * cut if outer else each, 1), 1)
+    held = [t.ctypes.data for t in tables]
+    return _Plan(
+        _kernel(pooled), laid, tuple(np.argsort(order).tolist()) if across else None, places,
+        tables, held, [together, chunk, *ints],
+    )  # fmt: skip
+
+
+def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
+    """The firsts and counts of the windows along a dimension, and the step within them.
+
+    See Note [spans] in kernel/pools.
+
+    >>> firsts, counts, step = _spans(Geometry((4,), (3,), (2,), ((1, 1),), (1,), (1,)), 0)
+    >>> firsts.tolist(), counts.tolist(), step
+    ([0, 1], [2, 3], 1)
+    """
+    size, spread, gap = geometry.size[d], geometry.input_dilation[d], geometry.dilation[d]
+    start = np.arange(geometry.output[d]) * geometry.stride[d] - geometry.padding[d][0]
+    # Of a dilated x, the taps t with start + t * gap = 0 (mod spread) meet elements.
+    common = math.gcd(gap, spread)
+    period = spread // common
+    tap = -(start // common) * pow(gap // common, -1, period) % period if period > 1 else 0 * start
+    first, step = (start + tap * gap) // spread, gap // common
+    skipped = np.maximum(-(first // step), 0)  # that lie before the first element
+    met = np.minimum(-((tap - geometry.kernel[d]) // period), -((first - size) // step))
+    count = np.where(start % common == 0, np.maximum(met - skipped, 0), 0)
+    return np.clip(first + skipped * step, 0, size - 1), count, step
+
+
+def _hops(stride: int, spread: int) -> tuple[int, int]:
+    """The positions from lane to lane, and by how many elements of x their windows lie apart."""
+    hop = spread // math.gcd(stride, spread)
+    return hop, hop * stride // spread
+
+
+def _runs(first: Any, count: Any, hop: int, shift: int, longest: int) -> Any:
+    """The runs of positions, each (first position, how many, first element, how many of these).
+
+    See Note [runs] in kernel/pools.
+
+    >>> _runs(np.array([0, 1, 3, 5]), np.array([2, 3, 3, 2]), 1, 2, 100).tolist()
+    [[0, 1, 0, 2], [1, 2, 1, 3], [3, 1, 5, 2]]
+    """
+    found = []
+    for rest in range(min(hop, len(first))):
+        firsts, counts = first[rest::hop], count[rest::hop]
+        joined = (np.diff(counts) == 0) & (np.diff(firsts) == shift)
+        begins = np.flatnonzero(np.concatenate([[True], ~joined]))
+        for begin, end in zip(begins, [*begins[1:], len(firsts)], strict=True):
+            for at in range(begin, end, longest):
+                found.append((rest + at * hop, min(longest, end - at), firsts[at], counts[at]))
+    return np.array(found, np.int64)
+
+
+def _kernel(pooled: Pool) -> Callable[..., None]:
+    if pooled not in _kernels:
+
+        def make(name: str) -> Function:
+            return pool_function(name, pooled)
+
+        _kernels[pooled] = kernel("window", tuple(pooled), make)
+    return _kernels[pooled]
