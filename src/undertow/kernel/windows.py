@@ -117,22 +117,29 @@ def phases(geometry: Geometry) -> tuple[Phase, ...] | None:
     [((slice(0, None, 2),), (slice(0, None, 2),)), ((slice(1, None, 2),), (slice(1, None, 2),))]
     """
     along = []
-    for d, spread in enumerate(geometry.input_dilation):
-        if spread > 1 and geometry.size[d] > 1 and geometry.stride[d] > 1:
+    for d, (size, spread, stride) in enumerate(
+        zip(geometry.size, geometry.input_dilation, geometry.stride, strict=True)
+    ):
+        if spread > 1 and size > 1 and stride > 1:
             return None
-        along.append(_phases_along(Geometry(*[field[d : d + 1] for field in geometry])))
-    found = []
-    for parts in itertools.product(*along):
-        taps = [part.taps for part in parts]
-        whole = Geometry(
-            *[sum(fields, ()) for fields in zip(*[p.geometry for p in parts], strict=True)]
-        )
-        found.append(Phase(
-            sum([part.positions for part in parts], ()),
-            None if None in taps else sum(taps, ()),  # type: ignore[arg-type]
-            whole,
-        ))  # fmt: skip
-    return tuple(found)
+        along.append(_phases_along(_part(geometry, slice(d, d + 1))))
+    return tuple([functools.reduce(_beside, parts) for parts in itertools.product(*along)])
+
+
+def _part(g: Geometry, dims: slice) -> Geometry:
+    """The geometry of some dimensions."""
+    return Geometry(g.size[dims], g.kernel[dims], g.stride[dims], g.padding[dims],
+                    g.input_dilation[dims], g.dilation[dims])  # fmt: skip
+
+
+def _beside(x: Phase, y: Phase) -> Phase:
+    """A phase of the dimensions of both."""
+    g, h = x.geometry, y.geometry
+    whole = Geometry(g.size + h.size, g.kernel + h.kernel, g.stride + h.stride,
+                     g.padding + h.padding, g.input_dilation + h.input_dilation,
+                     g.dilation + h.dilation)  # fmt: skip
+    taps = None if x.taps is None or y.taps is None else x.taps + y.taps
+    return Phase(x.positions + y.positions, taps, whole)
 
 
 def _phases_along(g: Geometry) -> list[Phase]:

@@ -92,12 +92,13 @@ def _one(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backe
 
 def _pointwise(out: Any, x: Any, w: Any, bias: Any) -> bool:
     """Kernels of one element, by a plain product on views; False if views are not possible."""
-    (n, groups, channels), outputs = x.shape[:3], w.shape[1]
-    if _step(x) is None or _step(out) is None:
+    (_, groups, channels), outputs = x.shape[:3], w.shape[1]
+    to, from_ = _step(out), _step(x)
+    if to is None or from_ is None:
         return False
     size = math.prod(x.shape[3:])
-    x, w = _flat(x), w.reshape(groups, outputs, channels)
-    out = _flat(out)
+    x, out = _flat(x, from_), _flat(out, to)
+    w = w.reshape(groups, outputs, channels)
     if size == 1:
         gemm(x[..., 0].swapaxes(0, 1), w.swapaxes(1, 2), out[..., 0].swapaxes(0, 1))
     else:
@@ -108,9 +109,8 @@ def _pointwise(out: Any, x: Any, w: Any, bias: Any) -> bool:
     return True
 
 
-def _flat(x: Any) -> Any:
-    """The spatial dimensions as one, which `_step` has found possible."""
-    step = _step(x)
+def _flat(x: Any, step: int) -> Any:
+    """A view with the spatial dimensions as one, with that step in bytes."""
     return np.lib.stride_tricks.as_strided(
         x, (*x.shape[:3], math.prod(x.shape[3:])), (*x.strides[:3], step)
     )

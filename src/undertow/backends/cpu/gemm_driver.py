@@ -4,8 +4,9 @@
 
 The plan is a table of 64-bit numbers that depends on shapes and strides only, so that it is made
 once for many products. A product may be the sum of several, called images, as in the gradient of a
-convolution's weight, which sums over the images of a batch. A task is a part of the result: some row panels by some column strips of one
-matrix of the batch, over all of k. Tasks share nothing but the operands.
+convolution's weight, which sums over the images of a batch. A task is a part of the result: some
+row panels by some column strips of one matrix of the batch, over all of k. Tasks share nothing but
+the operands.
 
 Note [tasks]
 How many tasks there are may depend on the number of threads, because no element's value depends on

@@ -27,8 +27,8 @@ RANK = 3
 # What the map holds: sizes of taps, positions and elements, and how they meet; steps in bytes.
 MAP = [
     "channels", "channel_step",
-    *(f"{name}{d}" for name in ("taps", "positions", "size", "stride", "dilation", "padding", "step")
-      for d in range(RANK)),
+    *(f"{name}{d}" for name in
+      ("taps", "positions", "size", "stride", "dilation", "padding", "step") for d in range(RANK)),
 ]  # fmt: skip
 MOST_STRIDE = 8
 _MASKS = 6  # that are kept in registers
@@ -140,7 +140,7 @@ class _WindowPacker:
                 zip(starts, self.of("stride"), self.of("padding"), strict=True)
             ]  # fmt: skip
             found.append(_Piece((begin, end), places))
-            begin, line = end, f.add(line, 1)
+            begin, line = end, f.op(f"add i64 {line}, 1")
         return found
 
     def under(self, tap: str, piece: _Piece, base: str) -> _Load:
@@ -190,8 +190,8 @@ class _WindowPacker:
         for n, elements in enumerate(read):
             chosen = []
             for lane in range(lanes):
-                number, place = divmod(lane * self.stride, lanes)
-                chosen.append(lane if number != n else lanes + place)
+                number, element = divmod(lane * self.stride, lanes)
+                chosen.append(lane if number != n else lanes + element)
             numbers = ", ".join(f"i32 {c}" for c in chosen)
             both = f"{self.vector} {value}, {self.vector} {elements}"
             value = f.op(f"shufflevector {both}, <{lanes} x i32> <{numbers}>")
