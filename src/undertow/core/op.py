@@ -65,10 +65,12 @@ class Op:
         joint: Callable[..., Any] | None = None,
         view: bool = False,
         outputs: int = 1,
+        derived: bool = False,
     ) -> None:
-        if name in OPS:
-            raise ValueError(f"an op named {name!r} is defined already")
-        OPS[name] = self
+        if not derived:  # see Note [derived ops]
+            if name in OPS:
+                raise ValueError(f"an op named {name!r} is defined already")
+            OPS[name] = self
         self.name = name
         self.forward = forward
         names = inputs.split()
@@ -148,6 +150,7 @@ def elementwise_op(
     vjp: Mapping[str, Callable[..., Any]] | None = None,
     kind: str = "promote",
     domain: str = EVERY,
+    derived: bool = False,
 ) -> Op:
     """An op declared by a scalar expression.
 
@@ -167,7 +170,7 @@ def elementwise_op(
             dtype = _REAL.get(dtype, dtype)
         return k.map(op.expr, operands, dtype)
 
-    op = Op(name, forward, inputs=inputs, vjp=vjp)
+    op = Op(name, forward, inputs=inputs, vjp=vjp, derived=derived)
     op.scalar = function
     op.kind = kind
     op.domain = domain
@@ -240,13 +243,24 @@ class Packed:
 class Plan:
     """What one op saves, and which rules it runs with what, for one pattern of wanted inputs."""
 
-    __slots__ = ("_fused", "calls", "needs", "numbers", "op", "outs", "recipe", "tensors")
+    __slots__ = (
+        "_derived",
+        "_fused",
+        "calls",
+        "needs",
+        "numbers",
+        "op",
+        "outs",
+        "recipe",
+        "tensors",
+    )
 
     def __init__(self, op: Op, needs: tuple[bool, ...], numbers: tuple[bool, ...]) -> None:
         self.op = op
         self.needs = needs
         self.numbers = numbers
         self._fused: Any = False  # not tried yet
+        self._derived = op.scalar is None  # whether the rules are what they can be
         recipe: list[tuple[str, int]] = []
         calls: list[Any] = []
         for i, needed in enumerate(needs):
@@ -397,8 +411,23 @@ class Plan:
             chosen.append(list(picks))
         return _fused(exprs, chosen, self.tensors)
 
+    def _derive(self) -> None:
+        """Put ops in the place of the rules that can be one; see Note [derived ops]."""
+        from .derived import derived
+
+        calls = []
+        for call in self.calls:
+            if call is not None and call[2] and all(self.recipe[j][0] in ("in", "out")
+                                                    for j in call[1]):  # fmt: skip
+                rule, picks, simple = call
+                call = (derived(self.op, rule, 1 + len(picks)), picks, simple)
+            calls.append(call)
+        self.calls, self._derived = tuple(calls), True
+
     def run(self, node: Node, grads: list[Any], saved: Any, wanted: Any) -> list[Any]:
         """Each wanted input's gradient by its rule."""
+        if not self._derived:
+            self._derive()
         results: list[Any] = []
         g = grads[0]
         if self.op.joint:
