@@ -6,7 +6,8 @@ and in order. There are two ways to share out the rest.
 
 `lines_function`: along a dimension that the index arrays do not pick from (a free one), different
 positions never meet. Lines of such positions are independent; each walks all its indices in order.
-Long rows are several lines.
+Long rows are several lines. If the target begins as one value everywhere, each line gets it first,
+while it is in the cache.
 
 `buckets_function`: where whole rows are picked and there are too few lines, the rows of the target
 are divided into buckets. First each block of indices is sorted by bucket, stably, by counting. Then
@@ -42,7 +43,7 @@ def put(f: Function, kind: str, target: Buffer, place: Value, new: Value) -> Non
 
 def lines_function(
     name: str, kind: str, out: Operand, source: Operand, indices: Sequence[Operand],
-    free: int, indexed: int, row: bool,
+    free: int, indexed: int, row: bool, filled: bool,
 ) -> Function:  # fmt: skip
     """Write along lines; see Note [order of writes].
 
@@ -50,11 +51,13 @@ def lines_function(
     `row`, one more free one, whose elements are written together. Buffers: out, source and the
     index arrays. Parameters: the sizes, each buffer's steps (but for an innermost one that is
     known), the reach and the last index allowed of each index array, and, with `row`, how many of
-    its elements a thread takes.
+    its elements a thread takes. `filled`, with one index array of reach 1 and without `row`, adds a
+    buffer: the value with which all lines begin.
     """
     f = Function(name)
     target, values = f.buffer("out", out.dtype, written=True), f.buffer("source", source.dtype)
     listed = [f.buffer(f"index{i}", o.dtype) for i, o in enumerate(indices)]
+    start_value = f.buffer("x", out.dtype) if filled else None
     rank = free + indexed + row
     sizes = [f.param(f"n{d}") for d in range(rank)]
     steps = step_params(f, [out, source, *indices], rank)
@@ -105,7 +108,11 @@ def lines_function(
         first = (block // pieces) * together
         count = f.call("minimum", f.call("sub", width, start), piece)
         with f.loop(f.call("minimum", f.call("sub", lines, first), together)) as r:
-            walk(line_offsets(f, first + r, sizes[:free], steps), free, start, count)
+            bases = line_offsets(f, first + r, sizes[:free], steps)
+            if start_value is not None:
+                with f.vector(reaches[0][1] + 1) as i:
+                    f.store(target, bases[0] + i, f.load(start_value, 0))
+            walk(bases, free, start, count)
     return f
 
 

@@ -37,6 +37,7 @@ class _Lines(NamedTuple):
 
     call: Callable[..., None] | None
     ints: list[int]
+    filled: bool = False  # it writes every element that the target begins with, all the same one
 
 
 def run_scatter(kind: str, x: Any, dim: int, index: Any, source: Any, inplace: bool) -> Any:
@@ -83,7 +84,8 @@ def _run(
             source = source.copy()
         indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
     out = x if inplace else memory.empty(x.shape, x.dtype)
-    key = (kind, form, current_limit(), x.dtype, out.shape, out.strides, source.shape,
+    same = not inplace and not any(x.strides)
+    key = (kind, form, same, current_limit(), x.dtype, out.shape, out.strides, source.shape,
            source.strides, *[(i.dtype, i.shape, i.strides) for i in indices])  # fmt: skip
     space: Space | None = None
     try:
@@ -92,7 +94,7 @@ def _run(
         if len(_plans) >= REMEMBERED:
             _plans.clear()
         space = space_of(out, indices)
-        plan = _plans[key] = _lines(kind, word, space, indices, source)
+        plan = _plans[key] = _lines(kind, word, space, indices, source, same and out.size)
     if plan is None:
         return None
     if plan.call is None:
@@ -100,18 +102,23 @@ def _run(
         assert space is not None
         _into_buckets(kind, word, out, None if inplace else x, space, indices, source)
         return out
-    if not inplace:
-        _assign(out, x)
     places = [address(out), address(source), *map(address, indices)]
+    if plan.filled:
+        places.append(address(x))
+    elif not inplace:
+        _assign(out, x)
     plan.call(pool.pointer(), *places, *plan.ints)
     return out
 
 
 # Along lines -----------------------------------------------------------------------------------
 def _lines(
-    kind: str, word: str, space: Space | None, indices: Sequence[Any], source: Any
+    kind: str, word: str, space: Space | None, indices: Sequence[Any], source: Any, same: int
 ) -> _Lines | None:
-    """The layout of a call; None if there is no kernel for it."""
+    """The layout of a call; None if there is no kernel for it.
+
+    `same` is the number of the target's elements if it begins as one value everywhere, else 0.
+    """
     if space is None or 0 in space.shape:
         return None
     own = steps_of(np.broadcast_to(source, space.shape))
@@ -135,9 +142,11 @@ def _lines(
     inner = [s[-1] if row and s[-1] in (0, 1) else None for s in free]
     types = [word, word, *(type_of(i.dtype) for i in indices)]
     operands = [Operand(t, s) for t, s in zip(types, inner, strict=True)]
+    # Then the lines are all of the target, and each knows its own elements.
+    filled = not row and space.reaches == [1] and same == math.prod(lines) * (space.lasts[0] + 1)
     call = _kernel(
         "scatter", lines_function, kind, operands[0], operands[1], tuple(operands[2:]), outer,
-        len(length), row,
+        len(length), row, filled,
     )  # fmt: skip
     ints = [*lines, *length, *(sizes[-1:] if row else ())]
     for mine, other, last in zip(free, along, inner, strict=True):
@@ -148,7 +157,7 @@ def _lines(
         ints += pair
     if row:
         ints.append(piece)
-    return _Lines(call, ints)
+    return _Lines(call, ints, filled)
 
 
 def _piece(width: int, lines: int, moving: bool, itemsize: int) -> int:
