@@ -3,6 +3,7 @@
 The row comes from memory in the first loop over it and from the cache in the others. The last loop,
 or the last but one if the last is busy writing, fetches the next row ahead. See Note [loops over a
 row] in row_program. Where rows do not lie along the memory, `rows_across` makes the kernel.
+A row may be in several segments of equal length, as a channel of a batch of images is.
 
 Note [kept]
 What a program keeps for later loops lies in a row of memory that every thread has, which stays in
@@ -36,7 +37,7 @@ COMBINE: dict[str, Callable[[Function, Value, Value], Value]] = {
 
 def rows_function(
     name: str, program: Program, operands: Sequence[Operand], outputs: Sequence[Operand],
-    dtype: str, rank: int, short: bool, stream: bool,
+    dtype: str, rank: int, short: bool, stream: bool, cut: bool,
 ) -> Function:  # fmt: skip
     """The kernel of a program, whose operands' steps are along the row.
 
@@ -45,9 +46,12 @@ def rows_function(
     up to a multiple of LINE). Parameters: n, how many rows make a block, the `rank` sizes of the
     kept dimensions, for each output but those of columns and each operand the steps along them and
     along the row (but for one that is known), then the numbers. `short` tells that n is at most
-    PIECE. To `stream`, outputs of elements and their rows begin at multiples of STREAM bytes.
+    PIECE. To `stream`, outputs of elements and their rows begin at multiples of STREAM bytes. Of
+    rows that are `cut`, n is the length of a segment; after the steps along the row come those from
+    segment to segment, and before the numbers how many segments there are. Such a program has no
+    outputs of columns, and keeps nothing.
     """
-    return _Rows(name, program, operands, outputs, dtype, rank, short, stream).function()
+    return _Rows(name, program, operands, outputs, dtype, rank, short, stream, cut).function()
 
 
 def kept_again(p: Program) -> list[int]:
@@ -81,6 +85,7 @@ class Builder:
         ]
         for b, o in [*walked, *zip(self.ins, operands, strict=True)]:
             self.steps(b, o, rank)
+        self.segments = self.counted()
         self.numbers = [f.cast(f.param(f"number{i}", "f64"), dtype) for i in range(program.numbers)]
         self.bases: dict[Buffer, Value] = {}  # the places of the row's first elements
         self.held: dict[int, Buffer] = {}  # the memory of kept values
@@ -90,6 +95,10 @@ class Builder:
     def steps(self, b: Buffer, o: Operand, rank: int) -> None:
         """Declare the steps of a buffer."""
         raise NotImplementedError
+
+    def counted(self) -> Value:
+        """The number of segments of a row."""
+        return self.f.value(1, "i64")
 
     @contextmanager
     def of_the_row(self) -> Iterator[None]:
@@ -235,8 +244,9 @@ class _Rows(Builder):
 
     def __init__(
         self, name: str, program: Program, operands: Sequence[Operand],
-        outputs: Sequence[Operand], dtype: str, rank: int, short: bool, stream: bool,
+        outputs: Sequence[Operand], dtype: str, rank: int, short: bool, stream: bool, cut: bool,
     ) -> None:  # fmt: skip
+        self.far: dict[Buffer, Value] | None = {} if cut else None  # steps between segments
         super().__init__(name, program, operands, outputs, dtype, rank)
         self.short = short
         self.stream = stream
@@ -257,6 +267,11 @@ class _Rows(Builder):
     def steps(self, b: Buffer, o: Operand, rank: int) -> None:
         self.kept[b] = [self.f.param(f"{b.name}_step{d}") for d in range(rank)]
         self.along[b] = self.f.param(f"{b.name}_along") if o.step is None else o.step
+        if self.far is not None:
+            self.far[b] = self.f.param(f"{b.name}_far")
+
+    def counted(self) -> Value:
+        return super().counted() if self.far is None else self.f.param("segments")
 
     def function(self) -> Function:
         """The kernel."""
@@ -320,18 +335,42 @@ class _Rows(Builder):
         f = self.f
         ahead = loop == (max(last - 1, 1) if self.writes else last)
         totals = self._states(found)
-        if self.short:
+        if self.short and self.far is None:
             self._piece(f.value(0, "i64"), self.n, totals, found, written, ahead)
         else:
-            with f.loop(self.ceil(self.n, PIECE)) as piece:
-                start = piece * PIECE
-                count = f.call("minimum", self.n - start, PIECE)
+            with self._parts() as (start, count):
                 parts = self._states(found)
                 self._piece(start, count, parts, found, written, ahead)
                 for position in found:
                     totals[position].add(*parts[position].get())
         for position, state in totals.items():
             self.remember(position, state.get()[0])
+
+    @contextmanager
+    def _parts(self) -> Iterator[tuple[Value, Value]]:
+        """Loops over the segments and the pieces of these: (first element, how many)."""
+        f = self.f
+        with self._segments():
+            if self.short:
+                yield f.value(0, "i64"), self.n
+            else:
+                with f.loop(self.ceil(self.n, PIECE)) as piece:
+                    start = piece * PIECE
+                    yield start, f.call("minimum", self.n - start, PIECE)
+
+    @contextmanager
+    def _segments(self) -> Iterator[None]:
+        if self.far is None:
+            yield
+            return
+        row, following = self.bases, self.following
+        with self.f.loop(self.segments) as i:
+            self.bases, self.following = (
+                {b: base + i * self.far[b] for b, base in bases.items()}
+                for bases in (row, following)
+            )
+            yield
+        self.bases, self.following = row, following
 
     def _piece(
         self, start: Value, count: Value, states: dict[int, State], found: dict[int, Stage],

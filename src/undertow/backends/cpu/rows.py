@@ -95,17 +95,22 @@ def _make(
     walked = [places[o.kind] for o in program.outputs if o.kind != "column"]
     walked += [steps_of(a, shape) for a in arrays]
     row_sizes, along = _coalesced(shape, walked, dims)
-    if len(row_sizes) > 1 or (program.uses_column and len(dims) > 1):
+    if len(row_sizes) > 2 or (program.uses_column and len(dims) > 1):
         return None
     sizes, steps = _coalesced(shape, walked, tuple(kept))
-    n, count = row_sizes[0], math.prod(sizes)
-    if n >= LONG and count < FEW:
+    cut, n, count = len(row_sizes) == 2, row_sizes[-1], math.prod(sizes)
+    whole_row = math.prod(row_sizes)
+    if whole_row >= LONG and count < FEW:
         return None
     columns = any(o.kind == "column" for o in program.outputs)
     if columns and not _in_order(dims, walked[0], shape):
         return None
-    across = not columns and _across(sizes, [s[0] for s in along], [s[-1] for s in steps])
-    inner = [s[-1] for s in steps] if across else [s[0] for s in along]
+    if cut and (columns or kept_again(program)):
+        return None
+    across = not columns and _across(sizes, [s[-1] for s in along], [s[-1] for s in steps])
+    if across and cut:
+        return None
+    inner = [s[-1] for s in steps] if across else [s[-1] for s in along]
     known = [s if s in (0, 1) else None for s in inner]
     classes = iter(known)
     outputs = [
@@ -120,14 +125,14 @@ def _make(
         )
         for o, t in zip(program.outputs, dtypes, strict=True)
     )  # fmt: skip
-    how = "across" if across else (n <= PIECE, stream)
+    how = "across" if across else (n <= PIECE, stream, cut)
     call = _kernel(program, inputs, outputs, wide, len(sizes), how)
     if call is None:
         return None
     if across:
         together = max(BLOCK // n // STRIPE, 1) * STRIPE
     else:
-        together = max(BLOCK // n, 1)
+        together = max(BLOCK // whole_row, 1)
         if columns:
             together = min(max(together, GROUP[0]), GROUP[1])
     ints = [n, together, *sizes]
@@ -135,7 +140,9 @@ def _make(
         if across:
             ints += [*(s if c is None else s[:-1]), a[0]]
         else:
-            ints += [*s, *(a if c is None else ())]
+            ints += [*s, *(a[-1:] if c is None else ()), *a[:-1]]
+    if cut:
+        ints.append(row_sizes[0])
     shapes = {"element": shape, "row": row_shape, "column": column_shape}
     parts = (-(-count // together), n)
     dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
