@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernel.windows import Geometry, phases
-from ..base import Backend
+from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug
@@ -32,10 +32,11 @@ from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
-from .window_pack import MAP, MOST_STRIDE, RANK, Windows, pieces
+from .window_pack import MOST_STRIDE, RANK, Windows, pieces
 
 _REMEMBERED = 1024  # plans
 _TYPES = {"float32": "float", "float64": "double"}
+_SINGLE = np.dtype(np.float32)
 
 
 class _Planned(NamedTuple):
@@ -45,7 +46,7 @@ class _Planned(NamedTuple):
     map: Any
 
 
-_plans: dict[Any, _Planned | None] = {}
+_plans: dict[Any, _Planned] = {}
 
 
 def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend) -> bool:
@@ -53,11 +54,15 @@ def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: B
 
     `backend` makes the copies that are needed.
     """
-    if x.dtype.name not in _TYPES or not 1 <= len(geometry.size) <= RANK:
-        return False
     parts = phases(geometry)
-    if parts is None:
+    if parts is None or not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
         return False
+    if x.itemsize == 2:
+        wide = empty(out.shape, _SINGLE)
+        x, w, bias = (None if a is None else backend.cast(a, _SINGLE) for a in (x, w, bias))
+        run_conv(wide, x, w, bias, geometry, backend)
+        backend.assign(out, wide)
+        return True
     for part in parts:
         positions = (..., *part.positions)
         target = out[positions]
@@ -65,8 +70,8 @@ def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: B
             continue
         if part.taps is None or not x.size or not w.size:
             _fill(target, bias, backend)
-        elif not _one(target, x, w[(..., *part.taps)], bias, part.geometry, backend):
-            return False
+        else:
+            _one(target, x, w[(..., *part.taps)], bias, part.geometry, backend)
     return True
 
 
@@ -77,17 +82,34 @@ def _fill(out: Any, bias: Any, backend: Backend) -> None:
     backend.assign(out, np.broadcast_to(value, out.shape))
 
 
-def _one(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend) -> bool:
+def _one(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend) -> None:
     """A convolution whose input is not dilated."""
     if math.prod(geometry.kernel) == 1 and geometry.output == geometry.size and not any(
         low for low, _ in geometry.padding
     ) and _pointwise(out, x, w, bias):  # fmt: skip
-        return True
-    if x.strides[-1] != x.itemsize and geometry.size[-1] > 1:
-        x = backend.copy(x)
+        return
     if math.prod(geometry.kernel) > math.prod(geometry.output):
-        return _windows_left(out, x, w, bias, geometry, backend)
-    return _windows_right(out, x, w, bias, geometry, backend)
+        _windows_left(out, x, w, bias, geometry, backend)
+    else:
+        _windows_right(out, x, w, bias, geometry, backend)
+
+
+def _windows(
+    x: Any, dim: int, stride: int, lines: Sequence[int], backend: Backend
+) -> tuple[Any, Windows]:
+    """How to pack windows of x, with channels in `dim`; and x, copied if that must be.
+
+    Positions are `stride` elements apart, in lines as long as the last number says.
+    """
+    if x.strides[-1] != x.itemsize and x.shape[-1] > 1:
+        if x.strides[dim] == x.itemsize:
+            return x, Windows(turned=True)
+        if stride <= MOST_STRIDE:
+            x = backend.copy(x)
+    if stride > MOST_STRIDE:
+        return backend.copy(x.swapaxes(dim, -1)).swapaxes(dim, -1), Windows(turned=True)
+    lanes = host().vector // x.itemsize
+    return x, Windows(stride, pieces(lines[-1], lanes, math.prod(lines[:-1])))
 
 
 def _pointwise(out: Any, x: Any, w: Any, bias: Any) -> bool:
@@ -133,10 +155,9 @@ def _step(x: Any) -> int | None:
 
 def _windows_right(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend
-) -> bool:
+) -> None:
     """(outputs × steps) @ (steps × positions); see Note [two products]."""
-    if geometry.stride[-1] > MOST_STRIDE:
-        return False
+    x, windows = _windows(x, 2, geometry.stride[-1], geometry.output, backend)
     target = out
     if _step(out) is None:
         target = empty(out.shape, out.dtype)
@@ -148,15 +169,16 @@ def _windows_right(
            threads)  # fmt: skip
     found = _plans.get(key)
     if found is None:
-        found = _remember(key, _plan_right(target, x, w, bias, geometry, threads))
+        found = _remember(key, _plan_right(target, x, w, bias, geometry, windows, threads))
     run(found.plan, w, x, target, bias)
     if target is not out:
         backend.assign(out, target)
-    return True
 
 
-def _plan_right(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, threads: int) -> _Planned:
-    n, groups, channels = x.shape[:3]
+def _plan_right(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, windows: Windows, threads: int
+) -> _Planned:
+    n, groups = x.shape[:2]
     outputs, steps = w.shape[1], math.prod(w.shape[2:])
     type = _TYPES[x.dtype.name]
     size = width(type)
@@ -165,11 +187,9 @@ def _plan_right(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, threads
         outputs, math.prod(geometry.output), steps, n * groups, (steps * size, size),
         (3 * size, size), (out.strides[2], _step(out) or size), size, size,
     )  # fmt: skip
-    lines = math.prod(geometry.output[:-1])
-    windows = Windows(geometry.stride[-1], _pieces(geometry.output[-1], lines, setting, size))
     choice = choose_packed(o, setting, windows, left=False)
-    map = _map(channels, x.strides[2], geometry.kernel, geometry.output, geometry.size,
-               geometry.stride, geometry.dilation, geometry.padding, x.strides[3:])  # fmt: skip
+    meeting = geometry.kernel, geometry.output, geometry.stride, geometry.dilation
+    map = _map(x, 2, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
     outer = [(0, w.strides[0]), x.strides[:2], out.strides[:2], (0, outputs * size)]
     epilogue = Epilogue("" if bias is None else "rows")
@@ -182,10 +202,9 @@ def _plan_right(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, threads
 
 def _windows_left(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend
-) -> bool:
+) -> None:
     """The sum over channels of (positions and batch × taps) @ (taps × outputs)."""
-    if geometry.dilation[-1] > MOST_STRIDE:
-        return False
+    x, windows = _windows(x, 0, geometry.dilation[-1], geometry.kernel, backend)
     if _step(w) is None:
         w = backend.copy(w)
     n, groups, _ = x.shape[:3]
@@ -194,16 +213,17 @@ def _windows_left(
     key = ("left", x.shape, x.strides, w.shape, w.strides, geometry, x.dtype, threads)
     found = _plans.get(key)
     if found is None:
-        found = _remember(key, _plan_left(result, x, w, geometry, threads))
+        found = _remember(key, _plan_left(result, x, w, geometry, windows, threads))
     run(found.plan, x, w, result)
     rank = len(geometry.size)
     backend.assign(out, result.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank)))
     if bias is not None:
         out += bias.reshape(*bias.shape, *(1,) * rank)
-    return True
 
 
-def _plan_left(out: Any, x: Any, w: Any, geometry: Geometry, threads: int) -> _Planned:
+def _plan_left(
+    out: Any, x: Any, w: Any, geometry: Geometry, windows: Windows, threads: int
+) -> _Planned:
     n, groups, images = x.shape[:3]
     outputs = w.shape[1]
     type = _TYPES[x.dtype.name]
@@ -214,11 +234,9 @@ def _plan_left(out: Any, x: Any, w: Any, geometry: Geometry, threads: int) -> _P
         (size, 3 * size), (_step(w) or size, w.strides[1]), (outputs * size, size), size, size,
         images, x.strides[2], w.strides[2],
     )  # fmt: skip
-    lines = math.prod(geometry.kernel[:-1])
-    windows = Windows(geometry.dilation[-1], _pieces(geometry.kernel[-1], lines, setting, size))
     choice = choose_packed(o, setting, windows, left=True)
-    map = _map(n, x.strides[0], geometry.output, geometry.kernel, geometry.size,
-               geometry.dilation, geometry.stride, geometry.padding, x.strides[3:])  # fmt: skip
+    meeting = geometry.output, geometry.kernel, geometry.dilation, geometry.stride
+    map = _map(x, 0, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
     outer = [x.strides[1:2], w.strides[:1], out.strides[:1], (0,)]
     steps = (ctypes.c_int64 * 2)(*o.b)
@@ -229,10 +247,6 @@ def _plan_left(out: Any, x: Any, w: Any, geometry: Geometry, threads: int) -> _P
     return _Planned(plan, (map, steps))
 
 
-def _pieces(positions: int, lines: int, setting: Setting, size: int) -> int:
-    return pieces(positions, setting.target.vector // size, lines)
-
-
 def _remember(key: Any, plan: _Planned) -> _Planned:
     if len(_plans) >= _REMEMBERED:
         _plans.clear()
@@ -241,15 +255,19 @@ def _remember(key: Any, plan: _Planned) -> _Planned:
 
 
 def _map(
-    channels: int, step: int, taps: Sequence[int], positions: Sequence[int], size: Sequence[int],
-    stride: Sequence[int], dilation: Sequence[int], padding: Sequence[tuple[int, int]],
-    steps: Sequence[int],
+    x: Any, dim: int, geometry: Geometry, taps: Shape, positions: Shape, stride: Shape,
+    dilation: Shape,
 ) -> Any:  # fmt: skip
-    """What the packing function is told, in as many dimensions as it has."""
-    low = [pair[0] for pair in padding]
-    numbers = [channels, step]
-    fills = (taps, 1), (positions, 1), (size, 1), (stride, 1), (dilation, 1), (low, 0), (steps, 0)
-    for field, fill in fills:
+    """What the packing function is told, in as many dimensions as it has.
+
+    `dim` is that of the channels. Which of kernel and output are the taps, and which the
+    positions, and so which steps are whose, the caller says.
+    """
+    low = [pair[0] for pair in geometry.padding]
+    # A line of one element may have any step, but lanes are counted in elements.
+    steps = [x.itemsize if n == 1 else s for n, s in zip(x.shape[3:], x.strides[3:], strict=True)]
+    numbers = [x.shape[dim], x.strides[dim]]
+    for field, fill in ((taps, 1), (positions, 1), (geometry.size, 1), (stride, 1), (dilation, 1),
+                        (low, 0), (steps, 0)):  # fmt: skip
         numbers += [*(fill,) * (RANK - len(field)), *field]
-    assert len(numbers) == len(MAP)
     return (ctypes.c_int64 * len(numbers))(*numbers)

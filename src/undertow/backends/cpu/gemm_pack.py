@@ -40,6 +40,21 @@ def pack_text(name: str, kind: str, source: str, type: str, target: Target) -> s
     return module(f)
 
 
+def transposed(f: Function, vector: str, rows: list[str]) -> list[str]:
+    """A square of vectors, transposed by exchanging ever smaller blocks off the diagonal."""
+    lanes = len(rows)
+    block = lanes // 2
+    while block:
+        low = [n if not n & block else n - block + lanes for n in range(lanes)]
+        high = [n + block if not n & block else n + lanes for n in range(lanes)]
+        for i in range(lanes):
+            if not i & block:
+                x, y = rows[i], rows[i + block]
+                rows[i], rows[i + block] = (f.shuffle(vector, x, y, n) for n in (low, high))
+        block //= 2
+    return rows
+
+
 class _Packer:
     """Writes one packing function."""
 
@@ -102,7 +117,7 @@ class _Packer:
             f.prefetch(f.at(place, following))
             value = self.load(place, mask)
             rows.append(f.select(inside, value, "zeroinitializer", self.vector))
-        for step, value in enumerate(self.transposed(rows)):
+        for step, value in enumerate(transposed(f, self.vector, rows)):
             self.store(value, f.at(to, f.mul(f.add(p, step), "%row")))
 
     def any(self) -> None:
@@ -115,25 +130,6 @@ class _Packer:
                 f.store(self.type, f.widen(value, self.source), f.at(to, f.mul(i, bytes)), bytes)
             with f.loop("%count", f.div("%row", bytes)) as i:
                 f.store(self.type, "0.0", f.at(to, f.mul(i, bytes)), bytes)
-
-    def transposed(self, rows: list[str]) -> list[str]:
-        """A square of vectors, transposed by exchanging ever smaller blocks off the diagonal."""
-        lanes = self.lanes
-        block = lanes // 2
-        while block:
-            for i in range(lanes):
-                if not i & block:
-                    x, y = rows[i], rows[i + block]
-                    low = [n if not n & block else n - block + lanes for n in range(lanes)]
-                    high = [n + block if not n & block else n + lanes for n in range(lanes)]
-                    rows[i], rows[i + block] = self.shuffle(x, y, low), self.shuffle(x, y, high)
-            block //= 2
-        return rows
-
-    def shuffle(self, x: str, y: str, lanes: list[int]) -> str:
-        chosen = ", ".join(f"i32 {n}" for n in lanes)
-        vectors = f"{self.vector} {x}, {self.vector} {y}"
-        return self.f.op(f"shufflevector {vectors}, <{self.lanes} x i32> <{chosen}>")
 
     def load(self, place: str, mask: str = "") -> str:
         """A vector of the type to compute in."""

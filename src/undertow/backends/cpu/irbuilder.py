@@ -158,6 +158,12 @@ class Function:
         lane = f"<{lanes} x i32> zeroinitializer"
         return self.op(f"shufflevector {vector} {one}, {vector} poison, {lane}")
 
+    def shuffle(self, vector: str, x: str, y: str, lanes: Sequence[int]) -> str:
+        """Chosen lanes of two vectors, those of the second one counted on from the first's."""
+        chosen = ", ".join(f"i32 {lane}" for lane in lanes)
+        given = f"{vector} {x}, {vector} {y}, <{len(lanes)} x i32> <{chosen}>"
+        return self.op(f"shufflevector {given}")
+
     def first_lanes(self, lanes: int, count: Value) -> str:
         """A mask of the first `count` lanes."""
         ramp = ", ".join(f"i32 {lane}" for lane in range(lanes))

@@ -1,0 +1,201 @@
+"""Generated convolutions against NumPy's in float64: every role, layout, geometry and processor."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.backends.cpu.backend import CpuBackend
+from undertow.backends.cpu.conv import run_conv
+from undertow.backends.cpu.window_pack import pieces
+from undertow.backends.sliding import correlate
+from undertow.kernel.windows import Geometry, phases
+
+BACKEND = CpuBackend(ut.device("cpu"))
+ROLES = ["forward", "input", "weight"]
+LAYOUTS = ["rows", "channels last", "backwards", "odd"]
+CASES = 24
+
+
+def geometry_of(seed: int) -> Geometry:
+    """A geometry in which the kernel fits."""
+    choose = random.Random(seed).choice
+    while True:
+        rank = choose([1, 2, 3])
+        sizes = [1, 3, 5, 9] if rank == 3 else [1, 3, 7, 14, 20, 40]
+        geometry = Geometry(
+            tuple(choose(sizes) for _ in range(rank)),
+            tuple(choose([1, 2, 3, 5]) for _ in range(rank)),
+            tuple(choose([1, 1, 2, 3, 4, 9]) for _ in range(rank)),
+            tuple((choose([0, 1, 2, -1]), choose([0, 1, 3, -1])) for _ in range(rank)),
+            (1,) * rank,
+            tuple(choose([1, 1, 2, 3]) for _ in range(rank)),
+        )
+        if all(0 < a <= b for a, b in zip(geometry.extent, geometry.padded, strict=True)):
+            return geometry
+
+
+def operands(seed: int, role: str, layout: str, dtype: Any) -> tuple[Any, ...]:
+    """The operands of the form for a role, and the shape of its result."""
+    g, choose = geometry_of(seed), random.Random(seed + 1).choice
+    n, groups, c, o = choose([1, 2, 3]), choose([1, 2]), choose([1, 3, 17]), choose([1, 5, 18])
+    normal, rank = np.random.default_rng(seed).standard_normal, len(g.size)
+    x, y = normal((n, groups, c, *g.size)), normal((n, groups, o, *g.output))
+    w, bias = normal((groups, o, c, *g.kernel)), None
+    last = range(3, 3 + rank)
+    if role == "forward":
+        shape, bias = y.shape, choose([None, normal((groups, o)).astype(dtype)])
+    elif role == "input":
+        shape, x, g = x.shape, y, g.of_input()
+        w = w.swapaxes(1, 2)[(..., *(slice(None, None, -1),) * rank)]
+    else:
+        shape, g = (c, groups, o, *g.kernel), g.of_kernel()
+        x, w = x.transpose(2, 1, 0, *last), y.transpose(1, 2, 0, *last)
+    return (
+        laid(x.astype(dtype), layout, 0 if role == "weight" else 2),
+        w.astype(dtype),
+        bias,
+        g,
+        shape,
+    )
+
+
+def laid(x: Any, layout: str, channels: int) -> Any:
+    """The same elements in another order in memory."""
+    if layout == "channels last":
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(x, channels, -1)), -1, channels)
+    if layout == "backwards":
+        return np.ascontiguousarray(x[..., ::-1])[..., ::-1]
+    return np.repeat(x, 2, axis=-1)[..., ::2] if layout == "odd" else x
+
+
+def double(a: Any) -> Any:
+    return None if a is None else a.astype(np.float64)
+
+
+def check(seed: int, role: str, layout: str, dtype: Any) -> None:
+    """Compare one convolution with NumPy's."""
+    x, w, bias, geometry, shape = operands(seed, role, layout, dtype)
+    want = np.zeros(shape)
+    correlate(want, double(x), double(w), double(bias), geometry, np.matmul)
+    found = np.full(shape, np.nan, dtype)
+    assert run_conv(found, x, w, bias, geometry, BACKEND)
+    terms = w.size // max(w.shape[0] * w.shape[1], 1)
+    bound = 4 * terms**0.5 * np.finfo(dtype).eps * max(np.abs(want).max(initial=0), 1)
+    np.testing.assert_allclose(found, want, rtol=0, atol=bound, err_msg=f"{geometry}")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("seed", range(CASES))
+def test_against_numpy(seed: int, role: str, dtype: Any) -> None:
+    check(seed, role, LAYOUTS[seed % len(LAYOUTS)], dtype)
+
+
+@pytest.mark.parametrize("features", ["-avx512f", "-avx512f,-fma", "-avx2", "-avx"])
+def test_other_processors(features: str) -> None:
+    """Vectors of other lengths, with and without masks and fused multiply-adds."""
+    code = (
+        "import numpy as np, test_kernel_convolution as t\n"
+        "for seed in range(t.CASES):\n"
+        "    for role in t.ROLES:\n"
+        "        t.check(seed, role, t.LAYOUTS[seed % 4], [np.float32, np.float64][seed % 2])\n"
+    )
+    environment = {**os.environ, "UNDERTOW_CPU_FEATURES": features}
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=300)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_number_of_threads_does_not_show(role: str) -> None:
+    """Sums have one order, however the work is shared out."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((3, 24, 40, 33)).astype(np.float32)
+    w = rng.standard_normal((20, 24, 3, 3)).astype(np.float32)
+    before, found = ut.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            ut.set_num_threads(threads)
+            a, b = (ut.tensor(t, requires_grad=True) for t in (x, w))
+            y = ut.conv2d(a, b, padding=1, stride=2)
+            y.backward(ut.ones_like(y) * 0.1)
+            found.append({"forward": y, "input": a.grad, "weight": b.grad}[role].detach().numpy())
+    finally:
+        ut.set_num_threads(before)
+    assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+@pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])
+def test_halves_are_computed_in_single(dtype: Any) -> None:
+    """The result is the rounded one of single precision."""
+    ut.manual_seed(0)
+    x, w = ut.randn(2, 8, 30).to(dtype), ut.randn(9, 8, 5).to(dtype)
+    found, want = ut.conv1d(x, w), ut.conv1d(x.float(), w.float())
+    assert found.dtype is dtype
+    assert ut.equal(found, want.to(dtype))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0), (0, 3, 50)])
+def test_empty(shape: tuple[int, ...]) -> None:
+    """No elements: the result is the bias, the weight's gradient zero."""
+    x, w = ut.zeros(shape, requires_grad=True), ut.ones(4, 3, 3, requires_grad=True)
+    y = ut.conv1d(x, w, ut.full((4,), 7.0), padding=300)
+    assert y.shape[0] == shape[0]
+    assert (y == 7).all()
+    y.sum().backward()
+    assert (w.grad == 0).all()
+
+
+def test_windows_are_never_stored() -> None:
+    """Memory beside the result is a few blocks, not k times the input."""
+    x, w = ut.ones(8, 32, 4096), ut.ones(32, 32, 9)
+    ut.conv1d(x, w, padding=4)
+    tracemalloc.start()
+    ut.conv1d(x, w, padding=4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * x.nbytes
+
+
+def test_channels_last_is_not_copied(monkeypatch: Any) -> None:
+    """Neighbouring channels are transposed while they are packed."""
+    x = ut.randn(2, 20, 21, 32).permute(0, 3, 1, 2)
+    w = ut.randn(16, 32, 3, 3)
+    want = ut.conv2d(x.contiguous(), w)
+    copied: list[int] = []
+    monkeypatch.setattr(CpuBackend, "copy", lambda self, a: copied.append(a.size) or a.copy())
+    assert ut.allclose(ut.conv2d(x, w), want, atol=1e-4)
+    assert max(copied, default=0) < x.numel()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_phases(seed: int) -> None:
+    """The phases of a dilated input cover all positions once and meet no zeros."""
+    g = geometry_of(seed).of_input()
+    found = phases(g)
+    if found is None:
+        assert any(s > 1 and e > 1 for s, e in zip(g.stride, g.input_dilation, strict=True))
+        return
+    seen = np.zeros(g.output, int)
+    for part in found:
+        seen[part.positions] += 1
+        assert part.geometry.output == np.empty(g.output)[part.positions].shape
+    assert (seen == 1).all()
+
+
+@pytest.mark.parametrize("line", [1, 2, 5, 7, 15, 16, 17, 40])
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+def test_pieces(line: int, lanes: int) -> None:
+    """The number of lines that a vector can touch, found by looking."""
+    lines = 50
+    touched = [len({(p + lane) // line for lane in range(lanes)}) for p in range(line * lines)]
+    assert pieces(line, lanes, lines) == max(touched[: line * lines - lanes])
