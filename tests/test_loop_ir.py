@@ -336,6 +336,31 @@ def test_loads_and_stores(kind: str, machine: Machine) -> None:
 
 
 @machines()
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64", "i64"])
+def test_neighbours_of_an_offset(kind: str, machine: Machine) -> None:
+    if kind == "f16" and not machine.half:
+        return
+    shifts = (0, 1, 5, 15, 16, 17, 40)
+    f = Function("ahead")
+    x, n = f.buffer("x", kind), f.param("n")
+    outs = [f.buffer(f"out{i}", kind, written=True) for i in range(len(shifts))]
+    with f.vector(n) as i:
+        for out, shift in zip(outs, shifts, strict=True):
+            f.store(out, i, f.load(x, i + 3, ahead=shift))
+    with f.branch(n > 0):  # outside of a vector loop, too
+        f.store(outs[0], 0, f.load(x, n, ahead=2))
+    for count in LENGTHS:
+        data = sample(kind, 3 + count + max(shifts) + 64)
+        results = [np.zeros(count, NUMPY[kind]) for _ in shifts]
+        run_cached(f, machine, data, *results, count)
+        for result, shift in zip(results, shifts, strict=True):
+            expected = data[3 + shift : 3 + shift + count].copy()
+            if count and not shift:
+                expected[0] = data[count + 2]
+            np.testing.assert_array_equal(result, expected)
+
+
+@machines()
 @pytest.mark.skipif(os.name != "posix", reason="needs mprotect")
 def test_every_other_element_and_nothing_beyond_the_last(machine: Machine) -> None:
     """The elements end where a page begins that nobody may read."""

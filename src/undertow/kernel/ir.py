@@ -41,6 +41,11 @@ A streaming store goes past the caches, which pays for results that are larger t
 a hint, but for one promise: in a vector loop, where the store's offset is a multiple of the lanes,
 its address is a multiple of STREAM bytes, or of the vector's bytes if these are fewer.
 
+Note [neighbours]
+A load `ahead` of an offset is one of several of neighbouring elements. A generator may read whole
+vectors from the offset on and shift them, since loads across the borders of cache lines are slow.
+It pays where the offset begins a line; memory must be readable for STREAM bytes behind.
+
 Note [kernels in kernels]
 `invoke` runs another kernel by its address, on this thread alone, with buffers that begin at given
 offsets of this kernel's own.
@@ -409,9 +414,10 @@ class Function:
         self._open[-1].append(statement)
         return statement
 
-    def load(self, buffer: Buffer, offset: Operand) -> Value:
-        """`buffer[offset]`."""
-        return self.append(Value(self, "load", (buffer, self.value(offset, "i64")), buffer.scalar))
+    def load(self, buffer: Buffer, offset: Operand, ahead: int = 0) -> Value:
+        """`buffer[offset + ahead]`; see Note [neighbours]."""
+        args = (buffer, self.value(offset, "i64"), ahead)
+        return self.append(Value(self, "load", args, buffer.scalar))
 
     def store(self, buffer: Buffer, offset: Operand, value: Operand, stream: bool = False) -> None:
         """`buffer[offset] = value`; for `stream` see Note [streams]."""
@@ -554,7 +560,8 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
 
 def _formula(v: Value) -> str:
     if v.op == "load":
-        return f"{v.args[0].name}[{v.args[1]!r}]"
+        ahead = f" + {v.args[2]}" if v.args[2] else ""
+        return f"{v.args[0].name}[{v.args[1]!r}{ahead}]"
     if v.op == "get":
         return f"{v.args[0].name}_{v.args[1]}"
     if v.op == "lookup":
@@ -664,7 +671,9 @@ class _Checker:
 
     def operation(self, v: Value, seen: set[int], states: set[int]) -> None:
         if v.op == "load":
-            buffer, offset = v.args
+            buffer, offset, ahead = v.args
+            if ahead < 0:
+                self.fail(f"load from {buffer.name} behind its offset")
             if buffer not in self.f.buffers:
                 self.fail(f"load from {buffer.name}, which is no argument")
             self.known(offset, seen, "i64")

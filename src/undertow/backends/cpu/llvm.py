@@ -470,9 +470,14 @@ class _Emitter:
             self.line(f"store {kind} {text}, ptr {variable}")
 
     # Memory -------------------------------------------------------------------------------
-    def load(self, buffer: Buffer, offset: Value) -> _Reg:
+    def load(self, buffer: Buffer, offset: Value, ahead: int) -> _Reg:
         at = self.reg(offset)
         kind = _IN_MEMORY[buffer.dtype]
+        if ahead:
+            # One instruction shifts a pair of vectors, if they are as long as a line of the cache.
+            if at.step == 1 and not self.mask and self.lanes * WIDTH[buffer.dtype] == STREAM:
+                return self.shifted(buffer, at, ahead)
+            at = at._replace(text=self.integer("add", at.text, str(ahead)))
         if not at.varying and at.step == 0:
             place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {at.text}")
             return _Reg(self.widen(self.new(f"load {kind}, ptr {place}"), buffer.dtype, 0))
@@ -512,6 +517,18 @@ class _Emitter:
         picks = ", ".join(f"i32 {2 * i + (2 * i >= lanes)}" for i in range(lanes))
         vector = f"<{lanes} x {_IN_MEMORY[buffer.dtype]}>"
         return self.new(f"shufflevector {vector} {low}, {vector} {high}, <{lanes} x i32> <{picks}>")
+
+    def shifted(self, buffer: Buffer, at: _Reg, ahead: int) -> _Reg:
+        """The elements `ahead` of those at an offset, from the vectors that begin there."""
+        lanes = self.lanes
+        vector, first = f"<{lanes} x {_IN_MEMORY[buffer.dtype]}>", ahead - ahead % lanes
+        text = self.contiguous(buffer, self.integer("add", at.text, str(first)), "")
+        if ahead > first:
+            more = self.contiguous(buffer, self.integer("add", at.text, str(first + lanes)), "")
+            picks = ", ".join(f"i32 {ahead - first + j}" for j in range(lanes))
+            text = self.new(f"shufflevector {vector} {text}, {vector} {more}, "
+                            f"<{lanes} x i32> <{picks}>")  # fmt: skip
+        return _Reg(self.widen(text, buffer.dtype, lanes), varying=True)
 
     def gather(self, places: str, kind: str, align: int) -> str:
         """What lies at the lanes' addresses; zero in lanes that are masked off."""
