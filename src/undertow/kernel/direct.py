@@ -37,6 +37,7 @@ class Lines(NamedTuple):
     step: int | None  # of x from position to position: 1, 2 or a parameter
     taps: int  # unrolled
     run: int  # of them neighbours
+    ahead: int  # elements between the beginning of a line of the cache and the first of a run
 
 
 class Slide(NamedTuple):
@@ -60,6 +61,13 @@ class Weigh(NamedTuple):
     outputs: int  # channels at once
     rest: bool  # whether there are others, then one at a time
     tall: bool  # lanes walk down the rows of a tile, else along them
+
+
+class _Tap(NamedTuple):
+    place: Value  # in scratch
+    ahead: int  # of it
+    short: Value  # place of its run in the short array
+    number: int  # in its run
 
 
 class _Windows:
@@ -152,16 +160,17 @@ class _Windows:
         places = self.pair(self.rows_at + number * 2)
         return scratch + places[0], long + places[1]
 
-    def taps(self, first: Value) -> list[tuple[Value, Value, int]]:
-        """The unrolled taps from an entry of the table on.
-
-        Each is a place in scratch, that of its run in the short array, and its number in the run.
-        """
+    def taps(self, first: Value) -> list[_Tap]:
+        """The unrolled taps from an entry of the table on."""
         found = []
         for r in range(self.runs):
             place, short = self.pair(first + 2 * r)
-            found += [(place + i if i else place, short, i) for i in range(self.lines.run)]
+            found += [_Tap(place, self.lines.ahead + i, short, i) for i in range(self.lines.run)]
         return found
+
+    def element(self, tap: _Tap, place: Value) -> Value:
+        """What a tap meets at a place of scratch."""
+        return self.f.load(self.scratch, place + tap.place, tap.ahead)
 
 
 # The long array ---------------------------------------------------------------------------------
@@ -222,7 +231,7 @@ class _Slide:
             at = [group * self.bias_steps[0] + o * self.bias_steps[1] for o in channels]
             starts = [f.load(self.bias, place) for place in at]
         taps = windows.taps(f.value(0, "i64"))
-        shorts = [short + self.w_steps[2] * i if i else short for _, short, i in taps]
+        shorts = [t.short + self.w_steps[2] * t.number if t.number else t.short for t in taps]
         held: list[list[Value]] = []  # by tap, then channel
         if not kind.rounds and many * len(taps) <= HELD:
             held = [[f.load(self.w, k + short) for k in kernels] for short in shorts]
@@ -237,12 +246,12 @@ class _Slide:
                 places = [i if b is None else i + b for b in begins]
 
                 def add(found: Any, source: Value, held: Any, kernels: list[Value]) -> Any:
-                    for number, (place, _, _) in enumerate(taps):
+                    for number, tap in enumerate(taps):
                         weights = held[number] if held else [
                             f.load(self.w, k + shorts[number]) for k in kernels
                         ]  # fmt: skip
                         for p, at in enumerate(places):
-                            element = f.load(windows.scratch, source + place + at)
+                            element = windows.element(tap, source + at)
                             found[p] = [
                                 element * weight if total is None else f.fma(element, weight, total)
                                 for total, weight in zip(found[p], weights, strict=True)
@@ -266,11 +275,11 @@ class _Slide:
                     found = [[s.get()[0] for s in line] for line in states]
                 else:
                     found = add(found, row, held, kernels)
-                for at, line in zip(places, found, strict=True):
-                    for o, value in zip(channels, line, strict=True):
+                for at, totals in zip(places, found, strict=True):
+                    for o, total in zip(channels, totals, strict=True):
                         place = at if step is None else at * step
                         place = to + o * self.out_steps[2] + place
-                        f.store(self.out, place, value, stream=kind.stream)
+                        f.store(self.out, place, total, stream=kind.stream)
 
 
 def _sum(a: Value, b: Value) -> Value:
@@ -361,8 +370,8 @@ class _Weigh:
             def add(states: list[list[State]], row: Value, long: Value, i: Value) -> None:
                 at = long + (i if step is None else i * step)
                 values = [f.load(self.long, at + line) for line in lines]
-                for t, (tap, _, _) in enumerate(taps):
-                    element = f.load(windows.scratch, row + tap + i)
+                for t, tap in enumerate(taps):
+                    element = windows.element(tap, row + i)
                     for line, value in zip(states, values, strict=True):
                         line[t].set(f.fma(element, value, line[t].get()[0]))
 

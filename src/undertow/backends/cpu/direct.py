@@ -31,6 +31,7 @@ WEIGHED = 12  # unrolled in the short array's kernel
 FIRST, SECOND = 36 << 10, 512 << 10  # bytes of scratch memory for a tile: preferably, at most
 WIDE = 4096  # positions of a tile along its last dimension, at most
 ROUND = 64  # they are a multiple of this
+ALIGNED = 16  # elements that a line of the cache has at most
 FLAT = 1024  # positions of a row, along which lanes run in the short array's kernel
 PARTS = 64  # positions of a row, of which several parts are computed at once
 BLOCKS = 64  # chunks of the sums of all weights, about
@@ -45,8 +46,7 @@ class _Plan(NamedTuple):
     stream: Callable[..., None] | None  # the same with streaming stores
     ints: list[int]
     table: Any
-    scratch: int  # elements for each thread
-    dtype: Any  # in which is computed
+    scratch: int  # bytes for each thread
     parts: int  # sums to be kept; 0: the kernel computes the long array
 
 
@@ -63,8 +63,9 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     if plan is None:
         return False
     threads = current_limit()
-    scratch = np.zeros(threads * plan.scratch, plan.dtype)
-    given = [out, x, scratch, plan.table]
+    block = np.zeros(threads * plan.scratch + 2 * STREAM, np.uint8)
+    scratch = address(block) + STREAM - 1 & -STREAM
+    given = [plan.table]
     if plan.parts:
         given += [w, np.zeros(plan.parts, np.float64)]
     else:
@@ -72,7 +73,7 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     call = plan.call
     if plan.stream is not None and not address(out) % STREAM:
         call = plan.stream
-    call(pool.pointer(threads), *map(address, given), *plan.ints)
+    call(pool.pointer(threads), address(out), address(x), scratch, *map(address, given), *plan.ints)
     return True
 
 
@@ -120,11 +121,15 @@ class _Windows:
     ) -> None:  # fmt: skip
         self.long, self.short = _three(long), _three(short)
         self.by_long, self.by_short = (_three(s) for s in steps)
-        self.low = _three([low for low, _ in geometry.padding], 0)
+        lows = _three([low for low, _ in geometry.padding], 0)
+        # Rows begin some elements before, so that x's first one begins a line of the cache.
+        whole = ALIGNED * self.by_long[2]
+        self.low = [*lows[:2], -(-lows[2] // whole) * whole]
+        self.shift = self.low[2] - lows[2]
         self.size = _three(x.shape[3:])
         self.steps = _steps(x)
         a, b = self.by_long[2], self.by_short[2]
-        self.phases = sorted({t * b % a for t in range(self.short[2])})
+        self.phases = sorted({(t * b + self.shift) % a for t in range(self.short[2])})
         self.width = width  # bytes of an element of scratch
         self.tile = self._cut(images)
         self.grid = [-(-n // t) for n, t in zip(self.long, self.tile, strict=True)]
@@ -135,9 +140,10 @@ class _Windows:
 
     def _region(self, tile: Sequence[int]) -> tuple[list[int], int]:
         """Rows of x that a tile meets in two dimensions, and elements of a phase of one."""
-        rows = [(q - 1) * a + (t - 1) * b + 1
-                for q, a, t, b in zip(tile, self.by_long, self.short, self.by_short)]  # fmt: skip
-        return rows[:2], -(-rows[2] // self.by_long[2])
+        dims = zip(tile, self.by_long, self.short, self.by_short, strict=True)
+        rows = [(q - 1) * a + (t - 1) * b + 1 for q, a, t, b in dims]
+        line = -(-(rows[2] + self.shift) // self.by_long[2])
+        return rows[:2], -(-line // ALIGNED) * ALIGNED
 
     def bytes(self, tile: Sequence[int]) -> int:
         """Scratch memory for an image's part that a tile meets."""
@@ -176,10 +182,11 @@ class _Windows:
                 high = middle - 1
         return low
 
-    def tap(self, t: Sequence[int]) -> int:
-        """Where a tap meets the first position's element in scratch."""
+    def tap(self, t: Sequence[int], lines: Lines | None = None) -> int:
+        """Where a tap meets the first position's element in scratch, or begins a line before it."""
         rows = t[0] * self.by_short[0] * self.seen[1] + t[1] * self.by_short[1]
-        along, phase = divmod(t[2] * self.by_short[2], self.by_long[2])
+        along, phase = divmod(t[2] * self.by_short[2] + self.shift, self.by_long[2])
+        along -= 0 if lines is None else lines.ahead
         return (rows * len(self.phases) + self.phases.index(phase)) * self.line + along
 
     def rows(self, images: int, steps: Sequence[int]) -> list[int]:
@@ -209,8 +216,11 @@ class _Windows:
 
     def lines(self, dtype: str, taps: int) -> Lines:
         """What the kernel is told; the taps of a row are one run if neighbours are."""
-        run = self.short[2] if self.by_long[2] == self.by_short[2] == 1 else 1
-        return Lines(dtype, self.step, taps, run if not taps % run else 1)
+        run = min(self.short[2], taps) if self.by_long[2] == self.by_short[2] == 1 else 1
+        run = run if not taps % run else 1
+        line = 64 // self.width  # shifts depend on it only if vectors are as long
+        ahead = self.shift % line if run > 1 and machine().vector == 64 else 0
+        return Lines(dtype, self.step, taps, run, ahead)
 
 
 def _at_once(outputs: int, most: int) -> int:
@@ -237,21 +247,23 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
                        (geometry.stride, geometry.dilation), channels, dtype.itemsize)  # fmt: skip
     w = _widened(w)
     short, w_steps, out_steps = windows.short, _steps(w), _steps(out)
-    spans = [range(s) for s in short]
-    unrolled = math.prod(short)
+    spans: list[Sequence[int]] = [range(s) for s in short]
     outer: list[Sequence[int]] = [(0,), (0,), (0,)]  # taps that are not unrolled
     for d in range(3):
-        if unrolled > TAPS:
-            outer[d], spans[d] = spans[d], range(1)
-            unrolled = math.prod(map(len, spans))
+        if math.prod(map(len, spans)) > TAPS:
+            # Of a long row as many as divide it, unless they would begin in another phase.
+            most = TAPS if d == 2 and windows.by_long[2] == 1 else 1
+            some = max(m for m in range(1, most + 1) if not short[d] % m)
+            outer[d], spans[d] = range(0, short[d], some), range(some)
+    unrolled = math.prod(map(len, spans))
     lines = windows.lines(kind, unrolled)
     taps: list[int] = []
     for t in itertools.product(*spans[:2], spans[2][:: lines.run]):
-        taps += [windows.tap(t), sum(i * s for i, s in zip(t, w_steps[3:], strict=True))]
+        taps += [windows.tap(t, lines), sum(i * s for i, s in zip(t, w_steps[3:], strict=True))]
     rounds: list[int] = []
-    for c, *t in itertools.product(range(channels), *outer):
+    for c, t in itertools.product(range(channels), itertools.product(*outer)):
         rounds += [
-            c * windows.image + windows.tap(t),
+            c * windows.image + windows.tap(t) - windows.tap((0, 0, 0)),
             c * w_steps[2] + sum(i * s for i, s in zip(t, w_steps[3:], strict=True)),
         ]
     table, starts = windows.table(taps, rounds, windows.rows(1, [0, *out_steps[3:5]]), [])
@@ -275,7 +287,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     return _Plan(
         _kernel(slide_function, key),
         _kernel(slide_function, key._replace(stream=True)) if streams else None,
-        ints, table, size, dtype, 0,
+        ints, table, size * dtype.itemsize, 0,
     )  # fmt: skip
 
 
@@ -295,13 +307,17 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     times = -(-images // together)
     out_steps, w_steps = _steps(out), _steps(w)
     places = list(itertools.product(*map(range, windows.short)))
-    blocks = -(-len(places) // WEIGHED)
-    unrolled = -(-len(places) // blocks)
-    lines = windows.lines(kind, unrolled)
-    if blocks > 1:
-        lines = lines._replace(run=1)
+    rows_of_taps, row = len(places) // windows.short[2], windows.short[2]
+    whole = [m for m in range(1, rows_of_taps + 1) if not rows_of_taps % m and m * row <= WEIGHED]
+    if whole:
+        unrolled = whole[-1] * row
+        lines = windows.lines(kind, unrolled)
+    else:
+        unrolled = -(-row // -(-row // WEIGHED))
+        lines = Lines(kind, windows.step, unrolled, 1, 0)
+    blocks = -(-len(places) // unrolled)
     padded = [*places, *places[:1] * (blocks * unrolled - len(places))]
-    taps = [n for t in padded[:: lines.run] for n in (windows.tap(t), 0)]
+    taps = [n for t in padded[:: lines.run] for n in (windows.tap(t, lines), 0)]
     outs = [sum(i * s for i, s in zip(t, out_steps[3:], strict=True)) for t in places]
     rows = windows.rows(together, w_steps[2:5])
     table, starts = windows.table(taps, [], rows, outs)
@@ -315,7 +331,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     tall = windows.tile[2] < FLAT and len(rows) > 2
     key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, bool(outputs % many), tall)
     parts = groups * variants * chunks * outputs * len(padded)
-    return _Plan(_kernel(weigh_function, key), None, ints, table, size, dtype, parts)
+    return _Plan(_kernel(weigh_function, key), None, ints, table, size * dtype.itemsize, parts)
 
 
 def _kernel(build: Callable[[str, Any], Function], key: Any) -> Callable[..., None]:
