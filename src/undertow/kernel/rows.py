@@ -378,7 +378,7 @@ class _Rows(Builder):
     ) -> None:  # fmt: skip
         f = self.f
         exprs = [*(s.expr for s in found.values()), *(o.expr for _, o in written)]
-        with f.vector(count, _unroll(self.program, exprs)) as i:
+        with f.vector(count, unroll(self.program, exprs)) as i:
             column = start + i
             lowering = self.element(column, found, written)
             if ahead:
@@ -415,7 +415,7 @@ class _Rows(Builder):
 _CHEAP = {"add", "sub", "mul", "div", "maximum", "minimum", "neg", "abs", "where", "eq", "sqrt"}
 
 
-def _unroll(p: Program, exprs: Sequence[Expr]) -> int:
+def unroll(p: Program, exprs: Sequence[Expr]) -> int:
     """How many vectors at once hide the latency of a sum; longer work does so by itself.
 
     A kept value counts with its expression.

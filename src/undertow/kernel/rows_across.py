@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from .ir import Buffer, Function, Value
 from .maps import ZERO, Operand, converted
 from .row_program import NEUTRAL, Output, Program, Stage
-from .rows import COMBINE, Builder, kept_again
+from .rows import COMBINE, Builder, kept_again, unroll
 
 STRIPE = 64  # rows that a stripe has, or a multiple
 PIECE = 128  # elements that are summed before their sum is added to the row's
@@ -125,27 +125,47 @@ class _Across(Builder):
         self, loop: int, last: int, found: dict[int, Stage], written: list[tuple[int, Output]]
     ) -> None:
         f = self.f
+        exprs = [*(s.expr for s in found.values()), *(o.expr for _, o in written)]
         self._begin(found, 0)
         with f.loop(self.ceil(self.n, PIECE)) as piece:
             start = piece * PIECE
             self._begin(found, 1)
-            with (
-                f.loop(f.call("minimum", self.n - start, PIECE)) as i,
-                self.of_the_row(),
-            ):
-                column = start + i
-                lowering = self.element(column, found, written)
-                values = [lowering.value(o.expr) for _, o in written]
-                for position, s in found.items():
-                    self._combine(s, self._slot(position, 1), lowering.value(s.expr))
-                for (j, _), value in zip(written, values, strict=True):
-                    out = self.outs[j]
-                    f.store(out, self.at(out, column), converted(f, value, out.scalar))
+            count = f.call("minimum", self.n - start, PIECE)
+            several = unroll(self.program, exprs)
+            with f.loop(count // several) as i:
+                self._columns(start + i * several, several, found, written)
+            if several > 1:
+                with f.loop(count % several) as i:
+                    self._columns(start + (count - count % several) + i, 1, found, written)
             if found:
                 with self.of_the_row():
                     for position, s in found.items():
                         part = f.load(self.memory, self._slot(position, 1))
                         self._combine(s, self._slot(position), part)
+
+    def _columns(
+        self, first: Value, several: int, found: dict[int, Stage],
+        written: list[tuple[int, Output]],
+    ) -> None:  # fmt: skip
+        """Neighbouring columns of the stripe; what is known of rows is loaded and stored once."""
+        f, stored = self.f, self.stored
+        totals: dict[int, Value] = {}
+        with self.of_the_row():
+            for i in range(several):
+                self.stored = set(stored)  # what lies in memory is of other columns
+                column = first + i if i else first
+                lowering = self.element(column, found, written)
+                values = [lowering.value(o.expr) for _, o in written]
+                for position, s in found.items():
+                    before = totals.get(position)
+                    if before is None:
+                        before = f.load(self.memory, self._slot(position, 1))
+                    totals[position] = COMBINE[s.kind](f, before, lowering.value(s.expr))
+                for (j, _), value in zip(written, values, strict=True):
+                    out = self.outs[j]
+                    f.store(out, self.at(out, column), converted(f, value, out.scalar))
+            for position, total in totals.items():
+                f.store(self.memory, self._slot(position, 1), total)
 
     def _begin(self, found: dict[int, Stage], more: int) -> None:
         if found:
