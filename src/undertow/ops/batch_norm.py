@@ -5,8 +5,14 @@ As in Note [norms], y = (x - mean) rstd weight + bias over rows of n elements, b
 have one element for each row, or for several rows: in batch_norm a row is a channel of the whole
 batch, in instance_norm a channel of one of its elements. With h = (x - mean) rstd the backward is
     dx = (g - Σ g / n - h Σ g h / n) rstd weight,   dweight = Σ g h and dbias = Σ g,
-where the sums of rows that share a weight are added. One kernel computes what is wanted of the
-three; with create_graph the rule is written in ops that have rules themselves.
+where the sums of rows that share a weight are added. By fixed statistics, dx = g rstd weight. One
+kernel computes what is wanted of the three; with create_graph the rule is written in ops that have
+rules themselves. The ops take vectors with an element for each channel, which is dimension 1.
+
+In group_norm a row has several weights. With v = g weight,
+    dx = (v - Σ v / n - h Σ v h / n) rstd,
+and the sums of g h and of g over each channel, from one kernel, are enough to find everything else,
+from another. It is the same with one group as with as many as there are channels.
 """
 
 from __future__ import annotations
@@ -16,51 +22,74 @@ import math
 from typing import Any
 
 from .. import dtypes
-from ..core.dispatch import apply, cast, sum_to
+from ..core.dispatch import apply, cast
+from ..core.inplace import write
 from ..core.modes import current, no_grad
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..kernel.expr import Expr, call
+from ..kernel.expr import Expr, arg, call
 from ..kernel.row_program import Program, Tracer, rows
 from ..kernel.windows import Geometry
 from ..shapes import Shape, as_int
-from .arithmetic import addcmul
 from .movement import reshaped
+from .normalisation import _forward_rows as layer_rows
 from .pooling import window_sums
 from .reduction import mean
 
+_PRODUCT = arg(0) * arg(1)
 
-# The op; see Note [channel norms] --------------------------------------------------------------
+
+# The kernels; see Note [channel norms] ---------------------------------------------------------
 @functools.cache
-def _forward_rows(weighted: bool, biased: bool) -> Program:
+def _forward_rows(weighted: bool, biased: bool, moved: bool) -> Program:
     def describe(p: Tracer, x: Expr, *more: Expr) -> None:
-        *affine, n, eps = more
+        *affine, n, eps, keep, gain, gain_var = more
         middle = p.row(p.sum(x) / n)
         h = x - middle
         spread = p.row(p.sum(h * h) / n)
         scale = p.row(1.0 / call("sqrt", spread + eps))
         y = h * (p.row(scale * affine[0]) if weighted else scale)
-        p.out(y + affine[-1] if biased else y)
+        p.out(y + affine[weighted] if biased else y)
         p.out_row(middle)
         p.out_row(spread)
         p.out_row(scale)
+        if moved:
+            p.out_row(affine[-2] * keep + middle * gain)
+            p.out_row(affine[-1] * keep + spread * gain_var)
 
-    return rows(describe, 1, weighted + biased, 2)
+    return rows(describe, 1, weighted + biased + 2 * moved, 5)
 
 
 @functools.cache
-def _backward_rows(weighted: bool, needs: tuple[bool, bool, bool]) -> Program:
+def _fixed_rows(weighted: bool, biased: bool) -> Program:
+    def describe(p: Tracer, x: Expr, *more: Expr) -> None:
+        *affine, middle, spread, eps = more
+        rstd = p.row(1.0 / call("sqrt", spread + eps))
+        scale = p.row(rstd * affine[0]) if weighted else rstd
+        shift = p.row(affine[-1] - middle * scale if biased else -middle * scale)
+        p.out(x * scale + shift)
+        p.out_row(middle)
+        p.out_row(rstd)
+
+    return rows(describe, 1, weighted + biased + 2, 1)
+
+
+@functools.cache
+def _backward_rows(weighted: bool, fixed: bool, needs: tuple[bool, ...]) -> Program:
     def describe(p: Tracer, g: Expr, x: Expr, *more: Expr) -> None:
         *affine, middle, scale, n = more
         h = (x - middle) * scale
-        total = p.sum(g) if needs[0] or needs[2] else None
-        product = p.sum(g * h) if needs[0] or needs[1] else None
-        if total is not None and product is not None and needs[0]:
-            slope = g - p.row(total / n) - h * p.row(product / n)
+        sums = needs[0] and not fixed
+        total = p.sum(g) if sums or needs[2] else None
+        product = p.sum(g * h) if sums or needs[1] else None
+        if needs[0]:
+            slope = g
+            if sums and total is not None and product is not None:
+                slope = g - p.row(total / n) - h * p.row(product / n)
             p.out(slope * (p.row(scale * affine[0]) if weighted else scale))
-        for needed, found in zip(needs[1:], (product, total), strict=True):
+        for needed, found in zip(needs[1:3], (product, total), strict=True):
             if needed and found is not None:
                 p.out_row(found)
 
@@ -72,95 +101,290 @@ def _wide(x: Any) -> Any:
     return dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
 
 
-def _forward(k: Any, x: Any, weight: Any, bias: Any, dims: Shape, eps: float) -> Any:
+def _vectors(k: Any, x: Any, *given: Any) -> list[Any]:
+    """Those that are given, in a shape that broadcasts with `x`."""
+    shape = (1, x.shape[1], *(1,) * (len(x.shape) - 2))
+    found = []
+    for p in given:
+        if p is not None:
+            view = k.reshape(p, shape)
+            found.append(k.reshape(k.copy(p), shape) if view is None else view)
+    return found
+
+
+def _kept(x: Any, dims: Shape) -> Shape:
+    return tuple([1 if d in dims else n for d, n in enumerate(x.shape)])
+
+
+def _forward(
+    k: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, dims: Shape, eps: float,
+    momentum: float,
+) -> Any:  # fmt: skip
+    """The result, mean, variance and rstd, and the two running statistics if they are given."""
     kinds = (x.dtype, *[_wide(x)] * 3)
     if not x.size:
-        kept = tuple([1 if d in dims else n for d, n in enumerate(x.shape)])
-        return (k.copy(x), *(k.full(kept, 0, t) for t in kinds[1:]))
-    affine = [p for p in (weight, bias) if p is not None]
+        return (k.copy(x), *(k.full(_kept(x, dims), 0, t) for t in kinds[1:]))
     n = math.prod([x.shape[d] for d in dims])
-    program = _forward_rows(weight is not None, bias is not None)
-    return k.rows(program, (x, *affine, float(n), eps), dims, kinds)
+    program = _forward_rows(weight is not None, bias is not None, mean is not None)
+    numbers = (float(n), eps, 1 - momentum, momentum, momentum * (n / max(n - 1, 1)))
+    if mean is not None:
+        kinds = (*kinds, mean.dtype, var.dtype)
+    return k.rows(program, (x, *_vectors(k, x, weight, bias, mean, var), *numbers), dims, kinds)
+
+
+def _fixed_forward(k: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float) -> Any:
+    """The result, mean and rstd."""
+    dims = _channel_dims(len(x.shape))
+    kinds = (x.dtype, *[_wide(x)] * 2)
+    if not x.size:
+        return (k.copy(x), *(k.full(_kept(x, dims), 0, t) for t in kinds[1:]))
+    program = _fixed_rows(weight is not None, bias is not None)
+    return k.rows(program, (x, *_vectors(k, x, weight, bias, mean, var), eps), dims, kinds)
+
+
+def _channel_dims(rank: int) -> Shape:
+    """All but the channels."""
+    return (0, *range(2, rank))
 
 
 def _backward(
-    k: Any, g: Any, x: Any, weight: Any, middle: Any, rstd: Any, dims: Shape, shapes: Any,
-    needs: Any,
+    k: Any, g: Any, x: Any, weight: Any, middle: Any, rstd: Any, dims: Shape, fixed: bool,
+    kinds: Any, needs: Any,
 ) -> Any:  # fmt: skip
-    """What is needed of dx, dweight and dbias; `shapes` are those of the three, with dtypes."""
-    wanted = [s for s, needed in zip(shapes, needs, strict=True) if needed]
+    """What is needed of dx, dweight and dbias; `kinds` are the dtypes of the last two."""
+    channels = (x.shape[1],)
     if not x.size:
-        return tuple([k.full(shape, 0, t) for shape, t in wanted])
+        return _zeros(k, x, channels, kinds, needs)
     n = math.prod([x.shape[d] for d in dims])
-    operands = [o for o in (g, x, weight, middle, rstd) if o is not None]
     wide = _wide(x)
-    kinds = [x.dtype] * needs[0] + [wide] * (needs[1] + needs[2])
-    found = k.rows(_backward_rows(weight is not None, needs), (*operands, float(n)), dims, kinds)
-    results = []
-    for array, (shape, kind) in zip(found, wanted, strict=True):
-        shared = tuple([d for d, size in enumerate(shape) if size != array.shape[d]])
-        array = k.reduce("sum", array, shared, True) if shared else array
-        results.append(array if array.dtype == kind else k.cast(array, kind))
-    return tuple(results)
+    types = [x.dtype] * needs[0] + [wide] * (needs[1] + needs[2])
+    operands = (g, x, *_vectors(k, x, weight), middle, rstd, float(n))
+    program = _backward_rows(weight is not None, fixed, needs)
+    found = list(k.rows(program, operands, dims, types))
+    for i, kind in enumerate([t for t, needed in zip(kinds, needs[1:], strict=False) if needed]):
+        at = i + needs[0]
+        array = found[at]
+        if array.shape[0] > 1:  # rows that share a weight
+            array = k.reduce("sum", array, (0,), True)
+        array = k.reshape(array, channels)
+        found[at] = array if array.dtype == kind else k.cast(array, kind)
+    return tuple(found)
+
+
+def _zeros(k: Any, x: Any, channels: Shape, kinds: Any, needs: Any) -> Any:
+    each = ((x.shape, x.dtype), *((channels, kind) for kind in kinds))
+    wanted = [e for e, needed in zip(each, needs, strict=False) if needed]
+    return tuple([k.full(shape, 0, kind) for shape, kind in wanted])
 
 
 _channel_norm_backward = Op(
     "channel_norm_backward", _backward, inputs="g x weight middle rstd",
-    params="dims shapes needs", outputs=3,
+    params="dims fixed kinds needs", outputs=3,
 )  # fmt: skip
 
 
+# The ops -------------------------------------------------------------------------------------
 def _rule(
-    g: Tensor, x: Tensor, weight: Tensor | None, out1: Tensor, out3: Tensor, dims: Shape,
-    eps: float, like: Any, needs: tuple[bool, ...],
+    g: Tensor, x: Tensor, weight: Tensor | None, middle: Tensor, rstd: Tensor, dims: Shape,
+    eps: float | None, kinds: Any, needs: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """The cotangents of x, weight and bias; without `eps` the statistics are fixed."""
     if current().grad:
-        found = iter(_composed(g, x, weight, dims, eps, like, needs))
+        found = iter(_composed(g, x, weight, middle, rstd, dims, eps, kinds, needs))
     else:
-        shapes = ((x.shape, x._array.dtype), *like)
-        operands = (g, x, weight, out1, out3)
-        found = iter(apply(_channel_norm_backward, operands, (dims, shapes, needs)))
+        operands, params = (g, x, weight, middle, rstd), (dims, eps is None, kinds, needs)
+        found = iter(apply(_channel_norm_backward, operands, params))
     return tuple([next(found) if needed else None for needed in needs])
 
 
 def _composed(
-    g: Tensor, x: Tensor, weight: Tensor | None, dims: Shape, eps: float, like: Any,
-    needs: tuple[bool, ...],
+    g: Tensor, x: Tensor, weight: Tensor | None, middle: Tensor, rstd: Tensor, dims: Shape,
+    eps: float | None, kinds: Any, needs: tuple[bool, ...],
 ) -> list[Tensor]:  # fmt: skip
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
     g, h = cast(g, wide), cast(x, wide)
-    h = h - mean(h, dims, True)
-    rstd = (mean(h * h, dims, True) + eps).rsqrt()
-    h = h * rstd
+    if eps is None:
+        rstd = rstd.detach()
+        h = (h - middle.detach()) * rstd
+    else:
+        h = h - mean(h, dims, True)
+        rstd = (mean(h * h, dims, True) + eps).rsqrt()
+        h = h * rstd
     found = []
     if needs[0]:
-        slope = g - mean(g, dims, True) - h * mean(g * h, dims, True)
-        scale = rstd if weight is None else rstd * cast(weight, wide)
+        slope = g
+        if eps is not None:
+            slope = g - mean(g, dims, True) - h * mean(g * h, dims, True)
+        scale = rstd if weight is None else rstd * cast(_beside(weight, x), wide)
         found.append(cast(slope * scale, x.dtype))
-    for needed, each, (shape, kind) in zip(needs[1:], (g * h, g), like, strict=True):
+    for needed, each, kind in zip(needs[1:], (g * h, g), kinds, strict=False):
         if needed:
-            found.append(cast(sum_to(each, shape), dtypes.of_array(kind)))
+            found.append(cast(each.sum(_channel_dims(x.ndim)), dtypes.of_array(kind)))
     return found
 
 
 _channel_norm = Op(
     "channel_norm",
-    lambda k, x, weight, bias, dims, eps, like: _forward(k, x, weight, bias, dims, eps),
-    inputs="x weight bias",
-    params="dims eps like",
-    outputs=4,
-    joint=_rule,
+    lambda k, x, weight, bias, mean, var, dims, eps, kinds, momentum: _forward(
+        k, x, weight, bias, mean, var, dims, eps, momentum
+    ),
+    inputs="x weight bias mean var",
+    params="dims eps kinds momentum",
+    outputs=6,
+    joint=lambda g, x, weight, out1, out3, dims, eps, kinds, needs: _rule(
+        g, x, weight, out1, out3, dims, eps, kinds, needs
+    ),
+)
+_fixed_norm = Op(
+    "fixed_norm",
+    lambda k, x, weight, bias, mean, var, eps, kinds: _fixed_forward(
+        k, x, weight, bias, mean, var, eps
+    ),
+    inputs="x weight bias mean var",
+    params="eps kinds",
+    outputs=3,
+    joint=lambda g, x, weight, out1, out2, kinds, needs: _rule(
+        g, x, weight, out1, out2, _channel_dims(x.ndim), None, kinds, needs
+    ),
 )
 
 
-def _normed(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, dims: Shape, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`x` normalised over `dims`, with the mean and the variance, not corrected."""
-    like = tuple([((), None) if p is None else (p.shape, p._array.dtype) for p in (weight, bias)])
-    y, middle, spread, _ = apply(_channel_norm, (x, weight, bias), (dims, float(eps), like))
-    return y, middle.detach(), spread.detach()
+def _kinds(*given: Tensor | None) -> Any:
+    return tuple([None if p is None else p._array.dtype for p in given])
+
+
+def _by_running(
+    x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None,
+    bias: Tensor | None, eps: float,
+) -> Tensor:  # fmt: skip
+    """Every channel by the statistics that were kept for it."""
+    operands = (x, weight, bias, running_mean, running_var)
+    y: Tensor = apply(_fixed_norm, operands, (float(eps), _kinds(weight, bias)))[0]
+    return y
+
+
+# Groups of channels --------------------------------------------------------------------------
+@functools.cache
+def _channel_sums() -> Program:
+    def describe(p: Tracer, g: Expr, x: Expr, middle: Expr, rstd: Expr) -> None:
+        p.out_row(p.sum(g * ((x - middle) * rstd)))
+        p.out_row(p.sum(g))
+
+    return rows(describe, 2, 2)
+
+
+@functools.cache
+def _slope_rows(weighted: bool) -> Program:
+    def describe(p: Tracer, g: Expr, x: Expr, *more: Expr) -> None:
+        *weight, middle, rstd, product, total, n = more
+        v = g * weight[0] if weighted else g
+        h = (x - middle) * rstd
+        p.out((v - p.row(total / n) - h * p.row(product / n)) * rstd)
+
+    return rows(describe, 2 + weighted, 4, 1)
+
+
+def _by_group(k: Any, x: Any, groups: int) -> Any:
+    """(N, groups, channels of a group, elements of a channel)."""
+    n, c = x.shape[:2]
+    shape = (n, groups, c // groups, math.prod(x.shape[2:]))
+    view = k.reshape(x, shape)
+    return k.reshape(k.copy(x), shape) if view is None else view
+
+
+def _group_forward(k: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
+    """The result, mean and rstd."""
+    kinds = (x.dtype, *[_wide(x)] * 2)
+    if not x.size:
+        return (k.copy(x), *(k.full((x.shape[0], groups, 1, 1), 0, t) for t in kinds[1:]))
+    grouped = _by_group(k, x, groups)
+    affine = [_by_group(k, p, groups) for p in _vectors(k, x, weight, bias)]
+    program = layer_rows(True, weight is not None, bias is not None)
+    n = math.prod(grouped.shape[2:])
+    y, *statistics = k.rows(program, (grouped, *affine, float(n), eps), (2, 3), kinds)
+    return (k.reshape(y, x.shape), *statistics)
+
+
+def _group_backward(
+    k: Any, g: Any, x: Any, weight: Any, middle: Any, rstd: Any, kinds: Any, needs: Any
+) -> Any:
+    """What is needed of dx, dweight and dbias; `kinds` are the dtypes of the last two."""
+    channels = (x.shape[1],)
+    if not x.size:
+        return _zeros(k, x, channels, kinds, needs)
+    groups, wide = middle.shape[1], _wide(x)
+    inner, outer = _by_group(k, x, groups), _by_group(k, g, groups)
+    sums = k.rows(_channel_sums(), (outer, inner, middle, rstd), (3,), (wide, wide))
+    found = []
+    if needs[0]:
+        factor = [_by_group(k, p, groups) for p in _vectors(k, x, weight)]
+        if weight is None:
+            totals = [k.reduce("sum", each, (2,), True) for each in sums]
+        else:
+            scale = factor[0] if weight.dtype == wide else k.cast(factor[0], wide)
+            totals = [k.map_reduce("sum", _PRODUCT, (each, scale), (2,), True, wide)
+                      for each in sums]  # fmt: skip
+        n = float(math.prod(inner.shape[2:]))
+        operands = (outer, inner, *factor, middle, rstd, *totals, n)
+        (slope,) = k.rows(_slope_rows(weight is not None), operands, (2, 3), (x.dtype,))
+        found.append(k.reshape(slope, x.shape))
+    for needed, each, kind in zip(needs[1:], sums, kinds, strict=True):
+        if needed:
+            total = k.reshape(k.reduce("sum", each, (0,), True), channels)
+            found.append(total if total.dtype == kind else k.cast(total, kind))
+    return tuple(found)
+
+
+_group_norm_backward = Op(
+    "group_norm_backward", _group_backward, inputs="g x weight middle rstd", params="kinds needs",
+    outputs=3,
+)  # fmt: skip
+
+
+def _group_rule(
+    g: Tensor, x: Tensor, weight: Tensor | None, out1: Tensor, out2: Tensor, groups: int,
+    eps: float, kinds: Any, needs: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:  # fmt: skip
+    if current().grad:
+        found = iter(_group_composed(g, x, weight, groups, eps, kinds, needs))
+    else:
+        operands = (g, x, weight, out1, out2)
+        found = iter(apply(_group_norm_backward, operands, (kinds, needs)))
+    return tuple([next(found) if needed else None for needed in needs])
+
+
+def _group_composed(
+    g: Tensor, x: Tensor, weight: Tensor | None, groups: int, eps: float, kinds: Any,
+    needs: tuple[bool, ...],
+) -> list[Tensor]:  # fmt: skip
+    """What is needed of the three, in ops that have rules of any order."""
+    wide = dtypes.of_array(_wide(x._array))
+    rows_shape = (x.shape[0], groups, math.prod(x.shape[1:]) // groups)
+    g, h = cast(g, wide), reshaped(cast(x, wide), rows_shape)
+    h = h - mean(h, (2,), True)
+    rstd = (mean(h * h, (2,), True) + eps).rsqrt()
+    h = h * rstd
+    found = []
+    if needs[0]:
+        v = reshaped(g if weight is None else g * cast(_beside(weight, x), wide), rows_shape)
+        slope = (v - mean(v, (2,), True) - h * mean(v * h, (2,), True)) * rstd
+        found.append(cast(reshaped(slope, x.shape), x.dtype))
+    h = reshaped(h, x.shape)
+    for needed, each, kind in zip(needs[1:], (g * h, g), kinds, strict=True):
+        if needed:
+            found.append(cast(each.sum(_channel_dims(x.ndim)), dtypes.of_array(kind)))
+    return found
+
+
+_group_norm = Op(
+    "group_norm",
+    lambda k, x, weight, bias, groups, eps, kinds: _group_forward(k, x, weight, bias, groups, eps),
+    inputs="x weight bias",
+    params="groups eps kinds",
+    outputs=3,
+    joint=_group_rule,
+)
 
 
 # Arguments -----------------------------------------------------------------------------------
@@ -197,38 +421,16 @@ def _check_running(op: str, running_mean: Tensor | None, running_var: Tensor | N
             raise ArgumentError(f"[{op}] {name} has no gradient; pass {name}.detach()")
 
 
-def _beside(p: Tensor | None, x: Tensor) -> Tensor | None:
+def _beside(p: Tensor, x: Tensor) -> Tensor:
     """A vector of channels in a shape that broadcasts with `x`."""
-    return None if p is None else reshaped(p, (1, p.shape[0], *(1,) * (x.ndim - 2)))
+    return reshaped(p, (1, p.shape[0], *(1,) * (x.ndim - 2)))
 
 
-def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    """`x` times the weights of its channels plus their biases."""
-    scale, shift = _beside(weight, x), _beside(bias, x)
-    if scale is None:
-        return x if shift is None else x + shift
-    return x * scale if shift is None else addcmul(shift, x, scale)
-
-
-def _by_running(
-    x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None,
-    bias: Tensor | None, eps: float,
-) -> Tensor:  # fmt: skip
-    """Every channel by the statistics that were kept for it."""
-    wide = dtypes.of_array(_wide(x._array))
-    scale = (cast(running_var, wide) + eps).rsqrt()
-    scale = scale if weight is None else scale * cast(weight, wide)
-    shift = -cast(running_mean, wide) * scale
-    shift = shift if bias is None else shift + cast(bias, wide)
-    return cast(_affine(cast(x, wide), scale, shift), x.dtype)
-
-
-def _update(running: Tensor | None, found: Tensor, momentum: float) -> None:
+def _update(running: Tensor, found: Tensor, momentum: float) -> None:
     """Move kept statistics towards those of this batch, in place."""
-    if running is not None:
-        with no_grad():
-            step = cast(reshaped(found, running.shape), running.dtype)
-            running.mul_(1 - momentum).add_(step * momentum)
+    with no_grad():
+        step = cast(reshaped(found, running.shape), running.dtype)
+        running.mul_(1 - momentum).add_(step * momentum)
 
 
 # Functions -----------------------------------------------------------------------------------
@@ -268,11 +470,13 @@ def batch_norm(
         raise ShapeError(
             f"[{op}] training needs more than one element in a channel, got shape {input.shape}"
         )
-    dims = (0, *range(2, input.ndim))
-    y, middle, spread = _normed(input, _beside(weight, input), _beside(bias, input), dims, eps)
-    if count:
-        _update(running_mean, middle, momentum)
-        _update(running_var, spread * (count / (count - 1)), momentum)
+    operands = (input, weight, bias, running_mean, running_var)
+    params = (_channel_dims(input.ndim), float(eps), _kinds(weight, bias), momentum)
+    y, _, _, _, *moved = apply(_channel_norm, operands, params)
+    if running_mean is not None and running_var is not None and moved:
+        with no_grad():
+            for running, found in zip((running_mean, running_var), moved, strict=True):
+                write(op, running, reshaped(found, running.shape))
     return y
 
 
@@ -309,10 +513,11 @@ def instance_norm(
             f"[{op}] needs more than one element in a channel, got shape {input.shape}"
         )
     dims = tuple(range(2, input.ndim))
-    y, middle, spread = _normed(input, _beside(weight, input), _beside(bias, input), dims, eps)
-    if input.numel():
-        _update(running_mean, middle.mean(0), momentum)
-        _update(running_var, spread.mean(0) * (count / (count - 1)), momentum)
+    params = (dims, float(eps), _kinds(weight, bias), 0.0)
+    y, middle, spread, _ = apply(_channel_norm, (input, weight, bias, None, None), params)
+    if running_mean is not None and running_var is not None and input.numel():
+        _update(running_mean, middle.detach().mean(0), momentum)
+        _update(running_var, spread.detach().mean(0) * (count / (count - 1)), momentum)
     return y
 
 
@@ -332,7 +537,7 @@ def group_norm(
     op = "group_norm"
     _check(op, input, 2, eps, weight=weight, bias=bias)
     groups = as_int(op, "num_groups", num_groups)
-    n, c = input.shape[:2]
+    c = input.shape[1]
     if groups < 1 or c % groups:
         raise ArgumentError(
             f"[{op}] num_groups must divide the {c} channels of shape {input.shape}, got {groups}"
@@ -342,11 +547,9 @@ def group_norm(
             f"[{op}] needs more than one element in a group, got shape {input.shape} and "
             f"num_groups={groups}"
         )
-    wide = dtypes.of_array(_wide(input._array))
-    rest = math.prod(input.shape[2:]) * (c // groups)
-    y = _normed(cast(reshaped(input, (n, groups, rest)), wide), None, None, (2,), eps)[0]
-    scale, shift = (None if p is None else cast(p, wide) for p in (weight, bias))
-    return cast(_affine(reshaped(y, input.shape), scale, shift), input.dtype)
+    params = (groups, float(eps), _kinds(weight, bias))
+    y: Tensor = apply(_group_norm, (input, weight, bias), params)[0]
+    return y
 
 
 @function(top=False, method=False, functional=True)
