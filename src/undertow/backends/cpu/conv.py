@@ -3,12 +3,11 @@
 Note [two products]
 The form `conv` sums over channels and taps. There are two ways to see a matrix product in it:
   - windows on the right: for each element of the batch, (outputs × steps) @ (steps × positions),
-    where a step is a tap of a channel. The weight is laid out with channels fastest, which is a
-    copy of it, and the result is written where it belongs.
+    where a step is a tap of a channel.
   - windows on the left, for more taps than positions, as in the gradient of a weight: there the
     form's channels are the images of a batch, its taps the positions of the cotangent, and its
     positions the taps of the weight. The product is a sum over channels of
-    (positions and batch × taps) @ (taps × outputs).
+    (batch and positions × taps) @ (taps × outputs).
 Either way elements are summed in an order that the shapes alone decide. A dilated input is split
 into phases first, so that no zeros are multiplied. Kernels of one element on elements as they are
 need no windows: they are a matrix product on views.
@@ -161,7 +160,6 @@ def _windows_right(
     target = out
     if _step(out) is None:
         target = empty(out.shape, out.dtype)
-    w = w.transpose(0, 1, *range(3, w.ndim), 2)
     if not w.flags.c_contiguous:
         w = backend.copy(w)
     threads = current_limit()
@@ -203,12 +201,12 @@ def _plan_right(
 def _windows_left(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend
 ) -> None:
-    """The sum over channels of (positions and batch × taps) @ (taps × outputs)."""
+    """The sum over channels of (batch and positions × taps) @ (taps × outputs)."""
     x, windows = _windows(x, 0, geometry.dilation[-1], geometry.kernel, backend)
     if _step(w) is None:
         w = backend.copy(w)
     n, groups, _ = x.shape[:3]
-    result = empty((groups, *geometry.output, n, w.shape[1]), out.dtype)
+    result = empty((groups, n, *geometry.output, w.shape[1]), out.dtype)
     threads = current_limit()
     key = ("left", x.shape, x.strides, w.shape, w.strides, geometry, x.dtype, threads)
     found = _plans.get(key)
@@ -216,7 +214,7 @@ def _windows_left(
         found = _remember(key, _plan_left(result, x, w, geometry, windows, threads))
     run(found.plan, x, w, result)
     rank = len(geometry.size)
-    backend.assign(out, result.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank)))
+    backend.assign(out, result.transpose(1, 0, 2 + rank, *range(2, 2 + rank)))
     if bias is not None:
         out += bias.reshape(*bias.shape, *(1,) * rank)
 

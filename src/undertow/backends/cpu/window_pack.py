@@ -2,22 +2,24 @@
 
     void pack(map, from, step0, steps, first, count, to, row)
 
-writes a table whose rows are steps, one for each tap and channel, and whose columns are positions,
-as `gemm_pack` does for matrices. Step number s is channel s % channels of tap s // channels. Tap
+writes a table whose rows are steps, one for each channel and tap, and whose columns are positions,
+as `gemm_pack` does for matrices. Step number s is tap s % taps of channel s // taps. Tap
 (t0, t1, t2) at position (q0, q1, q2) meets the element q·stride + t·dilation - padding of each
 dimension, or zero if there is none. Nothing else knows about windows: a product takes the packed
 blocks, and there is never more than a block of them.
 
 Note [pieces]
 A vector of neighbouring positions consists of pieces: it goes on in the next line where one ends.
-Each piece is a load under a mask of the lanes that belong to it and meet an element. Addresses and
-masks depend on the tap alone, so channels are the inner loop, which only loads and stores. Where
-neighbours in memory are channels, vectors of them are read and transposed.
+Each piece is a load under a mask of the lanes that belong to it and meet an element. Places and
+masks depend on the tap alone, so they are noted in a table for some taps, and then all channels are
+read with it, one after the other, so that what one tap has brought to the cache serves the next.
+Where neighbours in memory are channels, vectors of them are read and transposed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from .gemm_micro import suffix_of, width
@@ -33,7 +35,8 @@ MAP = [
       ("taps", "positions", "size", "stride", "dilation", "padding", "step") for d in range(RANK)),
 ]  # fmt: skip
 MOST_STRIDE = 8
-_MASKS = 6  # that are kept in registers
+_TAPS = 32  # in the table of places and masks
+_TOGETHER = 4  # vectors
 
 
 class Windows(NamedTuple):
@@ -68,13 +71,6 @@ class _Piece(NamedTuple):
     places: list[Value]  # the elements that tap 0 meets: of the outer dimensions, and at lane 0
 
 
-class _Load(NamedTuple):
-    """How the lanes of a piece are read for one tap."""
-
-    place: str
-    masks: list[str]  # one for each vector of elements that positions may be spread over
-
-
 class _WindowPacker:
     """Writes one packing function."""
 
@@ -86,6 +82,9 @@ class _WindowPacker:
         self.lanes, self.bytes = target.vector // width(type), target.vector
         self.vector = f"<{self.lanes} x {source}>"
         self.field = {name: f.load("i64", f.at("%map", 8 * n), 8) for n, name in enumerate(MAP)}
+        self.end = f.add("%k0", "%k")
+        across, along = self.of("taps")[1:]
+        self.taps = f.mul(self.field["taps0"], f.mul(across, along))
 
     def of(self, name: str) -> list[str]:
         """A field of every dimension."""
@@ -93,50 +92,45 @@ class _WindowPacker:
 
     def write(self) -> None:
         """All vectors of positions, several at a time."""
-        f, together = self.f, max(1, min(4, _MASKS // (self.pieces * self.stride)))
+        f = self.f
+        self.entry = 8 + 2 * self.stride  # bytes of one piece: its place, and masks
+        self.table = f.slot(f"[{_TAPS * _TOGETHER * self.pieces * self.entry} x i8]")
         vectors = f.div(f.add("%count", self.lanes - 1), self.lanes)
-        whole = f.sub(vectors, f.rem(vectors, together))
-        with f.loop(0, whole, together) as v:
-            self.positions([f.add(v, n) for n in range(together)])
-        if together > 1:
-            with f.loop(whole, vectors) as v:
-                self.positions([v])
+        whole = f.sub(vectors, f.rem(vectors, _TOGETHER))
+        with f.loop(0, whole, _TOGETHER) as v:
+            self.positions([f.add(v, n) for n in range(_TOGETHER)])
+        with f.loop(whole, vectors) as v:
+            self.positions([v])
 
     def positions(self, vectors: list[Value]) -> None:
         """All steps of some vectors of positions."""
-        f, channels = self.f, self.field["channels"]
-        cut = [self.cut(v) for v in vectors]
-        for begin, stop, tap in self.taps():
-            first = f.sub(begin, f.mul(tap, channels))
-            from_ = f.at("%from", f.mul(first, self.field["channel_step"]))
-            loads = [[self.under(tap, piece, from_) for piece in one] for one in cut]
-            to = f.at("%to", f.mul(f.sub(begin, "%k0"), "%row"))
-            with f.loop(0, f.sub(stop, begin)) as channel:
-                offset = f.mul(channel, self.field["channel_step"])
-                row = f.at(to, f.mul(channel, "%row"))
-                for v, one in zip(vectors, loads, strict=True):
-                    self.store(self.read(one, offset), f.at(row, f.mul(v, self.bytes)))
+        f = self.f
+        cut = [piece for v in vectors for piece in self.cut(v)]
+        row = len(cut) * self.entry  # bytes for a tap
+        with f.loop(0, self.taps, _TAPS) as begin:
+            stop = f.least(f.add(begin, _TAPS), self.taps)
+            with f.loop(begin, stop) as tap:
+                place = f.at(self.table, f.mul(f.sub(tap, begin), row))
+                for n, piece in enumerate(cut):
+                    self.note(tap, piece, f.at(place, n * self.entry))
+            with self.channels() as (channel, first, end):
+                base = f.at("%from", f.mul(channel, self.field["channel_step"]))
+                to = f.mul(f.sub(f.mul(channel, self.taps), "%k0"), "%row")
+                with f.loop(f.most(first, begin), f.least(end, stop)) as tap:
+                    noted = f.at(self.table, f.mul(f.sub(tap, begin), row))
+                    there = f.at("%to", f.add(to, f.mul(tap, "%row")))
+                    for n, v in enumerate(vectors):
+                        at = f.at(noted, n * self.pieces * self.entry)
+                        self.store(self.read(at, base), f.at(there, f.mul(v, self.bytes)))
 
-    def taps(self) -> Iterator[tuple[str, str, str]]:
-        """A loop over taps: the first step of each and the one after its last, and its number."""
-        f, channels = self.f, self.field["channels"]
-        end, step = f.add("%k0", "%k"), f.variable("i64", "%k0")
-        taps = f.div(f.add(end, f.sub(channels, 1)), channels)
-        with f.loop(f.div("%k0", channels), taps) as tap:
-            stop = f.least(f.mul(f.add(tap, 1), channels), end)
-            yield step.get(), stop, tap
-            step.set(stop)
-
-    def tap(self, number: str) -> tuple[str, str, str]:
-        """Where a tap is in the kernel."""
-        f, (_, across, along) = self.f, self.of("taps")
-        line = f.div(number, along)
-        return f.div(line, across), f.rem(line, across), f.rem(number, along)
-
-    def store(self, value: str, place: str) -> None:
-        """Write a vector of elements as they are computed with."""
-        wide = self.f.widen(value, self.source, self.lanes)
-        self.f.store(f"<{self.lanes} x {self.type}>", wide, place, width(self.type))
+    @contextmanager
+    def channels(self) -> Iterator[tuple[str, str, Value]]:
+        """A loop over channels: each with its first tap among the steps, and the one after them."""
+        f = self.f
+        last = f.div(f.add(self.end, f.sub(self.taps, 1)), self.taps)
+        with f.loop(f.div("%k0", self.taps), last) as channel:
+            before = f.mul(channel, self.taps)
+            yield channel, f.most(f.sub("%k0", before), 0), f.sub(self.end, before)
 
     def cut(self, vector: Value) -> list[_Piece]:
         """The pieces of a vector of positions; the last ones may be empty."""
@@ -160,42 +154,55 @@ class _WindowPacker:
             begin, line = end, f.op(f"add i64 {line}, 1")
         return found
 
-    def under(self, tap: str, piece: _Piece, base: str) -> _Load:
-        """Where a piece's lanes are read for a tap, and which of them."""
+    def tap(self, number: str) -> tuple[str, str, str]:
+        """Where a tap is in the kernel."""
+        f, (_, across, along) = self.f, self.of("taps")
+        line = f.div(number, along)
+        return f.div(line, across), f.rem(line, across), f.rem(number, along)
+
+    def note(self, tap: str, piece: _Piece, entry: str) -> None:
+        """Write where a piece's lanes are read for a tap, and which of them."""
         f, sizes = self.f, self.of("size")
         elements = [
             f.add(place, f.mul(t, step))
             for place, t, step in
             zip(piece.places, self.tap(tap), self.of("dilation"), strict=True)
         ]  # fmt: skip
-        place = base
+        place: Value = 0
         for element, step in zip(elements, self.of("step"), strict=True):
-            place = f.at(place, f.mul(element, step))
+            place = f.add(place, f.mul(element, step))
         inside = [f.op(f"icmp ult i64 {element}, {size}")
                   for element, size in zip(elements[:2], sizes[:2], strict=True)]  # fmt: skip
         # Elements are counted from the one at lane 0.
-        start, (first, end) = elements[2], piece.lanes
-        all = self.lanes * self.stride
+        start, (first, end), all = elements[2], piece.lanes, self.lanes * self.stride
         low = f.least(f.most(f.mul(first, self.stride), f.sub(0, start)), all)
         high = f.most(f.least(f.mul(end, self.stride), f.sub(sizes[2], start)), 0)
         high = f.select(f.op(f"and i1 {inside[0]}, {inside[1]}"), high, 0)
-        return _Load(place, [self.between(low, high, n) for n in range(self.stride)])
+        f.store("i64", place, entry, 2)
+        for n in range(self.stride):
+            f.store("i16", self.between(low, high, n), f.at(entry, 8 + 2 * n), 2)
 
     def between(self, low: Value, high: Value, number: int) -> str:
-        """The lanes of vector number n of elements that lie between two."""
+        """The bits of the lanes of vector number n of elements that lie between two."""
         f, lanes = self.f, self.lanes
-        before, there = (f.first_lanes(lanes, f.sub(x, number * lanes)) for x in (low, high))
-        return f.op(f"select <{lanes} x i1> {before}, <{lanes} x i1> zeroinitializer, "
-                    f"<{lanes} x i1> {there}")  # fmt: skip
+        low, high = (f.sub(x, number * lanes) for x in (low, high))
+        low, high = (f.most(f.least(x, lanes), 0) for x in (low, high))
+        below, upto = (f.op(f"shl i64 1, {x}") for x in (low, f.most(low, high)))
+        return f.op(f"trunc i64 {f.sub(upto, below)} to i16")
 
-    def read(self, loads: list[_Load], offset: Value) -> str:
+    def read(self, noted: str, base: str) -> str:
         """The elements under one tap of one channel."""
         f, lanes = self.f, self.lanes
         suffix, align = f"v{lanes}{suffix_of(self.source)}", width(self.source)
         read = ["zeroinitializer"] * self.stride
-        for load in loads:
-            place = f.at(load.place, offset)
-            for n, mask in enumerate(load.masks):
+        for piece in range(self.pieces):
+            entry = f.at(noted, piece * self.entry)
+            place = f.at(base, f.load("i64", entry, 2))
+            for n in range(self.stride):
+                bits = f.load("i16", f.at(entry, 8 + 2 * n), 2)
+                if lanes < 16:
+                    bits = f.op(f"trunc i16 {bits} to i{lanes}")
+                mask = f.op(f"bitcast i{lanes} {bits} to <{lanes} x i1>")
                 # Lanes of other pieces keep what they have.
                 at = f.at(place, n * lanes * align)
                 read[n] = f.load_lanes(self.vector, suffix, at, mask, align, read[n])
@@ -209,6 +216,11 @@ class _WindowPacker:
                 chosen.append(lane if number != n else lanes + element)
             value = f.shuffle(self.vector, value, elements, chosen)
         return value
+
+    def store(self, value: str, place: str) -> None:
+        """Write a vector of elements as they are computed with."""
+        wide = self.f.widen(value, self.source, self.lanes)
+        self.f.store(f"<{self.lanes} x {self.type}>", wide, place, width(self.type))
 
 
 class _TurnedPacker(_WindowPacker):
@@ -247,22 +259,28 @@ class _TurnedPacker(_WindowPacker):
 
     def steps(self, vector: Value) -> None:
         """All steps of one vector of positions."""
-        f, channels, lanes = self.f, self.field["channels"], self.lanes
-        for begin, stop, tap in self.taps():
-            first = f.sub(begin, f.mul(tap, channels))
-            self.look(tap, f.at("%from", f.mul(first, self.field["channel_step"])))
-            to = f.at("%to", f.add(f.mul(f.sub(begin, "%k0"), "%row"), f.mul(vector, self.bytes)))
-            count = f.sub(stop, begin)
-            with f.loop(0, count, lanes) as channel:
+        f, lanes = self.f, self.lanes
+        to = f.at("%to", f.mul(vector, self.bytes))
+        with f.loop(0, self.taps) as tap:
+            # The channels whose step for this tap is among those asked for.
+            begin, end = (
+                f.div(f.most(f.add(f.sub(step, tap), f.sub(self.taps, 1)), 0), self.taps)
+                for step in ("%k0", self.end)
+            )
+            self.look(tap)
+            with f.loop(begin, end, lanes) as channel:
+                count = f.sub(end, channel)
                 rows = [self.row(lane, channel, count) for lane in range(lanes)]
                 for n, value in enumerate(transposed(f, self.vector, rows)):
-                    self.store(value, f.at(to, f.mul(f.add(channel, n), "%row")))
+                    step = f.add(f.mul(f.add(channel, n), self.taps), tap)
+                    with f.when(f.compare("slt", n, count)):
+                        self.store(value, f.at(to, f.mul(f.sub(step, "%k0"), "%row")))
 
-    def look(self, tap: str, base: str) -> None:
+    def look(self, tap: str) -> None:
         """Note where each lane is read for a tap, and whether anything is there."""
         f, taps = self.f, self.tap(tap)
         with f.loop(0, self.lanes) as lane:
-            place, there = base, "true"
+            place, there = "%from", "true"
             rows = zip(taps, *map(self.of, ("dilation", "size", "step")), strict=True)
             for d, (t, dilation, size, step) in enumerate(rows):
                 element = f.load("i64", f.at(self.elements[d], f.mul(lane, 8)), 8)
@@ -279,6 +297,6 @@ class _TurnedPacker(_WindowPacker):
         f, size = self.f, width(self.source)
         place = f.load("ptr", f.at(self.places, 8 * lane), 8)
         there = f.load("i64", f.at(self.there, 8 * lane), 8)
-        mask = f.first_lanes(self.lanes, f.op(f"and i64 {f.sub(count, channel)}, {there}"))
+        mask = f.first_lanes(self.lanes, f.op(f"and i64 {count}, {there}"))
         at, suffix = f.at(place, f.mul(channel, size)), f"v{self.lanes}{suffix_of(self.source)}"
         return f.load_lanes(self.vector, suffix, at, mask, size)
