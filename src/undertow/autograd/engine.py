@@ -7,6 +7,12 @@ Note [bare gradients]
 In a first-order pass (`create_graph=False`) gradients travel as bare arrays, and a node whose rule
 is fused (Note [fused rules]) never sees a Tensor. Rules as written, hooks and captures get the
 array wrapped in one. With `create_graph=True` gradients are Tensors throughout.
+
+Note [added products]
+Where a weight is used twice, its gradient is a sum of products. A matrix product can add to what is
+there as it stores its result, so the second one is not made apart and added in another pass over
+both. That is only done where it gives the very bits of the other way, which a pass with several
+threads takes: there a gradient may come before its turn.
 """
 
 from __future__ import annotations
@@ -89,6 +95,9 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                             if target is None:
                                 continue
                             if result.__class__ is not _ndarray or result.dtype is not dtype:
+                                if result is None:  # another one has this one's share
+                                    deliver(run, target, None, ready)
+                                    continue
                                 result = np.asarray(result, dtype)
                             j = target[0]
                             cell = inbox[j]
@@ -116,10 +125,13 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                             node.saved = None
                         continue
                     inbox[i] = None
-                    results = node.backward([wrap(g)], targets[i])
+                    row = targets[i]
+                    if alone and plan.op.factors is not None and saved is not None:
+                        row = _add_products(run, node, g, row, ready)
+                    results = node.backward([wrap(g)], row)
                     if not keep:
                         node.release()
-                    _deliver_all(run, node, targets[i], results, ready)
+                    _deliver_all(run, node, row, results, ready)
                     del results  # a leaf may be about to keep one of them, see Note [stealing]
                     continue
                 if kind is AccumulateGrad and g.__class__ is _ndarray:
@@ -248,11 +260,53 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
                 _completed(task, j, ready)
             return
     while pair is not None:
-        total = _add(pair[0], pair[1], cell.owned)
+        owned = cell.owned or _sole(pair[0], _IN_SLOT)  # a statement of its own: it counts
+        total = _add(pair[0], pair[1], owned)
         with lock:
             pair = cell.settle(total)
             if pair is None and cell.next == cell.total:
                 _completed(task, j, ready)
+
+
+def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> Any:
+    """Add the node's gradients to those that are there already, if they are products.
+
+    Returns the row of targets without those that are done; see Note [added products].
+    """
+    inbox, plan, saved = run.task.inbox, node.plan, node.saved
+    factors = plan.op.factors
+    assert factors is not None
+    left = None
+    for k, target in enumerate(row):
+        if target is None or g.ndim != 2:
+            continue
+        cell = inbox[target[0]]
+        if (
+            cell.__class__ is not Slots
+            or cell.value is None
+            or cell.next != target[2]
+            or cell.pending
+            or cell.busy
+            or not (cell.owned or _sole(cell.value, _IN_CELL))
+        ):
+            continue
+        other = saved[plan.calls[k][1][0]]
+        if other.__class__ is not Tensor or other._alias is not None:
+            continue  # its version is to be checked
+        if not CPU.add_product(cell.value, *factors[k](g, other._array)):
+            continue
+        left = list(row) if left is None else left
+        left[k] = None
+        cell.owned = True
+        cell.next += 1
+        if cell.next == cell.total:
+            _completed(run.task, target[0], ready)
+    return row if left is None else left
+
+
+def _sole(array: Any, count: int) -> bool:
+    """Whether nobody holds a gradient but those who are known to; see Note [stealing]."""
+    return array.__class__ is _ndarray and getrefcount(array) <= count and owns(array)
 
 
 def _completed(task: Task, j: int, ready: list[int]) -> None:
@@ -430,7 +484,32 @@ def _probe_twice() -> int:
     return getrefcount(array)
 
 
+def _probe_cell() -> int:
+    """What it says in `_sole` for the value of a slot."""
+
+    def callee(array: Any, _: int) -> int:
+        return getrefcount(array)
+
+    cell = Slots(1)
+    cell.value = np.empty(1)
+    return callee(cell.value, 0)
+
+
+def _probe_slot() -> int:
+    """What it says there for one that a pair to be added holds as well."""
+
+    def callee(array: Any, _: int) -> int:
+        return getrefcount(array)
+
+    cell = Slots(1)
+    cell.value = np.empty(1)
+    pair = (cell.value, None)
+    return callee(pair[0], 0)
+
+
 _SOLE = _probe()
+_IN_CELL = _probe_cell()
+_IN_SLOT = _probe_slot()
 _HELD_TWICE = _probe_twice()
 
 

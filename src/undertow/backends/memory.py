@@ -22,6 +22,7 @@ theirs follows such a store closely.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import sys
@@ -44,8 +45,6 @@ def keep_memory() -> bool:
     """Tell glibc to keep freed memory; whether it was told."""
     if not sys.platform.startswith("linux") or os.environ.get("UNDERTOW_KEEP_MEMORY") == "0":
         return False
-    import ctypes
-
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):  # another C library
@@ -66,14 +65,29 @@ def empty(shape: tuple[int, ...], dtype: Any, beside: Sequence[int] = ()) -> Any
         return np.empty(shape, dtype)
     if size < HUGE:
         block: Any = np.empty(size + LINE, np.uint8)
-        start = -block.__array_interface__["data"][0] % LINE
+        start = -_address(block) % LINE
     else:
         block = np.empty(size + 2 * PAGE, np.uint8)
         places = range(0, PAGE, NEAR // 2)
         place = next((p for p in places if not any(_follows(p, b) for b in beside)), 0)
-        start = -block.__array_interface__["data"][0] % PAGE + place
+        start = -_address(block) % PAGE + place
     behind: Any = PickleBuffer(block)
     return np.ndarray(shape, dtype, behind, start)
+
+
+def _address(array: Any) -> int:
+    """Where an array's elements are: read from the object, at a tenth of the public way's cost."""
+    return _at(id(array) + _DATA).value
+
+
+_at = ctypes.c_size_t.from_address
+_DATA = object.__basicsize__
+_sample = np.zeros(1)
+if sys.implementation.name != "cpython" or _address(_sample) != _sample.ctypes.data:
+
+    def _address(array: Any) -> int:
+        """The address of an array's elements, for another layout of objects."""
+        return int(array.__array_interface__["data"][0])
 
 
 def _follows(place: int, operand: int) -> bool:

@@ -224,6 +224,10 @@ def elementwise(op: Op, *values: Any) -> Tensor:
     if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
         assert op.expr is not None
         return substitute(op.expr, values)  # type: ignore[return-value]
+    if len(values) == 2 and "f" in op.domain:
+        found = _rows(op, *values)
+        if found is not None:
+            return found
     operands = [operand(op.name, v) for v in values]
     dtype = compute_dtype(op.name, operands, op.kind)
     if EVERY[dtype.category] not in op.domain:
@@ -237,6 +241,49 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         if isinstance(error, DTypeError):
             raise
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
+
+
+def _rows(op: Op, matrix: Any, row: Any) -> Tensor | None:
+    """An op on floating CPU tensors of shapes (…, n) and (n), a layer's bias; None for others.
+
+    An op that saves nothing of the row needs no view of it, only the node of one.
+    """
+    if matrix.__class__ is not Tensor or row.__class__ is not Tensor:
+        return None
+    x, y = matrix._array, row._array
+    shape = x.shape
+    if (
+        x.__class__ is not _ndarray
+        or y.__class__ is not _ndarray
+        or x.dtype is not y.dtype
+        or x.dtype.kind != "f"
+        or x.ndim < 2
+        or y.shape != shape[-1:]
+    ):
+        return None
+    state = current()
+    parent = row._node if row._alias is None else node_of(row)
+    if parent is None or not state.grad:
+        return apply(op, (matrix, row))
+    needs = ((matrix._node if matrix._alias is None else node_of(matrix)) is not None, True)
+    if not state.plain or any(i == 1 for _, i in op.plan(needs, (False, False)).recipe):
+        return apply(op, (matrix, expand(row, shape)))
+    return apply(op, (matrix, _widened(row, shape)))
+
+
+def _widened(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """What `expand` records, with the array as it is: for ops that save nothing of it."""
+    array = x._array
+    node: Node = _new(Node)
+    node.plan = _expand.plan((True,), (False,))
+    node.parents = (node_of(x),)
+    node.indices = (x._index,)
+    node.metas = ((shape, array.dtype),)
+    node.hooks = node.site = node.versions = None
+    node.saved = (array.shape,)
+    out = wrap(array)
+    out._node = node
+    return out
 
 
 def alike(values: Sequence[Any], shape: Any = None) -> bool:
@@ -393,10 +440,13 @@ def transfer(x: Tensor, device: Any) -> Tensor:
 
 def _reduce_to(k: Any, x: Any, shape: tuple[int, ...]) -> Any:
     lead = len(x.shape) - len(shape)
-    dims = tuple(range(lead)) + tuple(
-        lead + i for i, size in enumerate(shape) if size == 1 and x.shape[lead + i] != 1
+    first = tuple(range(lead))
+    inner = tuple(
+        [lead + i for i, size in enumerate(shape) if size == 1 and x.shape[lead + i] != 1]
     )
-    return k.reshape(k.reduce("sum", x, dims, True), shape)
+    if not inner:  # no view of the sum, so a leaf may keep it
+        return k.reduce("sum", x, first, False)
+    return k.reshape(k.reduce("sum", x, first + inner, True), shape)
 
 
 # The unrolled doors --------------------------------------------------------------------------
@@ -522,11 +572,12 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
                 if saver is None:
                     return elementwise(op, input, other)
                 if not (number or x.shape == shape == y.shape):
+                    widen = expand if plan.recipe else _widened
                     if parent is not None and x.shape != shape:
-                        input = expand(input, shape)
+                        input = widen(input, shape)
                         parent, alias = input._node, input._alias
                     if other_parent is not None and y.shape != shape:
-                        other = expand(other, shape)
+                        other = widen(other, shape)
                         other_parent, alias = other._node, other._alias
                 node: Node = _new(Node)
                 node.plan = plan

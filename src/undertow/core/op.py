@@ -50,8 +50,8 @@ _REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.
 class Op:
     """One primitive operation; see Note [rules]."""
 
-    __slots__ = ("_expr", "_kernel", "arity", "domain", "forward", "inputs", "joint", "kind",
-                 "name", "outputs", "params", "plans", "rules", "scalar", "variadic",
+    __slots__ = ("_expr", "_kernel", "arity", "domain", "factors", "forward", "inputs", "joint",
+                 "kind", "name", "outputs", "params", "plans", "rules", "scalar", "variadic",
                  "view")  # fmt: skip
 
     def __init__(
@@ -85,6 +85,9 @@ class Op:
         self._kernel: Any = None
         self.kind = ""
         self.domain = EVERY
+        # Of a product of matrices, for each input: (cotangent, the other input), as arrays, to
+        # the two matrices whose product is the gradient; see Note [added products].
+        self.factors: tuple[Callable[[Any, Any], tuple[Any, Any]], ...] | None = None
         self.plans: dict[Any, Plan] = {}
         self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
         self.joint = joint is not None
@@ -409,7 +412,7 @@ class Plan:
                     return None
             exprs.append(expr)
             chosen.append(list(picks))
-        return _fused(exprs, chosen, self.tensors)
+        return _fused(exprs, chosen, self.tensors, self.recipe)
 
     def _derive(self) -> None:
         """Put ops in the place of the rules that can be one; see Note [derived ops]."""
@@ -455,10 +458,13 @@ class Plan:
         return rule(*(sources[k][j] if k in sources else whole.get(k, j) for k, j in picks))
 
 
-def _fused(exprs: list[Expr | None], picks: list[list[int]], tensors: tuple[int, ...]) -> Any:
+def _fused(
+    exprs: list[Expr | None], picks: list[list[int]], tensors: tuple[int, ...], recipe: Any
+) -> Any:
     """`(g, saved) -> arrays` of expressions over the cotangent and some saved values each.
 
-    Small arrays take a NumPy function per expression, large ones a kernel for all of them.
+    Small arrays take a NumPy function per expression, large ones a kernel for all of them. Where
+    both inputs are one tensor, that kernel adds what they get; the second one gets nothing.
     """
     scope: dict[str, Any] = {}
     results = []
@@ -480,8 +486,18 @@ def _fused(exprs: list[Expr | None], picks: list[list[int]], tensors: tuple[int,
         large = [next(names) if r.startswith("k") else r for r in results]
         found = "".join(f"r{i}, " for i in range(len(whole)))
         scope |= {"maps": CPU.maps, "exprs": tuple(whole), "ndarray": np.ndarray}
+        lines.append(f"    if g.size >= {min(map(crossover, whole))} and g.__class__ is ndarray:")
+        twins = sorted(recipe[j] for j in place) == [("in", 0), ("in", 1)]
+        if twins and len(exprs) == len(whole) == 2:
+            alike = [substitute(expr, [arg(0), arg(1), arg(1)]) for expr in whole]
+            scope["both"] = (alike[0] + alike[1],)
+            lines += [
+                "        if saved[0] is saved[1]:",
+                "            found = maps(both, (g, saved[0]._array), g.dtype)",
+                "            if found is not None:",
+                "                return (found[0], None)",
+            ]
         lines += [
-            f"    if g.size >= {min(map(crossover, whole))} and g.__class__ is ndarray:",
             f"        found = maps(exprs, (g, {', '.join(saved.values())}), g.dtype)",
             "        if found is not None:",
             f"            {found}= found",

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import dtypes
 from ..backends.cpu.choice import MULTIPLIED, threshold
-from ..backends.registry import backend_of
+from ..backends.registry import CPU, backend_of
 from ..core.dispatch import apply, expand, record
 from ..core.modes import current
 from ..core.node import Node
@@ -51,7 +52,24 @@ def _product_op(ta: bool, tb: bool) -> Op:
         return product(g, a, True, ta) if tb else product(a, g, not ta, False)
 
     suffix = ("_t" if ta else "_n") + ("t" if tb else "n") if ta or tb else ""
-    return Op(f"matmul{suffix}", forward, inputs="a b", vjp={"a": by_a, "b": by_b})
+    op = Op(f"matmul{suffix}", forward, inputs="a b", vjp={"a": by_a, "b": by_b})
+    op.factors = (_FACTORS_A[ta, tb], _FACTORS_B[ta, tb])
+    return op
+
+
+# The same derivatives for bare matrices, by the flags; see Note [added products].
+_FACTORS_A: dict[tuple[bool, bool], Callable[[Any, Any], tuple[Any, Any]]] = {
+    (False, False): lambda g, b: (g, b.transpose()),
+    (False, True): lambda g, b: (g, b),
+    (True, False): lambda g, b: (b, g.transpose()),
+    (True, True): lambda g, b: (b.transpose(), g.transpose()),
+}
+_FACTORS_B: dict[tuple[bool, bool], Callable[[Any, Any], tuple[Any, Any]]] = {
+    (False, False): lambda g, a: (a.transpose(), g),
+    (True, False): lambda g, a: (a, g),
+    (False, True): lambda g, a: (g.transpose(), a),
+    (True, True): lambda g, a: (g.transpose(), a.transpose()),
+}
 
 
 _PRODUCTS = {(ta, tb): _product_op(ta, tb) for ta in (False, True) for tb in (False, True)}
@@ -71,11 +89,14 @@ def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
         or y.__class__ is not _ndarray
         or not (kind is _FLOAT32 or kind is _FLOAT64)
         or not state.plain
-        or x.size * y.shape[0 if tb else 1] >= _LARGE
     ):
         return apply(_PRODUCTS[ta, tb], (a, b))
+    if ta:
+        x = x.transpose()
+    if tb:
+        y = y.transpose()
     try:
-        r = (x.transpose() if ta else x).dot(y.transpose() if tb else y)
+        r = CPU.matmul(x, y) if x.size * y.shape[1] >= _LARGE else x.dot(y)
     except (RuntimeWarning, FloatingPointError):  # see Note [floating-point warnings]
         return apply(_PRODUCTS[ta, tb], (a, b))
     t: Tensor = _new(Tensor)

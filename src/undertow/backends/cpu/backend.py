@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..base import Array, NumpyDType, Shape
 from ..reference import NumpyBackend
 from .choice import MULTIPLIED, crossover, threshold
 
+_EXACT = (np.dtype(np.float32), np.dtype(np.float64))
 _MULTIPLIED = threshold(MULTIPLIED)
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
@@ -33,6 +35,21 @@ _ROWS = threshold(512)
 _WINDOWS = threshold(512)
 
 
+def _later(module: str, name: str) -> Any:
+    """A function of a module that is imported with its first call, and only then costs a look."""
+
+    def first(*args: Any, **kwargs: Any) -> Any:
+        found = globals()[name] = getattr(import_module(f"{__package__}.{module}"), name)
+        return found(*args, **kwargs)
+
+    return first
+
+
+apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
+gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
+run_reduce = _later("reductions", "run_reduce")
+
+
 class CpuBackend(NumpyBackend):
     """Every form on `ndarray`s, by whichever of the two is faster."""
 
@@ -40,27 +57,20 @@ class CpuBackend(NumpyBackend):
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
     ) -> Array:
         size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
-        if size >= crossover(expr):
-            from .maps import apart, run_maps
-
-            if out is None or apart(out, operands):
-                found = run_maps((expr,), operands, (dtype,), None if out is None else (out,))
-                if found is not None:
-                    return found[0]
+        if size >= crossover(expr) and (out is None or apart(out, operands)):
+            found = run_maps((expr,), operands, (dtype,), None if out is None else (out,))
+            if found is not None:
+                return found[0]
         return super().map(expr, operands, dtype, out)
 
     def maps(
         self, exprs: tuple[Expr, ...], operands: Sequence[Any], dtype: NumpyDType
     ) -> tuple[Array, ...] | None:
         """Several expressions over large operands in one pass; None if there is no kernel."""
-        from .maps import run_maps
-
         return run_maps(exprs, operands, (dtype,) * len(exprs))
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
         if x.size >= _REDUCED[kind] and keepdim.__class__ is bool:  # NumPy tells what is wrong
-            from .reductions import run_reduce
-
             found = run_reduce(kind, x, dims, keepdim)
             if found is not None:
                 return found
@@ -124,10 +134,14 @@ class CpuBackend(NumpyBackend):
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
         if work >= _MULTIPLIED and a.dtype.kind in "fV" and a.shape[-1] == b.shape[-2]:
-            from .gemm import gemm
-
             return gemm(a, b, bias=bias)
         return super().matmul(a, b, bias)
+
+    def add_product(self, out: Array, a: Array, b: Array) -> bool:
+        """Add a large product to `out`, rounded as if it was made first; False if it cannot be."""
+        if a.size * b.shape[-1] < _MULTIPLIED or a.dtype not in _EXACT:
+            return False
+        return bool(run_add_product(out, a, b))
 
     def conv(
         self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,

@@ -1,0 +1,41 @@
+"""Products that are added to what is there, without changing a bit of the sum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..threads import current_limit
+from .gemm import gemm, make_plan
+from .gemm_driver import COMMON
+from .gemm_plan import Setting
+from .gemm_tiles import cache_sizes, host
+
+_REMEMBERED = 4096
+_DEPTHS = COMMON.index("depths")
+_whole: dict[Any, bool] = {}
+
+
+def run_add_product(out: Any, a: Any, b: Any) -> bool:
+    """`out += a @ b` for floating matrices, with the bits of a product that is added afterwards.
+
+    So only if every element is summed in one piece: a product in several blocks of k would add
+    each of them to `out` in turn. Otherwise nothing happens, and the answer is False.
+
+    >>> import numpy as np
+    >>> out = np.ones((2, 2))
+    >>> run_add_product(out, np.ones((2, 3)), np.ones((3, 2)))
+    True
+    >>> out
+    array([[4., 4.],
+           [4., 4.]])
+    """
+    key = (a.shape, a.strides, b.shape, b.strides, out.strides, a.dtype, current_limit())
+    whole = _whole.get(key)
+    if whole is None:
+        if len(_whole) >= _REMEMBERED:
+            _whole.clear()
+        plan = make_plan(Setting(host(), *cache_sizes(), current_limit()), a, b, out, None, True)
+        whole = _whole[key] = plan.memory[_DEPTHS] == 1
+    if whole:
+        gemm(a, b, out, accumulate=True)
+    return whole
