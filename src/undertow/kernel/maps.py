@@ -4,6 +4,11 @@ Note [blocks of a map]
 The operands come with coalesced dimensions (kernel/layout). Blocks of about BLOCK elements are
 independent: whole rows, or a piece of one long row. Where an operand does not lie along the rows,
 blocks are square tiles, so that the lines of memory that its elements share stay in the cache.
+
+Note [reading ahead]
+Processors fetch ahead by themselves, but only into the second cache, and not across pages. What is
+left to wait for is more than what they can compute meanwhile, if much is computed of each element:
+fetching AHEAD bytes in advance makes exp of large arrays a third faster.
 """
 
 from __future__ import annotations
@@ -12,11 +17,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .expr import Expr
-from .ir import FLOATS, INTEGERS, Function, Value
+from .ir import FLOATS, INTEGERS, WIDTH, Function, Value
 from .lower import Lowering
 
 BLOCK = 16384  # elements
 TILE = 64  # rows and columns
+AHEAD = 4096  # bytes; see Note [reading ahead]
 
 
 class Operand(NamedTuple):
@@ -78,6 +84,10 @@ def map_function(
                 base if step is ZERO else at * step + base
                 for base, (*_, step) in zip(bases, steps, strict=True)
             ]
+            if stream:  # see Note [reading ahead]
+                for b, p, o in zip(ins, places[len(outs) :], arrays, strict=True):
+                    if o.step == 1:
+                        f.prefetch(b, f.value(p, "i64") + AHEAD // WIDTH[o.dtype])
             loaded = iter([f.load(b, p) for b, p in zip(ins, places[len(outs) :], strict=True)])
             given = iter(numbers)
             args = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]

@@ -24,13 +24,12 @@ from .accumulators import LAST, Accumulator, Kept, Position, accumulator
 from .expr import Expr
 from .ir import FLOATS, WIDTH, Function, State, Value
 from .lower import Lowering
-from .maps import NUMBER, Operand, converted
+from .maps import AHEAD, NUMBER, Operand, converted
 from .places import Place, at_row, moved, plus, product, quotient, times
 
 RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
 SEARCHED = 512  # elements, of which the largest is searched
 GROUP = 8, 2  # rows at once; fewer where an expression is computed for each
-AHEAD = 4096  # bytes that are fetched ahead of a row's elements
 
 
 class Loops(NamedTuple):
