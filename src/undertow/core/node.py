@@ -119,11 +119,17 @@ class Node:
         return plan.run(self, grads, saved, wanted)
 
     def materialize(self, grads: list[Any]) -> list[Any]:
-        """Zeros for the outputs that no gradient reached, when some gradient did."""
+        """Zeros for the outputs that no gradient reached, when some gradient did.
+
+        Without hooks, only for those that a rule looks at.
+        """
         like = next(g for g in grads if g is not None)
+        asked = self.plan.asked if self.hooks is None else range(len(grads))
         return [
-            like.new_zeros(shape, dtype=dtype) if g is None and dtype.kind in "fV" else g
-            for g, (shape, dtype) in zip(grads, self.metas, strict=True)
+            like.new_zeros(shape, dtype=dtype)
+            if g is None and i in asked and dtype.kind in "fV"
+            else g
+            for i, (g, (shape, dtype)) in enumerate(zip(grads, self.metas, strict=True))
         ]
 
     def release(self) -> None:

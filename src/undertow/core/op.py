@@ -43,6 +43,7 @@ from .tensor import Tensor, connected, share
 OPS: dict[str, Op] = {}
 EVERY = "bifc"  # the domain of most ops; see elementwise_op
 _REMEMBERED = 4096  # inputs in all plans of an op together, about
+_ALL = range(1 << 62)  # outputs
 _BOOL = np.dtype(bool)
 _REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
 
@@ -249,6 +250,7 @@ class Plan:
     __slots__ = (
         "_derived",
         "_fused",
+        "asked",
         "calls",
         "needs",
         "numbers",
@@ -266,6 +268,7 @@ class Plan:
         self._derived = op.scalar is None  # whether the rules are what they can be
         recipe: list[tuple[str, int]] = []
         calls: list[Any] = []
+        asked: set[int] | range = set()
         for i, needed in enumerate(needs):
             name = op.inputs[min(i, op.arity - 1)]
             if not needed:
@@ -279,11 +282,16 @@ class Plan:
                     source = self._source(want, i)
                     if source[0] in ("grad", "grads", "needs", "position"):
                         picks.append(source)
+                        if source[0] == "grads":
+                            asked = _ALL
+                        elif source[0] == "grad" and isinstance(asked, set):
+                            asked.add(source[1])
                     else:
                         if source not in recipe:
                             recipe.append(source)
                         picks.append(("saved", recipe.index(source)))
                 calls.append((rule, tuple(picks)))
+        self.asked = asked  # the outputs whose cotangents the rules look at
         self.recipe = tuple(recipe)
         self.outs = tuple(j for j, (kind, _) in enumerate(recipe) if kind == "out")
         self.tensors = tuple(
