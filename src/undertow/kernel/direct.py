@@ -45,7 +45,6 @@ class Slide(NamedTuple):
 
     lines: Lines
     out_step: int | None  # 1 or a parameter
-    bias: bool
     rounds: bool  # whether the unrolled taps are not all, in one channel
     outputs: int  # channels at once
     rest: bool  # whether there are others, then one at a time
@@ -128,27 +127,27 @@ class _Windows:
             none = f.call("maximum", -head, 0)
             some = f.call("maximum", self.sizes[2] - head, 0)
             begin = f.call("minimum", quotient(none, a), self.line)
-            end = f.call("minimum", quotient(some, a), self.line)
-            count = end - begin
+            end = f.call("maximum", f.call("minimum", quotient(some, a), self.line), begin)
+            count, blank = end - begin, f.select(self.framed == 0, self.line, 0)
+            before, after = (
+                f.call("minimum", begin, blank),
+                f.call("minimum", self.line - end, blank),
+            )
             source = start + head * self.steps[2] + begin * by
             with f.loop(images) as i, f.loop(self.seen[0]) as d, f.loop(self.seen[1]) as h:
                 z = first[0] + d, first[1] + h
                 row = (d * self.seen[1] + h) * self.phases + phase
                 target = scratch + i * self.image + row * self.line
                 inside = (z[0] >= 0) & (z[0] < self.sizes[0])
-                inside = inside & (z[1] >= 0) & (z[1] < self.sizes[1]) & (count > 0)
-                with f.branch(inside):
-                    place = source + i * self.x_image + z[0] * self.steps[0] + z[1] * self.steps[1]
-                    to = target + begin
-                    with f.vector(count) as j:
-                        f.store(self.scratch, to + j, f.load(self.x, place + j * by))
-                with f.branch(self.framed == 0):
-                    before = f.select(inside, begin, self.line)
-                    after = f.select(inside, end, self.line)
-                    with f.vector(before) as j:
-                        f.store(self.scratch, target + j, 0)
-                    with f.vector(self.line - after) as j:
-                        f.store(self.scratch, target + after + j, 0)
+                inside = inside & (z[1] >= 0) & (z[1] < self.sizes[1])
+                place = source + i * self.x_image + z[0] * self.steps[0] + z[1] * self.steps[1]
+                to = target + begin
+                with f.vector(f.select(inside, count, 0)) as j:
+                    f.store(self.scratch, to + j, f.load(self.x, place + j * by))
+                with f.vector(f.select(inside, before, blank)) as j:
+                    f.store(self.scratch, target + j, 0)
+                with f.vector(f.select(inside, after, 0)) as j:
+                    f.store(self.scratch, target + end + j, 0)
         return scratch
 
     def pair(self, at: Value) -> tuple[Value, Value]:
@@ -177,8 +176,8 @@ class _Windows:
 def slide_function(name: str, kind: Slide) -> Function:
     """The kernel of `conv` by sliding few taps along the output.
 
-    Buffers: out, x, scratch, table, w, and the bias if there is one. Parameters: those of
-    `_Windows`, then the sizes n, g, c, o, and steps of out, x, w and bias.
+    Buffers: out, x, scratch, table, w and bias. Parameters: those of `_Windows`, then the sizes n,
+    g, c, o, and steps of out, x, w and bias.
     """
     return _Slide(name, kind).build()
 
@@ -190,12 +189,12 @@ class _Slide:
         self.out = f.buffer("out", kind.lines.dtype, written=True)
         self.windows = _Windows(f, kind.lines)
         self.w = f.buffer("w", self.windows.dtype)
-        self.bias = f.buffer("bias", self.windows.dtype) if kind.bias else None
+        self.bias = f.buffer("bias", self.windows.dtype)
         self.batch, self.groups, self.channels, self.outputs = map(f.param, ("n", "g", "c", "o"))
         self.out_steps = [f.param(f"out_{part}") for part in ("n", "g", "o", "0", "1", "2")]
         self.x_steps = [f.param("x_n"), f.param("x_g")]
         self.w_steps = [f.param(f"w_{part}") for part in ("g", "o", "tap")]
-        self.bias_steps = [f.param("bias_g"), f.param("bias_o")] if kind.bias else []
+        self.bias_steps = [f.param("bias_g"), f.param("bias_o")]
 
     def build(self) -> Function:
         f, windows = self.f, self.windows
@@ -226,10 +225,8 @@ class _Slide:
         f, windows, kind = self.f, self.windows, self.kind
         channels = [first + m if m else first for m in range(many)]
         kernels = [group * self.w_steps[0] + o * self.w_steps[1] for o in channels]
-        starts: list[Value] = []
-        if self.bias is not None:
-            at = [group * self.bias_steps[0] + o * self.bias_steps[1] for o in channels]
-            starts = [f.load(self.bias, place) for place in at]
+        at = [group * self.bias_steps[0] + o * self.bias_steps[1] for o in channels]
+        starts = [f.load(self.bias, place) for place in at]
         taps = windows.taps(f.value(0, "i64"))
         shorts = [t.short + self.w_steps[2] * t.number if t.number else t.short for t in taps]
         held: list[list[Value]] = []  # by tap, then channel
@@ -253,18 +250,14 @@ class _Slide:
                         for p, at in enumerate(places):
                             element = windows.element(tap, source + at)
                             found[p] = [
-                                element * weight if total is None else f.fma(element, weight, total)
+                                f.fma(element, weight, total)
                                 for total, weight in zip(found[p], weights, strict=True)
                             ]
                     return found
 
-                found: list[list[Any]] = [starts or [None] * many for _ in places]
+                found = [starts for _ in places]
                 if kind.rounds:
-                    zero = f.const(0, windows.dtype)
-                    states = [
-                        [f.state(zero if v is None else v, combine=_sum) for v in line]
-                        for line in found
-                    ]
+                    states = [[f.state(v, combine=_sum) for v in line] for line in found]
                     with f.loop(windows.rounds) as turn:
                         in_scratch, short = windows.pair(windows.rounds_at + turn * 2)
                         now = [[s.get()[0] for s in line] for line in states]

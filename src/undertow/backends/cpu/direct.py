@@ -26,7 +26,8 @@ SMALL = 1 << 13  # multiplications up to which NumPy is as fast
 PRODUCT = 16  # pairs of an input and an output channel of a group, to which packing does not pay
 THIN = 2  # output channels, for which it does not pay however many inputs they have
 SHALLOW = 32  # output channels of one input channel, likewise
-TAPS = 32  # unrolled in the long array's kernel
+TAPS = 32  # unrolled in the long array's kernel, at most
+UNROLLED = 96  # multiplications in it, to which it is compiled in a reasonable time
 WEIGHED = 12  # unrolled in the short array's kernel
 FIRST, SECOND = 36 << 10, 512 << 10  # bytes of scratch memory for a tile: preferably, at most
 WIDE = 4096  # positions of a tile along its last dimension, at most
@@ -35,6 +36,7 @@ ALIGNED = 16  # elements that a line of the cache has at most
 FLAT = 1024  # positions of a row, along which lanes run in the short array's kernel
 PARTS = 64  # positions of a row, of which several parts are computed at once
 BLOCKS = 64  # chunks of the sums of all weights, about
+_NONE = np.zeros(1)
 _kernels: dict[Any, Callable[..., None]] = {}
 _plans: dict[Any, _Plan | None] = {}
 
@@ -42,8 +44,9 @@ _plans: dict[Any, _Plan | None] = {}
 class _Plan(NamedTuple):
     """One call's layout: everything but the addresses."""
 
-    call: Callable[..., None]
-    stream: Callable[..., None] | None  # the same with streaming stores
+    build: Callable[[str, Any], Function]
+    key: Any  # of the kernel
+    stream: Any  # that of the same with streaming stores, if these pay
     ints: list[int]
     table: Any
     scratch: int  # bytes for each thread
@@ -69,10 +72,9 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     if plan.parts:
         given += [w, np.zeros(plan.parts, np.float64)]
     else:
-        given += [_widened(a) for a in (w, bias) if a is not None]
-    call = plan.call
-    if plan.stream is not None and not address(out) % STREAM:
-        call = plan.stream
+        given += [_widened(w), _NONE if bias is None else _widened(bias)]
+    key = plan.key if plan.stream is None or address(out) % STREAM else plan.stream
+    call = _kernels.get(key) or _load(plan.build, key)
     call(pool.pointer(threads), address(out), address(x), scratch, *map(address, given), *plan.ints)
     return True
 
@@ -247,12 +249,14 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
                        (geometry.stride, geometry.dilation), channels, dtype.itemsize)  # fmt: skip
     w = _widened(w)
     short, w_steps, out_steps = windows.short, _steps(w), _steps(out)
+    many = _at_once(outputs, 8 if machine().vector == 64 else 4)
+    limit = min(TAPS, UNROLLED // many)
     spans: list[Sequence[int]] = [range(s) for s in short]
     outer: list[Sequence[int]] = [(0,), (0,), (0,)]  # taps that are not unrolled
     for d in range(3):
-        if math.prod(map(len, spans)) > TAPS:
+        if math.prod(map(len, spans)) > limit:
             # Of a long row as many as divide it, unless they would begin in another phase.
-            most = TAPS if d == 2 and windows.by_long[2] == 1 else 1
+            most = limit if d == 2 and windows.by_long[2] == 1 else 1
             some = max(m for m in range(1, most + 1) if not short[d] % m)
             outer[d], spans[d] = range(0, short[d], some), range(some)
     unrolled = math.prod(map(len, spans))
@@ -268,7 +272,6 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         ]
     table, starts = windows.table(taps, rounds, windows.rows(1, [0, *out_steps[3:5]]), [])
     several = len(rounds) > 2
-    many = _at_once(outputs, 8 if machine().vector == 64 else 4)
     parts = 1
     if several and windows.tile[2] >= PARTS:
         parts = 4 if many <= 2 else 2 if many <= 4 else 1
@@ -277,17 +280,16 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     ints = windows.ints(len(rounds) // 2, size, framed, starts)
     ints += [n, groups, channels, outputs, *out_steps, *windows.steps[:2], *w_steps[:2],
              w_steps[5]]  # fmt: skip
-    if bias is not None:
-        ints += [s // a.itemsize for a in (_widened(bias),) for s in a.strides]
-    key = Slide(lines, 1 if out_steps[5] == 1 else None, bias is not None, several, many,
-                bool(outputs % many), parts, False)  # fmt: skip
+    bias = np.broadcast_to(_NONE, w.shape[:2]) if bias is None else _widened(bias)
+    ints += [s // bias.itemsize for s in bias.strides]
+    key = Slide(lines, 1 if out_steps[5] == 1 else None, several, many, bool(outputs % many),
+                parts, False)  # fmt: skip
     steps = [s * out.itemsize for s in out_steps[:5]]
     streams = out.nbytes >= STREAMED and parts == 1 and key.out_step == 1
     streams = streams and not any(s % STREAM for s in steps)
     return _Plan(
-        _kernel(slide_function, key),
-        _kernel(slide_function, key._replace(stream=True)) if streams else None,
-        ints, table, size * dtype.itemsize, 0,
+        slide_function, key, key._replace(stream=True) if streams else None, ints, table,
+        size * dtype.itemsize, 0,
     )  # fmt: skip
 
 
@@ -331,11 +333,10 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     tall = windows.tile[2] < FLAT and len(rows) > 2
     key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, bool(outputs % many), tall)
     parts = groups * variants * chunks * outputs * len(padded)
-    return _Plan(_kernel(weigh_function, key), None, ints, table, size * dtype.itemsize, parts)
+    return _Plan(weigh_function, key, None, ints, table, size * dtype.itemsize, parts)
 
 
-def _kernel(build: Callable[[str, Any], Function], key: Any) -> Callable[..., None]:
-    if key not in _kernels:
-        form = "slide" if build is slide_function else "weigh"
-        _kernels[key] = kernel(form, key, lambda name: build(name, key))
-    return _kernels[key]
+def _load(build: Callable[[str, Any], Function], key: Any) -> Callable[..., None]:
+    form = "slide" if build is slide_function else "weigh"
+    found = _kernels[key] = kernel(form, key, lambda name: build(name, key))
+    return found
