@@ -9,8 +9,8 @@ The form `conv` sums over channels and taps. There are two ways to see a matrix 
     positions the taps of the weight. The product is a sum over channels of
     (batch and positions × taps) @ (taps × outputs).
 Either way elements are summed in an order that the shapes alone decide. A dilated input is split
-into phases first, so that no zeros are multiplied. Kernels of one element on elements as they are
-need no windows: they are a matrix product on views.
+into phases first, so that no zeros are multiplied. Kernels of one element, on elements as they are,
+need no windows, and neither does a single window: they are matrix products on views.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug
+from .direct import run_direct
 from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
@@ -83,14 +84,37 @@ def _fill(out: Any, bias: Any, backend: Backend) -> None:
 
 def _one(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend) -> None:
     """A convolution whose input is not dilated."""
-    if math.prod(geometry.kernel) == 1 and geometry.output == geometry.size and not any(
-        low for low, _ in geometry.padding
-    ) and _pointwise(out, x, w, bias):  # fmt: skip
+    if run_direct(out, x, w, bias, geometry) or _product(out, x, w, bias, geometry):
         return
     if math.prod(geometry.kernel) > math.prod(geometry.output):
         _windows_left(out, x, w, bias, geometry, backend)
     else:
         _windows_right(out, x, w, bias, geometry, backend)
+
+
+def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
+    """A product on views, if every element is a window or all are one; False if neither is so."""
+    one = math.prod(geometry.output) == 1 and geometry.kernel == geometry.size
+    each = math.prod(geometry.kernel) == 1 and geometry.output == geometry.size
+    to, of, by = _step(out), _step(x), _step(w)
+    if (
+        not (one or each) or to is None or of is None or by is None
+        or any(low for low, _ in geometry.padding)
+        or max(geometry.dilation if one else geometry.stride) > 1
+    ):  # fmt: skip
+        return False
+    out, x, w = _flat(out, to), _flat(x, of), _flat(w, by)
+    rows = bias is not None and not one and len(w) == 1
+    if one and x.shape[-1] > 1:
+        gemm(x.transpose(2, 1, 0, 3), w.transpose(2, 0, 3, 1), out[..., 0].swapaxes(0, 1),
+             summed=True)  # fmt: skip
+    elif one:
+        gemm(x[..., 0].swapaxes(0, 1), w[..., 0].swapaxes(1, 2), out[..., 0].swapaxes(0, 1))
+    else:
+        gemm(w[..., 0], x, out, bias.reshape(-1, 1) if rows else None)
+    if bias is not None and not rows:
+        out += bias[..., None]
+    return True
 
 
 def _windows(
@@ -109,25 +133,6 @@ def _windows(
         return backend.copy(x.swapaxes(dim, -1)).swapaxes(dim, -1), Windows(turned=True)
     lanes = host().vector // x.itemsize
     return x, Windows(stride, pieces(lines[-1], lanes, math.prod(lines[:-1])))
-
-
-def _pointwise(out: Any, x: Any, w: Any, bias: Any) -> bool:
-    """Kernels of one element, by a plain product on views; False if views are not possible."""
-    (_, groups, channels), outputs = x.shape[:3], w.shape[1]
-    to, from_ = _step(out), _step(x)
-    if to is None or from_ is None:
-        return False
-    size = math.prod(x.shape[3:])
-    x, out = _flat(x, from_), _flat(out, to)
-    w = w.reshape(groups, outputs, channels)
-    if size == 1:
-        gemm(x[..., 0].swapaxes(0, 1), w.swapaxes(1, 2), out[..., 0].swapaxes(0, 1))
-    else:
-        one = bias if bias is None else bias.reshape(-1, 1)
-        gemm(w, x, out, one if groups == 1 else None)
-    if bias is not None and (size == 1 or groups > 1):
-        out += bias[..., None]
-    return True
 
 
 def _flat(x: Any, step: int) -> Any:

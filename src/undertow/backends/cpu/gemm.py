@@ -59,13 +59,14 @@ _plans: dict[Any, Plan] = {}
 
 def gemm(
     a: Any, b: Any, out: Any = None, bias: Any = None, accumulate: bool = False,
-    activation: Activation | None = None,
+    activation: Activation | None = None, summed: bool = False,
 ) -> Any:  # fmt: skip
     """`activation(a @ b + out + bias)` for arrays of one floating dtype; batches broadcast.
 
     Operands may have any strides. `out` is added if `accumulate` is set, otherwise overwritten;
     without one the result is new. The bias is a vector, one number per column, or has the shape
-    (m, 1), one per row.
+    (m, 1), one per row. If `summed` is set, the first dimension of a and of b, which must not be
+    empty, counts products that are added.
 
     >>> import numpy as np
     >>> gemm(np.ones((2, 3)), np.ones((3, 2)), bias=np.array([0.0, 10.0]))
@@ -75,14 +76,14 @@ def gemm(
     threads = current_limit()
     key = (
         a.shape, a.strides, b.shape, b.strides, a.dtype, threads, accumulate, activation,
-        out if out is None else out.strides, bias if bias is None else bias.ndim,
+        out if out is None else out.strides, bias if bias is None else bias.ndim, summed,
     )  # fmt: skip
     plan = _plans.get(key)
     if plan is None:
-        if a.itemsize == 2 and not _converts(a):
-            return _by_floats(a, b, out, bias, accumulate, activation)
+        if a.itemsize == 2 and (summed or not _converts(a)):
+            return _by_floats(a, b, out, bias, accumulate, activation, summed)
         setting = Setting(host(), *cache_sizes(), threads)
-        plan = make_plan(setting, a, b, out, bias, accumulate, activation)
+        plan = make_plan(setting, a, b, out, bias, accumulate, activation, summed)
         if len(_plans) >= _REMEMBERED:
             _plans.clear()
         _plans[key] = plan
@@ -90,7 +91,7 @@ def gemm(
         out = empty(plan.shape, a.dtype)
     elif np.may_share_memory(out, a) or np.may_share_memory(out, b):
         there = out.copy() if accumulate else None
-        out[...] = gemm(a, b, there, bias, accumulate, activation)
+        out[...] = gemm(a, b, there, bias, accumulate, activation, summed)
         return out
     run(plan, a, b, out, bias)
     return out
@@ -102,11 +103,12 @@ def _converts(a: Any) -> bool:
 
 
 def _by_floats(
-    a: Any, b: Any, out: Any, bias: Any, accumulate: bool, activation: Activation | None
-) -> Any:
-    """A product of halves for which there are no instructions, or too many steps for one block."""
+    a: Any, b: Any, out: Any, bias: Any, accumulate: bool, activation: Activation | None,
+    summed: bool,
+) -> Any:  # fmt: skip
+    """A product of halves for which there are no instructions, or more than one block of steps."""
     x, y, there, added = (None if z is None else z.astype(np.float32) for z in (a, b, out, bias))
-    result = gemm(x, y, there, added, accumulate, activation)
+    result = gemm(x, y, there, added, accumulate, activation, summed)
     if out is None:
         return result.astype(a.dtype)
     out[...] = result
@@ -156,9 +158,12 @@ def _pages(bytes: int) -> int:
 
 def make_plan(
     setting: Setting, a: Any, b: Any, out: Any = None, bias: Any = None, accumulate: bool = False,
-    activation: Activation | None = None, choice: Choice | None = None,
+    activation: Activation | None = None, summed: bool = False, choice: Choice | None = None,
 ) -> Plan:  # fmt: skip
     """The plan for operands like these; tests give their own setting and choice."""
+    images, a_image, b_image = (len(a), a.strides[0], b.strides[0]) if summed else (1, 0, 0)
+    if summed:
+        a, b = a[0], b[0]
     batch: Sequence[int] = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     shape = (*batch, a.shape[-2], b.shape[-1])
     memory = _MEMORY[a.dtype.name]
@@ -173,7 +178,8 @@ def make_plan(
         *batch, m = *batch[:-1], m * batch[-1]
         steps = [(*s[:-3], *s[-2:]) for s in steps]
     a_steps, b_steps, c_steps = ((s[-2], s[-1]) for s in steps)
-    o = Operands(m, n, k, math.prod(batch), a_steps, b_steps, c_steps, width(type), width(memory))
+    o = Operands(m, n, k, math.prod(batch), a_steps, b_steps, c_steps, width(type), width(memory),
+                 images, a_image, b_image)  # fmt: skip
     epilogue = Epilogue("" if bias is None else "columns" if bias.ndim == 1 else "rows", activation)
     chosen = choice or choose(o._replace(m=max(m, 1), n=max(n, 1)), setting)
     debug.note(f"product of {a.dtype.name} {a.shape} @ {b.shape}: {chosen}")

@@ -72,7 +72,9 @@ class Operands(NamedTuple):
     def transposed(self) -> Operands:
         """The product b' @ a', whose result is the same memory."""
         a, b, c = self.b[::-1], self.a[::-1], self.c[::-1]
-        return self._replace(m=self.n, n=self.m, a=a, b=b, c=c)
+        return self._replace(
+            m=self.n, n=self.m, a=a, b=b, c=c, a_image=self.b_image, b_image=self.a_image
+        )
 
     def unit(self, step: int, length: int) -> bool:
         """Whether neighbours at this step are neighbours in memory."""
