@@ -53,11 +53,12 @@ def _forward_rows(weighted: bool, biased: bool, moved: bool) -> Program:
         y = h * (p.row(scale * affine[0]) if weighted else scale)
         p.out(y + affine[weighted] if biased else y)
         p.out_row(middle)
-        p.out_row(spread)
         p.out_row(scale)
         if moved:
             p.out_row(affine[-2] * keep + middle * gain)
             p.out_row(affine[-1] * keep + spread * gain_var)
+        else:
+            p.out_row(spread)
 
     return rows(describe, 1, weighted + biased + 2 * moved, 5)
 
@@ -103,13 +104,16 @@ def _wide(x: Any) -> Any:
 
 def _vectors(k: Any, x: Any, *given: Any) -> list[Any]:
     """Those that are given, in a shape that broadcasts with `x`."""
+    listed = [p for p in given if p is not None]
+    if len(x.shape) == 2:
+        return listed
     shape = (1, x.shape[1], *(1,) * (len(x.shape) - 2))
-    found = []
-    for p in given:
-        if p is not None:
-            view = k.reshape(p, shape)
-            found.append(k.reshape(k.copy(p), shape) if view is None else view)
-    return found
+    return [_in_shape(k, p, shape) for p in listed]
+
+
+def _in_shape(k: Any, x: Any, shape: Shape) -> Any:
+    view = k.reshape(x, shape)
+    return k.reshape(k.copy(x), shape) if view is None else view
 
 
 def _kept(x: Any, dims: Shape) -> Shape:
@@ -120,16 +124,20 @@ def _forward(
     k: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, dims: Shape, eps: float,
     momentum: float,
 ) -> Any:  # fmt: skip
-    """The result, mean, variance and rstd, and the two running statistics if they are given."""
-    kinds = (x.dtype, *[_wide(x)] * 3)
+    """The result, mean and rstd; then the running statistics if they are given, or the variance."""
+    kinds = (x.dtype, *[_wide(x)] * 2)
     if not x.size:
+        kinds = (*kinds, *kinds[1:])
         return (k.copy(x), *(k.full(_kept(x, dims), 0, t) for t in kinds[1:]))
     n = math.prod([x.shape[d] for d in dims])
     program = _forward_rows(weight is not None, bias is not None, mean is not None)
     numbers = (float(n), eps, 1 - momentum, momentum, momentum * (n / max(n - 1, 1)))
+    kinds = (*kinds, kinds[1]) if mean is None else (*kinds, mean.dtype, var.dtype)
+    operands = (x, *_vectors(k, x, weight, bias, mean, var), *numbers)
+    y, middle, rstd, *more = k.rows(program, operands, dims, kinds)
     if mean is not None:
-        kinds = (*kinds, mean.dtype, var.dtype)
-    return k.rows(program, (x, *_vectors(k, x, weight, bias, mean, var), *numbers), dims, kinds)
+        more = [k.reshape(found, mean.shape) for found in more]
+    return (y, middle, rstd, *more)
 
 
 def _fixed_forward(k: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float) -> Any:
@@ -231,9 +239,9 @@ _channel_norm = Op(
     ),
     inputs="x weight bias mean var",
     params="dims eps kinds momentum",
-    outputs=6,
-    joint=lambda g, x, weight, out1, out3, dims, eps, kinds, needs: _rule(
-        g, x, weight, out1, out3, dims, eps, kinds, needs
+    outputs=5,
+    joint=lambda g, x, weight, out1, out2, dims, eps, kinds, needs: _rule(
+        g, x, weight, out1, out2, dims, eps, kinds, needs
     ),
 )
 _fixed_norm = Op(
@@ -286,11 +294,9 @@ def _slope_rows(weighted: bool) -> Program:
 
 
 def _by_group(k: Any, x: Any, groups: int) -> Any:
-    """(N, groups, channels of a group, elements of a channel)."""
-    n, c = x.shape[:2]
-    shape = (n, groups, c // groups, math.prod(x.shape[2:]))
-    view = k.reshape(x, shape)
-    return k.reshape(k.copy(x), shape) if view is None else view
+    """(N, groups, channels of a group, elements of a channel), also of a vector of channels."""
+    n, c = x.shape[:2] if len(x.shape) > 1 else (1, x.shape[0])
+    return _in_shape(k, x, (n, groups, c // groups, math.prod(x.shape[2:])))
 
 
 def _group_forward(k: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
@@ -299,7 +305,7 @@ def _group_forward(k: Any, x: Any, weight: Any, bias: Any, groups: int, eps: flo
     if not x.size:
         return (k.copy(x), *(k.full((x.shape[0], groups, 1, 1), 0, t) for t in kinds[1:]))
     grouped = _by_group(k, x, groups)
-    affine = [_by_group(k, p, groups) for p in _vectors(k, x, weight, bias)]
+    affine = [_by_group(k, p, groups) for p in (weight, bias) if p is not None]
     program = layer_rows(True, weight is not None, bias is not None)
     n = math.prod(grouped.shape[2:])
     y, *statistics = k.rows(program, (grouped, *affine, float(n), eps), (2, 3), kinds)
@@ -318,7 +324,7 @@ def _group_backward(
     sums = k.rows(_channel_sums(), (outer, inner, middle, rstd), (3,), (wide, wide))
     found = []
     if needs[0]:
-        factor = [_by_group(k, p, groups) for p in _vectors(k, x, weight)]
+        factor = [] if weight is None else [_by_group(k, weight, groups)]
         if weight is None:
             totals = [k.reduce("sum", each, (2,), True) for each in sums]
         else:
@@ -472,11 +478,11 @@ def batch_norm(
         )
     operands = (input, weight, bias, running_mean, running_var)
     params = (_channel_dims(input.ndim), float(eps), _kinds(weight, bias), momentum)
-    y, _, _, _, *moved = apply(_channel_norm, operands, params)
-    if running_mean is not None and running_var is not None and moved:
+    y, _, _, *moved = apply(_channel_norm, operands, params)
+    if running_mean is not None and running_var is not None and count:
         with no_grad():
             for running, found in zip((running_mean, running_var), moved, strict=True):
-                write(op, running, reshaped(found, running.shape))
+                write(op, running, found)
     return y
 
 
@@ -514,7 +520,7 @@ def instance_norm(
         )
     dims = tuple(range(2, input.ndim))
     params = (dims, float(eps), _kinds(weight, bias), 0.0)
-    y, middle, spread, _ = apply(_channel_norm, (input, weight, bias, None, None), params)
+    y, middle, _, spread, *_ = apply(_channel_norm, (input, weight, bias, None, None), params)
     if running_mean is not None and running_var is not None and input.numel():
         _update(running_mean, middle.detach().mean(0), momentum)
         _update(running_var, spread.detach().mean(0) * (count / (count - 1)), momentum)
