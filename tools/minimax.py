@@ -131,9 +131,9 @@ both("expm1", lambda r: (mp.expm1(r) - r) / r**2, lambda r: r**2 / mp.expm1(r),
      -0.3470, 0.3470, range(5), range(11), {0: 0.5})  # fmt: skip
 both("exp2", lambda r: mp.expm1(r * LN2) / r, lambda r: r / mp.power(2, r),
      -0.5001, 0.5001, range(6), range(11))  # fmt: skip
-# tanh(x) = x + x*z * table in powers of z = x*x, up to 0.8; beyond it from exp(2r) = table.
+# tanh(x) = x + x*z * table in powers of z = x*x, up to 0.55; beyond it from exp(2r) = table.
 table("tanh_f32", lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
-      lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)), 0, 0.65, range(6), 24)  # fmt: skip
+      lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)), 0, 0.3027, range(4), 24)  # fmt: skip
 table("exp_twice_f32", lambda r: mp.exp(2 * r), lambda r: mp.exp(-2 * r), -0.1735, 0.1735,
       range(6), 24, {0: 1.0})  # fmt: skip
 # log(1 + f) = f + f*f * q(f), relative to log(1 + f); 1 + f from sqrt(1/2) to sqrt(2).
