@@ -184,7 +184,7 @@ def tanh(f: Function, x: Value) -> Value:
 def _tanh_single(f: Function, x: Value) -> Value:
     """A polynomial for |x| < 0.55, and beyond it t/(t + 2) with t = exp(2|x|) - 1.
 
-    There t is rather large, so that what it lost does not matter, nor that log(2)/2 is one constant.
+    There t is so large that what it lost hardly matters, nor that log(2)/2 is one constant.
     """
     a = f.call("abs", x)
     bounded = at_most(f, a, 10.0)  # from where on t + 2 is t
