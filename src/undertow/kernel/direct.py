@@ -47,8 +47,8 @@ class Slide(NamedTuple):
     out_step: int | None  # 1 or a parameter
     rounds: bool  # whether the unrolled taps are not all, in one channel
     outputs: int  # channels at once
-    rest: bool  # whether there are others, then one at a time
-    parts: int  # of a row, at once
+    parts: int  # at once, of a row
+    rows: int  # at once
     stream: bool
 
 
@@ -58,23 +58,15 @@ class Weigh(NamedTuple):
     lines: Lines
     long_step: int | None  # 1 or a parameter
     outputs: int  # channels at once
-    rest: bool  # whether there are others, then one at a time
     tall: bool  # lanes walk down the rows of a tile, else along them
-
-
-class _Tap(NamedTuple):
-    place: Value  # in scratch
-    ahead: int  # of it
-    short: Value  # place of its run in the short array
-    number: int  # in its run
 
 
 class _Windows:
     """Tiles of the long array, and the scratch memory with what they see of x.
 
-    The table begins with pairs for each run of unrolled taps: a place in scratch, and one in the
-    short array. It holds pairs for each round of taps too, the phases, and pairs for each row of a
-    tile: a place in scratch, and one in the long array.
+    The table begins with the places in scratch of the runs of unrolled taps. It holds those of the
+    rounds of taps too, the phases, and pairs for each row of a tile: a place in scratch, and one in
+    the long array.
     """
 
     def __init__(self, f: Function, lines: Lines) -> None:
@@ -150,34 +142,30 @@ class _Windows:
                     f.store(self.scratch, target + end + j, 0)
         return scratch
 
-    def pair(self, at: Value) -> tuple[Value, Value]:
-        """Two neighbouring entries of the table."""
-        return self.f.load(self.table, at), self.f.load(self.table, at + 1)
-
     def row(self, scratch: Value, long: Value, number: Value) -> tuple[Value, Value]:
         """Where a row of a tile begins, in scratch and in the long array."""
-        places = self.pair(self.rows_at + number * 2)
-        return scratch + places[0], long + places[1]
+        f, entry = self.f, self.rows_at + number * 2
+        return scratch + f.load(self.table, entry), long + f.load(self.table, entry + 1)
 
-    def taps(self, first: Value) -> list[_Tap]:
-        """The unrolled taps from an entry of the table on."""
-        found = []
-        for r in range(self.runs):
-            place, short = self.pair(first + 2 * r)
-            found += [_Tap(place, self.lines.ahead + i, short, i) for i in range(self.lines.run)]
-        return found
+    def taps(self, first: Value) -> list[tuple[Value, int]]:
+        """The places in scratch of unrolled taps, and how far ahead, from an entry on."""
+        runs = [self.f.load(self.table, first + r) for r in range(self.runs)]
+        return [(place, self.lines.ahead + i) for place in runs for i in range(self.lines.run)]
 
-    def element(self, tap: _Tap, place: Value) -> Value:
-        """What a tap meets at a place of scratch."""
-        return self.f.load(self.scratch, place + tap.place, tap.ahead)
+
+def _block(f: Function, number: Value, many: int, whole: Value) -> list[Value]:
+    """A block of channels. The last one takes some of the others if there are too few."""
+    first = f.call("minimum", number * many, whole - many)
+    return [first + m if m else first for m in range(many)]
 
 
 # The long array ---------------------------------------------------------------------------------
 def slide_function(name: str, kind: Slide) -> Function:
     """The kernel of `conv` by sliding few taps along the output.
 
-    Buffers: out, x, scratch, table, w and bias. Parameters: those of `_Windows`, then the sizes n,
-    g, c, o, and steps of out, x, w and bias.
+    Buffers: out, x, scratch, table, w and bias. The kernels lie in the order in which they are
+    used: group, block of channels, round, tap, channel. Parameters: those of `_Windows`, then the
+    sizes n, g, c, o, and steps of out, x and bias.
     """
     return _Slide(name, kind).build()
 
@@ -193,7 +181,6 @@ class _Slide:
         self.batch, self.groups, self.channels, self.outputs = map(f.param, ("n", "g", "c", "o"))
         self.out_steps = [f.param(f"out_{part}") for part in ("n", "g", "o", "0", "1", "2")]
         self.x_steps = [f.param("x_n"), f.param("x_g")]
-        self.w_steps = [f.param(f"w_{part}") for part in ("g", "o", "tap")]
         self.bias_steps = [f.param("bias_g"), f.param("bias_o")]
 
     def build(self) -> Function:
@@ -208,71 +195,70 @@ class _Slide:
             for q, step in zip(at, self.out_steps[3:], strict=True):
                 target = target + q * step
             many = self.kind.outputs
-            blocks = self.outputs // many
+            blocks = quotient(self.outputs, f.value(many, "i64"))
             with f.loop(blocks) as b:
-                self._channels(many, group, b * many, scratch, target, counts)
-            if self.kind.rest:
-                done = blocks * many
-                with f.loop(self.outputs - done) as b:
-                    self._channels(1, group, done + b, scratch, target, counts)
+                channels = _block(f, b, many, self.outputs)
+                place = (group * blocks + b) * windows.rounds * (many * self.kind.lines.taps)
+                self._channels(group, channels, place, scratch, target, counts)
         return f
 
     def _channels(
-        self, many: int, group: Value, first: Value, scratch: Value, target: Value,
+        self, group: Value, channels: list[Value], kernel: Value, scratch: Value, target: Value,
         counts: Sequence[Value],
     ) -> None:  # fmt: skip
         """The tile in some neighbouring channels of the output."""
         f, windows, kind = self.f, self.windows, self.kind
-        channels = [first + m if m else first for m in range(many)]
-        kernels = [group * self.w_steps[0] + o * self.w_steps[1] for o in channels]
         at = [group * self.bias_steps[0] + o * self.bias_steps[1] for o in channels]
         starts = [f.load(self.bias, place) for place in at]
         taps = windows.taps(f.value(0, "i64"))
-        shorts = [t.short + self.w_steps[2] * t.number if t.number else t.short for t in taps]
-        held: list[list[Value]] = []  # by tap, then channel
-        if not kind.rounds and many * len(taps) <= HELD:
-            held = [[f.load(self.w, k + short) for k in kernels] for short in shorts]
-        parts = kind.parts
-        width = counts[2] if parts == 1 else quotient(counts[2], f.value(parts, "i64"))
-        last = counts[2] - width
-        begins = [f.call("minimum", width * p, last) if p else None for p in range(parts)]
-        step = self.out_steps[5] if kind.out_step is None else None
-        with f.loop(counts[0] * counts[1]) as number:
-            row, to = windows.row(scratch, target, number)
+        held = []
+        if not kind.rounds and len(channels) * len(taps) <= HELD:
+            held = [self._weights(kernel, t) for t in range(len(taps))]
+        width = quotient(counts[2], f.value(kind.parts, "i64"))
+        begins = [f.call("minimum", width * p, counts[2] - width) for p in range(kind.parts)]
+        step = self.out_steps[5] if kind.out_step is None else f.value(1, "i64")
+        rows = counts[0] * counts[1]
+        with f.loop(quotient(rows, f.value(kind.rows, "i64"))) as number:
+            numbers = [f.call("minimum", number * kind.rows + r, rows - 1)
+                       for r in range(kind.rows)]  # fmt: skip
+            lines = [windows.row(scratch, target, r) for r in numbers]
+            lines = [(row + b, to + b * step) for row, to in lines for b in begins]
             with f.vector(width) as i:
-                places = [i if b is None else i + b for b in begins]
 
-                def add(found: Any, source: Value, held: Any, kernels: list[Value]) -> Any:
-                    for number, tap in enumerate(taps):
-                        weights = held[number] if held else [
-                            f.load(self.w, k + shorts[number]) for k in kernels
-                        ]  # fmt: skip
-                        for p, at in enumerate(places):
-                            element = windows.element(tap, source + at)
-                            found[p] = [
+                def add(totals: list[list[Value]], moved: Value, kernel: Value) -> Any:
+                    for t, (place, ahead) in enumerate(taps):
+                        weights = held[t] if held else self._weights(kernel, t)
+                        for line, (row, _) in enumerate(lines):
+                            element = f.load(windows.scratch, row + place + moved, ahead)
+                            totals[line] = [
                                 f.fma(element, weight, total)
-                                for total, weight in zip(found[p], weights, strict=True)
+                                for weight, total in zip(weights, totals[line], strict=True)
                             ]
-                    return found
+                    return totals
 
-                found = [starts for _ in places]
+                found = [starts for _ in lines]
                 if kind.rounds:
                     states = [[f.state(v, combine=_sum) for v in line] for line in found]
                     with f.loop(windows.rounds) as turn:
-                        in_scratch, short = windows.pair(windows.rounds_at + turn * 2)
+                        moved = i + f.load(windows.table, windows.rounds_at + turn)
                         now = [[s.get()[0] for s in line] for line in states]
-                        some = add(now, row + in_scratch, None, [k + short for k in kernels])
-                        for line, values in zip(states, some, strict=True):
+                        now = add(now, moved, kernel + turn * (len(channels) * len(taps)))
+                        for line, values in zip(states, now, strict=True):
                             for s, value in zip(line, values, strict=True):
                                 s.set(value)
                     found = [[s.get()[0] for s in line] for line in states]
                 else:
-                    found = add(found, row, held, kernels)
-                for at, totals in zip(places, found, strict=True):
+                    found = add(found, i, kernel)
+                for (_, to), totals in zip(lines, found, strict=True):
                     for o, total in zip(channels, totals, strict=True):
-                        place = at if step is None else at * step
-                        place = to + o * self.out_steps[2] + place
+                        to_channel = to + o * self.out_steps[2]
+                        place = to_channel + (i if kind.out_step else i * step)
                         f.store(self.out, place, total, stream=kind.stream)
+
+    def _weights(self, kernel: Value, tap: int) -> list[Value]:
+        """The weights of a tap in each channel of a block."""
+        many = self.kind.outputs
+        return [self.f.load(self.w, kernel + (tap * many + m)) for m in range(many)]
 
 
 def _sum(a: Value, b: Value) -> Value:
@@ -311,6 +297,7 @@ class _Weigh:
     def build(self) -> Function:
         f, windows, many = self.f, self.windows, self.kind.outputs
         whole = self.times * windows.tiles
+        blocks = quotient(self.outputs, f.value(many, "i64"))
         with f.parallel(self.groups * self.variants * self.chunks) as block:
             chunk, pair = block % self.chunks, block // self.chunks
             group, n = pair // self.variants, pair % self.variants
@@ -326,45 +313,41 @@ class _Weigh:
                 for q, step in zip(at, self.long_steps[3:], strict=True):
                     place = place + q * step
                 rows = images * counts[0] * counts[1]
-                sums = block * self.outputs
-                blocks = self.outputs // many
                 with f.loop(blocks) as b:
-                    self._channels(many, b * many, sums, scratch, place, rows, counts[2])
-                if self.kind.rest:
-                    done = blocks * many
-                    with f.loop(self.outputs - done) as b:
-                        self._channels(1, done + b, sums, scratch, place, rows, counts[2])
+                    channels = _block(f, b, many, self.outputs)
+                    sums = (block * blocks + b) * (self.padded * many)
+                    self._channels(channels, sums, scratch, place, rows, counts[2])
         with f.parallel(self.groups * self.variants) as pair:
             group, n = pair // self.variants, pair % self.variants
             target = group * self.out_steps[1] + n * self.out_steps[0]
-            with f.loop(self.outputs) as o, f.loop(self.taps) as t:
-                total = f.state(f.const(0, "f64"), combine=_sum)
-                with f.loop(self.chunks) as chunk:
-                    row = (pair * self.chunks + chunk) * self.outputs + o
-                    total.add(f.load(self.parts, row * self.padded + t))
-                place = target + o * self.out_steps[2] + f.load(windows.table, self.outs_at + t)
-                f.store(self.out, place, f.cast(total.get()[0], self.out.scalar))
+            with f.loop(blocks) as b, f.loop(self.taps) as t:
+                for m, o in enumerate(_block(f, b, many, self.outputs)):
+                    total = f.state(f.const(0, "f64"), combine=_sum)
+                    with f.loop(self.chunks) as chunk:
+                        row = ((pair * self.chunks + chunk) * blocks + b) * many + m
+                        total.add(f.load(self.parts, row * self.padded + t))
+                    place = target + o * self.out_steps[2] + f.load(windows.table, self.outs_at + t)
+                    f.store(self.out, place, f.cast(total.get()[0], self.out.scalar))
         return f
 
     def _channels(
-        self, many: int, first: Value, sums: Value, scratch: Value, place: Value, rows: Value,
+        self, channels: list[Value], sums: Value, scratch: Value, place: Value, rows: Value,
         width: Value,
     ) -> None:  # fmt: skip
         """Add what a tile gives for some neighbouring channels of the output."""
         f, windows = self.f, self.windows
-        channels = [first + m if m else first for m in range(many)]
         lines = [o * self.long_steps[1] for o in channels]
         step = self.long_steps[5] if self.kind.long_step is None else None
         zero = f.const(0, windows.dtype)
         with f.loop(windows.rounds) as turn:
-            taps = windows.taps(turn * (2 * windows.runs))
+            taps = windows.taps(turn * windows.runs)
             totals = [[f.state(zero, combine=_sum) for _ in taps] for _ in channels]
 
             def add(states: list[list[State]], row: Value, long: Value, i: Value) -> None:
                 at = long + (i if step is None else i * step)
                 values = [f.load(self.long, at + line) for line in lines]
-                for t, tap in enumerate(taps):
-                    element = windows.element(tap, row + i)
+                for t, (tap, ahead) in enumerate(taps):
+                    element = f.load(windows.scratch, row + tap + i, ahead)
                     for line, value in zip(states, values, strict=True):
                         line[t].set(f.fma(element, value, line[t].get()[0]))
 
@@ -381,8 +364,8 @@ class _Weigh:
                     row, long = windows.row(scratch, place, number)
                     with f.vector(width) as i:
                         add(totals, row, long, i)
-            for o, line in zip(channels, totals, strict=True):
-                at = (sums + o) * self.padded + turn * len(taps)
+            for m, line in enumerate(totals):
+                at = sums + self.padded * m + turn * len(taps)
                 for t, total in enumerate(line):
                     old = f.load(self.parts, at + t)
                     f.store(self.parts, at + t, old + f.cast(total.get()[0], "f64"))

@@ -44,7 +44,7 @@ its address is a multiple of STREAM bytes, or of the vector's bytes if these are
 Note [neighbours]
 A load `ahead` of an offset is one of several of neighbouring elements. A generator may read whole
 vectors from the offset on and shift them, since loads across the borders of cache lines are slow.
-It pays where the offset begins a line; memory must be readable for STREAM bytes behind.
+It pays where the offset begins a line. Memory must be readable for two STREAM bytes behind.
 
 Note [kernels in kernels]
 `invoke` runs another kernel by its address, on this thread alone, with buffers that begin at given

@@ -66,13 +66,13 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     if plan is None:
         return False
     threads = current_limit()
-    block = np.zeros(threads * plan.scratch + 2 * STREAM, np.uint8)
+    block = np.zeros(threads * plan.scratch + 3 * STREAM, np.uint8)
     scratch = address(block) + STREAM - 1 & -STREAM
     given = [plan.table]
     if plan.parts:
         given += [w, np.zeros(plan.parts, np.float64)]
     else:
-        given += [_widened(w), _NONE if bias is None else _widened(bias)]
+        given += [_packed(w, plan.key.outputs), _NONE if bias is None else _widened(bias)]
     key = plan.key if plan.stream is None or address(out) % STREAM else plan.stream
     call = _kernels.get(key) or _load(plan.build, key)
     call(pool.pointer(threads), address(out), address(x), scratch, *map(address, given), *plan.ints)
@@ -226,9 +226,8 @@ class _Windows:
 
 
 def _at_once(outputs: int, most: int) -> int:
-    """How many output channels to compute together: a divisor if there is a good one."""
-    divisors = [m for m in range(min(outputs, most), most // 2, -1) if not outputs % m]
-    return min(outputs, most) if not divisors else divisors[0]
+    """How many output channels to compute together."""
+    return -(-outputs // -(-outputs // most))
 
 
 def _widened(a: Any) -> Any:
@@ -247,8 +246,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     dtype = _compute(x)
     windows = _Windows(x, geometry, geometry.output, geometry.kernel,
                        (geometry.stride, geometry.dilation), channels, dtype.itemsize)  # fmt: skip
-    w = _widened(w)
-    short, w_steps, out_steps = windows.short, _steps(w), _steps(out)
+    short, out_steps = windows.short, _steps(out)
     many = _at_once(outputs, 8 if machine().vector == 64 else 4)
     limit = min(TAPS, UNROLLED // many)
     spans: list[Sequence[int]] = [range(s) for s in short]
@@ -259,31 +257,30 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
             most = limit if d == 2 and windows.by_long[2] == 1 else 1
             some = max(m for m in range(1, most + 1) if not short[d] % m)
             outer[d], spans[d] = range(0, short[d], some), range(some)
-    unrolled = math.prod(map(len, spans))
-    lines = windows.lines(kind, unrolled)
-    taps: list[int] = []
-    for t in itertools.product(*spans[:2], spans[2][:: lines.run]):
-        taps += [windows.tap(t, lines), sum(i * s for i, s in zip(t, w_steps[3:], strict=True))]
-    rounds: list[int] = []
-    for c, t in itertools.product(range(channels), itertools.product(*outer)):
-        rounds += [
-            c * windows.image + windows.tap(t) - windows.tap((0, 0, 0)),
-            c * w_steps[2] + sum(i * s for i, s in zip(t, w_steps[3:], strict=True)),
-        ]
+    lines = windows.lines(kind, math.prod(map(len, spans)))
+    taps = [windows.tap(t, lines)
+            for t in itertools.product(*spans[:2], spans[2][:: lines.run])]  # fmt: skip
+    first = windows.tap((0, 0, 0))
+    rounds = [
+        c * windows.image + windows.tap(t) - first
+        for c, t in itertools.product(range(channels), itertools.product(*outer))
+    ]
     table, starts = windows.table(taps, rounds, windows.rows(1, [0, *out_steps[3:5]]), [])
-    several = len(rounds) > 2
-    parts = 1
-    if several and windows.tile[2] >= PARTS:
-        parts = 4 if many <= 2 else 2 if many <= 4 else 1
+    parts = rows = 1
+    if len(rounds) > 1:
+        # As many sums at once as hide how long a multiplication takes.
+        sums = 4 if many <= 2 else 2 if many <= 4 else 1
+        if windows.tile[0] * windows.tile[1] >= sums:
+            rows = sums
+        elif windows.tile[2] >= PARTS:
+            parts = sums
     framed = math.prod(windows.grid) == 1
     size = windows.image * channels
-    ints = windows.ints(len(rounds) // 2, size, framed, starts)
-    ints += [n, groups, channels, outputs, *out_steps, *windows.steps[:2], *w_steps[:2],
-             w_steps[5]]  # fmt: skip
+    ints = windows.ints(len(rounds), size, framed, starts)
+    ints += [n, groups, channels, outputs, *out_steps, *windows.steps[:2]]
     bias = np.broadcast_to(_NONE, w.shape[:2]) if bias is None else _widened(bias)
     ints += [s // bias.itemsize for s in bias.strides]
-    key = Slide(lines, 1 if out_steps[5] == 1 else None, several, many, bool(outputs % many),
-                parts, False)  # fmt: skip
+    key = Slide(lines, 1 if out_steps[5] == 1 else None, len(rounds) > 1, many, parts, rows, False)
     steps = [s * out.itemsize for s in out_steps[:5]]
     streams = out.nbytes >= STREAMED and parts == 1 and key.out_step == 1
     streams = streams and not any(s % STREAM for s in steps)
@@ -291,6 +288,19 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         slide_function, key, key._replace(stream=True) if streams else None, ints, table,
         size * dtype.itemsize, 0,
     )  # fmt: skip
+
+
+def _packed(w: Any, many: int) -> Any:
+    """Kernels in the order of the long array's kernel: its channels in blocks of so many."""
+    outputs = w.shape[1]
+    if outputs > many:
+        blocks = -(-outputs // many)
+        first = np.minimum(np.arange(blocks) * many, outputs - many)
+        w = w[:, first[:, None] + np.arange(many)]
+    else:
+        w = w[:, None]
+    w = w.transpose(0, 1, *range(3, w.ndim), 2)
+    return np.ascontiguousarray(w, np.float32 if w.itemsize == 2 else w.dtype)
 
 
 def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | None:
@@ -319,7 +329,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         lines = Lines(kind, windows.step, unrolled, 1, 0)
     blocks = -(-len(places) // unrolled)
     padded = [*places, *places[:1] * (blocks * unrolled - len(places))]
-    taps = [n for t in padded[:: lines.run] for n in (windows.tap(t, lines), 0)]
+    taps = [windows.tap(t, lines) for t in padded[:: lines.run]]
     outs = [sum(i * s for i, s in zip(t, out_steps[3:], strict=True)) for t in places]
     rows = windows.rows(together, w_steps[2:5])
     table, starts = windows.table(taps, [], rows, outs)
@@ -331,8 +341,8 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     held = 24 if machine().vector == 64 else 10
     many = _at_once(outputs, max(min(held // unrolled, 8), 1))
     tall = windows.tile[2] < FLAT and len(rows) > 2
-    key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, bool(outputs % many), tall)
-    parts = groups * variants * chunks * outputs * len(padded)
+    key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall)
+    parts = groups * variants * chunks * -(-outputs // many) * many * len(padded)
     return _Plan(weigh_function, key, None, ints, table, size * dtype.itemsize, parts)
 
 

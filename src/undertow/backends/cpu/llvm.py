@@ -475,7 +475,7 @@ class _Emitter:
         kind = _IN_MEMORY[buffer.dtype]
         if ahead:
             # One instruction shifts a pair of vectors, if they are as long as a line of the cache.
-            if at.step == 1 and not self.mask and self.lanes * WIDTH[buffer.dtype] == STREAM:
+            if at.step == 1 and self.lanes * WIDTH[buffer.dtype] == STREAM:
                 return self.shifted(buffer, at, ahead)
             at = at._replace(text=self.integer("add", at.text, str(ahead)))
         if not at.varying and at.step == 0:
