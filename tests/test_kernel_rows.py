@@ -12,7 +12,7 @@ import pytest
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.rows import LONG, run_rows
+from undertow.backends.cpu.rows import LONG, SEGMENT, run_rows
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import CPU
 from undertow.devices import Device
@@ -45,6 +45,18 @@ def everything(p, x, y, r, k):
 
 
 EVERYTHING = rows(everything, 2, 1, 1)
+
+
+def plain(p, x, y, r, k):
+    """Reductions in several loops, with nothing kept between them."""
+    high = p.max(x * y)
+    total = p.sum(x - high * 0.01)
+    p.out((x - p.row(total * 0.001)) * r + k)
+    p.out_row(p.sum(x * y - total * 0.001))
+    p.out_row(high)
+
+
+PLAIN = rows(plain, 2, 1, 1)
 
 
 def numbers(*shape, dtype=np.float32, seed=0):
@@ -90,6 +102,24 @@ def test_length_across(n):
     compare(EVERYTHING, (x, y, r, 0.5), (0,))
     x, y, r = numbers(2, 5, n, seed=1), numbers(2, 5, n, seed=2), numbers(2, 1, n)
     compare(EVERYTHING, (x, y, r, 0.5), (1,))
+
+
+@pytest.mark.parametrize("n", [n for n in EDGES if n >= SEGMENT])
+def test_segments(n):
+    """Rows in several pieces of memory, as the channels of a batch of images are."""
+    for dtype in (np.float32, np.float64):
+        x, y, r = (numbers(3, 4, m, dtype=dtype, seed=m) for m in (n, n, 1))
+        compare(PLAIN, (x, y[:1], r[:1], 0.5), (0, 2))
+        compare(PLAIN, (x[:, ::2], y[:, 1:3], r[:1, 2:], 0.5), (0, 2))
+    x, y, r = numbers(2, 3, 4, n), numbers(4, 1), numbers(2, 3, 1, 1)
+    compare(PLAIN, (x, y, r, 0.5), (2, 3))
+
+
+def test_segments_that_are_too_short_or_keep_something():
+    x, y, r = numbers(3, 4, SEGMENT - 1), numbers(3, 4, SEGMENT - 1), numbers(1, 4, 1)
+    assert run_rows(PLAIN, (x, y, r, 0.5), (0, 2), (np.dtype(np.float32),) * 3) is None
+    x = numbers(3, 4, 100)
+    assert run_rows(_softmax_rows, (x,), (0, 2), (np.dtype(np.float32),)) is None
 
 
 def layouts(*shape, seed=0):

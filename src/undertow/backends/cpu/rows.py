@@ -24,6 +24,7 @@ from .maps import STREAMED, aligned, dense, steps_of
 _REMEMBERED = 4096
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
+SEGMENT = 32  # elements: shorter ones than these are not worth being rows of several
 _kernels: dict[Any, Callable[..., None] | None] = {}
 _plans: dict[Any, tuple[_Plan | None, Program]] = {}
 
@@ -105,7 +106,7 @@ def _make(
     columns = any(o.kind == "column" for o in program.outputs)
     if columns and not _in_order(dims, walked[0], shape):
         return None
-    if cut and (columns or kept_again(program)):
+    if cut and (n < SEGMENT or columns or kept_again(program)):
         return None
     across = not columns and _across(sizes, [s[-1] for s in along], [s[-1] for s in steps])
     if across and cut:
