@@ -37,6 +37,7 @@ MAP = [
 MOST_STRIDE = 8
 _TAPS = 32  # in the table of places and masks
 _TOGETHER = 4  # vectors
+_CUT = 2 + RANK  # numbers that are noted of a piece
 
 
 class Windows(NamedTuple):
@@ -64,13 +65,6 @@ def window_text(name: str, windows: Windows, source: str, type: str, target: Tar
     return module(f)
 
 
-class _Piece(NamedTuple):
-    """The lanes of a vector that lie in one line."""
-
-    lanes: tuple[Value, Value]  # the first, and the one after the last
-    places: list[Value]  # the elements that tap 0 meets: of the outer dimensions, and at lane 0
-
-
 class _WindowPacker:
     """Writes one packing function."""
 
@@ -92,36 +86,38 @@ class _WindowPacker:
 
     def write(self) -> None:
         """All vectors of positions, several at a time."""
-        f = self.f
-        self.entry = 8 + 2 * self.stride  # bytes of one piece: its place, and masks
-        self.table = f.slot(f"[{_TAPS * _TOGETHER * self.pieces * self.entry} x i8]")
+        f, pieces = self.f, _TOGETHER * self.pieces
+        self.entry = 8 + 2 * self.stride  # bytes of the table for one piece: its place, and masks
+        self.table = f.slot(f"[{_TAPS * pieces * self.entry} x i8]")
+        self.cuts = f.slot(f"[{pieces * _CUT} x i64]")
         vectors = f.div(f.add("%count", self.lanes - 1), self.lanes)
-        whole = f.sub(vectors, f.rem(vectors, _TOGETHER))
-        with f.loop(0, whole, _TOGETHER) as v:
-            self.positions([f.add(v, n) for n in range(_TOGETHER)])
-        with f.loop(whole, vectors) as v:
-            self.positions([v])
+        with f.loop(0, vectors, _TOGETHER) as v:
+            self.positions(v, f.least(f.sub(vectors, v), _TOGETHER))
 
-    def positions(self, vectors: list[Value]) -> None:
+    def positions(self, first: str, count: str) -> None:
         """All steps of some vectors of positions."""
         f = self.f
-        cut = [piece for v in vectors for piece in self.cut(v)]
-        row = len(cut) * self.entry  # bytes for a tap
+        with f.loop(0, count) as v:
+            self.cut(f.add(first, v), f.at(self.cuts, f.mul(v, self.pieces * _CUT * 8)))
+        pieces = f.mul(count, self.pieces)
+        row = f.mul(pieces, self.entry)  # bytes of the table for a tap
         with f.loop(0, self.taps, _TAPS) as begin:
             stop = f.least(f.add(begin, _TAPS), self.taps)
             with f.loop(begin, stop) as tap:
-                place = f.at(self.table, f.mul(f.sub(tap, begin), row))
-                for n, piece in enumerate(cut):
-                    self.note(tap, piece, f.at(place, n * self.entry))
-            with self.channels() as (channel, first, end):
+                place, at = f.at(self.table, f.mul(f.sub(tap, begin), row)), self.tap(tap)
+                with f.loop(0, pieces) as n:
+                    cut = f.at(self.cuts, f.mul(n, _CUT * 8))
+                    self.note(at, cut, f.at(place, f.mul(n, self.entry)))
+            with self.channels() as (channel, first_tap, end_tap):
                 base = f.at("%from", f.mul(channel, self.field["channel_step"]))
                 to = f.mul(f.sub(f.mul(channel, self.taps), "%k0"), "%row")
-                with f.loop(f.most(first, begin), f.least(end, stop)) as tap:
+                to = f.add(to, f.mul(first, self.bytes))
+                with f.loop(f.most(first_tap, begin), f.least(end_tap, stop)) as tap:
                     noted = f.at(self.table, f.mul(f.sub(tap, begin), row))
                     there = f.at("%to", f.add(to, f.mul(tap, "%row")))
-                    for n, v in enumerate(vectors):
-                        at = f.at(noted, n * self.pieces * self.entry)
-                        self.store(self.read(at, base), f.at(there, f.mul(v, self.bytes)))
+                    with f.loop(0, count) as v:
+                        value = self.read(f.at(noted, f.mul(v, self.pieces * self.entry)), base)
+                        self.store(value, f.at(there, f.mul(v, self.bytes)))
 
     @contextmanager
     def channels(self) -> Iterator[tuple[str, str, Value]]:
@@ -132,27 +128,32 @@ class _WindowPacker:
             before = f.mul(channel, self.taps)
             yield channel, f.most(f.sub("%k0", before), 0), f.sub(self.end, before)
 
-    def cut(self, vector: Value) -> list[_Piece]:
-        """The pieces of a vector of positions; the last ones may be empty."""
+    def cut(self, vector: Value, to: str) -> None:
+        """Note the pieces of a vector of positions; the last ones may be empty.
+
+        Of each, the first lane and the one after the last, then the elements that tap 0 meets: of
+        the outer dimensions, and at lane 0.
+        """
         f = self.f
         before = f.mul(vector, self.lanes)
         number, left = f.add("%first", before), f.least(f.sub("%count", before), self.lanes)
         _, across, along = self.of("positions")
-        line, q2 = f.div(number, along), f.rem(number, along)
-        found: list[_Piece] = []
-        begin: Value = 0
-        for n in range(self.pieces):
-            q0, q1 = f.div(line, across), f.rem(line, across)
-            end = f.least(left, f.add(begin, f.sub(along, q2) if n == 0 else along))
-            starts = (q0, q1, f.sub(q2 if n == 0 else 0, begin))
+        line, first = f.div(number, along), f.rem(number, along)
+        lane = f.variable("i64", 0)
+        with f.loop(0, self.pieces) as n:
+            here, begin = f.add(line, n), lane.get()
+            start = f.select(f.compare("eq", n, 0), first, 0)
+            end = f.least(left, f.add(begin, f.sub(along, start)))
+            starts = f.div(here, across), f.rem(here, across), f.sub(start, begin)
             places = [
                 f.sub(f.mul(q, step), padding)
                 for q, step, padding in
                 zip(starts, self.of("stride"), self.of("padding"), strict=True)
             ]  # fmt: skip
-            found.append(_Piece((begin, end), places))
-            begin, line = end, f.op(f"add i64 {line}, 1")
-        return found
+            entry = f.at(to, f.mul(n, _CUT * 8))
+            for field, number in enumerate((begin, end, *places)):
+                f.store("i64", number, f.at(entry, 8 * field), 8)
+            lane.set(end)
 
     def tap(self, number: str) -> tuple[str, str, str]:
         """Where a tap is in the kernel."""
@@ -160,21 +161,21 @@ class _WindowPacker:
         line = f.div(number, along)
         return f.div(line, across), f.rem(line, across), f.rem(number, along)
 
-    def note(self, tap: str, piece: _Piece, entry: str) -> None:
-        """Write where a piece's lanes are read for a tap, and which of them."""
+    def note(self, tap: tuple[str, ...], cut: str, entry: str) -> None:
+        """Note where a piece's lanes are read for a tap, and which of them."""
         f, sizes = self.f, self.of("size")
+        first, end, *places = (f.load("i64", f.at(cut, 8 * n), 8) for n in range(_CUT))
         elements = [
             f.add(place, f.mul(t, step))
-            for place, t, step in
-            zip(piece.places, self.tap(tap), self.of("dilation"), strict=True)
-        ]  # fmt: skip
+            for place, t, step in zip(places, tap, self.of("dilation"), strict=True)
+        ]
         place: Value = 0
         for element, step in zip(elements, self.of("step"), strict=True):
             place = f.add(place, f.mul(element, step))
         inside = [f.op(f"icmp ult i64 {element}, {size}")
                   for element, size in zip(elements[:2], sizes[:2], strict=True)]  # fmt: skip
         # Elements are counted from the one at lane 0.
-        start, (first, end), all = elements[2], piece.lanes, self.lanes * self.stride
+        start, all = elements[2], self.lanes * self.stride
         low = f.least(f.most(f.mul(first, self.stride), f.sub(0, start)), all)
         high = f.most(f.least(f.mul(end, self.stride), f.sub(sizes[2], start)), 0)
         high = f.select(f.op(f"and i1 {inside[0]}, {inside[1]}"), high, 0)
