@@ -44,8 +44,8 @@ _LARGE = crossover(_SUM)  # elements from which on the CPU has a faster way to a
 class Run:
     """A task with what its caller wants from it."""
 
-    __slots__ = ("alone", "bare", "captured", "captures", "create_graph", "lock", "quick",
-                 "retain_graph", "task")  # fmt: skip
+    __slots__ = ("alone", "bare", "captured", "captures", "create_graph", "lock", "plain",
+                 "quick", "retain_graph", "task")  # fmt: skip
 
     def __init__(
         self,
@@ -62,14 +62,16 @@ class Run:
         self.captured: dict[tuple[Node, int], Tensor] = {}
         self.alone = True  # no second thread works at it
         self.bare = not create_graph
-        self.quick = self.bare and captures is None and not current().anomaly
+        self.plain = not current().anomaly
+        self.quick = self.bare and captures is None and self.plain
 
 
 def advance(run: Run, ready: list[int], limit: int) -> None:
     """Run up to `limit` of the ready nodes, newest first; those they make ready join the list."""
     task = run.task
     nodes, inbox, targets = task.nodes, task.inbox, task.targets
-    quick, keep, alone = run.quick, run.retain_graph, run.alone
+    quick, plain, keep, alone = run.quick, run.plain, run.retain_graph, run.alone
+    bare, captures = run.bare, run.captures
     while ready and limit:
         limit -= 1
         i = ready.pop()
@@ -137,6 +139,22 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                 if kind is AccumulateGrad and g.__class__ is _ndarray:
                     inbox[i] = None
                     accumulate(node, g, False)  # type: ignore[arg-type]
+                    continue
+                del g
+            elif plain and node.hooks is None and node.__class__ is Node:
+                g = inbox[i]
+                if g.__class__ is Tensor or g.__class__ is _ndarray:  # one output
+                    inbox[i] = None
+                    given: Any = wrap(g) if bare else g
+                    if captures is not None and (node, 0) in captures:
+                        run.captured[node, 0] = given
+                    row = targets[i]
+                    if any(row):
+                        results = node.backward([given], row)
+                        if not keep:
+                            node.release()
+                        _deliver_all(run, node, row, results, ready)
+                        del results
                     continue
                 del g
             _full_step(run, i, node, ready)

@@ -224,10 +224,6 @@ def elementwise(op: Op, *values: Any) -> Tensor:
     if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
         assert op.expr is not None
         return substitute(op.expr, values)  # type: ignore[return-value]
-    if len(values) == 2 and "f" in op.domain:
-        found = _rows(op, *values)
-        if found is not None:
-            return found
     operands = [operand(op.name, v) for v in values]
     dtype = compute_dtype(op.name, operands, op.kind)
     if EVERY[dtype.category] not in op.domain:
@@ -241,34 +237,6 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         if isinstance(error, DTypeError):
             raise
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
-
-
-def _rows(op: Op, matrix: Any, row: Any) -> Tensor | None:
-    """An op on floating CPU tensors of shapes (…, n) and (n), a layer's bias; None for others.
-
-    An op that saves nothing of the row needs no view of it, only the node of one.
-    """
-    if matrix.__class__ is not Tensor or row.__class__ is not Tensor:
-        return None
-    x, y = matrix._array, row._array
-    shape = x.shape
-    if (
-        x.__class__ is not _ndarray
-        or y.__class__ is not _ndarray
-        or x.dtype is not y.dtype
-        or x.dtype.kind != "f"
-        or x.ndim < 2
-        or y.shape != shape[-1:]
-    ):
-        return None
-    state = current()
-    parent = row._node if row._alias is None else node_of(row)
-    if parent is None or not state.grad:
-        return apply(op, (matrix, row))
-    needs = ((matrix._node if matrix._alias is None else node_of(matrix)) is not None, True)
-    if not state.plain or any(i == 1 for _, i in op.plan(needs, (False, False)).recipe):
-        return apply(op, (matrix, expand(row, shape)))
-    return apply(op, (matrix, _widened(row, shape)))
 
 
 def _widened(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -456,6 +424,7 @@ _SAVES: dict[Any, str] = {(): "nothing", (("in", 0),): "input", (("out", 0),): "
 def unary_door(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of one tensor."""
     ufunc: Any = None
+    expr: Any = None
     limit = 0  # elements from which on the backend does better
     boolean = op.kind == "bool"
     letters = _letters(op)
@@ -463,15 +432,21 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
     saves = ""
 
     def door(input: Any) -> Tensor:
-        nonlocal limit, plan, saves, ufunc
+        nonlocal expr, limit, plan, saves, ufunc
         if ufunc is None:
-            ufunc, limit = op.kernel, op.limit
+            expr, limit = op.expr, op.limit
+            ufunc = op.kernel
         state = current()
         try:
             x = input._array
-            if not state.plain or x.__class__ is not _ndarray or x.size >= limit:
+            if not state.plain or x.__class__ is not _ndarray:
                 return elementwise(op, input)
-            r = ufunc(x)
+            if x.size < limit:
+                r = ufunc(x)
+            elif boolean or x.dtype.kind != "f":
+                return elementwise(op, input)
+            else:
+                r = CPU.map(expr, (x,), x.dtype)
             if r.__class__ is not _ndarray:
                 r = _asarray(r)
             if not boolean and r.dtype is not x.dtype:
@@ -517,6 +492,7 @@ def unary_door(op: Op) -> Callable[..., Tensor]:
 def binary_door(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of two tensors or numbers, at least one of them a tensor."""
     ufunc: Any = None
+    expr: Any = None
     limit = 0  # elements from which on the backend does better
     boolean = op.kind == "bool"
     letters = _letters(op)
@@ -525,25 +501,36 @@ def binary_door(op: Op) -> Callable[..., Tensor]:
     table: list[Any] = [None] * 8
 
     def door(input: Any, other: Any) -> Tensor:
-        nonlocal limit, ufunc
+        nonlocal expr, limit, ufunc
         if ufunc is None:
-            ufunc, limit = op.kernel, op.limit
+            expr, limit = op.expr, op.limit
+            ufunc = op.kernel
         state = current()
         kind = other.__class__
         number = kind is float or kind is int
         try:
             x = input._array
-            if not state.plain or x.__class__ is not _ndarray or x.size >= limit:
+            if not state.plain or x.__class__ is not _ndarray:
                 return elementwise(op, input, other)
             if number:
-                if x.itemsize == 2:  # beside halves a ufunc would round the number, or promote
+                if x.size >= limit:
+                    if boolean or x.dtype.kind != "f":
+                        return elementwise(op, input, other)
+                    r = CPU.map(expr, (x, other), x.dtype)
+                elif x.itemsize == 2:  # beside halves a ufunc would round the number, or promote
                     return elementwise(op, input, other)
-                r = ufunc(x, other)
+                else:
+                    r = ufunc(x, other)
             else:
                 y = other._array
-                if y.dtype is not x.dtype or y.size >= limit:
+                if y.dtype is not x.dtype:
                     return elementwise(op, input, other)
-                r = ufunc(x, y)
+                if x.size < limit > y.size:
+                    r = ufunc(x, y)
+                elif boolean or x.dtype.kind != "f" or y.__class__ is not _ndarray:
+                    return elementwise(op, input, other)
+                else:
+                    r = CPU.map(expr, (x, y), x.dtype)
             if r.__class__ is not _ndarray:
                 r = _asarray(r)
             if not boolean and r.dtype is not x.dtype:

@@ -167,7 +167,10 @@ def elementwise_op(
     """
 
     def forward(k: Any, *operands: Any) -> Any:
-        dtype = next(o for o in operands if hasattr(o, "dtype")).dtype
+        first = operands[0]
+        if not hasattr(first, "dtype"):
+            first = next(o for o in operands if hasattr(o, "dtype"))
+        dtype = first.dtype
         if kind == "bool":
             dtype = _BOOL
         elif kind == "real":
