@@ -75,6 +75,39 @@ def test_convolution(rank: int, transposed: bool) -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
+def test_padding_modes(rank: int, mode: str) -> None:
+    """Those of torch's modules, by integers, one for each dimension, and "same"."""
+    r = random(40 + rank)
+    for trial in range(12):
+        groups = int(r.choice([1, 2]))
+        inputs, outputs = 2 * groups, groups * int(r.integers(1, 3))
+        kernel, dilation = integers(r, 1, 4, rank), integers(r, 1, 3, rank)
+        padding: Any = [int(r.integers(0, 4)), integers(r, 0, 4, rank), "same"][trial % 3]
+        stride = (1,) * rank if padding == "same" else integers(r, 1, 3, rank)
+        module = getattr(torch.nn, f"Conv{rank}d")(
+            inputs, outputs, kernel, stride, padding, dilation, groups, padding_mode=mode,
+            dtype=torch.float64,
+        )  # fmt: skip
+        x = r.standard_normal((2, inputs, *integers(r, 5, 8, rank)))
+        given = torch.tensor(x, requires_grad=True)
+        expected = module(given)
+        ours = [ut.tensor(a, requires_grad=True) for a in
+                (x, module.weight.detach().numpy(), module.bias.detach().numpy())]  # fmt: skip
+        found = getattr(ut.nn.functional, f"conv{rank}d")(
+            *ours, stride, padding, dilation, groups, padding_mode=mode
+        )
+        seed = r.standard_normal(found.shape)
+        expected.backward(torch.tensor(seed))
+        found.backward(ut.tensor(seed))
+        pairs = [(found.detach(), expected.detach())]
+        pairs += [(a.grad, b.grad) for a, b in
+                  zip(ours, (given, module.weight, module.bias), strict=True)]  # fmt: skip
+        for a, b in pairs:
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
 def test_pooling(rank: int) -> None:
     """Kernels, strides, paddings, dilations, rounding, divisors."""
     r = random(10 + rank)

@@ -37,15 +37,19 @@ def pairs(padding, sizes, kernel, stride, dilation):
     return [(p, p) for p in several(padding, rank)]
 
 
+NUMPY_MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
 def np_conv(rank):
     """The definition: a sum for every output element."""
 
-    def run(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    def run(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1, padding_mode="zeros"):
         if x.ndim == rank + 1:
-            return run(x[None], w, bias, stride, padding, dilation, groups)[0]
+            return run(x[None], w, bias, stride, padding, dilation, groups, padding_mode)[0]
         stride, dilation = several(stride, rank), several(dilation, rank)
         pads = pairs(padding, x.shape[2:], w.shape[2:], stride, dilation)
-        grown = np.pad(x, [(0, 0), (0, 0)] + [(max(a, 0), max(b, 0)) for a, b in pads])
+        grown = np.pad(x, [(0, 0), (0, 0)] + [(max(a, 0), max(b, 0)) for a, b in pads],
+                       NUMPY_MODES[padding_mode])  # fmt: skip
         cut = [slice(max(-a, 0), n - max(-b, 0)) for (a, b), n in
                zip(pads, grown.shape[2:], strict=True)]  # fmt: skip
         x = grown[(slice(None), slice(None), *cut)]
@@ -95,14 +99,16 @@ def np_conv_transpose(rank):
 def torch_conv(rank):
     """torch's convolution, with the paddings that it does not have made by its `pad`."""
 
-    def run(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    def run(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1, padding_mode="zeros"):
         import torch.nn.functional as F
 
-        if isinstance(padding, int) or padding == "valid" or isinstance(padding[0], int):
+        simple = isinstance(padding, int) or padding == "valid" or isinstance(padding[0], int)
+        if simple and padding_mode == "zeros":
             return getattr(F, f"conv{rank}d")(x, w, bias, stride, padding, dilation, groups)
         every = several(stride, rank), several(dilation, rank)
         pads = pairs(padding, x.shape[-rank:], w.shape[2:], *every)
-        x = F.pad(x, [p for pair in reversed(pads) for p in pair])
+        mode = "constant" if padding_mode == "zeros" else padding_mode
+        x = F.pad(x, [p for pair in reversed(pads) for p in pair], mode)
         return getattr(F, f"conv{rank}d")(x, w, bias, stride, 0, dilation, groups)
 
     return run
@@ -142,6 +148,12 @@ CONV_BAD = [
     Bad(S(arr(1, 2, 5), w_(3, 2, 3), ints(3)), DTYPE, r"and bias undertow.int64"),
     Bad(S(bools(1, 2, 5), bools(3, 2, 3)), DTYPE, r"\[conv1d\].*bool"),
     Bad(S(arr(1, 2, 5), 3.0), DTYPE, r"\[conv1d\] weight must be a Tensor, got float"),
+    Bad(S(arr(1, 2, 5), w_(3, 2, 3), padding=1, padding_mode="edge"), ARGUMENT,
+        r"\[conv1d\] padding_mode must be one of zeros, reflect, replicate, circular, got 'edge'"),
+    Bad(S(arr(1, 2, 2), w_(3, 2, 3), padding=2, padding_mode="reflect"), SHAPE,
+        r"\[conv1d\] reflect padding \(2, 2\) reaches beyond a dimension of 2 elements"),
+    Bad(S(arr(1, 2, 2), w_(3, 2, 3), padding=3, padding_mode="circular"), SHAPE,
+        r"\[conv1d\] circular padding \(3, 3\) wraps around more than once"),
 ]  # fmt: skip
 
 op("conv1d", np_conv(1),
@@ -163,7 +175,12 @@ op("conv1d", np_conv(1),
     S(arr(1, 2, 12)[:, :, ::2], w_(2, 2, 3), stride=2), S(arr(1, 2, 3), w_(2, 2, 3)),
     S(Const(arr(1, 2, 5)), w_(3, 2, 3)), S(arr(1, 2, 5), Const(w_(3, 2, 3)), b_(3)),
     S(Const(arr(1, 2, 5)), Const(w_(3, 2, 3)), b_(3)), S(ints(1, 2, 5), ints(3, 2, 3), ints(3)),
-    S(arr(1, 2, 6), w_(2, 2, 3), stride=(2,), padding=[1], dilation=(1,))],
+    S(arr(1, 2, 6), w_(2, 2, 3), stride=(2,), padding=[1], dilation=(1,)),
+    S(arr(2, 2, 5), w_(3, 2, 3), b_(3), padding=2, padding_mode="reflect"),
+    S(arr(2, 5), w_(3, 2, 3), padding=[(3, 1)], padding_mode="replicate", stride=2),
+    S(arr(2, 4, 5), w_(4, 2, 4), padding="same", padding_mode="circular", groups=2),
+    S(arr(1, 2, 6), w_(2, 2, 2), padding=[(-1, 2)], padding_mode="reflect"),
+    S(arr(1, 2, 4), w_(2, 2, 3), padding="valid", padding_mode="circular")],
    torch=torch_conv(1), bad=CONV_BAD)  # fmt: skip
 op("conv2d", np_conv(2),
    [S(arr(2, 2, 4, 5), w_(3, 2, 2, 3), b_(3)), S(arr(2, 5, 4), w_(3, 2, 3, 1), b_(3), 1, (1, 0)),
@@ -175,7 +192,10 @@ op("conv2d", np_conv(2),
     S(arr(1, 1, 4, 5), w_(2, 1, 2, 2), padding=((1, 0), (-1, 2))),
     S(arr(0, 2, 4, 4), w_(3, 2, 2, 2)), S(ints(1, 2, 4, 4), ints(3, 2, 3, 3), padding=1),
     S(arr(1, 4, 5, 2).transpose(0, 3, 1, 2), w_(3, 2, 2, 2), stride=2),  # channels last
-    S(arr(1, 4, 4), w_(2, 1, 4, 2))],
+    S(arr(1, 4, 4), w_(2, 1, 4, 2)),
+    S(arr(1, 2, 3, 4), w_(2, 2, 3, 3), b_(2), padding=(1, 2), padding_mode="circular"),
+    S(arr(1, 2, 3, 4), w_(2, 2, 2, 3), padding="same", padding_mode="reflect"),
+    S(arr(1, 1, 3, 3), w_(1, 1, 2, 2), None, 2, ((0, 3), (1, 0)), padding_mode="replicate")],
    torch=torch_conv(2),
    bad=[Bad(S(arr(1, 2, 4, 4), w_(2, 2, 3, 3), stride=(1, 0)), ARGUMENT, r"\(1, 0\)"),
         Bad(S(arr(1, 2, 4, 4), w_(2, 2, 5, 3)), SHAPE, r"\[conv2d\].*\(5, 3\).*\(4, 4\)"),
@@ -186,7 +206,8 @@ op("conv3d", np_conv(3),
    [S(arr(1, 2, 3, 3, 3), w_(2, 2, 2, 2, 2), b_(2)), S(arr(2, 3, 3, 4), w_(2, 2, 1, 2, 2)),
     S(arr(1, 2, 4, 3, 3), w_(2, 1, 2, 3, 2), None, (2, 1, 1), (1, 1, 0), (2, 1, 2), 2),
     S(arr(1, 1, 3, 2, 4), w_(1, 1, 2, 2, 3), padding="same", stride=2),
-    S(arr(1, 1, 3, 3, 2), w_(1, 1, 2, 2, 2), padding=((1, 0), (0, 0), (0, 1)))],
+    S(arr(1, 1, 3, 3, 2), w_(1, 1, 2, 2, 2), padding=((1, 0), (0, 0), (0, 1))),
+    S(arr(1, 1, 2, 3, 2), w_(1, 1, 2, 2, 3), padding=(1, 0, 1), padding_mode="reflect")],
    torch=torch_conv(3), bad=[Bad(S(arr(1, 1, 2, 2, 2), w_(1, 1, 1, 3, 1)), SHAPE,
                                  r"\[conv3d\]")])  # fmt: skip
 

@@ -25,6 +25,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.windows import Geometry, Padding, same_padding
 from ..shapes import Shape, frozen, per_dim
 from .movement import reshaped
+from .padding import continued
 from .reduction import sum
 
 
@@ -225,9 +226,12 @@ def _check(
         )
 
 
+_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
 def _convolve(
     op: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any,
-    padding: Any, dilation: Any, groups: int,
+    padding: Any, dilation: Any, groups: int, padding_mode: str,
 ) -> Tensor:  # fmt: skip
     x, batched = _batched(op, input, weight, rank)
     outputs, inputs = weight.shape[:2]
@@ -245,6 +249,13 @@ def _convolve(
     geometry = _geometry(
         op, x.shape[2:], weight.shape[2:], frozen(stride), frozen(padding), frozen(dilation)
     )
+    if padding_mode != "zeros":
+        if padding_mode not in _MODES:
+            raise ArgumentError(
+                f"[{op}] padding_mode must be one of {', '.join(_MODES)}, got {padding_mode!r}"
+            )
+        x = continued(x, ((0, 0), (0, 0), *geometry.padding), padding_mode)
+        geometry = geometry._replace(size=x.shape[2:], padding=((0, 0),) * rank)
     out = apply(_conv, (x, weight, bias), (geometry, groups))
     return out if batched else reshaped(out, out.shape[1:])
 
@@ -273,13 +284,15 @@ def _convolve_transposed(
 @function(method=False, functional=True)
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
+    dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
 ) -> Tensor:  # fmt: skip
     """Correlate signals (N, C, L) or (C, L) with kernels (O, C / groups, K).
 
     `padding` is an integer, "valid" (none), "same" (as many windows as ceil(L / stride), as in
     TensorFlow), or, beyond torch, a (low, high) pair for each dimension, where a negative number
-    cuts elements off. Groups of input channels see only their own group of kernels.
+    cuts elements off. Groups of input channels see only their own group of kernels. What is added
+    around the input is, by `padding_mode`, "zeros", or, as in `pad`, "reflect", "replicate" or
+    "circular" (which torch knows only in `nn`).
 
     >>> import undertow as ut
     >>> x, w = ut.tensor([[[1.0, 2.0, 3.0, 4.0]]]), ut.tensor([[[1.0, 10.0]]])
@@ -287,14 +300,17 @@ def conv1d(
     tensor([[[21., 32., 43.]]])
     >>> ut.conv1d(x, w, stride=2, padding=[(1, 0)])
     tensor([[[10., 32.]]])
+    >>> ut.conv1d(x, w, padding=[(1, 0)], padding_mode="circular")
+    tensor([[[14., 21., 32., 43.]]])
     """
-    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups,
+                     padding_mode)  # fmt: skip
 
 
 @function(method=False, functional=True)
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
+    dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
 ) -> Tensor:  # fmt: skip
     """Correlate images (N, C, H, W) or (C, H, W) with kernels (O, C / groups, kH, kW).
 
@@ -304,13 +320,14 @@ def conv2d(
     >>> ut.conv2d(ut.ones(1, 2, 3, 3), ut.ones(1, 2, 3, 3), padding=(0, 1))
     tensor([[[[12., 18., 12.]]]])
     """
-    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups,
+                     padding_mode)  # fmt: skip
 
 
 @function(method=False, functional=True)
 def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
+    dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
 ) -> Tensor:  # fmt: skip
     """Correlate volumes (N, C, D, H, W) or (C, D, H, W) with kernels (O, C / groups, kD, kH, kW).
 
@@ -320,7 +337,8 @@ def conv3d(
     >>> ut.conv3d(ut.ones(1, 1, 2, 2, 2), ut.ones(1, 1, 2, 2, 2), ut.tensor([0.5]))
     tensor([[[[[8.5000]]]]])
     """
-    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups,
+                     padding_mode)  # fmt: skip
 
 
 @function(method=False, functional=True)

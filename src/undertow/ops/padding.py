@@ -63,11 +63,16 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
         return constant_padded(input, pairs, number_for("pad", input, value or 0))
     if value not in (None, 0):
         raise ArgumentError(f"[pad] mode {mode!r} takes no value, got {value!r}")
+    return continued(input, pairs, mode) if any(map(any, pairs)) else input.clone()
+
+
+def continued(x: Tensor, pairs: Sequence[tuple[int, int]], mode: str) -> Tensor:
+    """`x` padded, in a mode but "constant", by its own elements; itself if there is no padding."""
     for d, (low, high) in enumerate(pairs):
         if low or high:
-            places = _places(input.shape[d], low, high, mode)
-            input = index_by(input, (wrap(backend_of(input._array).from_host(places)),), (d,))
-    return input if any(map(any, pairs)) else input.clone()
+            places = _places(x.shape[d], low, high, mode)
+            x = index_by(x, (wrap(backend_of(x._array).from_host(places)),), (d,))
+    return x
 
 
 def _pairs(x: Tensor, pad: Any) -> list[tuple[int, int]]:
