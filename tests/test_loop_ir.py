@@ -336,6 +336,21 @@ def test_loads_and_stores(kind: str, machine: Machine) -> None:
 
 
 @machines()
+@pytest.mark.parametrize("kind", ["f32", "f64", "i32", "u8"])
+def test_stores_with_step_two_leave_what_lies_between(kind: str, machine: Machine) -> None:
+    f = Function("spread")
+    x, y, n = f.buffer("x", kind), f.buffer("y", kind, written=True), f.param("n")
+    with f.vector(n) as i:
+        f.store(y, i * 2 + 1, f.load(x, i))
+    for count in LENGTHS:
+        data, target = sample(kind, max(count, 20)), sample(kind, 2 * count + 80, 1)
+        expected = target.copy()
+        expected[1 : 1 + 2 * count : 2] = data[:count]
+        run_cached(f, machine, data, target, count)
+        np.testing.assert_array_equal(target, expected)
+
+
+@machines()
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64", "i64"])
 def test_neighbours_of_an_offset(kind: str, machine: Machine) -> None:
     if kind == "f16" and not machine.half:

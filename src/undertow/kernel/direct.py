@@ -24,10 +24,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .ir import Function, State, Value
+from .ir import WIDTH, Function, State, Value
 from .places import quotient
 
 HELD = 24  # weights that are kept in registers
+AHEAD = 4096  # bytes that are fetched ahead, of rows that are read once
 
 
 class Lines(NamedTuple):
@@ -44,7 +45,7 @@ class Slide(NamedTuple):
     """What distinguishes kernels that compute the long array."""
 
     lines: Lines
-    out_step: int | None  # 1 or a parameter
+    out_step: int | None  # 1, 2 or a parameter
     rounds: bool  # whether the unrolled taps are not all, in one channel
     outputs: int  # channels at once
     parts: int  # at once, of a row
@@ -135,6 +136,8 @@ class _Windows:
                 place = source + i * self.x_image + z[0] * self.steps[0] + z[1] * self.steps[1]
                 to = target + begin
                 with f.vector(f.select(inside, count, 0)) as j:
+                    if step is not None:
+                        f.prefetch(self.x, place + j * by + AHEAD // WIDTH[self.x.dtype])
                     f.store(self.scratch, to + j, f.load(self.x, place + j * by))
                 with f.vector(f.select(inside, before, blank)) as j:
                     f.store(self.scratch, target + j, 0)
@@ -216,7 +219,7 @@ class _Slide:
             held = [self._weights(kernel, t) for t in range(len(taps))]
         width = quotient(counts[2], f.value(kind.parts, "i64"))
         begins = [f.call("minimum", width * p, counts[2] - width) for p in range(kind.parts)]
-        step = self.out_steps[5] if kind.out_step is None else f.value(1, "i64")
+        step = self.out_steps[5] if kind.out_step is None else f.value(kind.out_step, "i64")
         rows = counts[0] * counts[1]
         with f.loop(quotient(rows, f.value(kind.rows, "i64"))) as number:
             numbers = [f.call("minimum", number * kind.rows + r, rows - 1)
@@ -252,7 +255,7 @@ class _Slide:
                 for (_, to), totals in zip(lines, found, strict=True):
                     for o, total in zip(channels, totals, strict=True):
                         to_channel = to + o * self.out_steps[2]
-                        place = to_channel + (i if kind.out_step else i * step)
+                        place = to_channel + i * step
                         f.store(self.out, place, total, stream=kind.stream)
 
     def _weights(self, kernel: Value, tap: int) -> list[Value]:
@@ -345,6 +348,9 @@ class _Weigh:
 
             def add(states: list[list[State]], row: Value, long: Value, i: Value) -> None:
                 at = long + (i if step is None else i * step)
+                if step is None:
+                    for line in lines:
+                        f.prefetch(self.long, at + line + AHEAD // WIDTH[self.long.dtype])
                 values = [f.load(self.long, at + line) for line in lines]
                 for t, (tap, ahead) in enumerate(taps):
                     element = f.load(windows.scratch, row + tap + i, ahead)

@@ -280,7 +280,8 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     ints += [n, groups, channels, outputs, *out_steps, *windows.steps[:2]]
     bias = np.broadcast_to(_NONE, w.shape[:2]) if bias is None else _widened(bias)
     ints += [s // bias.itemsize for s in bias.strides]
-    key = Slide(lines, 1 if out_steps[5] == 1 else None, len(rounds) > 1, many, parts, rows, False)
+    step = out_steps[5] if out_steps[5] in (1, 2) else None
+    key = Slide(lines, step, len(rounds) > 1, many, parts, rows, False)
     steps = [s * out.itemsize for s in out_steps[:5]]
     streams = out.nbytes >= STREAMED and parts == 1 and key.out_step == 1
     streams = streams and not any(s % STREAM for s in steps)

@@ -561,6 +561,9 @@ class _Emitter:
         vector = f"<{lanes} x {kind}>"
         align = WIDTH[s.buffer.dtype]
         text = self.narrow(self.vector(self.reg(s.value), s.value.dtype), s.buffer.dtype, lanes)
+        if at.step == 2 and lanes * align == STREAM:
+            self.store_every_other(s.buffer, at.text, text)
+            return
         if at.step == 1:
             place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
             if not self.mask and s.stream:
@@ -578,6 +581,28 @@ class _Emitter:
         self.module.declare(name, "void", [vector, pointer, "i32", f"<{lanes} x i1>"])
         self.line(f"call void {name}({vector} {text}, {pointer} {places}, i32 {align}, "
                   f"<{lanes} x i1> {self.mask or 'splat (i1 true)'})")  # fmt: skip
+
+    def store_every_other(self, buffer: Buffer, offset: str, text: str) -> None:
+        """Store a vector with step two as two, which leave what lies between as it is."""
+        lanes, kind = self.lanes, _IN_MEMORY[buffer.dtype]
+        vector, flags = f"<{lanes} x {kind}>", f"<{lanes} x i1>"
+        even = "<" + ", ".join(f"i1 {'false' if j % 2 else 'true'}" for j in range(lanes)) + ">"
+        name = f"@llvm.masked.store.v{lanes}{_suffix(kind)}.p0"
+        self.module.declare(name, "void", [vector, "ptr", "i32", flags])
+        for first in (0, lanes):
+            mask = even
+            if self.mask:
+                word = f"<{lanes} x i32>"
+                left = self.new(f"add {word} {self.left}, {self.left}")
+                below = self.below(self.new(f"sub {word} {left}, splat (i32 {first})"))
+                mask = self.new(f"and {flags} {below}, {even}")
+            picks = ", ".join(f"i32 {(first + j) // 2}" for j in range(lanes))
+            part = self.new(f"shufflevector {vector} {text}, {vector} poison, "
+                            f"<{lanes} x i32> <{picks}>")  # fmt: skip
+            start = self.integer("add", offset, str(first))
+            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {start}")
+            self.line(f"call void {name}({vector} {part}, ptr {place}, i32 {WIDTH[buffer.dtype]}, "
+                      f"{flags} {mask})")  # fmt: skip
 
     def prefetch(self, s: Prefetch) -> None:
         kind = _IN_MEMORY[s.buffer.dtype]
