@@ -75,6 +75,7 @@ def test_convolution(rank: int, transposed: bool) -> None:
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.filterwarnings("ignore:Using padding=.same")
 @pytest.mark.parametrize("mode", ["zeros", "reflect", "replicate", "circular"])
 def test_padding_modes(rank: int, mode: str) -> None:
     """Those of torch's modules, by integers, one for each dimension, and "same"."""
