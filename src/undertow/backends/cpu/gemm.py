@@ -349,5 +349,5 @@ def _load(name: str, write: Callable[..., str], *given: Any) -> int:
     told = f"{write.__name__}: {', '.join(map(str, given))}"
     if any(getattr(x, "epilogue", PLAIN).activation for x in given):
         # What an activation writes is not told by its name, so the text itself is the key.
-        return jit.load(name, write(name, *given), why=told)
-    return jit.lookup(name, told, lambda: (write(name, *given), ""), why=told)[0]
+        return jit.load(name, write(name, *given), why=told, tuned=True)
+    return jit.lookup(name, told, lambda: (write(name, *given), ""), why=told, tuned=True)[0]
