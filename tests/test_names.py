@@ -87,7 +87,8 @@ conv_transpose2d conv_transpose3d pad max_pool1d max_pool2d max_pool3d avg_pool1
 avg_pool3d lp_pool1d lp_pool2d lp_pool3d adaptive_avg_pool1d adaptive_avg_pool2d
 adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d max_unpool1d
 max_unpool2d max_unpool3d unfold fold interpolate pixel_shuffle pixel_unshuffle channel_shuffle
-batch_norm instance_norm group_norm local_response_norm
+batch_norm instance_norm group_norm local_response_norm fractional_max_pool2d
+fractional_max_pool3d
 """.split()  # noqa: SIM905
 
 AUTOGRAD = """

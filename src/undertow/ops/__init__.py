@@ -19,6 +19,7 @@ from . import (  # noqa: F401
     einsum,
     embedding,
     extremes,
+    fractional_pooling,
     from_data,
     indexing,
     joining,
