@@ -2,8 +2,11 @@
 
     python benchmarks/parallel_backward.py [--repeat N]
 
-Prints, for each width, the time of the backward pass alone: serial, with two workers, and torch's
-(which runs the nodes of one device on one thread), interleaved in one process, best of several.
+Prints, for each width, the time of the backward pass alone, interleaved in one process, best of
+several: serial, with two workers, and torch's (which runs the nodes of one device on one thread).
+The kernels of a serial pass have two threads of their own; the last two columns are a serial pass
+whose kernels have one, as those of a pass with two workers do, and what the workers gain over that.
+A pass that is given two workers may still run serially, where the library thinks it better.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ def main() -> None:
     ut.set_num_threads(2)
     header(torch)
     print(f"{'width':>6} {'serial ms':>10} {'2 workers':>10} {'speed-up':>9} {'torch ms':>9} "
-          f"{'serial/torch':>13} {'2 workers/torch':>16}")  # fmt: skip
+          f"{'serial/torch':>13} {'2 workers/torch':>16} {'one thread':>11} {'speed-up':>9}"
+          )  # fmt: skip
     for width in WIDTHS:
         ours, theirs = networks(ut, width), networks(torch, width)
 
@@ -65,17 +69,26 @@ def main() -> None:
 
             return setup
 
+        def alone(out):
+            ut.set_num_threads(1)
+            out.backward(workers=1)
+            ut.set_num_threads(2)
+
         times = race(
             {
                 "serial": (ready(ut, ours), lambda out: out.backward(workers=1)),
                 "pooled": (ready(ut, ours), lambda out: out.backward(workers=2)),
+                "alone": (ready(ut, ours), alone),
                 "torch": (ready(torch, theirs), lambda out: out.backward()),
             },
             repeat,
         )
-        serial, pooled, rival = (1e3 * times[k] for k in ("serial", "pooled", "torch"))
+        serial, pooled, one, rival = (
+            1e3 * times[k] for k in ("serial", "pooled", "alone", "torch")
+        )
         print(f"{width:>6} {serial:>10.2f} {pooled:>10.2f} {serial / pooled:>8.2f}x {rival:>9.2f} "
-              f"{serial / rival:>13.2f} {pooled / rival:>16.2f}")  # fmt: skip
+              f"{serial / rival:>13.2f} {pooled / rival:>16.2f} {one:>11.2f} "
+              f"{one / pooled:>8.2f}x")  # fmt: skip
 
 
 if __name__ == "__main__":

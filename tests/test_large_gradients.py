@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.autograd import engine
+from undertow.autograd import engine, executors
 from undertow.backends.cpu.products import run_add_product
 from undertow.backends.registry import CPU
 
@@ -15,6 +15,12 @@ RNG = np.random.default_rng(0)
 
 def _normal(*shape, dtype=np.float32):
     return RNG.normal(size=shape).astype(dtype)
+
+
+@pytest.fixture(autouse=True)
+def pooled_always(monkeypatch):
+    """Whoever asks for workers gets them."""
+    monkeypatch.setattr(executors, "worth_pooling", lambda task: True)
 
 
 @pytest.fixture

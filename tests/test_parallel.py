@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import undertow as ut
 from undertow.autograd import executors
+from undertow.autograd.task import Task
 from undertow.core.tensor import wrap
 
 worth_pooling = executors.worth_pooling
@@ -509,6 +510,33 @@ def test_small_graphs_stay_serial(pooled: list[int], monkeypatch: pytest.MonkeyP
             total = total + (x * i).tanh()
         total.backward(ut.ones(width, width), workers=2)
         assert pooled == expected
+
+
+def test_layers_stay_serial(pooled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each node waits for the one before, kernels do better with all threads."""
+    monkeypatch.setattr(executors, "worth_pooling", worth_pooling)
+    weights = [(ut.randn(300, 300) / 17).requires_grad_() for _ in range(6)]
+    biases = [ut.zeros(300, requires_grad=True) for _ in range(6)]
+
+    def network(h: ut.Tensor) -> ut.Tensor:
+        for w, b in zip(weights, biases, strict=True):
+            h = (h @ w + b).tanh()
+        return (h * h).sum()
+
+    network(ut.randn(200, 300)).backward(workers=2)
+    assert pooled == []
+    sum(network(ut.randn(200, 300)) for _ in range(3)).backward(workers=2)
+    assert pooled == [2]
+
+
+def test_the_longest_path() -> None:
+    """Paths of different lengths, that part and meet again."""
+    x = ut.ones(10, 10, requires_grad=True)
+    short, long = x.tanh(), x.exp().sin().cos()
+    task = Task([((short + long).sum()._node, 0)], None)
+    costs = executors._costs(task.nodes)
+    assert sorted(costs) == [0, 1, 100, 100, 100, 100, 100]
+    assert executors._longest(task, costs) == 401
 
 
 def test_kernel_threads_are_shared() -> None:

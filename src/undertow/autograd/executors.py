@@ -33,23 +33,66 @@ from contextvars import Context, copy_context
 from queue import SimpleQueue
 
 from ..backends.threads import shared_between
+from ..core.node import AccumulateGrad, Node
 from .engine import Run, advance
 from .task import Task
 
 _FEW = 8  # nodes
 _LITTLE = 16384  # elements in the output of a node, on average
+_SAMPLE = 50  # nodes, about
+_WIDE = 2.0  # how much work there is for each piece of the longest path
 
 
 def worth_pooling(task: Task) -> bool:
-    """Whether a graph is large enough that threads give more than they cost.
+    """Whether a graph is large and wide enough that threads give more than they cost.
 
     Only large kernels run outside the interpreter's lock, so both the number of nodes and the
-    size of what they compute count.
+    size of what they compute count. And a kernel has all threads in a serial pass, one or few in
+    a pooled one: nodes that wait for each other, as the layers of a network do, are better off in
+    a serial pass. Leaves are not counted: as a rule they only take what arrives.
     """
     if task.left < _FEW:
         return False
-    elements = sum(math.prod(shape) for node in task.nodes for shape, _ in node.metas)
-    return elements >= _LITTLE * task.left
+    some = _costs(task.nodes[:: 1 + task.left // _SAMPLE])
+    if sum(some) * 4 < _LITTLE * len(some):  # by far too little: no need to look at all of them
+        return False
+    costs = _costs(task.nodes)
+    total = sum(costs)
+    if total < _LITTLE * sum(cost > 0 for cost in costs):
+        return False
+    return total >= _WIDE * _longest(task, costs)
+
+
+def _costs(nodes: list[Node]) -> list[int]:
+    """About how much each node computes: the elements of its outputs."""
+    return [
+        0 if node.__class__ is AccumulateGrad else sum([math.prod(s) for s, _ in node.metas])
+        for node in nodes
+    ]
+
+
+def _longest(task: Task, costs: list[int]) -> int:
+    """The cost of the costliest path through the graph."""
+    edges = [0] * len(costs)  # into each node, from nodes that have not been looked at
+    for row in task.targets:
+        for target in row:
+            if target is not None:
+                edges[target[0]] += 1
+    before = [0] * len(costs)  # the costliest way to a node
+    ready = [i for i, count in enumerate(edges) if not count]
+    longest = 0
+    while ready:
+        i = ready.pop()
+        cost = before[i] + costs[i]
+        longest = max(longest, cost)
+        for target in task.targets[i]:
+            if target is not None:
+                j = target[0]
+                before[j] = max(before[j], cost)
+                edges[j] -= 1
+                if not edges[j]:
+                    ready.append(j)
+    return longest
 
 
 def run_serial(run: Run, ready: list[int]) -> None:
