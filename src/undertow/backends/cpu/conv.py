@@ -94,14 +94,13 @@ def _one(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backe
 
 def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     """A product on views, if every element is a window or all are one; False if neither is so."""
-    one = math.prod(geometry.output) == 1 and geometry.kernel == geometry.size
-    each = math.prod(geometry.kernel) == 1 and geometry.output == geometry.size
+    one = geometry.kernel == geometry.size and math.prod(geometry.output) == 1
+    each = geometry.output == geometry.size and math.prod(geometry.kernel) == 1
+    if not (one or each) or any([low for low, _ in geometry.padding]):
+        return False
     to, of, by = _step(out), _step(x), _step(w)
-    if (
-        not (one or each) or to is None or of is None or by is None
-        or any(low for low, _ in geometry.padding)
-        or max(geometry.dilation if one else geometry.stride) > 1
-    ):  # fmt: skip
+    steps = geometry.dilation if one else geometry.stride
+    if to is None or of is None or by is None or max(steps) > 1:
         return False
     out, x, w = _flat(out, to), _flat(x, of), _flat(w, by)
     rows = bias is not None and not one and len(w) == 1
