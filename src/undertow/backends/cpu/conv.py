@@ -96,7 +96,7 @@ def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     """A product on views, if every element is a window or all are one; False if neither is so."""
     one = geometry.kernel == geometry.size and math.prod(geometry.output) == 1
     each = geometry.output == geometry.size and math.prod(geometry.kernel) == 1
-    if not (one or each) or any([low for low, _ in geometry.padding]):
+    if not (one or each) or any(low for low, _ in geometry.padding):
         return False
     to, of, by = _step(out), _step(x), _step(w)
     steps = geometry.dilation if one else geometry.stride
