@@ -168,9 +168,8 @@ GRID = [
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
 @pytest.mark.parametrize("case", GRID, ids=lambda c: f"{c.size}-{c.kernel}")
 def test_a_grid_of_convolutions(case: Case, dtype: Any) -> None:
-    strided = max(case.geometry.stride) > 1
-    for role, p in zip(("forward", "input", "weight"), products(case, dtype), strict=True):
-        verify(p, taken=not (strided and role == "input"))
+    for p in products(case, dtype):
+        verify(p)
 
 
 @pytest.mark.parametrize("layout", ["last", "apart", "back"])
@@ -219,8 +218,11 @@ def test_nothing_to_do_and_what_others_do_better() -> None:
 
 
 def test_no_element_shows_but_where_it_belongs() -> None:
-    """NaN and infinities reach what they are multiplied with, zeros of the padding included."""
-    for case in (GRID[0], GRID[4], GRID[13], GRID[14]):
+    """NaN and infinities reach what they are multiplied with, zeros of the padding included.
+
+    Zeros between the elements of a dilated input are multiplied with nothing.
+    """
+    for case in (GRID[0], GRID[4], GRID[13], GRID[16]):
         for p in products(case):
             rng = np.random.default_rng(0)
             for a in (p.x, p.w):

@@ -14,6 +14,11 @@ zeros, in the type of the computation, and where a > 1 sorted by the remainder o
 (a `phase`), so that neighbouring positions always meet neighbouring elements. A tile that is the
 whole array leaves the zeros of the padding in place for the next one: its scratch is `framed`.
 
+Note [classes]
+Where x is dilated by e, output positions of one remainder mod e meet only some taps, all at
+neighbouring elements of x. They are a class: the long array's positions are then those of a class,
+and a tile is computed for one class after the other, from the same scratch.
+
 Note [order of weights]
 A weight's sum runs over a fixed number of chunks of tiles, whose sums, kept in f64, are added in
 order: it does not depend on the number of threads.
@@ -51,6 +56,7 @@ class Slide(NamedTuple):
     parts: int  # at once, of a row
     rows: int  # at once
     stream: bool
+    classes: bool = False  # see Note [classes]
 
 
 class Weigh(NamedTuple):
@@ -168,7 +174,9 @@ def slide_function(name: str, kind: Slide) -> Function:
 
     Buffers: out, x, scratch, table, w and bias. The kernels lie in the order in which they are
     used: group, block of channels, round, tap, channel. Parameters: those of `_Windows`, then the
-    sizes n, g, c, o, and steps of out, x and bias.
+    sizes n, g, c, o, and steps of out, x and bias. With classes also their number, and where the
+    table holds what is known of each: its place in out, three sizes of the long array, its first
+    round in the table and among the kernels, and the number of rounds.
     """
     return _Slide(name, kind).build()
 
@@ -185,6 +193,8 @@ class _Slide:
         self.out_steps = [f.param(f"out_{part}") for part in ("n", "g", "o", "0", "1", "2")]
         self.x_steps = [f.param("x_n"), f.param("x_g")]
         self.bias_steps = [f.param("bias_g"), f.param("bias_o")]
+        if kind.classes:
+            self.classes, self.classes_at = f.param("classes"), f.param("classes_at")
 
     def build(self) -> Function:
         f, windows = self.f, self.windows
@@ -197,17 +207,42 @@ class _Slide:
             target = n * self.out_steps[0] + group * self.out_steps[1]
             for q, step in zip(at, self.out_steps[3:], strict=True):
                 target = target + q * step
-            many = self.kind.outputs
-            blocks = quotient(self.outputs, f.value(many, "i64"))
-            with f.loop(blocks) as b:
-                channels = _block(f, b, many, self.outputs)
-                place = (group * blocks + b) * windows.rounds * (many * self.kind.lines.taps)
-                self._channels(group, channels, place, scratch, target, counts)
+            if self.kind.classes:
+                with f.loop(self.classes) as number:
+                    self._class(number, group, at, scratch, target)
+            else:
+                rounds = windows.rounds_at, windows.rounds
+                self._tile(group, f.value(0, "i64"), rounds, scratch, target, counts)
         return f
 
+    def _class(
+        self, number: Value, group: Value, at: Sequence[Value], scratch: Value, target: Value
+    ) -> None:
+        """A tile of one class, which may have fewer positions than others."""
+        f, windows = self.f, self.windows
+        first = self.classes_at + number * 7
+        entries = [f.load(windows.table, first + i) for i in range(7)]
+        sizes = zip(at, entries[1:4], windows.tile, strict=True)
+        counts = [f.call("maximum", f.call("minimum", whole - q, n), 0) for q, whole, n in sizes]
+        rounds = entries[4], entries[6]
+        self._tile(group, entries[5], rounds, scratch, target + entries[0], counts)
+
+    def _tile(
+        self, group: Value, kernel: Value, rounds: tuple[Value, Value], scratch: Value,
+        target: Value, counts: Sequence[Value],
+    ) -> None:  # fmt: skip
+        """A tile of one class in all channels, by rounds from one of the table and kernels on."""
+        f, many = self.f, self.kind.outputs
+        each = many * self.kind.lines.taps
+        blocks = quotient(self.outputs, f.value(many, "i64"))
+        with f.loop(blocks) as b:
+            place = ((group * blocks + b) * self.windows.rounds + kernel) * each
+            channels = _block(f, b, many, self.outputs)
+            self._channels(group, channels, place, rounds, scratch, target, counts)
+
     def _channels(
-        self, group: Value, channels: list[Value], kernel: Value, scratch: Value, target: Value,
-        counts: Sequence[Value],
+        self, group: Value, channels: list[Value], kernel: Value, rounds: tuple[Value, Value],
+        scratch: Value, target: Value, counts: Sequence[Value],
     ) -> None:  # fmt: skip
         """The tile in some neighbouring channels of the output."""
         f, windows, kind = self.f, self.windows, self.kind
@@ -242,8 +277,8 @@ class _Slide:
                 found = [starts for _ in lines]
                 if kind.rounds:
                     states = [[f.state(v, combine=_sum) for v in line] for line in found]
-                    with f.loop(windows.rounds) as turn:
-                        moved = i + f.load(windows.table, windows.rounds_at + turn)
+                    with f.loop(rounds[1]) as turn:
+                        moved = i + f.load(windows.table, rounds[0] + turn)
                         now = [[s.get()[0] for s in line] for line in states]
                         now = add(now, moved, kernel + turn * (len(channels) * len(taps)))
                         for line, values in zip(states, now, strict=True):
@@ -349,9 +384,9 @@ class _Weigh:
             def add(states: list[list[State]], row: Value, long: Value, i: Value) -> None:
                 at = long + (i if step is None else i * step)
                 if step is None:
-                    for line in lines:
-                        f.prefetch(self.long, at + line + AHEAD // WIDTH[self.long.dtype])
-                values = [f.load(self.long, at + line) for line in lines]
+                    for far in lines:
+                        f.prefetch(self.long, at + far + AHEAD // WIDTH[self.long.dtype])
+                values = [f.load(self.long, at + far) for far in lines]
                 for t, (tap, ahead) in enumerate(taps):
                     element = f.load(windows.scratch, row + tap + i, ahead)
                     for line, value in zip(states, values, strict=True):
@@ -370,8 +405,8 @@ class _Weigh:
                     row, long = windows.row(scratch, place, number)
                     with f.vector(width) as i:
                         add(totals, row, long, i)
-            for m, line in enumerate(totals):
+            for m, found in enumerate(totals):
                 at = sums + self.padded * m + turn * len(taps)
-                for t, total in enumerate(line):
+                for t, total in enumerate(found):
                     old = f.load(self.parts, at + t)
                     f.store(self.parts, at + t, old + f.cast(total.get()[0], "f64"))

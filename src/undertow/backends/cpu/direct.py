@@ -51,6 +51,7 @@ class _Plan(NamedTuple):
     table: Any
     scratch: int  # bytes for each thread
     parts: int  # sums to be kept; 0: the kernel computes the long array
+    order: list[int] | None = None  # of taps, if not their own
 
 
 def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
@@ -72,7 +73,10 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     if plan.parts:
         given += [w, np.zeros(plan.parts, np.float64)]
     else:
-        given += [_packed(w, plan.key.outputs), _NONE if bias is None else _widened(bias)]
+        given += [
+            _packed(w, plan.key.outputs, plan.order),
+            _NONE if bias is None else _widened(bias),
+        ]
     key = plan.key if plan.stream is None or address(out) % STREAM else plan.stream
     call = _kernels.get(key) or _load(plan.build, key)
     call(pool.pointer(threads), address(out), address(x), scratch, *map(address, given), *plan.ints)
@@ -87,7 +91,6 @@ def _make(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | No
         kind not in ("f32", "f64", "f16", "bf16")
         or any(a.dtype != x.dtype or 0 in a.shape or not aligned(a) for a in arrays)
         or not 1 <= len(geometry.size) <= 3
-        or set(geometry.input_dilation) != {1}
     ):
         return None
     inputs, outputs = x.shape[2], w.shape[1]
@@ -95,6 +98,8 @@ def _make(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | No
     if out.size * inputs * taps < choice.threshold(SMALL):
         return None
     short = taps > positions
+    if short and max(geometry.input_dilation) > 1:
+        return None
     if short:
         inputs = x.shape[0]
     few = inputs * outputs <= PRODUCT or (inputs == 1 and outputs <= SHALLOW) or outputs <= THIN
@@ -118,20 +123,21 @@ class _Windows:
     """Tiles and what they see of x; the parameters that all kernels of this form begin with."""
 
     def __init__(
-        self, x: Any, geometry: Geometry, long: Shape, short: Shape, steps: tuple[Shape, Shape],
-        images: int, width: int,
+        self, x: Any, long: Shape, by_long: Shape, taps: Sequence[Sequence[int]],
+        lows: Sequence[int], images: int, width: int,
     ) -> None:  # fmt: skip
-        self.long, self.short = _three(long), _three(short)
-        self.by_long, self.by_short = (_three(s) for s in steps)
-        lows = _three([low for low, _ in geometry.padding], 0)
+        self.long, self.by_long = _three(long), _three(by_long)
+        # Along each dimension, where the taps are, from the first on.
+        self.taps = [*[(0,)] * (3 - len(taps)), *taps]
+        lows = _three(lows, 0)
         # Rows begin some elements before, so that x's first one begins a line of the cache.
         whole = ALIGNED * self.by_long[2]
         self.low = [*lows[:2], -(-lows[2] // whole) * whole]
         self.shift = self.low[2] - lows[2]
         self.size = _three(x.shape[3:])
         self.steps = _steps(x)
-        a, b = self.by_long[2], self.by_short[2]
-        self.phases = sorted({(t * b + self.shift) % a for t in range(self.short[2])})
+        a = self.by_long[2]
+        self.phases = sorted({(u + self.shift) % a for u in self.taps[2]})
         self.width = width  # bytes of an element of scratch
         self.tile = self._cut(images)
         self.grid = [-(-n // t) for n, t in zip(self.long, self.tile, strict=True)]
@@ -142,8 +148,8 @@ class _Windows:
 
     def _region(self, tile: Sequence[int]) -> tuple[list[int], int]:
         """Rows of x that a tile meets in two dimensions, and elements of a phase of one."""
-        dims = zip(tile, self.by_long, self.short, self.by_short, strict=True)
-        rows = [(q - 1) * a + (t - 1) * b + 1 for q, a, t, b in dims]
+        dims = zip(tile, self.by_long, self.taps, strict=True)
+        rows = [(q - 1) * a + max(taps) + 1 for q, a, taps in dims]
         line = -(-(rows[2] + self.shift) // self.by_long[2])
         return rows[:2], -(-line // ALIGNED) * ALIGNED
 
@@ -161,7 +167,7 @@ class _Windows:
                 return tile
             best = tile[d] = self._most(tile, d, FIRST // images)
             # Neighbouring tiles meet some rows both; they should be less than half.
-            fair = min(self.short[d] * self.by_short[d] // self.by_long[d], whole[d])
+            fair = min(max(self.taps[d]) // self.by_long[d] + 1, whole[d])
             if best < fair:
                 best = self._most(tile, d, SECOND // images)
             if best >= 1 or d == 2:
@@ -184,12 +190,11 @@ class _Windows:
                 high = middle - 1
         return low
 
-    def tap(self, t: Sequence[int], lines: Lines | None = None) -> int:
-        """Where a tap meets the first position's element in scratch, or begins a line before it."""
-        rows = t[0] * self.by_short[0] * self.seen[1] + t[1] * self.by_short[1]
-        along, phase = divmod(t[2] * self.by_short[2] + self.shift, self.by_long[2])
-        along -= 0 if lines is None else lines.ahead
-        return (rows * len(self.phases) + self.phases.index(phase)) * self.line + along
+    def tap(self, u: Sequence[int], ahead: int = 0) -> int:
+        """What a tap at an element meets in scratch, at the first position; or some before it."""
+        along, phase = divmod(u[2] + self.shift, self.by_long[2])
+        row = (u[0] * self.seen[1] + u[1]) * len(self.phases) + self.phases.index(phase)
+        return row * self.line + along - ahead
 
     def rows(self, images: int, steps: Sequence[int]) -> list[int]:
         """For each row of a tile its places in scratch and, by steps, in the long array."""
@@ -218,8 +223,10 @@ class _Windows:
 
     def lines(self, dtype: str, taps: int) -> Lines:
         """What the kernel is told; the taps of a row are one run if neighbours are."""
-        run = min(self.short[2], taps) if self.by_long[2] == self.by_short[2] == 1 else 1
-        run = run if not taps % run else 1
+        last = self.taps[2]
+        run = min(len(last), taps)
+        if taps % run or self.by_long[2] > 1 or max(last) >= len(last):
+            run = 1
         line = 64 // self.width  # shifts depend on it only if vectors are as long
         ahead = self.shift % line if run > 1 and machine().vector == 64 else 0
         return Lines(dtype, self.step, taps, run, ahead)
@@ -240,59 +247,137 @@ def _compute(x: Any) -> Any:
 
 
 # Plans ------------------------------------------------------------------------------------------
-def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan:
+def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | None:
     """The plan of the long array's kernel."""
     (n, groups, channels), outputs = x.shape[:3], w.shape[1]
-    dtype = _compute(x)
-    windows = _Windows(x, geometry, geometry.output, geometry.kernel,
-                       (geometry.stride, geometry.dilation), channels, dtype.itemsize)  # fmt: skip
-    short, out_steps = windows.short, _steps(out)
+    dtype, steps = _compute(x), _steps(out)
+    dilated = max(geometry.input_dilation) > 1
     many = _at_once(outputs, 8 if machine().vector == 64 else 4)
-    limit = min(TAPS, UNROLLED // many)
-    spans: list[Sequence[int]] = [range(s) for s in short]
-    outer: list[Sequence[int]] = [(0,), (0,), (0,)]  # taps that are not unrolled
-    for d in range(3):
-        if math.prod(map(len, spans)) > limit:
-            # Of a long row as many as divide it, unless they would begin in another phase.
-            most = limit if d == 2 and windows.by_long[2] == 1 else 1
-            some = max(m for m in range(1, most + 1) if not short[d] % m)
-            outer[d], spans[d] = range(0, short[d], some), range(some)
-    lines = windows.lines(kind, math.prod(map(len, spans)))
-    taps = [windows.tap(t, lines)
-            for t in itertools.product(*spans[:2], spans[2][:: lines.run])]  # fmt: skip
-    first = windows.tap((0, 0, 0))
-    rounds = [
-        c * windows.image + windows.tap(t) - first
-        for c, t in itertools.product(range(channels), itertools.product(*outer))
-    ]
-    table, starts = windows.table(taps, rounds, windows.rows(1, [0, *out_steps[3:5]]), [])
+    if dilated:
+        found = _classes(geometry)
+        if found is None:
+            return None
+        long, lows, taps, classes = found
+        for d, e in enumerate(_three(geometry.input_dilation)):
+            steps[3 + d] *= e
+    else:
+        long, lows = geometry.output, [low for low, _ in geometry.padding]
+        taps = _every(geometry.kernel, geometry.dilation)
+    windows = _Windows(x, long, geometry.stride, taps, lows, channels, dtype.itemsize)
+    more: list[int] = []
+    rounds: list[int] = []
+    order: list[int] | None = None
+    if dilated:
+        lines, first, order = Lines(kind, windows.step, 1, 1, 0), [0], []
+        for at, sizes, members in classes:
+            place = sum(i * s for i, s in zip(at, _steps(out)[3:], strict=True))
+            # The rounds follow the one entry of the table for the tap that is unrolled.
+            more += [place, *sizes, 1 + len(rounds), len(rounds), channels * len(members)]
+            for c, (number, u) in itertools.product(range(channels), members):
+                rounds.append(c * windows.image + windows.tap(u))
+                order.append(c * math.prod(geometry.kernel) + number)
+    else:
+        lines, first, rounds = _unrolled(windows, kind, channels, min(TAPS, UNROLLED // many))
+    table, starts = windows.table(first, rounds, windows.rows(1, [0, *steps[3:5]]), more)
     parts = rows = 1
-    if len(rounds) > 1:
+    several = dilated or len(rounds) > 1
+    if several:
         # As many sums at once as hide how long a multiplication takes.
         sums = 4 if many <= 2 else 2 if many <= 4 else 1
         if windows.tile[0] * windows.tile[1] >= sums:
             rows = sums
         elif windows.tile[2] >= PARTS:
             parts = sums
-    framed = math.prod(windows.grid) == 1
     size = windows.image * channels
-    ints = windows.ints(len(rounds), size, framed, starts)
-    ints += [n, groups, channels, outputs, *out_steps, *windows.steps[:2]]
+    ints = windows.ints(len(rounds), size, math.prod(windows.grid) == 1, starts)
+    ints += [n, groups, channels, outputs, *steps, *windows.steps[:2]]
     bias = np.broadcast_to(_NONE, w.shape[:2]) if bias is None else _widened(bias)
     ints += [s // bias.itemsize for s in bias.strides]
-    step = out_steps[5] if out_steps[5] in (1, 2) else None
-    key = Slide(lines, step, len(rounds) > 1, many, parts, rows, False)
-    steps = [s * out.itemsize for s in out_steps[:5]]
-    streams = out.nbytes >= STREAMED and parts == 1 and key.out_step == 1
-    streams = streams and not any(s % STREAM for s in steps)
+    if dilated:
+        ints += [len(more) // 7, starts[3]]
+    step = steps[5] if steps[5] in (1, 2) else None
+    key = Slide(lines, step, several, many, parts, rows, False, dilated)
+    streams = out.nbytes >= STREAMED and parts == 1 and step == 1
+    streams = streams and not any(s * out.itemsize % STREAM for s in steps[:5])
     return _Plan(
         slide_function, key, key._replace(stream=True) if streams else None, ints, table,
-        size * dtype.itemsize, 0,
+        size * dtype.itemsize, 0, order,
     )  # fmt: skip
 
 
-def _packed(w: Any, many: int) -> Any:
-    """Kernels in the order of the long array's kernel: its channels in blocks of so many."""
+def _every(kernel: Shape, dilation: Shape) -> list[Sequence[int]]:
+    """Where taps are along each dimension."""
+    return [range(0, n * d, d) for n, d in zip(kernel, dilation, strict=True)]
+
+
+def _unrolled(
+    windows: _Windows, kind: str, channels: int, limit: int
+) -> tuple[Lines, list[int], list[int]]:
+    """How taps are unrolled, up to a limit; the places of the first of each run, and of rounds."""
+    spans: list[Sequence[int]] = list(windows.taps)
+    outer: list[Sequence[int]] = [(0,), (0,), (0,)]  # taps that are not unrolled
+    for d, taps in enumerate(windows.taps):
+        if math.prod(map(len, spans)) > limit:
+            # Of a long row as many as divide it, unless they would begin in another phase.
+            most = limit if d == 2 and windows.by_long[2] == 1 else 1
+            some = max(m for m in range(1, most + 1) if not len(taps) % m)
+            outer[d], spans[d] = taps[::some], taps[:some]
+    lines = windows.lines(kind, math.prod(map(len, spans)))
+    runs = itertools.product(*spans[:2], spans[2][:: lines.run])
+    zero = windows.tap((0, 0, 0))
+    rounds = [
+        c * windows.image + windows.tap(u) - zero
+        for c, u in itertools.product(range(channels), itertools.product(*outer))
+    ]
+    return lines, [windows.tap(u, lines.ahead) for u in runs], rounds
+
+
+def _classes(
+    geometry: Geometry,
+) -> tuple[Shape, list[int], list[Sequence[int]], list[Any]] | None:
+    """Classes of positions; see Note [classes] of kernel/direct. None if strides are in the way.
+
+    The long array's sizes, the padding in front, where taps are along each dimension, and for each
+    class its first position, its sizes, and its taps: their numbers and where they are.
+    """
+    long, lows, found = [], [], []
+    taps: list[Sequence[int]] = []
+    for d, e in enumerate(geometry.input_dilation):
+        size, low, by = geometry.output[d], geometry.padding[d][0], geometry.dilation[d]
+        if e > 1 and (geometry.stride[d] > 1 or (d == 1 and len(geometry.size) == 3 and size % e)):
+            return None  # rows of a tile would not be one after the other
+        met = [
+            [(t, (r + t * by - low) // e) for t in range(geometry.kernel[d])
+             if not (r + t * by - low) % e]
+            for r in range(e)
+        ]  # fmt: skip
+        least = min(u for members in met for _, u in members)
+        long.append(-(-size // e))
+        lows.append(-least)
+        taps.append(sorted({u - least for members in met for _, u in members}))
+        found.append([
+            (r, -(-(size - r) // e), [(t, u - least) for t, u in members])
+            for r, members in enumerate(met)
+        ])  # fmt: skip
+    missing = 3 - len(long)
+    found = [[(0, 1, [(0, 0)])]] * missing + found
+    kernel = _three(geometry.kernel)
+    classes = []
+    for three in itertools.product(*found):
+        at, sizes = [c[0] for c in three], [max(c[1], 0) for c in three]
+        members = [
+            ((a[0] * kernel[1] + b[0]) * kernel[2] + c[0], (a[1], b[1], c[1]))
+            for a, b, c in itertools.product(*[c[2] for c in three])
+        ]
+        classes.append((at, sizes, members))
+    return tuple(long), lows, taps, classes
+
+
+def _packed(w: Any, many: int, order: list[int] | None) -> Any:
+    """Kernels in the order of the long array's kernel: its channels in blocks of so many.
+
+    With an order of the taps of all channels, if it is not their own.
+    """
     outputs = w.shape[1]
     if outputs > many:
         blocks = -(-outputs // many)
@@ -301,6 +386,8 @@ def _packed(w: Any, many: int) -> Any:
     else:
         w = w[:, None]
     w = w.transpose(0, 1, *range(3, w.ndim), 2)
+    if order is not None:
+        w = w.reshape(*w.shape[:2], -1, many)[:, :, order]
     return np.ascontiguousarray(w, np.float32 if w.itemsize == 2 else w.dtype)
 
 
@@ -310,8 +397,10 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         return None
     (variants, groups, images), outputs = x.shape[:3], w.shape[1]
     dtype = _compute(x)
-    windows = _Windows(x, geometry, geometry.kernel, geometry.output,
-                       (geometry.dilation, geometry.stride), 1, dtype.itemsize)  # fmt: skip
+    windows = _Windows(
+        x, geometry.kernel, geometry.dilation, _every(geometry.output, geometry.stride),
+        [low for low, _ in geometry.padding], 1, dtype.itemsize,
+    )  # fmt: skip
     together = 1
     tiles = math.prod(windows.grid)
     if tiles == 1:
@@ -319,8 +408,9 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         together = -(-images // -(-images // most))
     times = -(-images // together)
     out_steps, w_steps = _steps(out), _steps(w)
-    places = list(itertools.product(*map(range, windows.short)))
-    rows_of_taps, row = len(places) // windows.short[2], windows.short[2]
+    places = list(itertools.product(*windows.taps))
+    row = len(windows.taps[2])
+    rows_of_taps = len(places) // row
     whole = [m for m in range(1, rows_of_taps + 1) if not rows_of_taps % m and m * row <= WEIGHED]
     if whole:
         unrolled = whole[-1] * row
@@ -330,8 +420,11 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         lines = Lines(kind, windows.step, unrolled, 1, 0)
     blocks = -(-len(places) // unrolled)
     padded = [*places, *places[:1] * (blocks * unrolled - len(places))]
-    taps = [windows.tap(t, lines) for t in padded[:: lines.run]]
-    outs = [sum(i * s for i, s in zip(t, out_steps[3:], strict=True)) for t in places]
+    taps = [windows.tap(u, lines.ahead) for u in padded[:: lines.run]]
+    outs = [
+        sum(i * s for i, s in zip(t, out_steps[3:], strict=True))
+        for t in itertools.product(*[range(len(taps)) for taps in windows.taps])
+    ]
     rows = windows.rows(together, w_steps[2:5])
     table, starts = windows.table(taps, [], rows, outs)
     chunks = min(times * tiles, max(BLOCKS // (groups * variants), 1))
