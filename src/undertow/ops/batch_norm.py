@@ -290,7 +290,7 @@ def _slope_rows(weighted: bool) -> Program:
         h = (x - middle) * rstd
         p.out((v - p.row(total / n) - h * p.row(product / n)) * rstd)
 
-    return rows(describe, 2 + weighted, 4, 1)
+    return rows(describe, 2, 4 + weighted, 1)
 
 
 def _by_group(k: Any, x: Any, groups: int) -> Any:
@@ -332,9 +332,11 @@ def _group_backward(
             totals = [k.map_reduce("sum", _PRODUCT, (each, scale), (2,), True, wide)
                       for each in sums]  # fmt: skip
         n = float(math.prod(inner.shape[2:]))
-        operands = (outer, inner, *factor, middle, rstd, *totals, n)
-        (slope,) = k.rows(_slope_rows(weight is not None), operands, (2, 3), (x.dtype,))
-        found.append(k.reshape(slope, x.shape))
+        # Of x itself, not by groups: a leaf keeps an array as its gradient only if it is no view.
+        dims = tuple(range(2, len(x.shape)))
+        known = [k.reshape(k.copy(k.expand(o, sums[0].shape)), _kept(x, dims))
+                 for o in (*factor, middle, rstd, *totals)]  # fmt: skip
+        found += k.rows(_slope_rows(weight is not None), (g, x, *known, n), dims, (x.dtype,))
     for needed, each, kind in zip(needs[1:], sums, kinds, strict=True):
         if needed:
             total = k.reshape(k.reduce("sum", each, (0,), True), channels)
