@@ -57,6 +57,8 @@ def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: B
     parts = phases(geometry)
     if parts is None or not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
         return False
+    if (len(parts) > 1 or x.itemsize == 2) and run_direct(out, x, w, bias, geometry):
+        return True
     if x.itemsize == 2:
         wide = empty(out.shape, _SINGLE)
         x, w, bias = (None if a is None else backend.cast(a, _SINGLE) for a in (x, w, bias))
