@@ -31,13 +31,15 @@ from .gemm_thin import MOST_COLUMNS, thin_tile
 from .gemm_tiles import MOST_WIDTH, Target, Tile, evenly, largest_tile, widest
 from .window_pack import Windows
 
-PARALLEL = 1 << 20  # multiply-adds from which on several threads are used
+PARALLEL = 1 << 19  # multiply-adds from which on several threads are used
 _PACK = {"": 0.0, "rows": 0.6, "turned": 0.9, "any": 3.0}  # cycles per element
 _READ = 0.02, 0.05  # cycles per element of A in a pass, if those of a block fit the second cache
+_ROWS = 64  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
 _PASS = 0.1, 1.2  # cycles for an element of a result that fits into the second cache, or does not
 _SPREAD = 3  # cycles to write an element whose neighbours are elsewhere
 _SUM = 4  # cycles to add the lanes of one sum of a thin tile
+_BREAK = 20  # cycles for a row in memory that is cut, where columns are
 _CALL = 20  # cycles around a tile
 _START = 1000  # cycles around a task
 _LATE = 20000  # cycles that a thread may come late
@@ -146,6 +148,7 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     passing = _PASS[o.m * o.n * size > setting.level2 * 0.8] + (_SPREAD if spread else 0)
     usual = largest_tile(target, widest(target)).rows
     deep = _depth(o.k, o.k + 15 if o.halves else setting.level1 // (4 * usual * size))
+    passed = panels == 1 and o.k * o.n * size > setting.level2 // 2  # B, once, from beyond
     shallow = _depth(o.k, setting.level1 * 2 // 3 // (widest(target) * target.vector))
     for pack_a, pack_b, depth in itertools.product((False, True), (False, True), (deep, shallow)):
         if (o.halves and not (pack_a and pack_b)) or not (pack_b or o.unit(o.b[1], o.n)):
@@ -169,6 +172,8 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
             staying = max(1, setting.level2 // 2 // strip)
         # Columns that do not fit at once are parts of their own, unless that packs A again.
         least = 1 if pack_a or staying == 1 else evenly(strips, staying)
+        if passed and not (pack_a or pack_b):
+            depth = _depth(o.k, _ROWS)
         once = _PACK[how_b] * (0.7 if staying == 1 else 1), _PACK[how_a]
         pass_width = staying * math.ceil(vectors / strips) * lanes  # columns in one pass over A
 
@@ -260,10 +265,11 @@ def _parts(o: Operands, way: Choice, cost: _Cost, least: int, setting: Setting) 
     for columns in sorted(c for c in columns_tried if least <= c <= most):
         for rows in sorted(r for r in rows_tried if r <= way.panels):
             tasks = rows * columns * o.batch
-            one = _START + cost(
-                min(o.m, math.ceil(way.panels / rows) * math.ceil(o.m / way.panels)),
-                min(o.n, math.ceil(way.strips / columns) * math.ceil(o.n / way.strips)),
-            )
+            height = min(o.m, math.ceil(way.panels / rows) * math.ceil(o.m / way.panels))
+            width = min(o.n, math.ceil(way.strips / columns) * math.ceil(o.n / way.strips))
+            one = _START + cost(height, width)
+            if columns > 1:
+                one += _BREAK * (height if way.pack_b else height + o.k)
             even, uneven = math.ceil(tasks / threads), _uneven(tasks, threads)
             total = (3 * even + uneven) / 4 * one + min(one, _LATE)
             if total < best:
