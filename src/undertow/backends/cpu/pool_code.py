@@ -622,7 +622,7 @@ def text(
         "places": 1024,  # bytes, a bit for each processor
         "upper": 4 if little else 0,
         "microseconds": microseconds,
-        "phases": 63,  # of 64 turns, one lets another thread run
+        "phases": 511,  # of 512 turns, some 25 microseconds, one lets another thread run
         "ranges": 4,  # a thread takes this part of its share of what is left
         "one_seat": 1 << 16,
         "closed": -1 & ~(0xFFFF << 16),
