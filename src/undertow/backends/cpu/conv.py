@@ -54,8 +54,10 @@ def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: B
 
     `backend` makes the copies that are needed.
     """
+    if not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
+        return False
     parts = phases(geometry)
-    if parts is None or not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
+    if parts is None:
         return False
     if (len(parts) > 1 or x.itemsize == 2) and run_direct(out, x, w, bias, geometry):
         return True
