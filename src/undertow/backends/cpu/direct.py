@@ -26,9 +26,10 @@ from .maps import STREAMED, aligned
 
 _REMEMBERED = 4096
 SMALL = 1 << 13  # multiplications up to which NumPy is as fast
-PRODUCT = 16  # pairs of an input and an output channel of a group, to which packing does not pay
-THIN = 2  # output channels, for which it does not pay however many inputs they have
-SHALLOW = 32  # output channels of one input channel, likewise
+# Of a group: pairs of an input and an output channel up to which packing for a matrix product does
+# not pay; those up to which it does not for a short array of few outputs; and outputs for which it
+# does not, however many inputs they have. Measured with kernels of 3 x 3, 5, 7 x 7 and 9.
+PAIRS, SHORT_PAIRS, FEW, THIN = 64, 256, 16, 4
 TAPS = 32  # unrolled in the long array's kernel, at most
 UNROLLED = 96  # multiplications in it, to which it is compiled in a reasonable time
 WEIGHED = 12  # unrolled in the short array's kernel
@@ -101,9 +102,10 @@ def _make(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | No
     short = taps > positions
     if short and max(geometry.input_dilation) > 1:
         return None
+    pairs = outputs * (x.shape[0] if short else inputs)
+    few = pairs <= PAIRS or outputs <= THIN
     if short:
-        inputs = x.shape[0]
-    few = inputs * outputs <= PRODUCT or (inputs == 1 and outputs <= SHALLOW) or outputs <= THIN
+        few = few or (pairs <= SHORT_PAIRS and outputs <= FEW)
     if not few:
         return None
     return (_weigh if short else _slide)(kind, out, x, w, bias, geometry)
