@@ -105,7 +105,7 @@ def _build() -> None:
     global _core, _turns
     core = _forever(SIZE)
     futex = FUTEX.get(platform.machine()) if sys.platform == "linux" else None
-    if sys.maxsize < 1 << 32:
+    if futex and (sys.maxsize < 1 << 32 or not hasattr(ctypes.CDLL(None), "sched_getcpu")):
         futex = None
     if sys.platform == "win32":
         library, unit = ctypes.windll.kernel32, 1000
