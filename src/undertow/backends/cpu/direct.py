@@ -131,7 +131,8 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     (n, groups, channels), outputs = x.shape[:3], w.shape[1]
     dtype, steps = _compute(x), steps_of_six(out)
     dilated = max(geometry.input_dilation) > 1
-    many = _at_once(outputs, 8 if machine().vector == 64 else 4)
+    # Of several inputs fewer, but in more than one row, which share the weights.
+    many = _at_once(outputs, 8 if machine().vector == 64 and channels == 1 else 4)
     if dilated:
         found = classes_of(geometry)
         if found is None:
