@@ -8,7 +8,7 @@ blocks are square tiles, so that the lines of memory that its elements share sta
 Note [reading ahead]
 Processors fetch ahead by themselves, but only into the second cache, and not across pages. What is
 left to wait for is more than what they can compute meanwhile, if much is computed of each element:
-fetching AHEAD bytes in advance makes exp of large arrays a third faster.
+fetching AHEAD bytes in advance makes exp of large arrays a third faster, and others up to a tenth.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def map_function(
                 base if step is ZERO else at * step + base
                 for base, (*_, step) in zip(bases, steps, strict=True)
             ]
-            if stream:  # see Note [reading ahead]
+            if not tiled:  # see Note [reading ahead]
                 for b, p, o in zip(ins, places[len(outs) :], arrays, strict=True):
                     if o.step == 1:
                         f.prefetch(b, f.value(p, "i64") + AHEAD // WIDTH[o.dtype])
