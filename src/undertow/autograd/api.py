@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..backends.quiet import hush, silent, unhush
 from ..backends.registry import CPU, backend_of
 from ..core.modes import current, enter, leave, with_grad
@@ -231,7 +233,8 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
                     f"[{op}] a gradient is created only for one-element outputs, this one has "
                     f"shape {tuple(shape)}; reduce it with sum() or pass a gradient of that shape"
                 )
-            seed = wrap(backend.full(shape, 1, dtype))
+            plain = backend is CPU and not shape
+            seed = wrap(np.array(1, dtype) if plain else backend.full(shape, 1, dtype))
         else:
             _check_seed(op, seed, shape, dtype, backend)
         seeds.append(seed)

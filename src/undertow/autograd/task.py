@@ -144,7 +144,7 @@ class Task:
         else:
             for node in nodes:
                 pairs = zip(node.parents, node.indices, strict=True)
-                targets.append([edge(parent, out) for parent, out in pairs])
+                targets.append([edge(p, out) if p in needed else None for p, out in pairs])
         self.inbox = [None] * len(nodes)
         self.remaining = [1] * len(nodes)
         for j in shared:
