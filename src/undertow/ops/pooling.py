@@ -26,7 +26,6 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.windows import Geometry
 from ..shapes import Shape, frozen, per_dim
 from .comparison import where
-from .indexing import blank
 from .movement import reshaped
 
 
@@ -45,9 +44,11 @@ def _pick_forward(k: Any, x: Any, index: Any, rank: int) -> Any:
 
 
 def _unpick_forward(k: Any, x: Any, index: Any, rank: int, shape: Shape) -> Any:
+    # Not a view of what is written to: a leaf keeps an array as its gradient only if it is none.
+    out = k.full(shape, 0, x.dtype)
     lead = len(shape) - rank
-    zeros = blank(k, (*shape[:lead], math.prod(shape[lead:])), x.dtype)
-    return k.reshape(k.scatter("add", zeros, lead, _flat(k, index, rank), _flat(k, x, rank)), shape)
+    k.scatter("add", _flat(k, out, rank), lead, _flat(k, index, rank), _flat(k, x, rank), True)
+    return out
 
 
 _pick = Op(
