@@ -120,6 +120,21 @@ def test_wide_windows_and_long_rows() -> None:
     compare("sum", x, Geometry(x.shape[1:], (4,), (1,), ((3, 3),), (3,), (1,)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_divided_sums(dtype: str) -> None:
+    """Half precision is rounded once, after the division."""
+    g = Geometry((9, 8), (3, 3), (2, 2), ((1, 1),) * 2, (1, 1), (1, 1))
+    x = np.random.default_rng(0).standard_normal((2, 9, 9, 8)).astype(dtype)
+    for each in (x, layouts(x, 2)[-1]):
+        got = run_window("sum", each, g.kernel, *g.steps, 7.0)
+        total = REFERENCE.window("sum", x.astype(np.float64), g.kernel, *g.steps) / 7
+        assert got.dtype == x.dtype
+        np.testing.assert_allclose(got, total, rtol=2 * np.finfo(dtype).eps, atol=1e-6)
+        np.testing.assert_allclose(
+            got, REFERENCE.window("sum", x, g.kernel, *g.steps, 7.0), rtol=1e-3, atol=1e-6
+        )
+
+
 def test_results_keep_the_channels_last() -> None:
     x = np.moveaxis(np.ones((2, 6, 6, 32), np.float32), -1, 1)
     values, places = run_window("max", x, (2, 2), (2, 2), ((0, 0),) * 2, (1, 1), (1, 1))

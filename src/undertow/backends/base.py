@@ -210,9 +210,11 @@ class Backend(ABC):
     def window(
         self, kind: str, x: Array, kernel: Shape, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        divisor: float = 1.0,
     ) -> Any:  # fmt: skip
         """The windows of `conv` over the last dimensions of x, reduced; kind: sum or max.
 
+        Floating sums are divided by the divisor, in single precision at least.
         max, which takes no input dilation, also returns where in those dimensions, flattened, the
         largest element is (int32 if that holds all places, else int64): of equal ones the first, of
         several NaN any. Padding never wins; a window of nothing else has any place.

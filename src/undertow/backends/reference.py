@@ -443,14 +443,17 @@ class NumpyBackend(Backend):
     def window(
         self, kind: str, x: Array, kernel: Shape, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        divisor: float = 1.0,
     ) -> Any:  # fmt: skip
         size = x.shape[x.ndim - len(kernel) :]
         geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
         if kind == "max":
             return window_max(x, geometry)
-        if _is_half(x.dtype):
-            return window_sum(x.astype(np.float32), geometry).astype(x.dtype)
-        return window_sum(x, geometry)
+        dtype = x.dtype
+        total = window_sum(x.astype(np.float32) if _is_half(dtype) else x, geometry)
+        if divisor != 1:
+            total = total / total.dtype.type(divisor)
+        return total.astype(dtype, copy=False)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool

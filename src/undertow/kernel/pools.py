@@ -30,10 +30,11 @@ RUN = 4  # words of a run: the first position, how many, the first element, how 
 class Pool(NamedTuple):
     """What makes another kernel.
 
-    `place` is the type of places, for the kind max. `lead` counts the dimensions in front that the
-    windows do not cover, `outer` those whose spans are tables. `taps` is the usual count of a run,
-    if it is small. `lane` and `hop` are x's and the result's steps from lane to lane, or None for
-    parameters. `across` tells that channels are the lanes, else positions are.
+    kind: sum, max, or mean, a sum that is divided. `place` is the type of places, for max. `lead`
+    counts the dimensions in front that the windows do not cover, `outer` those whose spans are
+    tables. `taps` is the usual count of a run, if it is small. `lane` and `hop` are x's and the
+    result's steps from lane to lane, or None for parameters. `across` tells that channels are the
+    lanes, else positions are.
     """
 
     kind: str
@@ -56,8 +57,8 @@ def pool_function(name: str, pool: Pool) -> Function:
     x's steps along them, then out's; for each outer dimension the positions, x's steps from element
     to element and within a span, out's step, and for max those two steps in places; then, across,
     the number of lanes, or the number of runs, x's steps from element to element and within a span,
-    for max the places' steps within a span and from lane to lane, and the steps `lane` and `hop` if
-    they are not known.
+    for max the places' steps within a span and from lane to lane; the steps `lane` and `hop` if not
+    known; and for mean the divisor.
     """
     return _Pools(name, pool).function()
 
@@ -88,6 +89,7 @@ class _Pools:
             self.place_lane = f.param("place_lane") if largest else 0
         self.lane = f.param("lane") if pool.lane is None else pool.lane
         self.hop = f.param("hop") if pool.hop is None else pool.hop
+        self.divisor = f.param("divisor", "f64") if pool.kind == "mean" else None
 
     def _steps(self, of: str, largest: bool, outer: bool) -> dict[str, Value]:
         names = ["positions"] * outer + ["x", "tap"] + ["out"] * outer
@@ -177,6 +179,8 @@ class _Pools:
             yield at + i * self.lane
             value, *far = self.state.get()
             target = out + i * self.hop
+            if self.divisor is not None:
+                value = value / f.cast(self.divisor, kind)
             f.store(self.out, target, value)
             if self.places is not None:
                 start = f.cast(place + i * place_lane, self.pool.place)

@@ -65,7 +65,7 @@ def adaptive_mean(op: str, x: Tensor, output_size: Any, rank: int) -> Tensor:
         return cast(out, x.dtype)
     even = _even(size, target)
     total = math.prod(even.kernel)
-    out = window_sums(wide, even) / total if total > 1 else wide
+    out = window_sums(wide, even, total) if total > 1 else wide
     for d, (n, m) in enumerate(zip(even.output, target, strict=True)):
         if n != m:
             dim = x.ndim - rank + d

@@ -79,8 +79,9 @@ def _max_forward(k: Any, x: Any, geometry: Geometry) -> Any:
 
 def _everything(geometry: Geometry) -> bool:
     """Whether there is one window, and it is the whole."""
-    bare = all(pair == (0, 0) for pair in geometry.padding)
-    return bare and geometry.kernel == geometry.size and max(geometry.dilation) == 1
+    ones = (1,) * len(geometry.size)
+    steps = (((0, 0),) * len(ones), ones, ones)
+    return geometry.kernel == geometry.size and geometry.steps[1:] == steps
 
 
 _max_pool = Op(
@@ -97,10 +98,10 @@ _max_pool = Op(
 )
 _sum_pool: Op = Op(
     "sum_pool",
-    lambda k, x, geometry: k.window("sum", x, geometry.kernel, *geometry.steps),
+    lambda k, x, geometry, divisor: k.window("sum", x, geometry.kernel, *geometry.steps, divisor),
     inputs="x",
-    params="geometry",
-    vjp={"x": lambda g, geometry: apply(_sum_pool, (g,), (geometry.of_input(),))},
+    params="geometry divisor",
+    vjp={"x": lambda g, geometry, divisor: apply(_sum_pool, (g,), (geometry.of_input(), divisor))},
 )
 
 
@@ -122,11 +123,12 @@ def indices(places: Tensor) -> Tensor:
     return cast(places, dtypes.int64)
 
 
-def window_sums(x: Tensor, geometry: Geometry) -> Tensor:
-    """The sum of each window over the last dimensions."""
+def window_sums(x: Tensor, geometry: Geometry, divisor: float = 1.0) -> Tensor:
+    """The sum of each window over the last dimensions, divided."""
     if _everything(geometry):
-        return x.sum(tuple(range(x.ndim - len(geometry.size), x.ndim)), keepdim=True)
-    return apply(_sum_pool, (x,), (geometry,))
+        total = x.sum(tuple(range(x.ndim - len(geometry.size), x.ndim)), keepdim=True)
+        return total if divisor == 1 else total / divisor
+    return apply(_sum_pool, (x,), (geometry, float(divisor)))
 
 
 # Arguments -----------------------------------------------------------------------------------
@@ -279,9 +281,11 @@ def _average(
 
 def mean_of(x: Tensor, geometry: Geometry, counts: Any) -> Tensor:
     """The sums of windows, divided by a number or by one for each window."""
-    wide = cast(x, dtypes.float32) if x.dtype.itemsize == 2 else x
-    if isinstance(counts, np.ndarray):
-        counts = wrap(backend_of(x._array).from_host(counts.astype(wide.dtype.numpy)))
+    single = isinstance(counts, np.ndarray) or _everything(geometry)  # rounded after the division
+    wide = cast(x, dtypes.float32) if x.dtype.itemsize == 2 and single else x
+    if not isinstance(counts, np.ndarray):
+        return cast(window_sums(wide, geometry, counts), x.dtype)
+    counts = wrap(backend_of(x._array).from_host(counts.astype(wide.dtype.numpy)))
     return cast(window_sums(wide, geometry) / counts, x.dtype)
 
 

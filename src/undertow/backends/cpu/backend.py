@@ -121,14 +121,16 @@ class CpuBackend(NumpyBackend):
     def window(
         self, kind: str, x: Array, kernel: Shape, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        divisor: float = 1.0,
     ) -> Any:  # fmt: skip
+        steps = (kernel, stride, padding, input_dilation, dilation, divisor)
         if x.size >= _WINDOWS:
             from .windows import run_window
 
-            found = run_window(kind, x, kernel, stride, padding, input_dilation, dilation)
+            found = run_window(kind, x, *steps)
             if found is not None:
                 return found
-        return super().window(kind, x, kernel, stride, padding, input_dilation, dilation)
+        return super().window(kind, x, *steps)
 
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:

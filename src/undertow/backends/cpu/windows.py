@@ -40,9 +40,11 @@ class _Plan(NamedTuple):
 
 def run_window(
     kind: str, x: Any, kernel: Sizes, stride: Sizes, padding: Padding, input_dilation: Sizes,
-    dilation: Sizes,
+    dilation: Sizes, divisor: float = 1.0,
 ) -> Any:  # fmt: skip
     """`Backend.window`; None if there is no kernel."""
+    if divisor != 1:
+        kind = "mean"
     key = (kind, x.shape, x.strides, x.dtype, kernel, stride, padding, input_dilation, dilation)
     try:
         plan = _plans[key]
@@ -57,7 +59,8 @@ def run_window(
     outs = [memory.empty(plan.shape, x.dtype, (address(x),))]
     if plan.places is not None:
         outs.append(memory.empty(plan.shape, plan.places))
-    plan.call(pool.pointer(), *map(address, outs), address(x), *plan.held, *plan.ints)
+    numbers = (divisor,) if kind == "mean" else ()
+    plan.call(pool.pointer(), *map(address, outs), address(x), *plan.held, *plan.ints, *numbers)
     if plan.turned is not None:
         outs = [out.transpose(plan.turned) for out in outs]
     return outs[0] if plan.places is None else tuple(outs)
