@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import maps
+from undertow.backends.cpu import backend, maps
 from undertow.backends.reference import NumpyBackend
 
 F = ut.nn.functional
@@ -36,7 +36,7 @@ def kernels(monkeypatch):
     def refuse(self, expr, *args):
         raise AssertionError(f"NumPy computes {expr}")
 
-    monkeypatch.setattr(maps, "run_maps", counting)
+    monkeypatch.setattr(backend, "run_maps", counting)
     monkeypatch.setattr(NumpyBackend, "map", refuse)
     return ran
 
