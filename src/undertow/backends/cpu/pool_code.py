@@ -30,9 +30,9 @@ Spurious returns do no harm, since each waiter looks again. A sequence number co
 2^32 jobs; a worker that slept through exactly so many misses one job, which needs nobody.
 
 Note [processors]
-A worker that wakes up is often put on the caller's own processor, though another one is idle: in a
-virtual machine an idle processor looks as if it was taken away. There it waits while the caller
-does all the work, and there the system leaves it, since it runs too little to be worth moving. So
+A worker that wakes up is often put on the caller's own processor, though another one is idle; this
+was seen in virtual machines. There it waits while the caller does all the work, and there the
+system leaves it, perhaps because it runs too little to be worth moving. So
 workers are kept off the caller's processor, by their affinity, which is changed whenever the caller
 is found on another: that one is taken away, the last one given back, and nothing else is touched.
 A worker notes its name and then looks where the caller is; the caller does the reverse, so one of
