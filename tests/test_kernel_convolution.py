@@ -101,6 +101,26 @@ def test_against_numpy(seed: int, role: str, dtype: Any) -> None:
     check(seed, role, LAYOUTS[seed % len(LAYOUTS)], dtype)
 
 
+@pytest.mark.parametrize("dims", ["all", "spatial", "last", "batch"])
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("seed", [4, 8, 13, 18])
+def test_expanded_operands(seed: int, role: str, dims: str) -> None:
+    """One element in memory for many, as in the cotangent of a sum."""
+    x, w, bias, geometry, shape = operands(seed, role, "rows", np.float32)
+
+    def expanded(a: Any) -> Any:
+        chosen = {"all": range(a.ndim), "spatial": range(3, a.ndim), "last": [a.ndim - 1],
+                  "batch": [0]}[dims]  # fmt: skip
+        kept = [slice(0, 1) if d in chosen else slice(None) for d in range(a.ndim)]
+        return np.broadcast_to(np.ascontiguousarray(a[tuple(kept)]), a.shape)
+
+    for x_given, w_given in ((expanded(x), w), (x, expanded(w)), (expanded(x), expanded(w))):
+        want, found = np.zeros(shape), np.full(shape, np.nan, np.float32)
+        correlate(want, double(x_given), double(w_given), double(bias), geometry, np.matmul)
+        assert run_conv(found, x_given, w_given, bias, geometry, BACKEND)
+        np.testing.assert_allclose(found, want, atol=1e-4 * max(np.abs(want).max(), 1))
+
+
 @pytest.mark.parametrize("features", ["-avx512f", "-avx512f,-fma", "-avx2", "-avx"])
 def test_other_processors(features: str) -> None:
     """Vectors of other lengths, with and without masks and fused multiply-adds."""
@@ -132,6 +152,14 @@ def test_the_number_of_threads_does_not_show(role: str) -> None:
     finally:
         ut.set_num_threads(before)
     assert all(np.array_equal(found[0], other) for other in found[1:])
+
+
+def test_the_gradient_of_a_sum() -> None:
+    """Its cotangent is a single one, expanded; the kernel's gradient is a sum of the input."""
+    x, w = ut.randn(2, 32, 200), ut.randn(40, 32, 3, requires_grad=True)
+    ut.conv1d(x, w).sum().backward()
+    want = ut.stack([x[:, :, t : t + 198].sum((0, 2)) for t in range(3)], 1)
+    assert ut.allclose(w.grad, want.expand(40, 32, 3), atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])

@@ -165,9 +165,9 @@ def _windows_right(
 ) -> None:
     """(outputs × steps) @ (steps × positions); see Note [two products]."""
     x, windows = _windows(x, 2, geometry.stride[-1], geometry.output, backend)
-    target = out
-    if _step(out) is None:
-        target = empty(out.shape, out.dtype)
+    target, step = out, _step(out)
+    if step is None:
+        target, step = empty(out.shape, out.dtype), out.itemsize
     if not w.flags.c_contiguous:
         w = backend.copy(w)
     threads = current_limit()
@@ -175,15 +175,16 @@ def _windows_right(
            threads)  # fmt: skip
     found = _plans.get(key)
     if found is None:
-        found = _remember(key, _plan_right(target, x, w, bias, geometry, windows, threads))
+        found = _remember(key, _plan_right(target, step, x, w, bias, geometry, windows, threads))
     run(found.plan, w, x, target, bias)
     if target is not out:
         backend.assign(out, target)
 
 
 def _plan_right(
-    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, windows: Windows, threads: int
-) -> _Planned:
+    out: Any, step: int, x: Any, w: Any, bias: Any, geometry: Geometry, windows: Windows,
+    threads: int,
+) -> _Planned:  # fmt: skip
     n, groups = x.shape[:2]
     outputs, steps = w.shape[1], math.prod(w.shape[2:])
     type = _TYPES[x.dtype.name]
@@ -191,7 +192,7 @@ def _plan_right(
     setting = Setting(host(), *cache_sizes(), threads)
     o = Operands(
         outputs, math.prod(geometry.output), steps, n * groups, (steps * size, size),
-        (3 * size, size), (out.strides[2], _step(out) or size), size, size,
+        (3 * size, size), (out.strides[2], step), size, size,
     )  # fmt: skip
     choice = choose_packed(o, setting, windows, left=False)
     meeting = geometry.kernel, geometry.output, geometry.stride, geometry.dilation
@@ -211,15 +212,16 @@ def _windows_left(
 ) -> None:
     """The sum over channels of (batch and positions × taps) @ (taps × outputs)."""
     x, windows = _windows(x, 0, geometry.dilation[-1], geometry.kernel, backend)
-    if _step(w) is None:
-        w = backend.copy(w)
+    step = _step(w)
+    if step is None:
+        w, step = backend.copy(w), w.itemsize
     n, groups, _ = x.shape[:3]
     result = empty((groups, n, *geometry.output, w.shape[1]), out.dtype)
     threads = current_limit()
     key = ("left", x.shape, x.strides, w.shape, w.strides, geometry, x.dtype, threads)
     found = _plans.get(key)
     if found is None:
-        found = _remember(key, _plan_left(result, x, w, geometry, windows, threads))
+        found = _remember(key, _plan_left(result, x, w, step, geometry, windows, threads))
     run(found.plan, x, w, result)
     rank = len(geometry.size)
     backend.assign(out, result.transpose(1, 0, 2 + rank, *range(2, 2 + rank)))
@@ -228,7 +230,7 @@ def _windows_left(
 
 
 def _plan_left(
-    out: Any, x: Any, w: Any, geometry: Geometry, windows: Windows, threads: int
+    out: Any, x: Any, w: Any, step: int, geometry: Geometry, windows: Windows, threads: int
 ) -> _Planned:
     n, groups, images = x.shape[:3]
     outputs = w.shape[1]
@@ -237,7 +239,7 @@ def _plan_left(
     setting = Setting(host(), *cache_sizes(), threads)
     o = Operands(
         math.prod(geometry.output) * n, outputs, math.prod(geometry.kernel), groups,
-        (size, 3 * size), (_step(w) or size, w.strides[1]), (outputs * size, size), size, size,
+        (size, 3 * size), (step, w.strides[1]), (outputs * size, size), size, size,
         images, x.strides[2], w.strides[2],
     )  # fmt: skip
     choice = choose_packed(o, setting, windows, left=True)
