@@ -207,7 +207,7 @@ def test_channels_last_is_not_copied(monkeypatch: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_phases(seed: int) -> None:
-    """The phases of a dilated input cover all positions once and meet no zeros."""
+    """The phases of a dilated input cover once all positions where a tap meets no zero."""
     g = geometry_of(seed).of_input()
     found = phases(g)
     if found is None:
@@ -217,7 +217,30 @@ def test_phases(seed: int) -> None:
     for part in found:
         seen[part.positions] += 1
         assert part.geometry.output == np.empty(g.output)[part.positions].shape
-    assert (seen == 1).all()
+    along = [
+        [n == 1 or any(not (p + t * step - low) % e for t in range(kernel)) for p in range(many)]
+        for n, e, many, kernel, step, (low, _) in zip(
+            g.size, g.input_dilation, g.output, g.kernel, g.dilation, g.padding, strict=True
+        )
+    ]
+    assert (seen == np.prod(np.meshgrid(*along, indexing="ij"), axis=0)).all()
+
+
+@pytest.mark.parametrize("dtype", [ut.float32, ut.float16])
+@pytest.mark.parametrize("channels", [1, 24])
+@pytest.mark.parametrize("stride", [700, 1 << 40])
+def test_strides_without_end(stride: int, channels: int, dtype: Any) -> None:
+    """What no window sees has the gradient zero, and takes no time of its own."""
+    ut.manual_seed(0)
+    x = ut.randn(2, channels, 40, 1000).to(dtype).requires_grad_()
+    w = ut.randn(2, channels, 3, 3).to(dtype)
+    y = ut.conv2d(x, w, stride=stride)
+    assert y.shape == (2, 2, 1, 2 if stride == 700 else 1)
+    (found,) = ut.autograd.grad(y, x, ut.ones_like(y))
+    want = np.zeros(x.shape, found.numpy().dtype)
+    for position in range(y.shape[3]):
+        want[:, :, :3, 700 * position :][..., :3] = w.numpy().sum(0)
+    assert np.allclose(found.numpy(), want, atol=1e-2 if dtype is ut.float16 else 1e-5)
 
 
 @pytest.mark.parametrize("line", [1, 2, 5, 7, 15, 16, 17, 40])

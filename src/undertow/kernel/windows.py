@@ -101,7 +101,7 @@ class Phase(NamedTuple):
     """A part of a convolution of a dilated input that is a convolution of the input itself."""
 
     positions: tuple[slice, ...]
-    taps: tuple[slice, ...] | None  # None if no tap meets an element
+    taps: tuple[slice, ...]
     geometry: Geometry
 
 
@@ -110,7 +110,8 @@ def phases(geometry: Geometry) -> tuple[Phase, ...] | None:
     """The convolution of a dilated input as several of the input itself, without its zeros.
 
     Positions that are `input_dilation` apart see the same taps, those that do not fall on zeros.
-    None if a dimension has both a stride and an input dilation.
+    Where all taps do, positions are in no phase, so there are never more phases than taps. None if
+    a dimension has both a stride and an input dilation.
 
     >>> parts = phases(Geometry((3,), (3,), (1,), ((2, 2),), (2,), (1,)))
     >>> [(part.positions, part.taps) for part in parts]  # doctest: +NORMALIZE_WHITESPACE
@@ -138,8 +139,7 @@ def _beside(x: Phase, y: Phase) -> Phase:
     whole = Geometry(g.size + h.size, g.kernel + h.kernel, g.stride + h.stride,
                      g.padding + h.padding, g.input_dilation + h.input_dilation,
                      g.dilation + h.dilation)  # fmt: skip
-    taps = None if x.taps is None or y.taps is None else x.taps + y.taps
-    return Phase(x.positions + y.positions, taps, whole)
+    return Phase(x.positions + y.positions, x.taps + y.taps, whole)
 
 
 def _phases_along(g: Geometry) -> list[Phase]:
@@ -149,16 +149,18 @@ def _phases_along(g: Geometry) -> list[Phase]:
         return [Phase((slice(None),), (slice(None),), g._replace(input_dilation=(1,)))]
     found = []
     every = spread // math.gcd(spread, dilation)  # taps
-    for phase in range(min(spread, g.output[0])):
+    gap = every * dilation // spread
+    for phase, first in sorted(
+        ((low - t * dilation) % spread, t) for t in range(min(every, kernel))
+    ):
         positions = len(range(phase, g.output[0], spread))
-        met = [t for t in range(min(every, kernel)) if (phase + t * dilation - low) % spread == 0]
-        taps = len(range(met[0], kernel, every)) if met else 0
-        gap = every * dilation // spread
-        front = (low - phase - met[0] * dilation) // spread if met else 0
+        if not positions:
+            break
+        taps = len(range(first, kernel, every))
+        front = (low - phase - first * dilation) // spread
         back = positions - 1 + extent(taps, gap) - size - front
         part = Geometry((size,), (taps,), (1,), ((front, back),), (1,), (gap,))
-        chosen = (slice(met[0], None, every),) if met else None
-        found.append(Phase((slice(phase, None, spread),), chosen, part))
+        found.append(Phase((slice(phase, None, spread),), (slice(first, None, every),), part))
     return found
 
 

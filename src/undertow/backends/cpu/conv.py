@@ -67,15 +67,15 @@ def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: B
         run_conv(wide, x, w, bias, geometry, backend)
         backend.assign(out, wide)
         return True
+    if not out.size:
+        return True
+    if not x.size or not w.size:
+        parts = ()
+    if sum(math.prod(part.geometry.output) for part in parts) < math.prod(geometry.output):
+        _fill(out, bias, backend)
     for part in parts:
-        positions = (..., *part.positions)
-        target = out[positions]
-        if not target.size:
-            continue
-        if part.taps is None or not x.size or not w.size:
-            _fill(target, bias, backend)
-        else:
-            _one(target, x, w[(..., *part.taps)], bias, part.geometry, backend)
+        target = out[(..., *part.positions)]
+        _one(target, x, w[(..., *part.taps)], bias, part.geometry, backend)
     return True
 
 

@@ -154,7 +154,9 @@ def every(kernel: Shape, dilation: Shape) -> list[Sequence[int]]:
 def classes_of(
     geometry: Geometry,
 ) -> tuple[Shape, list[int], list[Sequence[int]], list[Any]] | None:
-    """Classes of positions; see Note [classes] of kernel/direct. None if strides are in the way.
+    """Classes of positions; see Note [classes] of kernel/direct_slide.
+
+    None if strides are in the way, or if there are more classes than taps, so that some have none.
 
     The long array's sizes, the padding in front, where taps are along each dimension, and for each
     class its first position, its sizes, and its taps: their numbers and where they are.
@@ -163,6 +165,8 @@ def classes_of(
     taps: list[Sequence[int]] = []
     for d, e in enumerate(geometry.input_dilation):
         size, low, by = geometry.output[d], geometry.padding[d][0], geometry.dilation[d]
+        if e > geometry.kernel[d]:
+            return None
         if e > 1 and (geometry.stride[d] > 1 or (d == 1 and len(geometry.size) == 3 and size % e)):
             return None  # rows of a tile would not be one after the other
         met = [
