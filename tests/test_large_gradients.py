@@ -55,6 +55,17 @@ def test_an_added_product_has_the_bits_of_a_sum(k, dtype, turned):
     assert done or k == 5000
 
 
+@pytest.mark.parametrize("shape", [(100, 400, 400), (64, 1000, 300), (300, 1000, 8), (1, 700, 900)])
+def test_an_added_product_has_these_bits_also_in_columns(shape):
+    """Where the sum lies in memory by columns, a product alone may be computed in another way."""
+    m, k, n = shape
+    a, b = np.asfortranarray(_normal(m, k)), _normal(k, n)
+    there = np.asfortranarray(_normal(m, n))
+    out = there.copy(order="F")
+    done = run_add_product(out, a, b)
+    np.testing.assert_array_equal(out, there + CPU.matmul(a, b) if done else there)
+
+
 def _twice(x, w):
     return ((x @ w).tanh() @ w).square().sum() + (x @ w).sum()
 

@@ -19,7 +19,8 @@ def run_add_product(out: Any, a: Any, b: Any) -> bool:
     """`out += a @ b` for floating matrices, with the bits of a product that is added afterwards.
 
     So only if every element is summed in one piece: a product in several blocks of k would add
-    each of them to `out` in turn. Otherwise nothing happens, and the answer is False.
+    each of them to `out` in turn. And only if `out` lies as a new product does, since the way to
+    compute one depends on that. Otherwise nothing happens, and the answer is False.
 
     >>> import numpy as np
     >>> out = np.ones((2, 2))
@@ -29,7 +30,9 @@ def run_add_product(out: Any, a: Any, b: Any) -> bool:
     array([[4., 4.],
            [4., 4.]])
     """
-    key = (a.shape, a.strides, b.shape, b.strides, out.strides, a.dtype, current_limit())
+    if out.strides != (out.shape[1] * out.itemsize, out.itemsize):
+        return False
+    key = (a.shape, a.strides, b.shape, b.strides, a.dtype, current_limit())
     whole = _whole.get(key)
     if whole is None:
         if len(_whole) >= _REMEMBERED:
