@@ -204,27 +204,27 @@ def test_workers_take_part() -> None:
     pytest.fail(f"only the threads {seen} got blocks")
 
 
-@pytest.mark.skipif(
-    platform.machine() not in pool_code.FUTEX or not hasattr(os, "sched_setaffinity"),
-    reason="only where affinity is known",
+several_processors = pytest.mark.skipif(
+    platform.machine() not in pool_code.FUTEX
+    or not hasattr(os, "sched_setaffinity")
+    or len(os.sched_getaffinity(0)) < 2,
+    reason="only where affinity is known, and there is another processor",
 )
+
+
+@several_processors
 def test_workers_stay_off_the_callers_processor() -> None:
     """Wherever the caller goes, they go elsewhere; also those that start later."""
-    allowed = os.sched_getaffinity(0)
-    if len(allowed) < 2:
-        pytest.skip("there is no other processor")
     out = script("""
 allowed = os.sched_getaffinity(0)
 
 def check(caller, workers):
-    os.sched_setaffinity(0, allowed)  # which new workers begin with
     ut.set_num_threads(workers + 1)
-    count(7)
-    os.sched_setaffinity(0, {caller})
-    for _ in range(3):
-        count(7, delay=30)
     deadline = time.monotonic() + 10
     while True:
+        os.sched_setaffinity(0, {caller})  # where it stays for a while
+        os.sched_setaffinity(0, allowed)
+        count(7, delay=30)
         started = [t.native_id for t in threading.enumerate() if t.name.startswith("undertow-")]
         places = [os.sched_getaffinity(i) for i in started[:workers]]
         if places == [allowed - {caller}] * workers:
@@ -236,7 +236,35 @@ for caller in [*sorted(allowed)[:5], *sorted(allowed)[:5]]:
 if len(allowed) > 2:
     for caller in sorted(allowed)[:5]:
         check(caller, 2)
-os.sched_setaffinity(0, allowed)
+print("ok")
+""")
+    assert out == "ok\n"
+
+
+@several_processors
+def test_workers_stay_where_a_user_has_put_them() -> None:
+    """Alone, or with everything else in the process, whatever was taken from them before."""
+    out = script("""
+allowed = os.sched_getaffinity(0)
+count(7)
+worker = next(t.native_id for t in threading.enumerate() if t.name.startswith("undertow-"))
+
+def move(*processors):
+    for caller in processors:
+        os.sched_setaffinity(0, {caller})
+        for _ in range(3):
+            count(7, delay=30)
+
+first, second = sorted(allowed)[:2]
+for confined in (first, second, first):
+    os.sched_setaffinity(0, allowed)
+    os.sched_setaffinity(worker, allowed)
+    move(first, second)
+    os.sched_setaffinity(worker, {confined})  # all threads
+    move(confined)
+    assert os.sched_getaffinity(worker) == {confined}
+    move(second, first)  # the worker alone
+    assert os.sched_getaffinity(worker) == {confined}
 print("ok")
 """)
     assert out == "ok\n"

@@ -34,10 +34,13 @@ A worker that wakes up is often put on the caller's own processor, though anothe
 was seen in virtual machines. There it waits while the caller does all the work, and there the
 system leaves it, perhaps because it runs too little to be worth moving. So
 workers are kept off the caller's processor, by their affinity, which is changed whenever the caller
-is found on another: that one is taken away, the last one given back, and nothing else is touched.
-A worker notes its name and then looks where the caller is; the caller does the reverse, so one of
-them sees the other. Where the caller's is the only processor, the system refuses, and workers stay.
-With many workers one of them at the wrong place hardly matters, so only some names are kept.
+is found on another: that one is taken away, and the last one given back. It is done by the caller
+that has the pool, so nobody else does it at the time; a worker only notes its name.
+What a user has set comes first. Whoever confines a process, by `taskset` or thread by thread, means
+its workers, too. So one is only moved if it may run just where the caller may, apart from what was
+taken from it: else somebody has put it, or the caller, where it is, and it stays. It never gets a
+processor that the caller may not use. Where the caller's is the only one, the system refuses. With
+many workers one of them at the wrong place hardly matters, so only some names are kept.
 
 Note [floating-point mode]
 Rounding and flushing of subnormal numbers belong to a thread. Some libraries change them in the
@@ -67,6 +70,8 @@ FIELDS = {
     "wanted": 680,  # i32: workers that the last job had use for
     "mode": 684,  # i32: the caller's floating-point mode
     "home": 688,  # i32: the processor that workers stay away from, plus 1
+    "named": 692,  # i32: workers that have noted their names
+    "settled": 696,  # i32: how many of them the last caller to look knew
     "system": 768,  # ptr: `syscall`, or a function that sleeps
     "yield": 776,  # ptr: `sched_yield` or its like
     "where": 784,  # ptr: `sched_getcpu`, where there is a futex
@@ -76,9 +81,10 @@ FIELDS = {
     "halt": 816,
     "idle": 824,
     "names": 896,  # i32 each: the system's names of the first workers, see Note [processors]
+    "taken": 1024,  # i32 each: the processor that was taken from each of these, plus 1
 }
-KNOWN = 31  # workers whose names are kept; a zero follows
-SIZE = 1024
+KNOWN = 32  # workers whose names are kept
+SIZE = 1152
 MOST = 0x7FFF  # threads that the gate can count
 
 CALLS = ("futex", "set_places", "get_places", "name")
@@ -405,24 +411,21 @@ look:
   %where = load ptr, ptr %where.p
   %here = call i32 %where()
   %new = add i32 %here, 1
-  %home = getelementptr i8, ptr %core, i64 $home
-  %old = load atomic i32, ptr %home monotonic, align 4
-  %same = icmp eq i32 %new, %old
+  %home.p = getelementptr i8, ptr %core, i64 $home
+  %home = load i32, ptr %home.p
+  %named.p = getelementptr i8, ptr %core, i64 $named
+  %named = load atomic i32, ptr %named.p acquire, align 4
+  %settled.p = getelementptr i8, ptr %core, i64 $settled
+  %settled = load i32, ptr %settled.p
+  %stays = icmp eq i32 %new, %home
+  %nobody = icmp eq i32 %named, %settled
+  %same = and i1 %stays, %nobody
   br i1 %same, label %done, label %move
 move:
-  %was = atomicrmw xchg ptr %home, i32 %new seq_cst, align 4
-  %names = getelementptr i8, ptr %core, i64 $names
-  br label %loop
-loop:
-  %i = phi i64 [ 0, %move ], [ %i.next, %one ]
-  %place = getelementptr i32, ptr %names, i64 %i
-  %name = load atomic i32, ptr %place seq_cst, align 4
-  %i.next = add i64 %i, 1
-  %somebody = icmp ne i32 %name, 0
-  br i1 %somebody, label %one, label %done
-one:
-  call void @avoid(ptr %core, i32 %name, i32 %old, i32 %new)
-  br label %loop
+  store i32 %new, ptr %home.p
+  store i32 %named, ptr %settled.p
+  call void @leave(ptr %core, i32 %here)
+  br label %done
 done:
   ret void
 }
@@ -440,57 +443,99 @@ note:
   %at = zext i32 %number to i64
   %names = getelementptr i8, ptr %core, i64 $names
   %place = getelementptr i32, ptr %names, i64 %at
-  %none = atomicrmw xchg ptr %place, i32 %name seq_cst, align 4
-  %home.p = getelementptr i8, ptr %core, i64 $home
-  %home = load atomic i32, ptr %home.p seq_cst, align 4
-  call void @avoid(ptr %core, i32 %name, i32 0, i32 %home)
+  store atomic i32 %name, ptr %place monotonic, align 4
+  %named = getelementptr i8, ptr %core, i64 $named
+  %n = atomicrmw add ptr %named, i32 1 release, align 4
   br label %done
 done:
   ret void
 }
 
-; Let a thread run on the processor `old` - 1 again, but not on `new` - 1; 0 is none.
-define internal void @avoid(ptr %core, i32 %name, i32 %old, i32 %new) noinline {
+; Take the processor `here`, the caller's, from the workers, and give back the one taken before.
+define internal void @leave(ptr %core, i32 %here) noinline {
 entry:
-  %mask = alloca [$places x i8], align 8
+  %mine = alloca [$places x i8], align 8
+  %theirs = alloca [$places x i8], align 8
+  %names = getelementptr i8, ptr %core, i64 $names
+  %takens = getelementptr i8, ptr %core, i64 $taken
   %system.p = getelementptr i8, ptr %core, i64 $system
   %system = load ptr, ptr %system.p
-  %name.64 = zext i32 %name to i64
-  %bytes = call i64 (i64, ...) %system(i64 $get_places, i64 %name.64, i64 $places, ptr %mask)
+  %bytes = call i64 (i64, ...) %system(i64 $get_places, i64 0, i64 $places, ptr %mine)
   %answer = icmp sgt i64 %bytes, 0
-  br i1 %answer, label %first, label %done
-first:
-  %some.old = icmp ne i32 %old, 0
-  br i1 %some.old, label %add, label %second
-add:
-  %old.i = sub i32 %old, 1
-  %old.at = lshr i32 %old.i, 3
-  %old.p = getelementptr i8, ptr %mask, i32 %old.at
-  %old.low = and i32 %old.i, 7
-  %old.8 = trunc i32 %old.low to i8
-  %old.bit = shl i8 1, %old.8
+  br i1 %answer, label %ask, label %done
+ask:
+  %new = zext i32 %here to i64
+  %most = shl i64 %bytes, 3
+  %sane = icmp ult i64 %new, %most
+  br i1 %sane, label %loop, label %done
+loop:
+  %i = phi i64 [ 0, %ask ], [ %i.next, %next ]
+  %more = icmp ult i64 %i, $known
+  br i1 %more, label %who, label %done
+who:
+  %place = getelementptr i32, ptr %names, i64 %i
+  %name = load atomic i32, ptr %place monotonic, align 4
+  %somebody = icmp ne i32 %name, 0
+  br i1 %somebody, label %one, label %next
+one:
+  %name.64 = zext i32 %name to i64
+  %length = call i64 (i64, ...) %system(i64 $get_places, i64 %name.64, i64 $places, ptr %theirs)
+  %alike = icmp eq i64 %length, %bytes
+  br i1 %alike, label %before, label %next
+before:
+  %taken.p = getelementptr i32, ptr %takens, i64 %i
+  %taken = load i32, ptr %taken.p
+  %some = icmp ne i32 %taken, 0
+  br i1 %some, label %give, label %compare
+give:
+  %old.32 = sub i32 %taken, 1
+  %old = zext i32 %old.32 to i64
+  %old.at = lshr i64 %old, 3
+  %old.p = getelementptr i8, ptr %theirs, i64 %old.at
+  %own.p = getelementptr i8, ptr %mine, i64 %old.at
+  %old.8 = trunc i64 %old to i8
+  %old.low = and i8 %old.8, 7
+  %old.bit = shl i8 1, %old.low
+  %old.own = load i8, ptr %own.p
+  %back = and i8 %old.own, %old.bit
   %old.all = load i8, ptr %old.p
-  %more = or i8 %old.all, %old.bit
-  store i8 %more, ptr %old.p
-  br label %second
-second:
-  %some.new = icmp ne i32 %new, 0
-  br i1 %some.new, label %remove, label %set
-remove:
-  %new.i = sub i32 %new, 1
-  %new.at = lshr i32 %new.i, 3
-  %new.p = getelementptr i8, ptr %mask, i32 %new.at
-  %new.low = and i32 %new.i, 7
-  %new.8 = trunc i32 %new.low to i8
-  %new.bit = shl i8 1, %new.8
+  %wider = or i8 %old.all, %back
+  store i8 %wider, ptr %old.p
+  br label %compare
+compare:
+  %k = phi i64 [ 0, %before ], [ 0, %give ], [ %k.next, %equal ]
+  %rest = icmp ult i64 %k, %bytes
+  br i1 %rest, label %byte, label %take
+byte:
+  %mine.p = getelementptr i8, ptr %mine, i64 %k
+  %theirs.p = getelementptr i8, ptr %theirs, i64 %k
+  %mine.8 = load i8, ptr %mine.p
+  %theirs.8 = load i8, ptr %theirs.p
+  %fits = icmp eq i8 %mine.8, %theirs.8
+  br i1 %fits, label %equal, label %next
+equal:
+  %k.next = add i64 %k, 1
+  br label %compare
+take:
+  %new.at = lshr i64 %new, 3
+  %new.p = getelementptr i8, ptr %theirs, i64 %new.at
+  %new.8 = trunc i64 %new to i8
+  %new.low = and i8 %new.8, 7
+  %new.bit = shl i8 1, %new.low
   %new.others = xor i8 %new.bit, -1
   %new.all = load i8, ptr %new.p
   %less = and i8 %new.all, %new.others
   store i8 %less, ptr %new.p
-  br label %set
-set:
-  %r = call i64 (i64, ...) %system(i64 $set_places, i64 %name.64, i64 %bytes, ptr %mask)
-  br label %done
+  %r = call i64 (i64, ...) %system(i64 $set_places, i64 %name.64, i64 %bytes, ptr %theirs)
+  %done.it = icmp eq i64 %r, 0
+  br i1 %done.it, label %note, label %next
+note:
+  %new.plus = add i32 %here, 1
+  store i32 %new.plus, ptr %taken.p
+  br label %next
+next:
+  %i.next = add i64 %i, 1
+  br label %loop
 done:
   ret void
 }
