@@ -194,6 +194,24 @@ def test_windows_are_never_stored() -> None:
     assert peak < 1.5 * x.nbytes
 
 
+@pytest.mark.parametrize("channels", [1, 24])
+def test_dilation_takes_no_memory(channels: int) -> None:
+    """Taps that are far apart, of which only one meets the input."""
+    far = 10**7
+    x, w = ut.randn(2, channels, 5000), ut.randn(channels, channels, 2, requires_grad=True)
+    x.requires_grad_()
+    tracemalloc.start()
+    y = ut.conv1d(x, w, padding=[(far, 0)], dilation=far)
+    y.backward(ut.ones_like(y))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * far
+    assert ut.allclose(y, ut.conv1d(x, w[:, :, 1:]), atol=1e-4)
+    assert ut.allclose(w.grad[:, :, 1], x.sum((0, 2)).expand(channels, channels), atol=1e-2)
+    assert (w.grad[:, :, 0] == 0).all()
+    assert ut.allclose(x.grad, w[:, :, 1].sum(0).reshape(-1, 1).expand(x.shape), atol=1e-4)
+
+
 def test_channels_last_is_not_copied(monkeypatch: Any) -> None:
     """Neighbouring channels are transposed while they are packed."""
     x = ut.randn(2, 20, 21, 32).permute(0, 3, 1, 2)

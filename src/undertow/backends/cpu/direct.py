@@ -35,6 +35,7 @@ UNROLLED = 96  # multiplications in it, to which it is compiled in a reasonable 
 WEIGHED = 12  # unrolled in the short array's kernel
 FLAT = 1024  # positions of a row, along which lanes run in the short array's kernel
 PARTS = 64  # positions of a row, of which several parts are computed at once
+SCRATCH = 4 << 20  # bytes of a tile; what is more, as by long dilations, is mostly copied in vain
 BLOCKS = 64  # chunks of the sums of all weights, about
 _NONE = np.zeros(1)
 _kernels: dict[Any, Callable[..., None]] = {}
@@ -169,6 +170,8 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         elif windows.tile[2] >= PARTS:
             parts = sums
     size = windows.image * channels
+    if size * dtype.itemsize > SCRATCH:
+        return None
     ints = windows.ints(len(rounds), size, math.prod(windows.grid) == 1, starts)
     ints += [n, groups, channels, outputs, *steps, *windows.steps[:2]]
     bias = np.broadcast_to(_NONE, w.shape[:2]) if bias is None else _widened(bias)
@@ -264,6 +267,8 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     table, starts = windows.table(taps, [], rows, outs)
     chunks = min(times * tiles, max(BLOCKS // (groups * variants), 1))
     size = windows.image * together
+    if size * dtype.itemsize > SCRATCH:
+        return None
     ints = windows.ints(blocks, size, tiles == 1, starts)
     ints += [variants, groups, images, outputs, len(places), together, times, chunks, starts[3],
              *out_steps[:3], *windows.steps[:2], *w_steps]  # fmt: skip

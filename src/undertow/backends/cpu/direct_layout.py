@@ -16,7 +16,7 @@ from ...kernel.windows import Geometry
 from ...shapes import Shape
 from .kernels import machine
 
-FIRST, SECOND = 36 << 10, 512 << 10  # bytes of scratch memory for a tile: preferably, at most
+FIRST, SECOND = 36 << 10, 512 << 10  # bytes of scratch memory for a tile: preferably, else
 WIDE = 4096  # positions of a tile along its last dimension, at most
 ROUND = 64  # they are a multiple of this
 ALIGNED = 16  # elements that a line of the cache has at most
