@@ -55,6 +55,17 @@ def test_nan_wins(pool: Any) -> None:
     assert found.shape == (1, 2)
 
 
+@pytest.mark.parametrize("dtype", [ut.float32, ut.float64, ut.float16, ut.bfloat16])
+@pytest.mark.parametrize("kernel", [4, 3])
+def test_the_last_nan_wins(kernel: int, dtype: Any) -> None:
+    """As in torch, also of a window that is everything."""
+    for length in (1, 500):
+        x = ut.tensor([[math.nan, 1.0, math.nan, 2.0]] * length, dtype=dtype)
+        values, places = F.max_pool1d(x, kernel, return_indices=True)
+        assert np.isnan(values.float().numpy()).all()
+        assert (places.numpy() == 2).all()
+
+
 def test_padding_never_wins() -> None:
     """Not over -inf, nor over the smallest integers."""
     lowest = ut.full((1, 1, 3), -math.inf)

@@ -73,8 +73,10 @@ def _max_forward(k: Any, x: Any, geometry: Geometry) -> Any:
         return k.window("max", x, geometry.kernel, *geometry.steps)
     flat = _flat(k, x, rank)
     shape = (*flat.shape[:-1], *(1,) * rank)
-    found = k.reduce("first_max", flat, (len(shape) - rank,), True)
-    return tuple([k.reshape(each, shape) for each in found])
+    values, places = k.reduce("first_max", flat, (len(shape) - rank,), True)
+    if values.dtype.kind not in "iu" and np.isnan(k.to_host(values)).any():
+        return k.window("max", x, geometry.kernel, *geometry.steps)  # of several NaN, the last one
+    return k.reshape(values, shape), k.reshape(places, shape)
 
 
 def _everything(geometry: Geometry) -> bool:
