@@ -16,7 +16,7 @@ from samples.convolution import np_conv, np_conv_transpose
 from undertow.autograd import grad, gradcheck, gradgradcheck
 from undertow.autograd.functional import hessian
 from undertow.backends import sliding
-from undertow.backends.reference import NumpyBackend
+from undertow.backends.cpu.backend import CpuBackend
 from undertow.core.dispatch import apply, transfer
 from undertow.kernel.windows import Geometry
 from undertow.ops.convolution import _conv, _input, _weight
@@ -151,8 +151,8 @@ def test_every_subset_of_inputs(wanted: tuple[bool, ...], monkeypatch: Any) -> N
     inputs = [t if want else t.detach() for t, want in zip(inputs, wanted, strict=True)]
     leaves = [t for t in inputs if t.requires_grad]
     calls = []
-    form = NumpyBackend.conv
-    monkeypatch.setattr(NumpyBackend, "conv", lambda *a: calls.append(1) or form(*a))
+    form = CpuBackend.conv
+    monkeypatch.setattr(CpuBackend, "conv", lambda *a: calls.append(1) or form(*a))
     y = run(*inputs)
     grads = grad(y, leaves, ut.ones_like(y))
     assert len(calls) == 1 + wanted[0] + wanted[1]
