@@ -44,6 +44,30 @@ def test_momentum_of_one_and_zero() -> None:
     assert ut.equal(mean, before)
 
 
+def test_without_momentum_they_are_means_over_all_batches() -> None:
+    """As in torch's layers with momentum=None, which count their batches."""
+    mean, var, seen = ut.zeros(3, dtype=ut.float64), ut.ones(3, dtype=ut.float64), ut.tensor(0)
+    batches = [normal(4, 3, 5, seed=seed) + seed for seed in range(4)]
+    for batch in batches:
+        F.batch_norm(ut.tensor(batch), mean, var, training=True, momentum=None,
+                     num_batches_tracked=seen)  # fmt: skip
+    assert int(seen) == 4
+    np.testing.assert_allclose(mean.numpy(), np.mean([b.mean((0, 2)) for b in batches], 0))
+    np.testing.assert_allclose(var.numpy(), np.mean([b.var((0, 2), ddof=1) for b in batches], 0))
+    F.batch_norm(ut.tensor(batches[0]), mean, var, momentum=None)
+    assert int(seen) == 4
+
+
+def test_without_momentum_batches_must_be_counted() -> None:
+    """The error says what is missing, and a count that is none is refused."""
+    x, mean, var = ut.tensor(normal(4, 3)), ut.zeros(3).double(), ut.ones(3).double()
+    with pytest.raises(ut.errors.ArgumentError, match="needs num_batches_tracked"):
+        F.batch_norm(x, mean, var, training=True, momentum=None)
+    with pytest.raises(ut.errors.ArgumentError, match="must be one integer"):
+        F.batch_norm(x, mean, var, training=True, num_batches_tracked=ut.zeros(1))
+    assert mean.tolist() == [0.0] * 3
+
+
 def test_evaluation_does_not_touch_them() -> None:
     mean, var = ut.zeros(3), ut.ones(3)
     F.batch_norm(ut.tensor(normal(2, 3)).float(), mean, var)

@@ -441,18 +441,37 @@ def _update(running: Tensor, found: Tensor, momentum: float) -> None:
         running.mul_(1 - momentum).add_(step * momentum)
 
 
+def _momentum(op: str, momentum: float | None, tracked: Tensor | None) -> float:
+    """How far running statistics move, after one more batch has been counted."""
+    if momentum is None and tracked is None:
+        raise ArgumentError(
+            f"[{op}] a momentum of None, for the mean over all batches, needs num_batches_tracked, "
+            "an integer tensor that counts them"
+        )
+    if tracked is not None:
+        if tracked.dtype.is_floating_point or tracked.numel() != 1:
+            raise ArgumentError(
+                f"[{op}] num_batches_tracked must be one integer, got {tracked.dtype} of shape "
+                f"{tracked.shape}"
+            )
+        with no_grad():
+            tracked.add_(1)
+    return 1 / int(tracked) if momentum is None else float(momentum)  # type: ignore[arg-type]
+
+
 # Functions -----------------------------------------------------------------------------------
 @function(top=False, method=False, functional=True)
 def batch_norm(
     input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
     weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-    momentum: float = 0.1, eps: float = 1e-05,
+    momentum: float | None = 0.1, eps: float = 1e-05, *, num_batches_tracked: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Each channel of (N, C, …) with mean 0 and variance 1, times `weight` plus `bias`.
 
     In training by the mean and variance of the batch, towards which `running_mean` and
     `running_var` move in place by `momentum` (the latter towards the unbiased variance); otherwise
-    by those two.
+    by those two. `num_batches_tracked`, which torch's layers have, counts the batches seen in
+    training; with a momentum of None the running ones are then the means over all of them.
 
     >>> import undertow as ut
     >>> x, running = ut.tensor([[1.0], [3.0]]), ut.zeros(1)
@@ -466,7 +485,6 @@ def batch_norm(
     _check(op, input, 2, eps, running_mean=running_mean, running_var=running_var, weight=weight,
            bias=bias)  # fmt: skip
     _check_running(op, running_mean, running_var)
-    momentum = float(momentum)
     if not training:
         if running_mean is None or running_var is None:
             raise ArgumentError(
@@ -478,6 +496,7 @@ def batch_norm(
         raise ShapeError(
             f"[{op}] training needs more than one element in a channel, got shape {input.shape}"
         )
+    momentum = _momentum(op, momentum, num_batches_tracked)
     operands = (input, weight, bias, running_mean, running_var)
     params = (_channel_dims(input.ndim), float(eps), _kinds(weight, bias), momentum)
     y, _, _, *moved = apply(_channel_norm, operands, params)
