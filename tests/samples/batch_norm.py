@@ -115,7 +115,7 @@ op("nn.functional.batch_norm", np_batch_norm,
            Bad(S(arr(2, 3), Const(arr(3)), None, training=True), ARGUMENT, r"together, or neither"),
            Bad(S(arr(2, 3), Const(arr(2)), Const(arr(3))), SHAPE, r"running_mean must have one"),
            Bad(S(arr(1, 3, 1), None, None, training=True), SHAPE, r"more than one.*\(1, 3, 1\)"),
-           Bad(S(arr(2, 3), *kept(3), training=True, momentum=None), DTYPE, r"momentum")),
+           Bad(S(arr(2, 3), *kept(3), training=True, momentum=None), ARGUMENT, r"num_batches")),
    )  # fmt: skip
 op("nn.functional.instance_norm", np_instance_norm,
    [S(arr(2, 3, 4)), S(arr(2, 3, 4), *kept(3), *wb(3)), S(arr(2, 2, 2, 3), None, None, *wb(2)),
