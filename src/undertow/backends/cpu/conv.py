@@ -274,7 +274,7 @@ def _map(
     low = [pair[0] for pair in geometry.padding]
     # A line of one element may have any step, but lanes are counted in elements.
     steps = [x.itemsize if n == 1 else s for n, s in zip(x.shape[3:], x.strides[3:], strict=True)]
-    numbers = [x.shape[dim], x.strides[dim]]
+    numbers = [x.strides[dim]]
     for field, fill in ((taps, 1), (positions, 1), (geometry.size, 1), (stride, 1), (dilation, 1),
                         (low, 0), (steps, 0)):  # fmt: skip
         numbers += [*(fill,) * (RANK - len(field)), *field]

@@ -30,7 +30,7 @@ from .irbuilder import Function, Value, module
 RANK = 3
 # What the map holds: sizes of taps, positions and elements, and how they meet; steps in bytes.
 MAP = [
-    "channels", "channel_step",
+    "channel_step",
     *(f"{name}{d}" for name in
       ("taps", "positions", "size", "stride", "dilation", "padding", "step") for d in range(RANK)),
 ]  # fmt: skip
