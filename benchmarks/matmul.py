@@ -25,7 +25,7 @@ import numpy as np  # isort: skip
 from undertow.backends.cpu.gemm import gemm
 
 BAR, AIM = 1.0, 0.9
-REPEAT, SECONDS = 60, 2.0
+REPEAT, SECONDS = 300, 6.0
 WAKE = 0.02  # seconds
 
 
