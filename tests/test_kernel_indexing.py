@@ -28,11 +28,12 @@ CPU = CpuBackend(Device("cpu"))
 
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Kernels however small the arrays, on several threads, and buckets of a few rows."""
+    """Kernels however small the arrays, on several threads, buckets of few rows, in small parts."""
     monkeypatch.setattr(choice, "MODE", "always")
     monkeypatch.setattr(scatter, "SORTED", 1)
     monkeypatch.setattr(scatter, "SPREAD", 0)
     monkeypatch.setattr(scatter, "BUCKET", 256)
+    monkeypatch.setattr(scatter, "TOGETHER", 100)
     scatter._plans.clear()
     before = ut.get_num_threads()
     ut.set_num_threads(2)

@@ -27,6 +27,7 @@ PIECE = 1024  # elements of a long row that one thread takes at most
 # rows are too short to be shared, and the target is larger than a cache: so many bytes for one
 # thread, fewer for more.
 SORTED = 4096  # indices
+TOGETHER = 2 * INDICES  # that are sorted at a time by each thread: the scratch memory is bounded
 SPREAD = 16 << 20
 _kernels: dict[Any, Callable[..., None]] = {}
 _plans: dict[Any, _Lines | None] = {}
@@ -232,29 +233,32 @@ def _into_buckets(
         if base is None:
             _assign(out, x)
     row = width > 1
-    from_step, within = (s // source.itemsize for s in values.strides)
-    step = within if within in (0, 1) else None
-    call = _kernel(
-        "put", buckets_function, kind, word, base, Operand(word, step),
-        tuple([type_of(i.dtype) for i in indices]), row,
-    )  # fmt: skip
     wanted = max(FEWEST, min(MOST, height * width * out.itemsize // BUCKET))
     shift = max(0, ((height - 1) // wanted).bit_length())
     buckets = ((height - 1) >> shift) + 1
-    blocks = -(-number // INDICES)
-    scratch = [np.empty(blocks * (buckets + 2), np.int64)]
+    together = max(1, min(number, TOGETHER * current_limit()))
+    scratch = [np.empty(-(-together // INDICES) * (buckets + 2), np.int64)]
     if row:
-        scratch.append(np.empty(number, np.uint64))
+        scratch.append(np.empty(together, np.uint64))
     else:
-        scratch += [np.empty(number, np.uint32), np.empty(number, source.dtype)]
-    arrays = [out, *([] if base is None else [x]), values, *flat, *scratch]
-    ints = [number, height, width, row_step, from_step]
-    if step is None:
-        ints.append(within)
-    ints += [i.strides[0] // i.itemsize for i in flat]
-    for reach, last in zip(space.reaches, space.lasts, strict=True):
-        ints += (reach // row_step, last)
-    call(pool.pointer(), *map(address, arrays), *ints, shift, buckets)
+        scratch += [np.empty(together, np.uint32), np.empty(together, source.dtype)]
+    from_step, within = (s // source.itemsize for s in values.strides)
+    step = within if within in (0, 1) else None
+    types = tuple([type_of(i.dtype) for i in indices])
+    for first in range(0, max(number, 1), together):
+        part = slice(first, first + together)
+        if first:
+            base = None  # it has been written
+        call = _kernel("put", buckets_function, kind, word, base, Operand(word, step), types, row)
+        given = [i[part] for i in flat]
+        ints = [len(given[0]), height, width, row_step, from_step]
+        if step is None:
+            ints.append(within)
+        ints += [i.strides[0] // i.itemsize for i in flat]
+        for reach, last in zip(space.reaches, space.lasts, strict=True):
+            ints += (reach // row_step, last)
+        arrays = [out, *([] if base is None else [x]), values[part], *given, *scratch]
+        call(pool.pointer(), *map(address, arrays), *ints, shift, buckets)
 
 
 def _kernel(form: str, make: Callable[..., Any], *key: Any) -> Callable[..., None]:
