@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.backends.cpu import conv
 from undertow.backends.cpu.backend import CpuBackend
 from undertow.backends.cpu.conv import run_conv
 from undertow.backends.cpu.window_pack import pieces
@@ -160,6 +161,59 @@ def test_the_gradient_of_a_sum() -> None:
     ut.conv1d(x, w).sum().backward()
     want = ut.stack([x[:, :, t : t + 198].sum((0, 2)) for t in range(3)], 1)
     assert ut.allclose(w.grad, want.expand(40, 32, 3), atol=1e-3)
+
+
+ACTIVATED = {
+    "product": ((2, 16, 40), (24, 16, 3), {"padding": 1}),
+    "groups": ((2, 32, 40), (48, 16, 3), {"groups": 2, "stride": 2}),
+    "pointwise": ((2, 16, 40), (24, 16, 1), {}),
+    "pointwise groups": ((2, 32, 40), (48, 16, 1), {"groups": 2}),
+    "depthwise": ((2, 32, 200), (32, 1, 5), {"groups": 32, "padding": 2}),
+    "one window": ((3, 16, 40), (24, 16, 40), {}),
+    "more taps than positions": ((3, 16, 40), (24, 16, 30), {}),
+    "small": ((1, 2, 5), (1, 2, 2), {}),
+    "no elements": ((2, 16, 0), (24, 16, 3), {"padding": 40}),
+}
+
+
+@pytest.mark.parametrize("dtype", [ut.float32, ut.float64, ut.float16], ids=str)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("name", ACTIVATED)
+def test_activation(name: str, bias: bool, dtype: Any) -> None:
+    """The same bits as a convolution and a relu after it, recorded or not."""
+    shape, kernel, how = ACTIVATED[name]
+    ut.manual_seed(0)
+    x, w = ut.randn(shape).to(dtype), ut.randn(kernel).to(dtype)
+    b = ut.randn(kernel[0]).to(dtype) if bias else None
+    plain = ut.conv1d(x, w, b, **how)
+    assert name in ("small", "no elements") or (plain < 0).any()
+    assert ut.equal(ut.conv1d(x, w, b, activation="relu", **how), plain.relu())
+    y = ut.conv1d(x, w.requires_grad_(), b, activation="relu", **how)
+    assert ut.equal(y.detach(), plain.relu())
+    y.sum().backward()
+    other = w.detach().requires_grad_()
+    ut.conv1d(x, other, b, **how).relu().sum().backward()
+    assert ut.equal(w.grad, other.grad)
+
+
+@pytest.mark.parametrize("name", ["product", "groups", "pointwise"])
+def test_activation_is_part_of_the_product(name: str, monkeypatch: Any) -> None:
+    """There is no pass after it."""
+    shape, kernel, how = ACTIVATED[name]
+    monkeypatch.setattr(conv, "_cut_off", None)
+    assert (ut.conv1d(ut.randn(shape), ut.randn(kernel), activation="relu", **how) >= 0).all()
+
+
+def test_activation_keeps_nan_and_refuses_others() -> None:
+    """What is not a number is not negative, and there is only one activation."""
+    x, w = ut.full((1, 16, 40), float("nan")), ut.ones(24, 16, 3)
+    assert ut.conv1d(x, w, activation="relu").isnan().all()
+    with pytest.raises(
+        ut.errors.ArgumentError, match="activation must be 'relu' or None, got 'selu'"
+    ):
+        ut.conv1d(x, w, activation="selu")
+    with pytest.raises(ut.errors.DTypeError, match="floating"):
+        ut.conv1d(x.isnan().long(), w.long(), activation="relu")
 
 
 @pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])

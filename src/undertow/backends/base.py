@@ -198,12 +198,13 @@ class Backend(ABC):
     def conv(
         self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        relu: bool = False,
     ) -> None:  # fmt: skip
         """(n, g, c, …) correlated with (g, o, c, …) over the last dimensions, plus a bias (g, o).
 
-        Written into `out`, which is (n, g, o, …); see Note [convolution geometry] in
-        kernel/windows. All four may have any strides: an op turns its operands and its result by
-        permuted and reversed views, never by copies.
+        With `relu` what is negative then becomes 0. Written into `out`, which is (n, g, o, …); see
+        Note [convolution geometry] in kernel/windows. All four arrays may have any strides: an op
+        turns its operands and its result by permuted and reversed views, never by copies.
         """
 
     @abstractmethod

@@ -429,6 +429,7 @@ class NumpyBackend(Backend):
     def conv(
         self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        relu: bool = False,
     ) -> None:  # fmt: skip
         geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
         if _is_half(x.dtype):
@@ -439,6 +440,8 @@ class NumpyBackend(Backend):
             np.copyto(out, wide, casting="unsafe")
         else:
             correlate(out, x, w, bias, geometry, self.matmul)
+        if relu:
+            out[out < 0] = 0
 
     def window(
         self, kind: str, x: Array, kernel: Shape, stride: Shape,

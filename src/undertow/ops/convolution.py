@@ -18,12 +18,14 @@ from typing import Any
 
 from .. import dtypes
 from ..core.dispatch import apply
+from ..core.modes import is_grad_enabled
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.windows import Geometry, Padding, same_padding
 from ..shapes import Shape, frozen, per_dim
+from .activation import relu
 from .movement import reshaped
 from .padding import continued
 from .reduction import sum
@@ -40,10 +42,12 @@ def _biases(k: Any, bias: Any, groups: int) -> Any:
     return None if bias is None else _grouped(k, bias, 0, groups)
 
 
-def _forward(k: Any, x: Any, w: Any, bias: Any, geometry: Geometry, groups: int) -> Any:
+def _forward(
+    k: Any, x: Any, w: Any, bias: Any, geometry: Geometry, groups: int, relu: bool = False
+) -> Any:
     y = k.empty((x.shape[0], w.shape[0], *geometry.output), x.dtype)
     out, x, w = _grouped(k, y, 1, groups), _grouped(k, x, 1, groups), _grouped(k, w, 0, groups)
-    k.conv(out, x, w, _biases(k, bias, groups), *geometry.steps)
+    k.conv(out, x, w, _biases(k, bias, groups), *geometry.steps, relu)
     return y
 
 
@@ -81,6 +85,12 @@ _conv: Op = Op(
         "w": lambda g, x, geometry, groups: apply(_weight, (x, g), (geometry, groups)),
         "bias": _by_bias,
     },
+)
+_conv_relu: Op = Op(  # where nothing is recorded, so it needs no rules
+    "conv_relu",
+    lambda k, x, w, bias, geometry, groups: _forward(k, x, w, bias, geometry, groups, True),
+    inputs="x w bias",
+    params="geometry groups",
 )
 _input: Op = Op(
     "conv_input",
@@ -231,7 +241,7 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 def _convolve(
     op: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any,
-    padding: Any, dilation: Any, groups: int, padding_mode: str,
+    padding: Any, dilation: Any, groups: int, padding_mode: str, activation: str | None,
 ) -> Tensor:  # fmt: skip
     x, batched = _batched(op, input, weight, rank)
     outputs, inputs = weight.shape[:2]
@@ -256,8 +266,21 @@ def _convolve(
             )
         x = continued(x, ((0, 0), (0, 0), *geometry.padding), padding_mode)
         geometry = geometry._replace(size=x.shape[2:], padding=((0, 0),) * rank)
-    out = apply(_conv, (x, weight, bias), (geometry, groups))
+    out = _activated(op, activation, (x, weight, bias), (geometry, groups))
     return out if batched else reshaped(out, out.shape[1:])
+
+
+def _activated(op: str, activation: str | None, operands: Any, params: Any) -> Tensor:
+    """The convolution and its activation: in one go, unless the step between is to be recorded."""
+    if activation is None:
+        return apply(_conv, operands, params)
+    if activation != "relu":
+        raise ArgumentError(f"[{op}] activation must be 'relu' or None, got {activation!r}")
+    if not operands[0].dtype.is_floating_point:
+        raise DTypeError(f"[{op}] an activation needs floating tensors, got {operands[0].dtype}")
+    if is_grad_enabled() and any(t is not None and t.requires_grad for t in operands):
+        return relu(apply(_conv, operands, params))
+    return apply(_conv_relu, operands, params)
 
 
 def _convolve_transposed(
@@ -285,6 +308,7 @@ def _convolve_transposed(
 def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
+    activation: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Correlate signals (N, C, L) or (C, L) with kernels (O, C / groups, K).
 
@@ -292,7 +316,8 @@ def conv1d(
     TensorFlow), or, beyond torch, a (low, high) pair for each dimension, where a negative number
     cuts elements off. Groups of input channels see only their own group of kernels. What is added
     around the input is, by `padding_mode`, "zeros", or, as in `pad`, "reflect", "replicate" or
-    "circular" (which torch knows only in `nn`).
+    "circular" (which torch knows only in `nn`). With `activation="relu"` what is negative becomes 0
+    before it is written, in one pass where no gradient is recorded.
 
     >>> import undertow as ut
     >>> x, w = ut.tensor([[[1.0, 2.0, 3.0, 4.0]]]), ut.tensor([[[1.0, 10.0]]])
@@ -304,13 +329,14 @@ def conv1d(
     tensor([[[14., 21., 32., 43.]]])
     """
     return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups,
-                     padding_mode)  # fmt: skip
+                     padding_mode, activation)  # fmt: skip
 
 
 @function(method=False, functional=True)
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
+    activation: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Correlate images (N, C, H, W) or (C, H, W) with kernels (O, C / groups, kH, kW).
 
@@ -321,13 +347,14 @@ def conv2d(
     tensor([[[[12., 18., 12.]]]])
     """
     return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups,
-                     padding_mode)  # fmt: skip
+                     padding_mode, activation)  # fmt: skip
 
 
 @function(method=False, functional=True)
 def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
     dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
+    activation: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Correlate volumes (N, C, D, H, W) or (C, D, H, W) with kernels (O, C / groups, kD, kH, kW).
 
@@ -338,7 +365,7 @@ def conv3d(
     tensor([[[[[8.5000]]]]])
     """
     return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups,
-                     padding_mode)  # fmt: skip
+                     padding_mode, activation)  # fmt: skip
 
 
 @function(method=False, functional=True)

@@ -148,14 +148,15 @@ class CpuBackend(NumpyBackend):
     def conv(
         self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
         padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        relu: bool = False,
     ) -> None:  # fmt: skip
         if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
             from .conv import run_conv
 
             geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
-            if run_conv(out, x, w, bias, geometry, self):
+            if run_conv(out, x, w, bias, geometry, self, relu):
                 return
-        super().conv(out, x, w, bias, stride, padding, input_dilation, dilation)
+        super().conv(out, x, w, bias, stride, padding, input_dilation, dilation, relu)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...kernel.expr import arg, call
 from ...kernel.windows import Geometry, phases
 from ..base import Backend, Shape
 from ..memory import empty
@@ -29,7 +30,7 @@ from ..threads import current_limit
 from . import debug
 from .direct import run_direct
 from .gemm import Plan, assembled, gemm, run
-from .gemm_micro import Epilogue, width
+from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
 from .window_pack import MOST_STRIDE, RANK, Windows, pieces
@@ -37,6 +38,7 @@ from .window_pack import MOST_STRIDE, RANK, Windows, pieces
 _REMEMBERED = 1024  # plans
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
+_RELU = call("maximum", arg(0), 0)
 
 
 class _Planned(NamedTuple):
@@ -49,10 +51,13 @@ class _Planned(NamedTuple):
 _plans: dict[Any, _Planned] = {}
 
 
-def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend) -> bool:
+def run_conv(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool = False
+) -> bool:
     """Write the form `conv` into `out`; False if there is no kernel for it.
 
-    `backend` makes the copies that are needed.
+    `backend` makes the copies that are needed, and a pass of its own for `relu` where that is not
+    part of a product.
     """
     if not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
         return False
@@ -60,11 +65,13 @@ def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: B
     if parts is None:
         return False
     if (len(parts) > 1 or x.itemsize == 2) and run_direct(out, x, w, bias, geometry):
+        if relu:
+            _cut_off(out, backend)
         return True
     if x.itemsize == 2:
         wide = empty(out.shape, _SINGLE)
         x, w, bias = (None if a is None else backend.cast(a, _SINGLE) for a in (x, w, bias))
-        run_conv(wide, x, w, bias, geometry, backend)
+        run_conv(wide, x, w, bias, geometry, backend, relu)
         backend.assign(out, wide)
         return True
     if not out.size:
@@ -73,10 +80,19 @@ def run_conv(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: B
         parts = ()
     if sum(math.prod(part.geometry.output) for part in parts) < math.prod(geometry.output):
         _fill(out, bias, backend)
+        if relu:
+            _cut_off(out, backend)
     for part in parts:
         target = out[(..., *part.positions)]
-        _one(target, x, w[(..., *part.taps)], bias, part.geometry, backend)
+        done = _one(target, x, w[(..., *part.taps)], bias, part.geometry, backend, relu)
+        if relu and not done:
+            _cut_off(target, backend)
     return True
+
+
+def _cut_off(out: Any, backend: Backend) -> None:
+    """Make what is negative 0."""
+    backend.map(_RELU, (out,), out.dtype, out)
 
 
 def _fill(out: Any, bias: Any, backend: Backend) -> None:
@@ -86,38 +102,49 @@ def _fill(out: Any, bias: Any, backend: Backend) -> None:
     backend.assign(out, np.broadcast_to(value, out.shape))
 
 
-def _one(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend) -> None:
-    """A convolution whose input is not dilated."""
-    if run_direct(out, x, w, bias, geometry) or _product(out, x, w, bias, geometry):
-        return
+def _one(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
+) -> bool:
+    """A convolution whose input is not dilated; whether `relu` is a part of what was done."""
+    if run_direct(out, x, w, bias, geometry):
+        return False
+    done = _product(out, x, w, bias, geometry, relu)
+    if done is not None:
+        return done
     if math.prod(geometry.kernel) > math.prod(geometry.output):
         _windows_left(out, x, w, bias, geometry, backend)
-    else:
-        _windows_right(out, x, w, bias, geometry, backend)
+        return False
+    _windows_right(out, x, w, bias, geometry, backend, relu)
+    return True
 
 
-def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
-    """A product on views, if every element is a window or all are one; False if neither is so."""
+def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool) -> bool | None:
+    """A product on views, if every element is a window or all are one; None if neither is so.
+
+    Otherwise whether `relu` is a part of it.
+    """
     one = geometry.kernel == geometry.size and math.prod(geometry.output) == 1
     each = geometry.output == geometry.size and math.prod(geometry.kernel) == 1
     if not (one or each) or any(low for low, _ in geometry.padding):
-        return False
+        return None
     to, of, by = _step(out), _step(x), _step(w)
     steps = geometry.dilation if one else geometry.stride
     if to is None or of is None or by is None or max(steps) > 1:
-        return False
+        return None
     out, x, w = _flat(out, to), _flat(x, of), _flat(w, by)
     rows = bias is not None and not one and len(w) == 1
+    last = relu and not one and (rows or bias is None)  # nothing is added afterwards
     if one and x.shape[-1] > 1:
         gemm(x.transpose(2, 1, 0, 3), w.transpose(2, 0, 3, 1), out[..., 0].swapaxes(0, 1),
              summed=True)  # fmt: skip
     elif one:
         gemm(x[..., 0].swapaxes(0, 1), w[..., 0].swapaxes(1, 2), out[..., 0].swapaxes(0, 1))
     else:
-        gemm(w[..., 0], x, out, bias.reshape(-1, 1) if rows else None)
+        added = bias.reshape(-1, 1) if rows else None
+        gemm(w[..., 0], x, out, added, activation=RELU if last else None)
     if bias is not None and not rows:
         out += bias[..., None]
-    return True
+    return last
 
 
 def _windows(
@@ -161,7 +188,7 @@ def _step(x: Any) -> int | None:
 
 
 def _windows_right(
-    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
 ) -> None:
     """(outputs × steps) @ (steps × positions); see Note [two products]."""
     x, windows = _windows(x, 2, geometry.stride[-1], geometry.output, backend)
@@ -172,17 +199,19 @@ def _windows_right(
         w = backend.copy(w)
     threads = current_limit()
     key = ("right", x.shape, x.strides, w.shape, target.strides, geometry, x.dtype, bias is None,
-           threads)  # fmt: skip
+           relu, threads)  # fmt: skip
     found = _plans.get(key)
     if found is None:
-        found = _remember(key, _plan_right(target, step, x, w, bias, geometry, windows, threads))
+        epilogue = Epilogue("" if bias is None else "rows", RELU if relu else None)
+        plan = _plan_right(target, step, x, w, epilogue, geometry, windows, threads)
+        found = _remember(key, plan)
     run(found.plan, w, x, target, bias)
     if target is not out:
         backend.assign(out, target)
 
 
 def _plan_right(
-    out: Any, step: int, x: Any, w: Any, bias: Any, geometry: Geometry, windows: Windows,
+    out: Any, step: int, x: Any, w: Any, epilogue: Epilogue, geometry: Geometry, windows: Windows,
     threads: int,
 ) -> _Planned:  # fmt: skip
     n, groups = x.shape[:2]
@@ -199,7 +228,6 @@ def _plan_right(
     map = _map(x, 2, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
     outer = [(0, w.strides[0]), x.strides[:2], out.strides[:2], (0, outputs * size)]
-    epilogue = Epilogue("" if bias is None else "rows")
     plan = assembled(
         setting, o, choice, epilogue, (type, type), (n, groups), outer,
         (0, ctypes.addressof(map)), out.shape,
