@@ -281,6 +281,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
 
 
 def _load(build: Callable[[str, Any], Function], key: Any) -> Callable[..., None]:
-    form = "slide" if build is slide_function else "weigh"
-    found = _kernels[key] = kernel(form, key, lambda name: build(name, key))
+    # The short pipeline makes sums no slower, in half the time, but windows a little.
+    form, tuned = ("slide", False) if build is slide_function else ("weigh", True)
+    found = _kernels[key] = kernel(form, key, lambda name: build(name, key), tuned)
     return found

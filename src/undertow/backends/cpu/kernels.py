@@ -48,32 +48,36 @@ def machine() -> Machine:
     return Machine(vector, "fma" in features or arm, "f16c" in features or arm)
 
 
-def kernel(form: str, key: Any, make: Callable[[str], Function]) -> Callable[..., None]:
+def kernel(
+    form: str, key: Any, make: Callable[[str], Function], tuned: bool = False
+) -> Callable[..., None]:
     """A kernel of the loop IR, as a function of the pool, the buffers' addresses and parameters.
 
     `make` is given the name for it, and is called only if the caches have none under `key`, which
-    tells everything that the kernel depends on.
+    tells everything that the kernel depends on. `tuned` is that of `jit.load`.
     """
     told = repr(key)
     name = f"{form}_{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
 
     if CHECKED:
-        return compiled(make(name))
+        return compiled(make(name), tuned)
 
     def text() -> tuple[str, str]:
         f = make(name)
         kinds = ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params]
         return emit(f, machine()), " ".join(kinds)
 
-    address, kinds = jit.lookup(name, told, text, why=told, source=lambda: render(make(name)))
+    address, kinds = jit.lookup(
+        name, told, text, why=told, source=lambda: render(make(name)), tuned=tuned
+    )
     return _callable(address, kinds.split())
 
 
-def compiled(f: Function) -> Callable[..., None]:
+def compiled(f: Function, tuned: bool = False) -> Callable[..., None]:
     """`f` as a function of the pool, the buffers' addresses and the parameters."""
     if CHECKED:
         check(f)
-    address = jit.load(f.name, emit(f, machine()), source=lambda: render(f))
+    address = jit.load(f.name, emit(f, machine()), source=lambda: render(f), tuned=tuned)
     return _callable(address, ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params])
 
 
