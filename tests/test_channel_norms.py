@@ -66,6 +66,13 @@ def test_without_momentum_batches_must_be_counted() -> None:
     with pytest.raises(ut.errors.ArgumentError, match="must be one integer"):
         F.batch_norm(x, mean, var, training=True, num_batches_tracked=ut.zeros(1))
     assert mean.tolist() == [0.0] * 3
+    seen = ut.tensor(3)
+    with pytest.raises(ut.errors.ShapeError, match="more than one element"):
+        F.batch_norm(x[:1], mean, var, training=True, num_batches_tracked=seen)
+    with pytest.raises(ut.errors.DeviceError, match="device"):
+        F.batch_norm(x, mean, var, ut.ones(3, device="reference").double(), training=True,
+                     num_batches_tracked=seen)  # fmt: skip
+    assert int(seen) == 3
 
 
 def test_evaluation_does_not_touch_them() -> None:

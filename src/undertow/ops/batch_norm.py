@@ -442,21 +442,20 @@ def _update(running: Tensor, found: Tensor, momentum: float) -> None:
 
 
 def _momentum(op: str, momentum: float | None, tracked: Tensor | None) -> float:
-    """How far running statistics move, after one more batch has been counted."""
-    if momentum is None and tracked is None:
+    """How far running statistics move by one more batch."""
+    if tracked is not None and (tracked.dtype.is_floating_point or tracked.numel() != 1):
+        raise ArgumentError(
+            f"[{op}] num_batches_tracked must be one integer, got {tracked.dtype} of shape "
+            f"{tracked.shape}"
+        )
+    if momentum is not None:
+        return float(momentum)
+    if tracked is None:
         raise ArgumentError(
             f"[{op}] a momentum of None, for the mean over all batches, needs num_batches_tracked, "
             "an integer tensor that counts them"
         )
-    if tracked is not None:
-        if tracked.dtype.is_floating_point or tracked.numel() != 1:
-            raise ArgumentError(
-                f"[{op}] num_batches_tracked must be one integer, got {tracked.dtype} of shape "
-                f"{tracked.shape}"
-            )
-        with no_grad():
-            tracked.add_(1)
-    return 1 / int(tracked) if momentum is None else float(momentum)  # type: ignore[arg-type]
+    return 1 / (int(tracked) + 1)
 
 
 # Functions -----------------------------------------------------------------------------------
@@ -500,6 +499,9 @@ def batch_norm(
     operands = (input, weight, bias, running_mean, running_var)
     params = (_channel_dims(input.ndim), float(eps), _kinds(weight, bias), momentum)
     y, _, _, *moved = apply(_channel_norm, operands, params)
+    if num_batches_tracked is not None:
+        with no_grad():
+            num_batches_tracked.add_(1)
     if running_mean is not None and running_var is not None and count:
         with no_grad():
             for running, found in zip((running_mean, running_var), moved, strict=True):
