@@ -31,9 +31,12 @@ TIMEOUT = 600
 def first(name: str, folder: str, threads: int) -> dict[str, float]:
     """A process's figures, with the cache on disk in a folder."""
     env = os.environ | {
-        "UNDERTOW_DEBUG": "", "UNDERTOW_CHECK_IR": "", "UNDERTOW_CACHE": "1",
-        "UNDERTOW_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "",
-    }  # fmt: skip
+        "UNDERTOW_DEBUG": "",
+        "UNDERTOW_CHECK_IR": "",
+        "UNDERTOW_CACHE": "1",
+        "UNDERTOW_CACHE_DIR": folder,
+        "PYTHONDONTWRITEBYTECODE": "",
+    }
     command = [sys.executable, os.path.abspath(__file__), name, str(threads)]
     found = subprocess.run(
         command, env=env, stdout=subprocess.PIPE, text=True, check=True, timeout=TIMEOUT
@@ -47,13 +50,17 @@ def compare(
     """Time first runs, from an empty cache and from a full one, print and return them as rows."""
     width = max((len(w.name) for w in workloads), default=0)
     what = "processor ms of one thread" if threads == 1 else f"ms, {threads} threads"
-    print(f"first run of a process in {what}: beyond a later run, and in all\n"
-          "not counted: imports of undertow and llvmlite, making the inputs, and `start`, a small "
-          "kernel that brings up threads and compiler\n"
-          f"bars: {1e3 * COLD:.0f} ms where kernels are compiled, "
-          f"{1e3 * CACHED:.0f} ms where they come from the disk")  # fmt: skip
-    print(f"{'workload':<{width}} {'kernels':>7} {'compiled':>9} {'in all':>8} {'cached':>8} "
-          f"{'in all':>8} {'later':>8} {'start':>8}")  # fmt: skip
+    print(
+        f"first run of a process in {what}: beyond a later run, and in all\n"
+        "not counted: imports of undertow and llvmlite, making the inputs, and `start`, a small "
+        "kernel that brings up threads and compiler\n"
+        f"bars: {1e3 * COLD:.0f} ms where kernels are compiled, "
+        f"{1e3 * CACHED:.0f} ms where they come from the disk"
+    )
+    print(
+        f"{'workload':<{width}} {'kernels':>7} {'compiled':>9} {'in all':>8} {'cached':>8} "
+        f"{'in all':>8} {'later':>8} {'start':>8}"
+    )
     rows = []
     for w in workloads:
         with tempfile.TemporaryDirectory() as folder:
@@ -63,10 +70,12 @@ def compare(
         met = beyond[0] <= COLD and beyond[1] <= CACHED
         row = {"name": w.name, "cold": cold, "cached": cached, "mark": "ok" if met else "MISSED"}
         rows.append(row)
-        print(f"{w.name:<{width}} {cold['kernels']:>7} {1e3 * beyond[0]:>9.1f} "
-              f"{1e3 * cold['first']:>8.1f} {1e3 * beyond[1]:>8.1f} {1e3 * cached['first']:>8.1f} "
-              f"{1e3 * cached['later']:>8.1f} {1e3 * cached['start']:>8.1f}  {row['mark']}",
-              flush=True)  # fmt: skip
+        print(
+            f"{w.name:<{width}} {cold['kernels']:>7} {1e3 * beyond[0]:>9.1f} "
+            f"{1e3 * cold['first']:>8.1f} {1e3 * beyond[1]:>8.1f} {1e3 * cached['first']:>8.1f} "
+            f"{1e3 * cached['later']:>8.1f} {1e3 * cached['start']:>8.1f}  {row['mark']}",
+            flush=True,
+        )
     return rows
 
 

@@ -61,8 +61,10 @@ def compare(workloads: Sequence[Workload]) -> list[dict[str, Any]]:
         ratio = f"{ours / theirs:>6.2f}" if min(ours, theirs) > SLACK else f"{'–':>6}"
         print(f"{name:<{width}} {ours / 2**20:>11.1f} {theirs / 2**20:>9.1f} {ratio}  {mark}")
     lost = [r["name"] for r in rows if r["mark"] != "ok"]
-    print(f"\n{len(rows) - len(lost)} of {len(names)} at most torch's"
-          + (f"; more: {', '.join(lost)}" if lost else ""))  # fmt: skip
+    print(
+        f"\n{len(rows) - len(lost)} of {len(names)} at most torch's"
+        + (f"; more: {', '.join(lost)}" if lost else "")
+    )
     return rows
 
 

@@ -19,8 +19,19 @@ from _race import clock_for
 import undertow as ut
 from undertow.backends.registry import CPU
 
-VIEWS = {"as_strided", "storage_offset", "root", "reshape", "permute", "expand", "slice", "part",
-         "bits", "to_host", "from_host"}  # fmt: skip
+VIEWS = {
+    "as_strided",
+    "storage_offset",
+    "root",
+    "reshape",
+    "permute",
+    "expand",
+    "slice",
+    "part",
+    "bits",
+    "to_host",
+    "from_host",
+}
 
 
 _prototype = ctypes.CFUNCTYPE
@@ -133,8 +144,10 @@ def _timed(watched: Watch, run: Callable[[], Any]) -> tuple[float, dict[str, Rec
 def _print(records: dict[str, Record], total: float) -> None:
     for label, r in sorted(records.items(), key=lambda item: -item[1].own):
         if r.own > 0.005 * total:
-            print(f"{1e3 * r.own:>9.3f} {r.own / total:>6.1%} {1e3 * r.native:>10.3f} "
-                  f"{r.calls:>6}  {label}")  # fmt: skip
+            print(
+                f"{1e3 * r.own:>9.3f} {r.own / total:>6.1%} {1e3 * r.native:>10.3f} "
+                f"{r.calls:>6}  {label}"
+            )
 
 
 def _report_python(run: Callable[[], Any], repeat: int) -> None:

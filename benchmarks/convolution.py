@@ -71,8 +71,10 @@ def show(row: dict[str, Any], width: int) -> None:
     if "problem" in row:
         print(f"{row['name']:<{width}} {row['problem']}", flush=True)
         return
-    times = [f"{row[f'{name}_ms']:>9.3f}" if f"{name}_ms" in row else f"{'–':>9}"
-             for name in ("torch", "jax")]  # fmt: skip
+    times = [
+        f"{row[f'{name}_ms']:>9.3f}" if f"{name}_ms" in row else f"{'–':>9}"
+        for name in ("torch", "jax")
+    ]
     peak = f"{row['peak']:>6.0%}" if row["peak"] else f"{'–':>6}"
     print(
         f"{row['name']:<{width}} {row['undertow_ms']:>11.3f} {' '.join(times)} "
@@ -85,8 +87,10 @@ def show(row: dict[str, Any], width: int) -> None:
 def whole(layers: list[Layer], rivals: dict[str, Any], limits: Any, asked: Any) -> Any:
     """Race the layers, print the table, and return its rows."""
     width = max(len(layer.name) for layer in layers)
-    print(f"\n{'forward and all gradients':<{width}} {'undertow ms':>11} {'torch ms':>9} "
-          f"{'jax ms':>9} {'ratio':>6} {'bar':>5} {'aim':>5} {'peak':>6} {'limit':>6}")  # fmt: skip
+    print(
+        f"\n{'forward and all gradients':<{width}} {'undertow ms':>11} {'torch ms':>9} "
+        f"{'jax ms':>9} {'ratio':>6} {'bar':>5} {'aim':>5} {'peak':>6} {'limit':>6}"
+    )
     rows = []
     for layer in layers:
         rows.append(timed(layer, rivals, limits, asked))
@@ -97,8 +101,9 @@ def whole(layers: list[Layer], rivals: dict[str, Any], limits: Any, asked: Any) 
 
 def split(layers: list[Layer], torch: Any, limits: Any, asked: Any) -> Any:
     """Time forward pass and gradients each by itself, print them, and return them as rows."""
-    print(f"\n{'layer':<24} {'undertow ms':>11} {'torch ms':>9} {'ratio':>6} {'peak':>6} "
-          f"{'torch':>6}")  # fmt: skip
+    print(
+        f"\n{'layer':<24} {'undertow ms':>11} {'torch ms':>9} {'ratio':>6} {'peak':>6} {'torch':>6}"
+    )
     rows = []
     for layer in layers:
         print(layer.name)
@@ -123,8 +128,11 @@ def split(layers: list[Layer], torch: Any, limits: Any, asked: Any) -> Any:
             peaks = [flops / limits.flops / spent for spent in times.values()]
             row |= {"peak": peaks[0], "torch_peak": peaks[1]}
             shares = " ".join(f"{p:>6.0%}" if p else f"{'–':>6}" for p in peaks)
-            print(f"  {part:<22} {row['undertow_ms']:>11.3f} {row['torch_ms']:>9.3f} "
-                  f"{times['undertow'] / times['torch']:>6.2f} {shares}", flush=True)  # fmt: skip
+            print(
+                f"  {part:<22} {row['undertow_ms']:>11.3f} {row['torch_ms']:>9.3f} "
+                f"{times['undertow'] / times['torch']:>6.2f} {shares}",
+                flush=True,
+            )
     return rows
 
 

@@ -57,8 +57,10 @@ def main() -> None:
     header(torch)
     times = race({"ours": runner(ut), "torch": runner(torch)}, repeat)
     ours, theirs = (1e3 * times[k] for k in ("ours", "torch"))
-    print(f"gradient penalty: undertow {ours:.2f} ms, torch {theirs:.2f} ms, "
-          f"ratio {ours / theirs:.2f}")  # fmt: skip
+    print(
+        f"gradient penalty: undertow {ours:.2f} ms, torch {theirs:.2f} ms, "
+        f"ratio {ours / theirs:.2f}"
+    )
 
 
 if __name__ == "__main__":

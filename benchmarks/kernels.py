@@ -46,10 +46,13 @@ def timed(workload: Workload, torch: Any, limits: Any, asked: Any) -> dict[str, 
     least = limits.seconds(workload.read, workload.written, workload.flops, workload.resident)
     ratio = times["ours"] / times["torch"]
     return row | {
-        "undertow_ms": 1e3 * times["ours"], "torch_ms": 1e3 * times["torch"], "ratio": ratio,
-        "limit": least / times["ours"], "torch_limit": least / times["torch"],
+        "undertow_ms": 1e3 * times["ours"],
+        "torch_ms": 1e3 * times["torch"],
+        "ratio": ratio,
+        "limit": least / times["ours"],
+        "torch_limit": least / times["torch"],
         "mark": mark(ratio, workload.bar, workload.aim),
-    }  # fmt: skip
+    }
 
 
 def show(row: dict[str, Any]) -> None:
@@ -100,8 +103,10 @@ def main() -> None:
     header(torch, threads=asked.threads)
     limits = measure(rounds=1 if asked.quick else 3)
     print(limits)
-    print(f"\n{'workload':<25} {'undertow ms':>11} {'torch ms':>9} {'ratio':>6} {'bar':>5} "
-          f"{'aim':>5} {'limit':>6} {'torch':>6}")  # fmt: skip
+    print(
+        f"\n{'workload':<25} {'undertow ms':>11} {'torch ms':>9} {'ratio':>6} {'bar':>5} "
+        f"{'aim':>5} {'limit':>6} {'torch':>6}"
+    )
     rows = []
     for w in workloads:
         rows.append(timed(w, torch, limits, asked))

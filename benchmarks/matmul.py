@@ -140,8 +140,10 @@ def main() -> None:
     peak /= 2 if asked.float64 else 1
     print(f"# {dtype}, multiply-adds: {peak / 1e9:.0f} GFLOP/s")
     extra = f" {'kernel µs':>10} {'BLAS µs':>10}" if asked.kernel else ""
-    print(f"{'product':<34} {'undertow µs':>11} {'torch µs':>10} {'ratio':>6} {'GFLOP/s':>8} "
-          f"{'of peak':>7}{extra}")  # fmt: skip
+    print(
+        f"{'product':<34} {'undertow µs':>11} {'torch µs':>10} {'ratio':>6} {'GFLOP/s':>8} "
+        f"{'of peak':>7}{extra}"
+    )
     share = 0.2 if asked.quick else 1.0
     missed = []
     for product in PRODUCTS:
@@ -153,8 +155,10 @@ def main() -> None:
         times = race(raced, int(REPEAT * share), SECONDS * share, asked.threads)
         ratio = times["ours"] / times["torch"]
         speed = product.flops / times["ours"]
-        line = (f"{product.name:<34} {1e6 * times['ours']:>11.1f} {1e6 * times['torch']:>10.1f} "
-                f"{ratio:>6.2f} {speed / 1e9:>8.1f} {speed / peak:>7.0%}")  # fmt: skip
+        line = (
+            f"{product.name:<34} {1e6 * times['ours']:>11.1f} {1e6 * times['torch']:>10.1f} "
+            f"{ratio:>6.2f} {speed / 1e9:>8.1f} {speed / peak:>7.0%}"
+        )
         if asked.kernel:
             line += f" {1e6 * times['kernel']:>10.1f} {1e6 * times['blas']:>10.1f}"
         mark = "aim" if ratio <= AIM else "ok" if ratio <= BAR else "MISSED"

@@ -54,9 +54,10 @@ def main() -> None:
     torch.set_num_threads(2)
     ut.set_num_threads(2)
     header(torch)
-    print(f"{'width':>6} {'serial ms':>10} {'2 workers':>10} {'speed-up':>9} {'torch ms':>9} "
-          f"{'serial/torch':>13} {'2 workers/torch':>16} {'one thread':>11} {'speed-up':>9}"
-          )  # fmt: skip
+    print(
+        f"{'width':>6} {'serial ms':>10} {'2 workers':>10} {'speed-up':>9} {'torch ms':>9} "
+        f"{'serial/torch':>13} {'2 workers/torch':>16} {'one thread':>11} {'speed-up':>9}"
+    )
     for width in WIDTHS:
         ours, theirs = networks(ut, width), networks(torch, width)
 
@@ -86,9 +87,11 @@ def main() -> None:
         serial, pooled, one, rival = (
             1e3 * times[k] for k in ("serial", "pooled", "alone", "torch")
         )
-        print(f"{width:>6} {serial:>10.2f} {pooled:>10.2f} {serial / pooled:>8.2f}x {rival:>9.2f} "
-              f"{serial / rival:>13.2f} {pooled / rival:>16.2f} {one:>11.2f} "
-              f"{one / pooled:>8.2f}x")  # fmt: skip
+        print(
+            f"{width:>6} {serial:>10.2f} {pooled:>10.2f} {serial / pooled:>8.2f}x {rival:>9.2f} "
+            f"{serial / rival:>13.2f} {pooled / rival:>16.2f} {one:>11.2f} "
+            f"{one / pooled:>8.2f}x"
+        )
 
 
 if __name__ == "__main__":

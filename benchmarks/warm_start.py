@@ -45,10 +45,15 @@ print(time.process_time(), imported - start, time.perf_counter() - imported)
 def run(folder: str, cache: str = "1") -> list[float]:
     """Seconds of a process: in all, of the processor, for the import, and for the kernels."""
     env = {
-        **os.environ, "UNDERTOW_KERNELS": "always", "UNDERTOW_DEBUG": "", "UNDERTOW_CHECK_IR": "",
-        "UNDERTOW_CACHE_DIR": f"{folder}/kernels", "UNDERTOW_CACHE": cache,
-        "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": f"{folder}/bytecode",
-    }  # fmt: skip
+        **os.environ,
+        "UNDERTOW_KERNELS": "always",
+        "UNDERTOW_DEBUG": "",
+        "UNDERTOW_CHECK_IR": "",
+        "UNDERTOW_CACHE_DIR": f"{folder}/kernels",
+        "UNDERTOW_CACHE": cache,
+        "PYTHONDONTWRITEBYTECODE": "",
+        "PYTHONPYCACHEPREFIX": f"{folder}/bytecode",
+    }
     begin = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], env=env, capture_output=True, text=True, check=True

@@ -23,8 +23,19 @@ from undertow.kernel.expr import PRIMITIVES
 SOURCE = Path(ut.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 # Imports go down this list, never up; a room may import from itself.
-ROOMS = ["errors", "dtypes", "devices", "shapes", "kernel", "backends", "core", "ops", "autograd",
-         "nn", "utils"]  # fmt: skip
+ROOMS = [
+    "errors",
+    "dtypes",
+    "devices",
+    "shapes",
+    "kernel",
+    "backends",
+    "core",
+    "ops",
+    "autograd",
+    "nn",
+    "utils",
+]
 
 
 def room(path: Path) -> str:
@@ -165,8 +176,11 @@ def test_every_rule_is_exercised() -> None:
     for case in cases(has_float):
         info, sample = case.values
         args, kwargs = tensors(sample.args, grad=True), tensors(sample.kwargs, grad=True)
-        outputs = [t for t in flat(resolve(info.name)(*args, **kwargs))
-                   if isinstance(t, ut.Tensor) and t.requires_grad]  # fmt: skip
+        outputs = [
+            t
+            for t in flat(resolve(info.name)(*args, **kwargs))
+            if isinstance(t, ut.Tensor) and t.requires_grad
+        ]
         walk(outputs)
         inputs = leaves(args, kwargs)
         if outputs and inputs:

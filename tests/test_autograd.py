@@ -430,9 +430,11 @@ def test_rules_run_only_for_inputs_that_need_them() -> None:
 
     ran = []
     op = Op(
-        "test_two_rules", lambda k, a, b: k.copy(a), inputs="a b",
+        "test_two_rules",
+        lambda k, a, b: k.copy(a),
+        inputs="a b",
         vjp={"a": lambda g: ran.append("a") or g, "b": lambda g: ran.append("b") or g},
-    )  # fmt: skip
+    )
     try:
         x, y = leaf(1.0), leaf(1.0)
         apply(op, (x, ut.tensor(2.0))).backward()

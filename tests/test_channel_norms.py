@@ -49,8 +49,9 @@ def test_without_momentum_they_are_means_over_all_batches() -> None:
     mean, var, seen = ut.zeros(3, dtype=ut.float64), ut.ones(3, dtype=ut.float64), ut.tensor(0)
     batches = [normal(4, 3, 5, seed=seed) + seed for seed in range(4)]
     for batch in batches:
-        F.batch_norm(ut.tensor(batch), mean, var, training=True, momentum=None,
-                     num_batches_tracked=seen)  # fmt: skip
+        F.batch_norm(
+            ut.tensor(batch), mean, var, training=True, momentum=None, num_batches_tracked=seen
+        )
     assert int(seen) == 4
     np.testing.assert_allclose(mean.numpy(), np.mean([b.mean((0, 2)) for b in batches], 0))
     np.testing.assert_allclose(var.numpy(), np.mean([b.var((0, 2), ddof=1) for b in batches], 0))
@@ -70,8 +71,14 @@ def test_without_momentum_batches_must_be_counted() -> None:
     with pytest.raises(ut.errors.ShapeError, match="more than one element"):
         F.batch_norm(x[:1], mean, var, training=True, num_batches_tracked=seen)
     with pytest.raises(ut.errors.DeviceError, match="device"):
-        F.batch_norm(x, mean, var, ut.ones(3, device="reference").double(), training=True,
-                     num_batches_tracked=seen)  # fmt: skip
+        F.batch_norm(
+            x,
+            mean,
+            var,
+            ut.ones(3, device="reference").double(),
+            training=True,
+            num_batches_tracked=seen,
+        )
     assert int(seen) == 3
 
 
@@ -169,20 +176,24 @@ def test_every_subset_of_inputs(needs: tuple[int, ...], training: bool) -> None:
 
     def run(*_: Any) -> Any:
         x, w, b = parts
-        return F.batch_norm(x, ut.tensor([0.5, 1.0]).double(), ut.tensor([2.0, 1.0]).double(), w,
-                            b, training)  # fmt: skip
+        return F.batch_norm(
+            x, ut.tensor([0.5, 1.0]).double(), ut.tensor([2.0, 1.0]).double(), w, b, training
+        )
 
     assert gradcheck(run, leaves)
     cubed = lambda *_: run() ** 3
     assert gradgradcheck(cubed, leaves, fast_mode=True)
 
 
-@pytest.mark.parametrize("run", [
-    lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
-    lambda x, w, b: F.instance_norm(x, None, None, w, b),
-    lambda x, w, b: F.group_norm(x, 2, w, b),
-    lambda x, w, b: F.local_response_norm(x, 2, 0.5) * w.sum() + b.sum(),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, True),
+        lambda x, w, b: F.instance_norm(x, None, None, w, b),
+        lambda x, w, b: F.group_norm(x, 2, w, b),
+        lambda x, w, b: F.local_response_norm(x, 2, 0.5) * w.sum() + b.sum(),
+    ],
+)
 def test_third_order(run: Any) -> None:
     """The gradient of a gradient passes gradgradcheck."""
     inputs = [leaf(normal(2, 4, 3)), leaf(normal(4, seed=1)), leaf(normal(4, seed=2))]

@@ -140,8 +140,16 @@ def test_gradients_over_a_grid(part: int) -> None:
 
 
 SUBSETS = [s for s in itertools.product((False, True), repeat=3) if any(s)]
-AWKWARD = {"c": 2, "o": 3, "groups": 2, "k": 3, "stride": 2, "dilation": 2, "padding": (3, -1),
-           "n": 2}  # fmt: skip
+AWKWARD = {
+    "c": 2,
+    "o": 3,
+    "groups": 2,
+    "k": 3,
+    "stride": 2,
+    "dilation": 2,
+    "padding": (3, -1),
+    "n": 2,
+}
 
 
 @pytest.mark.parametrize("wanted", SUBSETS)
@@ -181,9 +189,12 @@ def test_gradients_own_their_memory() -> None:
 def test_gradients_of_strided_inputs(layout: str) -> None:
     """The strides of the operands do not matter."""
     whole, kernels = normal(2, 9, 12), normal(3, 8, 4, seed=1)
-    x = {"channels last": lambda a: a.permute(0, 2, 1), "every other": lambda a: a[:, ::3, ::2],
-         "expanded": lambda a: a[:, :3, :1].expand(2, 3, 7), "reversed": lambda a: a.flip(2)[:, :3],
-         }[layout]  # fmt: skip
+    x = {
+        "channels last": lambda a: a.permute(0, 2, 1),
+        "every other": lambda a: a[:, ::3, ::2],
+        "expanded": lambda a: a[:, :3, :1].expand(2, 3, 7),
+        "reversed": lambda a: a.flip(2)[:, :3],
+    }[layout]
 
     def run(a: Any, b: Any) -> Any:
         seen = x(a)
@@ -202,11 +213,14 @@ def test_reversed_memory_from_numpy() -> None:
     np.testing.assert_allclose(found.numpy(), np_conv(1)(x, w), atol=1e-12)
 
 
-@pytest.mark.parametrize("name, kernel, how", [
-    ("conv1d", (4, 1, 3), {"stride": 2, "padding": [(2, -1)], "groups": 2}),
-    ("conv2d", (2, 2, 2, 1), {"padding": "same", "stride": 2, "dilation": (1, 2)}),
-    ("conv_transpose1d", (2, 2, 3), {"stride": 2, "output_padding": 1, "padding": 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, kernel, how",
+    [
+        ("conv1d", (4, 1, 3), {"stride": 2, "padding": [(2, -1)], "groups": 2}),
+        ("conv2d", (2, 2, 2, 1), {"padding": "same", "stride": 2, "dilation": (1, 2)}),
+        ("conv_transpose1d", (2, 2, 3), {"stride": 2, "output_padding": 1, "padding": 1}),
+    ],
+)
 def test_third_order(name: str, kernel: Any, how: Any) -> None:
     """The gradient of a gradient passes gradgradcheck: three orders and their cross terms."""
     x = leaf(normal(1, 2, *[4] * (len(kernel) - 2)))
@@ -267,9 +281,14 @@ def geometries() -> Any:
 
         small = st.integers(-2, 3)
         return st.builds(
-            Geometry, each(st.integers(1, 6)), each(st.integers(1, 3)), each(st.integers(1, 3)),
-            each(st.tuples(small, small)), each(st.integers(1, 3)), each(st.integers(1, 3)),
-        )  # fmt: skip
+            Geometry,
+            each(st.integers(1, 6)),
+            each(st.integers(1, 3)),
+            each(st.integers(1, 3)),
+            each(st.tuples(small, small)),
+            each(st.integers(1, 3)),
+            each(st.integers(1, 3)),
+        )
 
     return st.integers(0, 2).flatmap(of)
 
@@ -286,12 +305,19 @@ def test_primitive(geometry: Geometry, groups: int, batch: int, seed: int) -> No
     found = apply(_conv, (tx, tw, None), (geometry, groups))
     assert found.shape == y.shape
     if y.size and min(geometry.padded, default=1) > 0:
-        wide = np.zeros((*x.shape[:2], *[(n - 1) * d + 1 for n, d in
-                                         zip(geometry.size, geometry.input_dilation, strict=True)]
-                         ))  # fmt: skip
+        wide = np.zeros(
+            (
+                *x.shape[:2],
+                *[
+                    (n - 1) * d + 1
+                    for n, d in zip(geometry.size, geometry.input_dilation, strict=True)
+                ],
+            )
+        )
         wide[(..., *[slice(None, None, d) for d in geometry.input_dilation])] = x
-        expected = np_conv(rank)(wide, w, None, geometry.stride, geometry.padding or 0,
-                                 geometry.dilation, groups)  # fmt: skip
+        expected = np_conv(rank)(
+            wide, w, None, geometry.stride, geometry.padding or 0, geometry.dilation, groups
+        )
         np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
     by_x = apply(_input, (ty, tw, None), (geometry, groups))
     by_w = apply(_weight, (tx, ty), (geometry, groups))
@@ -353,8 +379,10 @@ def test_windows_are_never_all_laid_out() -> None:
 @pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])
 def test_half_precision_is_computed_in_single(dtype: Any) -> None:
     """Products and the bias are summed in float32 and rounded once."""
-    x, w, b = (ut.tensor(normal(*s, seed=i)).to(dtype)
-               for i, s in enumerate([(2, 40, 9), (3, 40, 3), (3,)]))  # fmt: skip
+    x, w, b = (
+        ut.tensor(normal(*s, seed=i)).to(dtype)
+        for i, s in enumerate([(2, 40, 9), (3, 40, 3), (3,)])
+    )
     found = ut.conv1d(x, w, b, padding=1)
     expected = ut.conv1d(x.float(), w.float(), b.float(), padding=1).to(dtype)
     assert found.dtype is dtype

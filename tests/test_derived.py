@@ -34,8 +34,12 @@ def _tanh(x):
 def _sigmoid(x):
     s = 1 / (1 + np.exp(-x))
     d = s * (1 - s)
-    return [d, d * (1 - 2 * s), d * (1 - 6 * s + 6 * s * s),
-            d * (1 - 14 * s + 36 * s**2 - 24 * s**3)]  # fmt: skip
+    return [
+        d,
+        d * (1 - 2 * s),
+        d * (1 - 6 * s + 6 * s * s),
+        d * (1 - 14 * s + 36 * s**2 - 24 * s**3),
+    ]
 
 
 def _power(p):
@@ -72,8 +76,10 @@ def test_a_rule_is_one_node():
     seed = ut.ones(5, requires_grad=True)
     (g,) = ut.autograd.grad(out, x, seed, create_graph=True)
     assert g.grad_fn.name() == "TanhBackwardBackward"
-    assert [node.name() for node, _ in g.grad_fn.next_functions] == ["AccumulateGrad",
-                                                                     "TanhBackward"]  # fmt: skip
+    assert [node.name() for node, _ in g.grad_fn.next_functions] == [
+        "AccumulateGrad",
+        "TanhBackward",
+    ]
     assert "tanh_backward" not in OPS
 
 
@@ -145,7 +151,9 @@ def test_random_expressions(seed):
     for _ in range(3):
         np.testing.assert_allclose(fast.detach().numpy(), slow.detach().numpy(), rtol=1e-10)
         fast, slow = (
-            sum(g * (i + 1) for i, g in enumerate(
-                ut.autograd.grad((y * y).sum(), xs, create_graph=True)))
+            sum(
+                g * (i + 1)
+                for i, g in enumerate(ut.autograd.grad((y * y).sum(), xs, create_graph=True))
+            )
             for y in (fast, slow)
-        )  # fmt: skip
+        )

@@ -57,9 +57,13 @@ class Case(NamedTuple):
         rank = len(self.size)
         ones = (1,) * rank
         return Geometry(
-            self.size, self.kernel, self.stride or ones, self.padding or ((0, 0),) * rank, ones,
+            self.size,
+            self.kernel,
+            self.stride or ones,
+            self.padding or ((0, 0),) * rank,
+            ones,
             self.dilation or ones,
-        )  # fmt: skip
+        )
 
 
 def array(shape: tuple[int, ...], dtype: Any, layout: str, seed: int) -> Any:
@@ -107,9 +111,14 @@ def products(case: Case, dtype: Any = np.float32, layout: str = "", seed: int = 
     return [
         Product(out, x, w, bias, g),
         Product(dx, y, turned, None, g.of_input()),
-        Product(dw.transpose(2, 0, 1, *last), x.transpose(2, 1, 0, *last),
-                y.transpose(1, 2, 0, *last), None, g.of_kernel()),
-    ]  # fmt: skip
+        Product(
+            dw.transpose(2, 0, 1, *last),
+            x.transpose(2, 1, 0, *last),
+            y.transpose(1, 2, 0, *last),
+            None,
+            g.of_kernel(),
+        ),
+    ]
 
 
 def wide(p: Product, magnitude: bool = False) -> Any:
@@ -162,7 +171,7 @@ GRID = [
     Case((9, 10, 11), (3, 3, 3), padding=((1, 1),) * 3),
     Case((6, 90, 130), (3, 2, 5), 1, 1, 1, 2, padding=((1, 0), (1, 1), (2, 2)), stride=(1, 2, 1)),
     Case((12, 5, 64), (2, 3, 1), dilation=(3, 2, 1), padding=((3, 0), (0, 2), (0, 0))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
@@ -198,9 +207,16 @@ def test_any_convolution(data: Any) -> None:
     size = data.draw(st.tuples(*[st.integers(1, 70 if rank == 1 else 14)] * rank))
     pads = st.tuples(*[st.tuples(st.integers(-2, 20), st.integers(-2, 5))] * rank)
     case = Case(
-        size, data.draw(each), data.draw(dims), data.draw(dims), data.draw(dims), data.draw(dims),
-        data.draw(each), data.draw(pads), data.draw(each),
-    )  # fmt: skip
+        size,
+        data.draw(each),
+        data.draw(dims),
+        data.draw(dims),
+        data.draw(dims),
+        data.draw(dims),
+        data.draw(each),
+        data.draw(pads),
+        data.draw(each),
+    )
     g = case.geometry
     assume(all(a <= b for a, b in zip(g.extent, g.padded, strict=True)))
     layout = data.draw(st.sampled_from(["", "last", "apart", "back"]))

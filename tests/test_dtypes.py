@@ -15,9 +15,19 @@ HALVES = [ut.float16, ut.bfloat16]
 
 def test_names_and_aliases() -> None:
     assert [d.name for d in ut.dtypes.ALL] == [
-        "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
-        "float64", "complex64", "complex128",
-    ]  # fmt: skip
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "bfloat16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ]
     assert ut.half is ut.float16
     assert ut.float is ut.float32
     assert ut.double is ut.float64
@@ -42,11 +52,16 @@ def test_identity_survives(dtype) -> None:
 @pytest.mark.parametrize(
     "given, expected",
     [
-        (bool, ut.bool), (int, ut.int64), (float, ut.float64), (complex, ut.complex128),
-        (np.float32, ut.float32), (np.dtype("int16"), ut.int16), ("uint8", ut.uint8),
+        (bool, ut.bool),
+        (int, ut.int64),
+        (float, ut.float64),
+        (complex, ut.complex128),
+        (np.float32, ut.float32),
+        (np.dtype("int16"), ut.int16),
+        ("uint8", ut.uint8),
         (">f4", ut.float32),
     ],
-)  # fmt: skip
+)
 def test_as_dtype(given, expected) -> None:
     assert ut.dtypes.as_dtype(given) is expected
     assert ut.zeros(1, dtype=given).dtype is expected

@@ -22,25 +22,51 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 HOST = machine()
 MACHINES = [
-    m for m in (llvm.Machine(64, True, True), llvm.Machine(32, True, True),
-                llvm.Machine(16, True, False), llvm.Machine(16, False, False))
+    m
+    for m in (
+        llvm.Machine(64, True, True),
+        llvm.Machine(32, True, True),
+        llvm.Machine(16, True, False),
+        llvm.Machine(16, False, False),
+    )
     if m.vector <= HOST.vector and m.fma <= HOST.fma
-]  # fmt: skip
-TYPES = {"f32": np.float32, "f64": np.float64, "bool": np.bool_, **{
-    f"{kind[0]}{bits}": np.dtype(f"{kind}{bits}").type
-    for kind in ("int", "uint") for bits in (8, 16, 32, 64)
-}}  # fmt: skip
+]
+TYPES = {
+    "f32": np.float32,
+    "f64": np.float64,
+    "bool": np.bool_,
+    **{
+        f"{kind[0]}{bits}": np.dtype(f"{kind}{bits}").type
+        for kind in ("int", "uint")
+        for bits in (8, 16, 32, 64)
+    },
+}
 FLOATS = ("f32", "f64")
 INTEGERS = tuple(t for t in TYPES if t[0] in "iu")
 PREDICATES = ("isnan", "isinf", "isfinite", "signbit")
 WIDE = np.finfo(np.longdouble).nmant >= 63
 
 UNARY = {
-    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
-    "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh,
-    "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh,
-}  # fmt: skip
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+}
 BINARY = {"pow": np.power, "atan2": np.arctan2, "hypot": np.hypot}
 
 # Where a function has a zero, a pole, or passes from one way of computing it to another.
@@ -55,14 +81,17 @@ HARD = {
     "sin": (2.0**17, 2.0**30, 0.78539816, 1.5707963),
     "cos": (2.0**17, 2.0**30, 0.78539816, 1.5707963, 1e-4, 1e-8),
     "tan": (2.0**17, 2.0**30, 0.78539816, 1.5707963),
-    "asin": (0.5, 1, 1e-4), "acos": (0.5, -0.5, 1, -1, 0, 1e-8), "atan": (1, 1e-4, 1e8),
+    "asin": (0.5, 1, 1e-4),
+    "acos": (0.5, -0.5, 1, -1, 0, 1e-8),
+    "atan": (1, 1e-4, 1e8),
     "sinh": (0.34657, 1.03972, 87, 88.72, 89.4, 90, 708, 710.47, 711),
     "cosh": (0.34657, 1.03972, 87, 88.72, 89.4, 90, 708, 710.47, 711),
     "tanh": (0.55, 9.01, 9.1, 10, 0.1733, 0.5199, 18.7, 19.06, 20),
-    "asinh": (0.35, 0.51, 2.0**28, 1, 1e-4), "acosh": (1, 1.0607, 2.0**28, 2, 1.5),
+    "asinh": (0.35, 0.51, 2.0**28, 1, 1e-4),
+    "acosh": (1, 1.0607, 2.0**28, 2, 1.5),
     "atanh": (1, 0.1716, 0.5, 0.172, 1e-4),
     "erf": (0.2247, 0.9, 3.93, 5.93, 1e-4, 0.31),
-}  # fmt: skip
+}
 
 
 # Kernels ------------------------------------------------------------------------------------------
@@ -135,8 +164,25 @@ def check(head, dtype, arrays, exact, bound=2.0):
 # Arguments ----------------------------------------------------------------------------------------
 def special(dtype):
     info = np.finfo(dtype)
-    values = [0, 1, 2, 3, 0.5, 1.5, 10, np.inf, np.nan, info.max, info.tiny, info.eps, 1e-3,
-              info.smallest_subnormal, info.tiny * 0.75, 2.0 / info.eps, 1 / info.eps]  # fmt: skip
+    values = [
+        0,
+        1,
+        2,
+        3,
+        0.5,
+        1.5,
+        10,
+        np.inf,
+        np.nan,
+        info.max,
+        info.tiny,
+        info.eps,
+        1e-3,
+        info.smallest_subnormal,
+        info.tiny * 0.75,
+        2.0 / info.eps,
+        1 / info.eps,
+    ]
     return np.array(values + [-v for v in values], dtype)
 
 
@@ -172,14 +218,25 @@ def around(values, dtype):
 def arguments(head, dtype):
     t = TYPES[dtype]
     rng = np.random.default_rng(7)
-    usual = np.concatenate([
-        rng.normal(size=30000), rng.normal(size=30000) * 10, rng.uniform(-1, 1, 30000),
-        1 + rng.normal(size=20000) * 0.01, 1 + rng.normal(size=10000) * 1e-4,
-        rng.choice([-1, 1], 30000) * np.exp(rng.uniform(-20, 8, 30000)),
-        np.arange(-300, 300), np.arange(1, 300) / 7,
-    ])  # fmt: skip
-    parts = [usual.astype(t), special(t), random_bits(t, 60000, 1), all_exponents(t),
-             around(HARD[head], t)]  # fmt: skip
+    usual = np.concatenate(
+        [
+            rng.normal(size=30000),
+            rng.normal(size=30000) * 10,
+            rng.uniform(-1, 1, 30000),
+            1 + rng.normal(size=20000) * 0.01,
+            1 + rng.normal(size=10000) * 1e-4,
+            rng.choice([-1, 1], 30000) * np.exp(rng.uniform(-20, 8, 30000)),
+            np.arange(-300, 300),
+            np.arange(1, 300) / 7,
+        ]
+    )
+    parts = [
+        usual.astype(t),
+        special(t),
+        random_bits(t, 60000, 1),
+        all_exponents(t),
+        around(HARD[head], t),
+    ]
     if head in ("sin", "cos", "tan"):
         parts.append(around((np.arange(1, 3000) * (math.pi / 2)).astype(t), t))
         large = rng.integers(1, 2**40, 2000) * (math.pi / 2)
@@ -222,8 +279,10 @@ def test_of_two_arguments(head, dtype):
     else:  # of similar size, at all sizes
         size = 10.0 ** (rng.uniform(-38, 38, n) if dtype == "f32" else rng.uniform(-300, 300, n))
         x += [x[2], rng.normal(size=n) * size]
-        y += [x[2] * (1 + rng.normal(size=n) * 1e-3),
-              rng.normal(size=n) * size * 10.0 ** rng.uniform(-3, 3, n)]  # fmt: skip
+        y += [
+            x[2] * (1 + rng.normal(size=n) * 1e-3),
+            rng.normal(size=n) * size * 10.0 ** rng.uniform(-3, 3, n),
+        ]
     wide = np.float64 if dtype == "f32" else np.longdouble
     with np.errstate(all="ignore"):
         a, b = np.concatenate(x).astype(t), np.concatenate(y).astype(t)
@@ -234,8 +293,11 @@ def test_of_two_arguments(head, dtype):
 def test_erf(dtype):
     t, rng = TYPES[dtype], np.random.default_rng(9)
     n = 40000 if dtype == "f32" else 1500
-    x = [rng.uniform(-6.5, 6.5, n), rng.normal(size=n), rng.choice([-1, 1], n) * 10.0
-         ** rng.uniform(-12, 0, n)]  # fmt: skip
+    x = [
+        rng.uniform(-6.5, 6.5, n),
+        rng.normal(size=n),
+        rng.choice([-1, 1], n) * 10.0 ** rng.uniform(-12, 0, n),
+    ]
     x = np.concatenate([np.concatenate(x).astype(t), special(t), around(HARD["erf"], t)])
     if dtype == "f32":
         exact = np.array([math.erf(v) for v in x.astype(float)])
@@ -257,12 +319,14 @@ def precise(values):
 def test_huge_arguments(head):
     mpmath = pytest.importorskip("mpmath")
     rng = np.random.default_rng(10)
-    x = np.concatenate([
-        # Known as the nearest of all doubles to a multiple of pi/2, and others as notorious.
-        [6381956970095103 * 2.0**797, 5.319372648326541e255, 1e22, 2.0**1023, 1.7e308, 1e300],
-        rng.choice([-1, 1], 500) * 2.0 ** rng.uniform(28, 1023.9, 500),
-        2.0 ** np.arange(25, 1024, 7),
-    ])  # fmt: skip
+    x = np.concatenate(
+        [
+            # Known as the nearest of all doubles to a multiple of pi/2, and others as notorious.
+            [6381956970095103 * 2.0**797, 5.319372648326541e255, 1e22, 2.0**1023, 1.7e308, 1e300],
+            rng.choice([-1, 1], 500) * 2.0 ** rng.uniform(28, 1023.9, 500),
+            2.0 ** np.arange(25, 1024, 7),
+        ]
+    )
     with mpmath.workprec(1300):
         found = [getattr(mpmath, head)(mpmath.mpf(float(v))) for v in x]
     check(head, "f64", (x,), precise([mpmath.nstr(v, 25) for v in found]))
@@ -339,12 +403,44 @@ def test_integer_powers(dtype):
 def integers(dtype):
     t, rng = TYPES[dtype], np.random.default_rng(12)
     low, high = np.iinfo(t).min, np.iinfo(t).max
-    edges = [v for v in (low, low + 1, high, high - 1, 0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33,
-                         63, 64, 65, 100, -1, -2, -3, -7, -8, -64) if low <= v <= high]  # fmt: skip
+    edges = [
+        v
+        for v in (
+            low,
+            low + 1,
+            high,
+            high - 1,
+            0,
+            1,
+            2,
+            3,
+            7,
+            8,
+            9,
+            15,
+            16,
+            17,
+            31,
+            32,
+            33,
+            63,
+            64,
+            65,
+            100,
+            -1,
+            -2,
+            -3,
+            -7,
+            -8,
+            -64,
+        )
+        if low <= v <= high
+    ]
     grid = np.meshgrid(np.array(edges, t), np.array(edges, t))
     any_two = rng.integers(low, high, (2, 3000), t, endpoint=True)
-    near = np.stack([rng.integers(low, high, 3000, t, endpoint=True),
-                     rng.integers(0, 70, 3000).astype(t)])  # fmt: skip
+    near = np.stack(
+        [rng.integers(low, high, 3000, t, endpoint=True), rng.integers(0, 70, 3000).astype(t)]
+    )
     return tuple(np.concatenate([grid[i].ravel(), any_two[i], near[i]]) for i in (0, 1))
 
 

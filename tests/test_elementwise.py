@@ -40,8 +40,11 @@ def seconds(function: Any, *leaves: ut.Tensor) -> Any:
 
 # Gradients at edges and ties -----------------------------------------------------------------
 EDGES = {
-    "pow": (lambda a, b: a**b, [(0, 0, 0, 2, 0), (0, 1, 2, 0, -1)],
-            [(0, 1, 0, 0, -inf), (0, 0, 0, math.log(2), -inf)]),
+    "pow": (
+        lambda a, b: a**b,
+        [(0, 0, 0, 2, 0), (0, 1, 2, 0, -1)],
+        [(0, 1, 0, 0, -inf), (0, 0, 0, math.log(2), -inf)],
+    ),
     "pow_number_zero": (lambda a: a**0, [(0, 2)], [(0, 0)]),
     "rpow": (lambda b: 0**b, [(0, 2)], [(0, 0)]),
     "sqrt": (ut.sqrt, [(0,)], [(inf,)]),
@@ -53,8 +56,11 @@ EDGES = {
     "fmax": (ut.fmax, [(1, nan, 2, nan), (1, 1, nan, nan)], [(1, 0, 1, 1), (0, 1, 0, 0)]),
     "fmin": (ut.fmin, [(1, nan, 2, nan), (1, 1, nan, nan)], [(1, 0, 1, 1), (0, 1, 0, 0)]),
     "clamp": (lambda x: x.clamp(-1, 1), [(-2, -1, 0, 1, 2)], [(0, 1, 1, 1, 0)]),
-    "clamp_tensor": (ut.clamp, [(1, 2, 3, 0, 5), (1, 3, 1, 1, 1), (3, 2, 3, 3, 3)],
-                     [(1, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 1, 0, 0, 1)]),
+    "clamp_tensor": (
+        ut.clamp,
+        [(1, 2, 3, 0, 5), (1, 3, 1, 1, 1), (3, 2, 3, 3, 3)],
+        [(1, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 1, 0, 0, 1)],
+    ),
     "logaddexp": (ut.logaddexp, [(inf, 1, -inf), (inf, 1, -inf)], [(0.5,) * 3, (0.5,) * 3]),
     "xlogy": (ut.xlogy, [(0, 1, 0), (0, 1, 2)], [(0, 0, math.log(2)), (0, 1, 0)]),
     "copysign": (ut.copysign, [(0, -2, 3), (-1, 1, -0.0)], [(0, -1, -1), (0, 0, 0)]),
@@ -76,7 +82,7 @@ EDGES = {
     "softplus": (F.softplus, [(0, 1000, -1000)], [(0.5, 1, 0)]),
     "logsigmoid": (F.logsigmoid, [(0, 1000, -1000)], [(0.5, 0, 1)]),
     "sigmoid": (ut.sigmoid, [(0, 1000, -1000)], [(0.25, 0, 0)]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", EDGES)
@@ -134,11 +140,14 @@ def test_mixed_derivative_of_pow_at_exponent_zero() -> None:
     [
         (ut.i0, 0.0, [1, 0, 1 / 2, 0, 3 / 8, 0]),
         (ut.sinc, 0.0, [1, 0, -(math.pi**2) / 3, 0, math.pi**4 / 5, 0]),
-        (ut.digamma, 1.0, [-np.euler_gamma, math.pi**2 / 6, -2 * 1.2020569031595942,
-                           math.pi**4 / 15]),
+        (
+            ut.digamma,
+            1.0,
+            [-np.euler_gamma, math.pi**2 / 6, -2 * 1.2020569031595942, math.pi**4 / 15],
+        ),
         (ut.erf, 0.0, [0, 2 / math.sqrt(math.pi), 0, -4 / math.sqrt(math.pi)]),
     ],
-)  # fmt: skip
+)
 def test_derivatives_of_any_order(function: Any, start: float, values: list[float]) -> None:
     x = leaf(start)
     y = function(x)
@@ -202,10 +211,21 @@ def test_bit_operators_and_their_reflections(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name, start",
-    [("iadd", 7.0), ("isub", 7.0), ("imul", 7.0), ("itruediv", 7.0), ("ifloordiv", 7.0),
-     ("imod", 7.0), ("ipow", 7.0), ("iand", 7), ("ior", 7), ("ixor", 7), ("ilshift", 7),
-     ("irshift", 7)],
-)  # fmt: skip
+    [
+        ("iadd", 7.0),
+        ("isub", 7.0),
+        ("imul", 7.0),
+        ("itruediv", 7.0),
+        ("ifloordiv", 7.0),
+        ("imod", 7.0),
+        ("ipow", 7.0),
+        ("iand", 7),
+        ("ior", 7),
+        ("ixor", 7),
+        ("ilshift", 7),
+        ("irshift", 7),
+    ],
+)
 def test_operators_in_place_change_the_tensor_itself(name: str, start: Any) -> None:
     x = ut.tensor([start, start])
     view = x[:1]
@@ -259,10 +279,27 @@ def test_integer_division_by_zero_changes_nothing() -> None:
 @pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16, ut.float32])
 @pytest.mark.parametrize(
     "function",
-    [ut.exp, ut.sigmoid, ut.erf, ut.lgamma, F.gelu, F.silu, F.elu, F.softplus, F.leaky_relu,
-     F.hardswish, lambda x: x**2.5, lambda x: 1 - x, lambda x: 2 / x, lambda x: x.clamp(0, 1),
-     lambda x: ut.lerp(x, x * 2, 0.25), lambda x: ut.where(x > 1, x, 0.5), ut.sign, ut.round],
-)  # fmt: skip
+    [
+        ut.exp,
+        ut.sigmoid,
+        ut.erf,
+        ut.lgamma,
+        F.gelu,
+        F.silu,
+        F.elu,
+        F.softplus,
+        F.leaky_relu,
+        F.hardswish,
+        lambda x: x**2.5,
+        lambda x: 1 - x,
+        lambda x: 2 / x,
+        lambda x: x.clamp(0, 1),
+        lambda x: ut.lerp(x, x * 2, 0.25),
+        lambda x: ut.where(x > 1, x, 0.5),
+        ut.sign,
+        ut.round,
+    ],
+)
 def test_narrow_dtypes_are_kept(function: Any, dtype: Any) -> None:
     values = [0.5, 1.25, 3.0]
     x = ut.tensor(values, dtype=dtype, requires_grad=True)
@@ -307,9 +344,20 @@ def test_warnings_as_errors_change_nothing() -> None:
 # In-place activations ------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "name",
-    ["relu", "relu6", "leaky_relu", "elu", "celu", "selu", "silu", "mish", "hardtanh",
-     "hardsigmoid", "hardswish"],
-)  # fmt: skip
+    [
+        "relu",
+        "relu6",
+        "leaky_relu",
+        "elu",
+        "celu",
+        "selu",
+        "silu",
+        "mish",
+        "hardtanh",
+        "hardsigmoid",
+        "hardswish",
+    ],
+)
 def test_inplace_argument(name: str) -> None:
     x = ut.tensor([-4.0, -0.5, 0.5, 7.0])
     expected = getattr(F, name)(x).tolist()
@@ -327,15 +375,81 @@ def test_inplace_functions(name: str) -> None:
 
 # Fused rules ---------------------------------------------------------------------------------
 FUSED = [
-    "mul", "div", "rdiv", "neg", "square", "sqrt", "rsqrt", "reciprocal", "pow", "pow_number",
-    "abs", "copysign", "clamp_min", "clamp_max", "maximum", "minimum", "fmax", "fmin", "lerp",
-    "where", "nan_to_num", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
-    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
-    "sigmoid", "logit", "atan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "deg2rad",
-    "rad2deg", "erf", "erfc", "erfinv", "lgamma", "digamma", "i0", "sinc", "relu", "hardtanh",
-    "leaky_relu", "threshold", "hardshrink", "softshrink", "hardsigmoid", "hardswish", "elu",
-    "celu", "selu", "silu", "softplus", "logsigmoid", "mish", "softsign", "gelu", "gelu_tanh",
-]  # fmt: skip
+    "mul",
+    "div",
+    "rdiv",
+    "neg",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "pow",
+    "pow_number",
+    "abs",
+    "copysign",
+    "clamp_min",
+    "clamp_max",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "lerp",
+    "where",
+    "nan_to_num",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sigmoid",
+    "logit",
+    "atan2",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+    "xlogy",
+    "deg2rad",
+    "rad2deg",
+    "erf",
+    "erfc",
+    "erfinv",
+    "lgamma",
+    "digamma",
+    "i0",
+    "sinc",
+    "relu",
+    "hardtanh",
+    "leaky_relu",
+    "threshold",
+    "hardshrink",
+    "softshrink",
+    "hardsigmoid",
+    "hardswish",
+    "elu",
+    "celu",
+    "selu",
+    "silu",
+    "softplus",
+    "logsigmoid",
+    "mish",
+    "softsign",
+    "gelu",
+    "gelu_tanh",
+]
 
 
 @pytest.mark.parametrize("name", FUSED)

@@ -179,10 +179,16 @@ def test_a_result_that_is_an_operand():
 
 # Batches ---------------------------------------------------------------------------------------
 BATCHES = [
-    ((5, 20, 30), (5, 30, 40)), ((3, 2, 9, 8), (2, 8, 7)), ((4, 1, 6, 5), (3, 5, 6)),
-    ((20, 30), (6, 30, 4)), ((6, 20, 30), (30, 4)), ((1, 1, 3, 3), (2, 2, 3, 3)),
-    ((2, 3, 4, 5, 6), (2, 1, 4, 6, 5)), ((6, 20, 30), (1, 30, 40)), ((3, 2, 9, 8), (3, 1, 8, 7)),
-]  # fmt: skip
+    ((5, 20, 30), (5, 30, 40)),
+    ((3, 2, 9, 8), (2, 8, 7)),
+    ((4, 1, 6, 5), (3, 5, 6)),
+    ((20, 30), (6, 30, 4)),
+    ((6, 20, 30), (30, 4)),
+    ((1, 1, 3, 3), (2, 2, 3, 3)),
+    ((2, 3, 4, 5, 6), (2, 1, 4, 6, 5)),
+    ((6, 20, 30), (1, 30, 40)),
+    ((3, 2, 9, 8), (3, 1, 8, 7)),
+]
 
 
 @pytest.mark.parametrize("shapes", BATCHES)
@@ -220,13 +226,18 @@ def test_epilogues(shape, dtype):
     a, b, there = (x.astype(dtype) for x in (a, b, there))
     column, row = numbers(n).astype(dtype), numbers(m, 1).astype(dtype)
     for bias, accumulate, activation, turned in (
-        (None, False, RELU, True), (column, False, None, False), (row, True, DOUBLE, True),
-        (column, True, RELU, True), (None, True, None, False), (row, False, RELU, False),
-    ):  # fmt: skip
+        (None, False, RELU, True),
+        (column, False, None, False),
+        (row, True, DOUBLE, True),
+        (column, True, RELU, True),
+        (None, True, None, False),
+        (row, False, RELU, False),
+    ):
         out = there.copy(order="F" if turned else "C")
         got = gemm(a, b, out, bias, accumulate, activation)
-        added = sum(x.astype(np.float64) for x in (bias, there if accumulate else None)
-                    if x is not None)  # fmt: skip
+        added = sum(
+            x.astype(np.float64) for x in (bias, there if accumulate else None) if x is not None
+        )
         check(got, a, b, added, ACTIVATIONS[activation])
 
 
@@ -250,8 +261,16 @@ def test_nothing_to_sum():
     assert np.array_equal(gemm(a, b, out.copy(), accumulate=True), out)
 
 
-@pytest.mark.parametrize("shapes", [((0, 3), (3, 4)), ((3, 4), (4, 0)), ((0, 2, 3), (0, 3, 4)),
-                                    ((0, 1, 3), (3, 4)), ((0, 0), (0, 0))])  # fmt: skip
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((0, 3), (3, 4)),
+        ((3, 4), (4, 0)),
+        ((0, 2, 3), (0, 3, 4)),
+        ((0, 1, 3), (3, 4)),
+        ((0, 0), (0, 0)),
+    ],
+)
 def test_empty(shapes):
     a, b = (np.empty(shape, np.float64) for shape in shapes)
     assert gemm(a, b).shape == np.matmul(a, b).shape
@@ -307,9 +326,16 @@ def threads():
     ut.set_num_threads(before)
 
 
-@pytest.mark.parametrize("shapes", [((300, 500), (500, 260)), ((2000, 700), (700, 3)),
-                                    ((3, 40, 900), (3, 900, 50)), ((5, 900), (900, 800)),
-                                    ((70, 64, 64), (64, 64))])  # fmt: skip
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((300, 500), (500, 260)),
+        ((2000, 700), (700, 3)),
+        ((3, 40, 900), (3, 900, 50)),
+        ((5, 900), (900, 800)),
+        ((70, 64, 64), (64, 64)),
+    ],
+)
 def test_bits_do_not_depend_on_threads(threads, shapes):
     a, b = (numbers(*shape, seed=i) for i, shape in enumerate(shapes))
     results = []

@@ -143,13 +143,26 @@ def test_integer_beside_tensors() -> None:
     assert t[as_tensor(i[:2] // 2), :, as_tensor(i[:2])].shape == (2, 3)  # apart: to the front
 
 
-@pytest.mark.parametrize("key, shape", [
-    (True, (1, 2, 3)), (False, (0, 2, 3)), ((0, True), (1, 3)), ((slice(None), True), (2, 1, 3)),
-    (np.True_, (1, 2, 3)), (np.int64(1), (3,)), (np.array(1), (3,)), ([], (0, 3)),
-    ([0, 1, 1], (3, 3)),
-    ([True, False], (1, 3)), (range(2), (2, 3)), ((Ellipsis, [0, 0]), (2, 2)), ((), (2, 3)),
-    ([[0, 1], [1, 0]], (2, 2, 3)), (([0, 1], [[2], [1]]), (2, 2)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "key, shape",
+    [
+        (True, (1, 2, 3)),
+        (False, (0, 2, 3)),
+        ((0, True), (1, 3)),
+        ((slice(None), True), (2, 1, 3)),
+        (np.True_, (1, 2, 3)),
+        (np.int64(1), (3,)),
+        (np.array(1), (3,)),
+        ([], (0, 3)),
+        ([0, 1, 1], (3, 3)),
+        ([True, False], (1, 3)),
+        (range(2), (2, 3)),
+        ((Ellipsis, [0, 0]), (2, 2)),
+        ((), (2, 3)),
+        ([[0, 1], [1, 0]], (2, 2, 3)),
+        (([0, 1], [[2], [1]]), (2, 2)),
+    ],
+)
 def test_unusual_indices(key: Any, shape: Any) -> None:
     """Bools add a dimension; lists, ranges, arrays and NumPy's scalars index like tensors."""
     t = ut.tensor(numbered((2, 3)))
@@ -178,23 +191,26 @@ def test_uint8_mask() -> None:
     np.testing.assert_array_equal(found.numpy(), [1.0, 3.0])
 
 
-@pytest.mark.parametrize("key, error, match", [
-    (3, IndexError, r"\[getitem\] index 3 is out of range for dimension 0 of size 3"),
-    ((0, -5), IndexError, r"index -5 is out of range for dimension 1 of size 4"),
-    ((0, 0, 0), IndexError, r"3 indices are too many for a tensor of shape \(3, 4\)"),
-    ([0, 3], IndexError, r"index 3 is out of range for dimension 0 of size 3"),
-    ((slice(None), [-5]), IndexError, r"index -5 .* dimension 1 of size 4"),
-    (slice(None, None, -1), ValueError, r"positive step.*flip\(\)"),
-    (slice(0, 2, 0), ValueError, r"zero"),
-    (slice(0.5, 2), IndexError, r"integers"),
-    (1.0, IndexError, r"got float 1\.0"),
-    ("a", IndexError, r"got str 'a'"),
-    ([0.5], IndexError, r"integers or bools, got \[0\.5\]"),
-    ([[0], [1, 2]], IndexError, r"integers or bools"),
-    ([True, False], IndexError, r"mask of shape \(2,\) .* \(3, 4\)"),
-    (([0, 1, 2], [0, 1]), IndexError, r"\(3,\), \(2,\) do not broadcast"),
-    ((Ellipsis, Ellipsis), IndexError, r"at most one Ellipsis"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "key, error, match",
+    [
+        (3, IndexError, r"\[getitem\] index 3 is out of range for dimension 0 of size 3"),
+        ((0, -5), IndexError, r"index -5 is out of range for dimension 1 of size 4"),
+        ((0, 0, 0), IndexError, r"3 indices are too many for a tensor of shape \(3, 4\)"),
+        ([0, 3], IndexError, r"index 3 is out of range for dimension 0 of size 3"),
+        ((slice(None), [-5]), IndexError, r"index -5 .* dimension 1 of size 4"),
+        (slice(None, None, -1), ValueError, r"positive step.*flip\(\)"),
+        (slice(0, 2, 0), ValueError, r"zero"),
+        (slice(0.5, 2), IndexError, r"integers"),
+        (1.0, IndexError, r"got float 1\.0"),
+        ("a", IndexError, r"got str 'a'"),
+        ([0.5], IndexError, r"integers or bools, got \[0\.5\]"),
+        ([[0], [1, 2]], IndexError, r"integers or bools"),
+        ([True, False], IndexError, r"mask of shape \(2,\) .* \(3, 4\)"),
+        (([0, 1, 2], [0, 1]), IndexError, r"\(3,\), \(2,\) do not broadcast"),
+        ((Ellipsis, Ellipsis), IndexError, r"at most one Ellipsis"),
+    ],
+)
 def test_bad_index(key: Any, error: type[Exception], match: str) -> None:
     """What cannot index says why, and writing changes nothing."""
     t = ut.tensor(numbered((3, 4)))
@@ -379,8 +395,10 @@ def test_masks_of_several_dimensions() -> None:
     t = ut.tensor(x)
     np.testing.assert_array_equal(t[ut.tensor(mask)].numpy(), x[mask])
     np.testing.assert_array_equal(t[:, ut.tensor(mask[1])].numpy(), x[:, mask[1]])
-    np.testing.assert_array_equal(t.permute(2, 0, 1)[:, ut.tensor(mask[..., 1])].numpy(),
-                                  x.transpose(2, 0, 1)[:, mask[..., 1]])  # fmt: skip
+    np.testing.assert_array_equal(
+        t.permute(2, 0, 1)[:, ut.tensor(mask[..., 1])].numpy(),
+        x.transpose(2, 0, 1)[:, mask[..., 1]],
+    )
     turned = t.permute(2, 1, 0)
     turned[ut.tensor(mask.transpose(2, 1, 0).copy())] = 0.0
     assert float(t.sum()) == x[~mask].sum()

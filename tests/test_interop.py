@@ -80,9 +80,14 @@ def test_byte_swapped_arrays() -> None:
 
 @pytest.mark.parametrize(
     "value, match",
-    [([1.0], "list"), (np.float32(1), "float32"), (np.zeros(1, np.uint32), "uint32"),
-     (np.array([None]), "object"), (np.zeros(1, "i4,f4"), "void")],
-)  # fmt: skip
+    [
+        ([1.0], "list"),
+        (np.float32(1), "float32"),
+        (np.zeros(1, np.uint32), "uint32"),
+        (np.array([None]), "object"),
+        (np.zeros(1, "i4,f4"), "void"),
+    ],
+)
 def test_from_numpy_refuses(value: Any, match: str) -> None:
     with pytest.raises(errors.DTypeError, match=match):
         ut.from_numpy(value)
@@ -138,8 +143,18 @@ def test_numpy_reductions_are_the_tensors_own() -> None:
 
 
 # ufuncs and operators -----------------------------------------------------------------------
-BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.pow,
-          operator.floordiv, operator.mod, operator.eq, operator.lt, operator.ge]  # fmt: skip
+BINARY = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.pow,
+    operator.floordiv,
+    operator.mod,
+    operator.eq,
+    operator.lt,
+    operator.ge,
+]
 
 
 @pytest.mark.parametrize("op", BINARY, ids=lambda f: f.__name__)
@@ -183,10 +198,39 @@ def test_gradients_through_numpy_operands() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["exp", "log", "sqrt", "sin", "cos", "tan", "arcsin", "arctan", "sinh", "tanh", "negative",
-     "absolute", "floor", "ceil", "trunc", "rint", "square", "sign", "isnan", "isfinite", "log1p",
-     "expm1", "exp2", "log2", "log10", "reciprocal", "positive", "signbit", "degrees", "radians"],
-)  # fmt: skip
+    [
+        "exp",
+        "log",
+        "sqrt",
+        "sin",
+        "cos",
+        "tan",
+        "arcsin",
+        "arctan",
+        "sinh",
+        "tanh",
+        "negative",
+        "absolute",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "square",
+        "sign",
+        "isnan",
+        "isfinite",
+        "log1p",
+        "expm1",
+        "exp2",
+        "log2",
+        "log10",
+        "reciprocal",
+        "positive",
+        "signbit",
+        "degrees",
+        "radians",
+    ],
+)
 def test_unary_ufuncs(name: str) -> None:
     a = np.array([0.25, 0.5, 0.75])
     found = getattr(np, name)(ut.tensor(a))
@@ -195,9 +239,25 @@ def test_unary_ufuncs(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["add", "subtract", "multiply", "divide", "power", "maximum", "minimum", "fmod",
-             "arctan2", "hypot", "logaddexp", "remainder", "copysign", "logical_and", "greater"],
-)  # fmt: skip
+    "name",
+    [
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "power",
+        "maximum",
+        "minimum",
+        "fmod",
+        "arctan2",
+        "hypot",
+        "logaddexp",
+        "remainder",
+        "copysign",
+        "logical_and",
+        "greater",
+    ],
+)
 def test_binary_ufuncs(name: str) -> None:
     a, b = np.array([0.25, 1.5]), np.array([2.0, 0.5])
     for found in (getattr(np, name)(ut.tensor(a), b), getattr(np, name)(a, ut.tensor(b))):
@@ -227,7 +287,7 @@ def test_arrays_take_tensors_in_place() -> None:
         (lambda t: np.spacing(t), r"\[spacing\].*no Undertow counterpart"),
         (lambda t: np.divmod(t, 2), r"\[divmod\]"),
     ],
-)  # fmt: skip
+)
 def test_what_ufuncs_cannot_do(call: Any, match: str) -> None:
     with pytest.raises(errors.UnsupportedError, match=match):
         call(ut.ones(2))

@@ -17,9 +17,12 @@ BOUND = {"f": 5e-6, "d": 1e-14}
 
 # (batch, heads, queries, keys, width of keys, width of values): one block, several, last ones short
 SHAPES = [
-    (1, 1, 1, 1, 1, 1), (2, 3, 37, 41, 8, 5), (1, 2, 128, 512, 16, 16), (1, 2, 300, 1100, 16, 24),
+    (1, 1, 1, 1, 1, 1),
+    (2, 3, 37, 41, 8, 5),
+    (1, 2, 128, 512, 16, 16),
+    (1, 2, 300, 1100, 16, 24),
     (2, 1, 129, 513, 7, 33),
-]  # fmt: skip
+]
 MASKS = ["none", "bool", "add", "causal"]
 
 

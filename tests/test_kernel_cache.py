@@ -61,13 +61,18 @@ def result(address: int) -> int:
 
 def start(folder: Path, code: str = "", count: int = 3, **env: str) -> subprocess.Popen[str]:
     """Begin a program that uses kernels, with its cache in `folder`."""
-    settings = {"UNDERTOW_CACHE_DIR": str(folder), "UNDERTOW_DEBUG": "kernels",
-                "PYTHONPATH": os.pathsep.join(sys.path)}  # fmt: skip
+    settings = {
+        "UNDERTOW_CACHE_DIR": str(folder),
+        "UNDERTOW_DEBUG": "kernels",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     return subprocess.Popen(
         [sys.executable, "-c", code or PROGRAM.format(text=TEXT, count=count)],
         env={**os.environ, **settings, **env},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[str, str]:
@@ -129,8 +134,7 @@ def test_errors_name_the_kernel(name: str, text: str, message: str) -> None:
 
 
 def test_functions_of_the_c_library() -> None:
-    text = ("declare i64 @labs(i64) define i64 @outside() { %x = call i64 @labs(i64 -7) "
-            "ret i64 %x }")  # fmt: skip
+    text = "declare i64 @labs(i64) define i64 @outside() { %x = call i64 @labs(i64 -7) ret i64 %x }"
     assert result(jit.load("outside", text)) == 7
 
 
@@ -163,7 +167,9 @@ def test_one_compilation_for_several_threads() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork_while_compiling(tmp_path: Path) -> None:
     """A child compiles, whatever other threads were doing when it was forked."""
-    run(tmp_path, f"""
+    run(
+        tmp_path,
+        f"""
 import ctypes, os, threading
 from undertow.backends.cpu import jit
 TEXT = {TEXT!r}
@@ -186,13 +192,17 @@ for turn in range(10):
     assert os.waitpid(pid, 0)[1] == 0
 stop = True
 thread.join()
-""", UNDERTOW_DEBUG="")  # fmt: skip
+""",
+        UNDERTOW_DEBUG="",
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork_while_importing(tmp_path: Path) -> None:
     """The lock of a module that another thread was importing would stay locked in the child."""
-    run(tmp_path, f"""
+    run(
+        tmp_path,
+        f"""
 import os, signal, sys, threading, time
 class Slow:
     def find_spec(self, name, path=None, target=None):
@@ -212,7 +222,9 @@ if not pid:
     os._exit(load() == 0)
 assert os.waitpid(pid, 0)[1] == 0
 thread.join()
-""", UNDERTOW_DEBUG="")  # fmt: skip
+""",
+        UNDERTOW_DEBUG="",
+    )
 
 
 # Keys --------------------------------------------------------------------------------------------
@@ -426,8 +438,16 @@ def damaged(content: bytes) -> list[bytes]:
     flipped[-1] ^= 1
     header = bytearray(content)
     header[0] ^= 1
-    return [b"", content[:10], content[:-1], content[:40], bytes(flipped), bytes(header),
-            content + b"\0", b"\x7fELF" + content]  # fmt: skip
+    return [
+        b"",
+        content[:10],
+        content[:-1],
+        content[:40],
+        bytes(flipped),
+        bytes(header),
+        content + b"\0",
+        b"\x7fELF" + content,
+    ]
 
 
 def test_damaged_entries(tmp_path: Path) -> None:
@@ -597,8 +617,17 @@ def test_debug_words(tmp_path: Path) -> None:
 
 def test_address() -> None:
     base = np.arange(24.0).reshape(4, 6)
-    arrays = [base, base[1:, ::2], base.T, base[::-1], np.float32(3).reshape(()), np.empty(0),
-              np.zeros((2, 2), "f2"), np.array([1 + 2j]), base.view(np.int64)]  # fmt: skip
+    arrays = [
+        base,
+        base[1:, ::2],
+        base.T,
+        base[::-1],
+        np.float32(3).reshape(()),
+        np.empty(0),
+        np.zeros((2, 2), "f2"),
+        np.array([1 + 2j]),
+        base.view(np.int64),
+    ]
     for a in arrays:
         array = np.asarray(a)
         assert jit.address(array) == array.__array_interface__["data"][0]

@@ -110,8 +110,12 @@ def test_expanded_operands(seed: int, role: str, dims: str) -> None:
     x, w, bias, geometry, shape = operands(seed, role, "rows", np.float32)
 
     def expanded(a: Any) -> Any:
-        chosen = {"all": range(a.ndim), "spatial": range(3, a.ndim), "last": [a.ndim - 1],
-                  "batch": [0]}[dims]  # fmt: skip
+        chosen = {
+            "all": range(a.ndim),
+            "spatial": range(3, a.ndim),
+            "last": [a.ndim - 1],
+            "batch": [0],
+        }[dims]
         kept = [slice(0, 1) if d in chosen else slice(None) for d in range(a.ndim)]
         return np.broadcast_to(np.ascontiguousarray(a[tuple(kept)]), a.shape)
 

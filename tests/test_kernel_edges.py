@@ -65,9 +65,13 @@ def test_attention_on_rows_at_odd_bytes() -> None:
 
 def run(script: str, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True,
-        timeout=120, env={**os.environ, **environment}, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **environment},
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

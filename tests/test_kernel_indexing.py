@@ -234,8 +234,11 @@ def test_put_at_several_dimensions(kind: str, key: Callable[..., Any]) -> None:
     x = numbers(rng, (6, 7, 8), np.dtype(np.float64))
     chosen = key(lambda size, *shape: rng.integers(0, size, shape))
     shape = x[chosen].shape
-    for source in (numbers(rng, shape, x.dtype), np.broadcast_to(np.float64(1.5), shape),
-                   numbers(rng, shape[-1:], x.dtype)):  # fmt: skip
+    for source in (
+        numbers(rng, shape, x.dtype),
+        np.broadcast_to(np.float64(1.5), shape),
+        numbers(rng, shape[-1:], x.dtype),
+    ):
         with np.errstate(all="ignore"):
             expected = NUMPY.put(kind, x, chosen, source)
         for a in layouts(x)[:: 1 if kind == "add" else 4]:
@@ -279,12 +282,17 @@ def test_the_number_of_threads_does_not_show(sort: int, monkeypatch: pytest.Monk
     for number in (1, 2, 3, 8):
         ut.set_num_threads(number)
         scatter._plans.clear()
-        results.append([
-            CPU.put("add", x, (index,), source), CPU.take(x, (index,)),
-            CPU.scatter("add", wide, 1, many, values), CPU.gather(wide, 1, picks),
-            CPU.put("add", x[:, 0], (index,), source[:, 0]), CPU.copy(source.T),
-            CPU.philox(7, 5, 100_001),
-        ])  # fmt: skip
+        results.append(
+            [
+                CPU.put("add", x, (index,), source),
+                CPU.take(x, (index,)),
+                CPU.scatter("add", wide, 1, many, values),
+                CPU.gather(wide, 1, picks),
+                CPU.put("add", x[:, 0], (index,), source[:, 0]),
+                CPU.copy(source.T),
+                CPU.philox(7, 5, 100_001),
+            ]
+        )
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(a.view(np.uint32), b.view(np.uint32))

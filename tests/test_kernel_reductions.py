@@ -22,10 +22,16 @@ EDGES = (1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 129, 8191, 8192, 8193, 16385
 # One for each way that the loops can run: rows, rows in pieces, columns, columns in pieces, and
 # several dimensions of each kind in turn.
 LAYOUTS = (
-    ((70, 130), (1,)), ((20000,), (0,)), ((3, 9001), (1,)), ((9, 700), (0,)), ((301, 70), (0,)),
-    ((4, 5, 6, 40), (1, 3)), ((40, 5, 6, 20), (0, 2)), ((3, 50, 2, 33), (0, 1, 3)),
+    ((70, 130), (1,)),
+    ((20000,), (0,)),
+    ((3, 9001), (1,)),
+    ((9, 700), (0,)),
+    ((301, 70), (0,)),
+    ((4, 5, 6, 40), (1, 3)),
+    ((40, 5, 6, 20), (0, 2)),
+    ((3, 50, 2, 33), (0, 1, 3)),
     ((500, 3), (1,)),
-)  # fmt: skip
+)
 
 
 def expected(kind, x, dims, keepdim=False):
@@ -89,11 +95,22 @@ def test_layouts(kind, shape, dims):
 def test_strides(kind):
     x = sample((6, 40, 50), "f4")
     views = [
-        x.transpose(2, 1, 0), x.transpose(1, 0, 2), x[:, ::2], x[..., ::3], x[::-1, :, ::-1],
-        x[:, 5:30, 7:], x[:, :, :1].repeat(1, 2), np.broadcast_to(x[:, :1], x.shape),
-        np.broadcast_to(x[:, :, :1], x.shape), np.broadcast_to(x[0, 0, :1], (30, 70)), x[1],
-        x[:, 0], np.asfortranarray(x), x[:1], x[..., :1],
-    ]  # fmt: skip
+        x.transpose(2, 1, 0),
+        x.transpose(1, 0, 2),
+        x[:, ::2],
+        x[..., ::3],
+        x[::-1, :, ::-1],
+        x[:, 5:30, 7:],
+        x[:, :, :1].repeat(1, 2),
+        np.broadcast_to(x[:, :1], x.shape),
+        np.broadcast_to(x[:, :, :1], x.shape),
+        np.broadcast_to(x[0, 0, :1], (30, 70)),
+        x[1],
+        x[:, 0],
+        np.asfortranarray(x),
+        x[:1],
+        x[..., :1],
+    ]
     for view in views:
         for d in range(view.ndim):
             compare(kind, view, (d,))
@@ -175,8 +192,13 @@ def test_sums_of_halves_do_not_stop():
 def test_nan_and_infinities(kind, dtype):
     for n in (1, 2, 17, 64, 130, 8200):
         x = sample((n,), dtype)
-        cases = [x, np.full(n, -math.inf, dtype), np.full(n, math.inf, dtype),
-                 np.full(n, math.nan, dtype), np.zeros(n, dtype)]  # fmt: skip
+        cases = [
+            x,
+            np.full(n, -math.inf, dtype),
+            np.full(n, math.inf, dtype),
+            np.full(n, math.nan, dtype),
+            np.zeros(n, dtype),
+        ]
         for places in ((0,), (n - 1,), (n // 2,), (n // 3, n // 2), (min(16, n - 1), n - 1)):
             for special in (math.nan, math.inf, -math.inf):
                 y = x.copy()
@@ -280,8 +302,13 @@ def test_variance_far_from_zero(dims, dtype):
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_do_not_depend_on_threads(kind):
     before = ut.get_num_threads()
-    arrays = [sample((300, 1111), "f4"), sample((1111, 300), "f8"), sample((3, 70000), "f4"),
-              sample((70000, 3), "f4"), sample((40, 37, 200), "f4").transpose(1, 2, 0)]  # fmt: skip
+    arrays = [
+        sample((300, 1111), "f4"),
+        sample((1111, 300), "f8"),
+        sample((3, 70000), "f4"),
+        sample((70000, 3), "f4"),
+        sample((40, 37, 200), "f4").transpose(1, 2, 0),
+    ]
     if kind == "prod":
         arrays = [np.abs(a) ** a.dtype.type(0.01) for a in arrays]
     try:

@@ -70,8 +70,10 @@ def compare(program, operands, dims, kinds=None):
     kinds = kinds or (kind,) * len(program.outputs)
     got = run_rows(program, operands, dims, kinds)
     assert got is not None, "there is no kernel"
-    wide = [o.astype(np.float64) if isinstance(o, np.ndarray) and o.dtype.kind in "fV" else o
-            for o in operands]  # fmt: skip
+    wide = [
+        o.astype(np.float64) if isinstance(o, np.ndarray) and o.dtype.kind in "fV" else o
+        for o in operands
+    ]
     with np.errstate(all="ignore"):
         want = REFERENCE.rows(program, wide, dims, (np.dtype(np.float64),) * len(kinds))
     for g, w, k, o in zip(got, want, kinds, program.outputs, strict=True):
@@ -184,8 +186,11 @@ def test_no_dims():
 
 def test_where_there_is_no_kernel():
     """Nothing, complex numbers, and single rows that are too long to leave to one thread."""
-    for x in (np.zeros((0, 3), np.float32), np.zeros((3, 0), np.float32),
-              np.zeros((3, 4), np.complex64)):  # fmt: skip
+    for x in (
+        np.zeros((0, 3), np.float32),
+        np.zeros((3, 0), np.float32),
+        np.zeros((3, 4), np.complex64),
+    ):
         assert run_rows(_softmax_rows, (x,), (1,), (x.dtype,)) is None
     x = numbers(2, LONG)
     assert run_rows(_softmax_rows, (x,), (1,), (x.dtype,)) is None
@@ -205,11 +210,21 @@ def test_streamed(shape):
 # Special values ------------------------------------------------------------------------------
 INF, NAN = np.inf, np.nan
 EVERY_SOFTMAX = [_softmax_rows, _masked_softmax_rows, _log_softmax_rows]
-SPECIAL = np.array([
-    [0, 0, 0, 0, 0], [-INF] * 5, [-INF, -INF, 3, -INF, -INF], [INF, 0, 0, 0, 0],
-    [NAN, 1, 2, 3, 4], [1, 2, NAN, -INF, INF], [1.5e38, 1.5e38, -1.5e38, 0, 1],
-    [-3e38, -3e38, -3e38, -3e38, -3e38], [1e-40, -1e-40, 0, -0.0, 1e-45], [88, 89, 90, -104, -90],
-], np.float32)  # fmt: skip
+SPECIAL = np.array(
+    [
+        [0, 0, 0, 0, 0],
+        [-INF] * 5,
+        [-INF, -INF, 3, -INF, -INF],
+        [INF, 0, 0, 0, 0],
+        [NAN, 1, 2, 3, 4],
+        [1, 2, NAN, -INF, INF],
+        [1.5e38, 1.5e38, -1.5e38, 0, 1],
+        [-3e38, -3e38, -3e38, -3e38, -3e38],
+        [1e-40, -1e-40, 0, -0.0, 1e-45],
+        [88, 89, 90, -104, -90],
+    ],
+    np.float32,
+)
 
 
 @pytest.mark.parametrize("program", EVERY_SOFTMAX)
@@ -284,9 +299,14 @@ def test_any_number_of_threads_gives_the_same_bits(shape):
 
     def results():
         t, weight = ut.from_numpy(x).requires_grad_(), ut.from_numpy(w).requires_grad_()
-        out = [ut.softmax(t, 1), ut.log_softmax(t, 0), F.rms_norm(t, w.shape, weight),
-               F.layer_norm(t, w.shape, weight, weight), t.logsumexp(1),
-               F.cross_entropy(t, ut.from_numpy(labels), reduction="none")]  # fmt: skip
+        out = [
+            ut.softmax(t, 1),
+            ut.log_softmax(t, 0),
+            F.rms_norm(t, w.shape, weight),
+            F.layer_norm(t, w.shape, weight, weight),
+            t.logsumexp(1),
+            F.cross_entropy(t, ut.from_numpy(labels), reduction="none"),
+        ]
         found = [o.detach().numpy() for o in out]
         seeds = [ut.from_numpy(g if o.ndim == 2 else g[:, 0].copy()) for o in out]
         grads = ut.autograd.grad(out, [t, weight], seeds)
@@ -333,8 +353,11 @@ class Forms:
 
     def counting(self, form, run):
         def counted(*args):
-            if any(getattr(a, "size", 0) > 4096 for o in args for a in
-                   (o if isinstance(o, tuple | list) else [o])):  # fmt: skip
+            if any(
+                getattr(a, "size", 0) > 4096
+                for o in args
+                for a in (o if isinstance(o, tuple | list) else [o])
+            ):
                 self.counts[form] += 1
             return run(*args)
 

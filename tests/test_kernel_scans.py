@@ -15,9 +15,20 @@ REFERENCE = NumpyBackend(Device("reference"))
 BFLOAT16 = dtypes.bfloat16.numpy
 # Lines side by side (narrow, wide, in pieces), and along memory (few, many, in pieces).
 SHAPES = (
-    (7, 300), (300, 7), (130, 200), (3, 70001), (70001, 3), (1200, 300), (5, 6, 7, 8), (1, 40),
-    (40, 1), (90000,), (1,), (17,), (3, 20, 70),
-)  # fmt: skip
+    (7, 300),
+    (300, 7),
+    (130, 200),
+    (3, 70001),
+    (70001, 3),
+    (1200, 300),
+    (5, 6, 7, 8),
+    (1, 40),
+    (40, 1),
+    (90000,),
+    (1,),
+    (17,),
+    (3, 20, 70),
+)
 
 
 def sample(shape, dtype, seed=0):

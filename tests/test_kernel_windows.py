@@ -32,10 +32,13 @@ def geometry(rng: np.random.Generator, kind: str, rank: int) -> Geometry:
 
         ends = [some(0 if kind == "max" else -1, 4) for _ in range(2)]
         found = Geometry(
-            some(1, 60 if rank == 1 else 12), some(2, 4), some(1, 4),
-            tuple(zip(*ends, strict=True)), (1,) * rank if kind == "max" else some(1, 4),
+            some(1, 60 if rank == 1 else 12),
+            some(2, 4),
             some(1, 4),
-        )  # fmt: skip
+            tuple(zip(*ends, strict=True)),
+            (1,) * rank if kind == "max" else some(1, 4),
+            some(1, 4),
+        )
         if min(found.output) > 0 and min(found.padded) > 0:
             return found
 

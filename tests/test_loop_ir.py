@@ -246,9 +246,11 @@ def test_the_text_of_a_kernel() -> None:
     n, scale = f.param("n"), f.param("scale", "f64")
     rows = (n + 7) // 8
     with f.parallel(rows) as r:
-        best = f.state(f.const(-np.inf, "f32"), f.const(0, "i64"),
-                       combine=lambda a, i, b, j: (f.select(a < b, b, a),
-                                                   f.select(a < b, j, i)))  # fmt: skip
+        best = f.state(
+            f.const(-np.inf, "f32"),
+            f.const(0, "i64"),
+            combine=lambda a, i, b, j: (f.select(a < b, b, a), f.select(a < b, j, i)),
+        )
         f.prefetch(x, r * 8 + 64)
         with f.vector(f.call("minimum", n - r * 8, 8)) as i:
             best.add(f.load(x, r * 8 + i) * f.cast(scale, "f32"), i)
@@ -428,13 +430,30 @@ def _bits(x: Any) -> Any:
 
 
 NATIVE: dict[str, Callable[..., Any]] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "neg": np.negative, "abs": np.abs,
-    "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "rint": np.rint,
-    "maximum": np.maximum, "minimum": np.minimum, "copysign": np.copysign, "and": np.bitwise_and,
-    "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "copysign": np.copysign,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
     "ne": np.not_equal,
-}  # fmt: skip
+}
 
 
 def _operations() -> list[tuple[str, str]]:
@@ -491,8 +510,10 @@ def test_integer_division_and_shifts(kind: str, machine: Machine) -> None:
     by[(by == 0) | ((data == np.iinfo(NUMPY[kind]).min) & (by + 1 == 0))] = 3
     found = [np.zeros_like(data) for _ in outs]
     run(f, machine, data, by, *found, 50)
-    quotients = [abs(int(a)) // abs(int(b)) * (-1 if (a < 0) != (b < 0) else 1)
-                 for a, b in zip(data, by, strict=True)]  # fmt: skip
+    quotients = [
+        abs(int(a)) // abs(int(b)) * (-1 if (a < 0) != (b < 0) else 1)
+        for a, b in zip(data, by, strict=True)
+    ]
     assert found[0].tolist() == quotients
     assert found[1].tolist() == [
         int(a) - q * int(b) for a, b, q in zip(data, by, quotients, strict=True)
@@ -565,8 +586,9 @@ def test_states(machine: Machine, unroll: int) -> None:
     last = f.state(f.const(1, "f64"), combine=lambda a, b: b)
     with f.loop(n) as i:
         last.set(last.get()[0] * 0.5 + f.load(x, i))
-    for j, value in enumerate((*total.get(), best.get()[0], f.cast(best.get()[1], "f64"),
-                               *last.get())):  # fmt: skip
+    for j, value in enumerate(
+        (*total.get(), best.get()[0], f.cast(best.get()[1], "f64"), *last.get())
+    ):
         f.store(out, j, value)
     for count in LENGTHS[1:]:
         data = np.random.default_rng(count).integers(-50, 50, count).astype(float)

@@ -211,8 +211,9 @@ def test_reference_device(info: OpInfo, sample: Sample) -> None:
         inputs, roots = leaves(args, kwargs), [t for t in results if t.requires_grad]
         if inputs and roots:
             random = np.random.default_rng(3)
-            seeds = [transfer(wrap(np.asarray(random.standard_normal(t.shape))), device)
-                     for t in roots]  # fmt: skip
+            seeds = [
+                transfer(wrap(np.asarray(random.standard_normal(t.shape))), device) for t in roots
+            ]
             results += ut.autograd.grad(roots, inputs, seeds, materialize_grads=True)
     for f, e in zip(found, expected, strict=True):
         assert f.requires_grad == e.requires_grad

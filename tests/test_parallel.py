@@ -92,8 +92,9 @@ def gradients(program: bytes, workers: int) -> list[bytes]:
     return [b"" if t.grad is None else t.grad.numpy().tobytes() for t in leaves]
 
 
-@settings(max_examples=10_000, deadline=None,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])  # fmt: skip
+@settings(
+    max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.binary(min_size=3, max_size=60))
 def test_random_graphs_give_the_same_bits(program: bytes) -> None:
     """Serial and parallel gradients agree bit for bit, hooks included."""

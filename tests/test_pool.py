@@ -173,9 +173,12 @@ def script(code: str, seconds: int = 120, **env: str) -> str:
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     process = subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", "from test_pool import *\n" + code],
-        env={**os.environ, "PYTHONPATH": path, **env}, start_new_session=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        env={**os.environ, "PYTHONPATH": path, **env},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -383,8 +386,10 @@ def test_bodies_in_python() -> None:
     pytest.fail("the worker never got a block")
 
 
-@pytest.mark.skipif("amd64" not in jit.target().triple and "x86_64" not in jit.target().triple,
-                    reason="changes the mode of x86 processors")  # fmt: skip
+@pytest.mark.skipif(
+    "amd64" not in jit.target().triple and "x86_64" not in jit.target().triple,
+    reason="changes the mode of x86 processors",
+)
 def test_workers_take_over_the_floating_point_mode() -> None:
     """Subnormal numbers are flushed on all threads or on none, as the calling thread does."""
     run = kernel("test_mode", MODE, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)

@@ -45,8 +45,9 @@ def test_overlapping_windows_add_up() -> None:
     assert x.grad.tolist() == [[0.0, 5.0, 0.0]]
 
 
-@pytest.mark.parametrize("pool", [lambda x: F.max_pool1d(x, 2, 1),
-                                  lambda x: F.adaptive_max_pool1d(x, 2)])  # fmt: skip
+@pytest.mark.parametrize(
+    "pool", [lambda x: F.max_pool1d(x, 2, 1), lambda x: F.adaptive_max_pool1d(x, 2)]
+)
 def test_nan_wins(pool: Any) -> None:
     """As in torch, wherever it stands in the window."""
     for row in ([math.nan, 1.0, 2.0], [1.0, math.nan, 2.0]):
@@ -111,10 +112,15 @@ def test_max_in_half_precision(dtype: Any) -> None:
 
 # Mean ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])
-@pytest.mark.parametrize("pool", [
-    lambda x: F.avg_pool2d(x, 4, 2, 1), lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
-    lambda x: F.adaptive_avg_pool2d(x, 1), lambda x: F.adaptive_avg_pool2d(x, 4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: F.avg_pool2d(x, 4, 2, 1),
+        lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
+        lambda x: F.adaptive_avg_pool2d(x, 1),
+        lambda x: F.adaptive_avg_pool2d(x, 4),
+    ],
+)
 def test_mean_in_half_precision(dtype: Any, pool: Any) -> None:
     """Summed in single precision, where sums do not overflow, and rounded once."""
     x = (ut.tensor(normal(1, 2, 8, 8)) + 30000).to(dtype)
@@ -131,9 +137,14 @@ def geometries() -> Any:
 
         small = st.integers(-1, 3)
         return st.builds(
-            Geometry, each(st.integers(1, 6)), each(st.integers(1, 3)), each(st.integers(1, 3)),
-            each(st.tuples(small, small)), each(st.integers(1, 3)), each(st.integers(1, 3)),
-        )  # fmt: skip
+            Geometry,
+            each(st.integers(1, 6)),
+            each(st.integers(1, 3)),
+            each(st.integers(1, 3)),
+            each(st.tuples(small, small)),
+            each(st.integers(1, 3)),
+            each(st.integers(1, 3)),
+        )
 
     return st.integers(1, 3).flatmap(of)
 
@@ -182,12 +193,19 @@ def test_lp_pool_of_zeros_has_no_slope() -> None:
 
 
 # Orders --------------------------------------------------------------------------------------
-@pytest.mark.parametrize("pool", [
-    lambda x: F.max_pool2d(x, 3, 2, 1), lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
-    lambda x: F.lp_pool2d(x, 3, 2, 1), lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
-    lambda x: F.adaptive_max_pool2d(x, (3, 2)), lambda x: F.unfold(x, 2, 1, 1, 2),
-    lambda x: F.fold(x.reshape(1, 4, 5), (2, 6), 2), lambda x: F.pad(x, (2, 1), "reflect"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: F.max_pool2d(x, 3, 2, 1),
+        lambda x: F.avg_pool2d(x, 3, 2, 1, True, False),
+        lambda x: F.lp_pool2d(x, 3, 2, 1),
+        lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
+        lambda x: F.adaptive_max_pool2d(x, (3, 2)),
+        lambda x: F.unfold(x, 2, 1, 1, 2),
+        lambda x: F.fold(x.reshape(1, 4, 5), (2, 6), 2),
+        lambda x: F.pad(x, (2, 1), "reflect"),
+    ],
+)
 def test_third_order(pool: Any) -> None:
     """What a cube of the result leaves to differentiate."""
     x = leaf(normal(1, 4, 5) + 3)

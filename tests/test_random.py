@@ -108,11 +108,9 @@ def assert_same_draw(a: Any, b: Any, dtype: ut.dtype = ut.float32) -> None:
         lambda generator, device: ut.zeros(9, device=device).exponential_(generator=generator),
         lambda generator, device: ut.zeros(9, device=device).bernoulli_(generator=generator),
         lambda generator, device: ut.poisson(ut.full((9,), 30.0, device=device), generator),
-        lambda generator, device: ut.multinomial(
-            ut.ones(9, device=device), 4, generator=generator
-        ),
+        lambda generator, device: ut.multinomial(ut.ones(9, device=device), 4, generator=generator),
     ],
-)  # fmt: skip
+)
 def test_every_device_draws_the_same(draw: Any) -> None:
     here = draw(generator=seeded(), device="cpu")
     there = draw(generator=seeded(), device="reference")
@@ -510,7 +508,7 @@ def test_dropout_edges(function: Any) -> None:
         (lambda: F.dropout2d(ut.ones(3, 3)), ut.errors.ShapeError, r"\[dropout2d\].*3 or 4"),
         (lambda: F.dropout3d(ut.ones(3, 3)), ut.errors.ShapeError, r"\[dropout3d\].*4 or 5"),
     ],
-)  # fmt: skip
+)
 def test_errors(call: Any, error: Any, match: str) -> None:
     ut.manual_seed(0)
     before = ut.get_rng_state().tolist()

@@ -253,8 +253,18 @@ def test_dtypes_of_integers_and_booleans():
 
 def test_results_for_a_dimension_have_names():
     x = ut.tensor([[3.0, 1.0, 2.0]])
-    for out in (x.max(1), x.min(1), x.median(1), x.mode(1), x.sort(1), x.topk(2), x.kthvalue(1),
-                x.cummax(1), x.cummin(1), x.nanmedian(1)):  # fmt: skip
+    for out in (
+        x.max(1),
+        x.min(1),
+        x.median(1),
+        x.mode(1),
+        x.sort(1),
+        x.topk(2),
+        x.kthvalue(1),
+        x.cummax(1),
+        x.cummin(1),
+        x.nanmedian(1),
+    ):
         values, indices = out
         assert out.values is values
         assert out.indices is indices

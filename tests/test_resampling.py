@@ -11,8 +11,16 @@ import undertow as ut
 import undertow.nn.functional as F
 from undertow.autograd import grad
 
-MODES = [("nearest", 1), ("nearest-exact", 3), ("linear", 1), ("bilinear", 2), ("bicubic", 2),
-         ("trilinear", 3), ("area", 2), ("lanczos", 2)]  # fmt: skip
+MODES = [
+    ("nearest", 1),
+    ("nearest-exact", 3),
+    ("linear", 1),
+    ("bilinear", 2),
+    ("bicubic", 2),
+    ("trilinear", 3),
+    ("area", 2),
+    ("lanczos", 2),
+]
 
 
 def normal(*shape: int, seed: int = 0) -> Any:

@@ -21,25 +21,40 @@ from undertow.kernel import bessel, erf, gamma
 from undertow.kernel.expr import Expr, arg, trace
 
 FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
-    "erf": erf.erf, "erfc": erf.erfc, "erfinv": erf.erfinv,
-    "lgamma": gamma.lgamma, "digamma": gamma.digamma,
+    "erf": erf.erf,
+    "erfc": erf.erfc,
+    "erfinv": erf.erfinv,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
     "polygamma1": gamma.trigamma,
     "polygamma2": lambda x: gamma.polygamma(2, x),
     "polygamma3": lambda x: gamma.polygamma(3, x),
     "polygamma5": lambda x: gamma.polygamma(5, x),
     "polygamma10": lambda x: gamma.polygamma(10, x),
-    "i0": bessel.i0, "i0e": bessel.i0e, "i1": bessel.i1, "i1e": bessel.i1e,
-}  # fmt: skip
+    "i0": bessel.i0,
+    "i0e": bessel.i0e,
+    "i1": bessel.i1,
+    "i1e": bessel.i1e,
+}
 
 # The worst error of dense sweeps plus half an ulp for the rounding of the stored value, in
 # float64 and float32.
 BOUNDS = {
-    "erf": (2.2, 3.2), "erfc": (4.5, 6.6), "erfinv": (3.3, 3.3),
-    "lgamma": (3.9, 5.0), "digamma": (3.6, 4.1), "polygamma1": (3.3, 3.3),
-    "polygamma2": (4.4, 4.4), "polygamma3": (5.9, 5.9), "polygamma5": (8.4, 8.4),
+    "erf": (2.2, 3.2),
+    "erfc": (4.5, 6.6),
+    "erfinv": (3.3, 3.3),
+    "lgamma": (3.9, 5.0),
+    "digamma": (3.6, 4.1),
+    "polygamma1": (3.3, 3.3),
+    "polygamma2": (4.4, 4.4),
+    "polygamma3": (5.9, 5.9),
+    "polygamma5": (8.4, 8.4),
     "polygamma10": (16.5, 16.5),
-    "i0": (4.9, 5.2), "i0e": (4.5, 4.9), "i1": (4.8, 5.2), "i1e": (3.8, 4.2),
-}  # fmt: skip
+    "i0": (4.9, 5.2),
+    "i0e": (4.5, 4.9),
+    "i1": (4.8, 5.2),
+    "i1e": (3.8, 4.2),
+}
 
 TABLE: dict[str, list[list[float]]] = json.loads(
     (Path(__file__).parent / "data" / "special_values.json").read_text()

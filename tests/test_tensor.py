@@ -18,18 +18,30 @@ from undertow import errors
 @pytest.mark.parametrize(
     "data, dtype, shape",
     [
-        (1, ut.int64, ()), (True, ut.bool, ()), (1.5, ut.float32, ()), (1j, ut.complex64, ()),
-        ([], ut.float32, (0,)), ([[], []], ut.float32, (2, 0)), ([1, 2.0], ut.float32, (2,)),
-        ([True, 2], ut.int64, (2,)), ([True, 2.0], ut.float32, (2,)), ((1, 2), ut.int64, (2,)),
-        ([1, 2j], ut.complex64, (2,)), (range(3), ut.int64, (3,)),
+        (1, ut.int64, ()),
+        (True, ut.bool, ()),
+        (1.5, ut.float32, ()),
+        (1j, ut.complex64, ()),
+        ([], ut.float32, (0,)),
+        ([[], []], ut.float32, (2, 0)),
+        ([1, 2.0], ut.float32, (2,)),
+        ([True, 2], ut.int64, (2,)),
+        ([True, 2.0], ut.float32, (2,)),
+        ((1, 2), ut.int64, (2,)),
+        ([1, 2j], ut.complex64, (2,)),
+        (range(3), ut.int64, (3,)),
         (bytearray(b"ab"), ut.int64, (2,)),
-        (np.float64(1), ut.float64, ()), (np.int32(1), ut.int32, ()),
+        (np.float64(1), ut.float64, ()),
+        (np.int32(1), ut.int32, ()),
         (np.ones(2), ut.float64, (2,)),
-        ([np.float64(1)], ut.float64, (1,)), ([np.float32(1), 2.0], ut.float32, (2,)),
-        ([np.ones(2), np.ones(2)], ut.float64, (2, 2)), (np.ones(2, ">f4"), ut.float32, (2,)),
-        ([[1, 2, 3]] * 4, ut.int64, (4, 3)), (np.bool_(True), ut.bool, ()),
+        ([np.float64(1)], ut.float64, (1,)),
+        ([np.float32(1), 2.0], ut.float32, (2,)),
+        ([np.ones(2), np.ones(2)], ut.float64, (2, 2)),
+        (np.ones(2, ">f4"), ut.float32, (2,)),
+        ([[1, 2, 3]] * 4, ut.int64, (4, 3)),
+        (np.bool_(True), ut.bool, ()),
     ],
-)  # fmt: skip
+)
 def test_inference(data: Any, dtype: Any, shape: Any) -> None:
     x = ut.tensor(data)
     assert x.dtype is dtype
@@ -96,7 +108,7 @@ def test_tensor_copies() -> None:
         ([1], {"requires_grad": True}, errors.GradientError, "int64"),
         ([1.0], {"device": "toaster"}, errors.DeviceError, "toaster"),
     ],
-)  # fmt: skip
+)
 def test_bad_data(data: Any, kwargs: Any, error: Any, match: str) -> None:
     with pytest.raises(error, match=match):
         ut.tensor(data, **kwargs)
@@ -166,10 +178,19 @@ def test_to() -> None:
 def test_shorthands() -> None:
     x = ut.tensor([1.7, 0.0])
     for name, dtype in {
-        "float": ut.float32, "double": ut.float64, "half": ut.float16, "bfloat16": ut.bfloat16,
-        "int": ut.int32, "long": ut.int64, "short": ut.int16, "char": ut.int8, "byte": ut.uint8,
-        "bool": ut.bool, "cfloat": ut.complex64, "cdouble": ut.complex128,
-    }.items():  # fmt: skip
+        "float": ut.float32,
+        "double": ut.float64,
+        "half": ut.float16,
+        "bfloat16": ut.bfloat16,
+        "int": ut.int32,
+        "long": ut.int64,
+        "short": ut.int16,
+        "char": ut.int8,
+        "byte": ut.uint8,
+        "bool": ut.bool,
+        "cfloat": ut.complex64,
+        "cdouble": ut.complex128,
+    }.items():
         assert getattr(x, name)().dtype is dtype
     assert x.type() == "undertow.FloatTensor"
     assert x.type(ut.int64).tolist() == [1, 0]
@@ -263,7 +284,7 @@ def test_copy_and_fill_take_part_in_autograd() -> None:
         (lambda x: x.to("toaster"), errors.DeviceError, "toaster"),
         (lambda x: x.to(ut.int64, 1, 2, 3), errors.DTypeError, r"\[to\]"),
     ],
-)  # fmt: skip
+)
 def test_bad_conversions_change_nothing(call: Any, error: Any, match: str) -> None:
     x = ut.ones(2)
     with pytest.raises(error, match=match):
@@ -310,7 +331,7 @@ def test_numbers() -> None:
         (lambda: format(ut.ones(2), ".2f"), TypeError, "format"),
         (lambda: ut.Tensor([1]), TypeError, r"ut\.tensor"),
     ],
-)  # fmt: skip
+)
 def test_bad_numbers(call: Any, error: Any, match: str) -> None:
     with pytest.raises(error, match=match):
         call()
@@ -406,10 +427,16 @@ def test_data_is_set_to_a_tensor_that_can_have_gradients() -> None:
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickle(protocol: int) -> None:
     for x in (
-        ut.tensor([[1.5, 2.5]], requires_grad=True), ut.arange(6).reshape(2, 3).T, ut.tensor(True),
-        ut.tensor([1.5], dtype=ut.bfloat16), ut.zeros(0, 3), ut.ones(2, device="reference"),
-        ut.tensor([1 + 2j]), ut.ones(1).expand(4), ut.ones(2, requires_grad=True) * 2,
-    ):  # fmt: skip
+        ut.tensor([[1.5, 2.5]], requires_grad=True),
+        ut.arange(6).reshape(2, 3).T,
+        ut.tensor(True),
+        ut.tensor([1.5], dtype=ut.bfloat16),
+        ut.zeros(0, 3),
+        ut.ones(2, device="reference"),
+        ut.tensor([1 + 2j]),
+        ut.ones(1).expand(4),
+        ut.ones(2, requires_grad=True) * 2,
+    ):
         back = pickle.loads(pickle.dumps(x, protocol))
         assert back.tolist() == x.tolist()
         assert back.dtype is x.dtype

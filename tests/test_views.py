@@ -163,8 +163,12 @@ def test_bits() -> None:
     assert x._version == v._version == 1
     assert ut.zeros(2, 4, dtype=ut.int8).view(ut.int32).shape == (2, 1)
     assert ut.zeros(2, dtype=ut.int32).view(dtype=ut.int8).shape == (8,)
-    for bad in (ut.zeros(2, 3, dtype=ut.int8), ut.zeros(4, 4, dtype=ut.int8).t(),
-                ut.zeros(9, dtype=ut.int8)[1:], ut.zeros(4, 6, dtype=ut.int8)[:, :4]):  # fmt: skip
+    for bad in (
+        ut.zeros(2, 3, dtype=ut.int8),
+        ut.zeros(4, 4, dtype=ut.int8).t(),
+        ut.zeros(9, dtype=ut.int8)[1:],
+        ut.zeros(4, 6, dtype=ut.int8)[:, :4],
+    ):
         with pytest.raises(ShapeError, match=r"\[view\].*int8.*int32.*multiples of 4"):
             bad.view(ut.int32)
     with pytest.raises(GradientError, match=r"\[view\].*no gradient"):
@@ -340,8 +344,12 @@ def test_repeated_writes_to_one_place() -> None:
 
 def test_overwritten_values_have_no_gradient() -> None:
     """copy_, fill_, zero_ and ops without derivative cut the old value off, with zeros."""
-    for change in (lambda y: y.copy_(ut.ones(1, dtype=ut.float64)), lambda y: y.fill_(2),
-                   lambda y: y.zero_(), lambda y: y.eq_(1.0)):  # fmt: skip
+    for change in (
+        lambda y: y.copy_(ut.ones(1, dtype=ut.float64)),
+        lambda y: y.fill_(2),
+        lambda y: y.zero_(),
+        lambda y: y.eq_(1.0),
+    ):
         x = leaf([1.0, 2.0, 3.0])
         y = x * 2
         view = y[:2]

@@ -45,13 +45,35 @@ _HEADS = 4 * BATCH * HEADS * TOKENS * HEAD
 COMPOSITES = (
     # Each of the two reads its input and writes its output; backwards, norm and softmax read two
     # arrays each and write one.
-    Workload("layer_norm softmax train", _norm_softmax, 0.8, 0.5,
-             read=6 * _ARRAY, written=4 * _ARRAY, resident=6 * _ARRAY),
+    Workload(
+        "layer_norm softmax train",
+        _norm_softmax,
+        0.8,
+        0.5,
+        read=6 * _ARRAY,
+        written=4 * _ARRAY,
+        resident=6 * _ARRAY,
+    ),
     # The logits are read in both directions; their gradient is written.
-    Workload("cross_entropy train", _cross_entropy, 0.8, 0.5,
-             read=2 * _LOGITS, written=_LOGITS, resident=2 * _LOGITS),
+    Workload(
+        "cross_entropy train",
+        _cross_entropy,
+        0.8,
+        0.5,
+        read=2 * _LOGITS,
+        written=_LOGITS,
+        resident=2 * _LOGITS,
+    ),
     # Two products forward; backward the scores once more and a product for each of the four
     # gradients (scores' weights, queries, keys, values).
-    Workload("attention train", _attention, 1.0, 0.7, read=9 * _HEADS, written=4 * _HEADS,
-             flops=7 * 2 * BATCH * HEADS * TOKENS * TOKENS * HEAD, resident=8 * _HEADS),
-)  # fmt: skip
+    Workload(
+        "attention train",
+        _attention,
+        1.0,
+        0.7,
+        read=9 * _HEADS,
+        written=4 * _HEADS,
+        flops=7 * 2 * BATCH * HEADS * TOKENS * TOKENS * HEAD,
+        resident=8 * _HEADS,
+    ),
+)

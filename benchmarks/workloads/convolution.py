@@ -30,10 +30,13 @@ class Layer(NamedTuple):
         """The inputs; parameters are as large as in a network."""
         first, *others = self.shapes.values()
         scales = [max(1, math.prod(shape[1:])) ** -0.5 for shape in others]
-        return [normal(*first), *(
-            (normal(*shape, seed=1 + i) * scale).astype("float32")
-            for i, (shape, scale) in enumerate(zip(others, scales, strict=True))
-        )]  # fmt: skip
+        return [
+            normal(*first),
+            *(
+                (normal(*shape, seed=1 + i) * scale).astype("float32")
+                for i, (shape, scale) in enumerate(zip(others, scales, strict=True))
+            ),
+        ]
 
     def cotangent(self) -> Any:
         """What the output's gradient is."""
@@ -80,9 +83,15 @@ class Layer(NamedTuple):
         given = 4 * sum(map(math.prod, self.shapes.values()))
         output = 4 * math.prod(self.output)
         return Workload(
-            self.name, self.make, self.bar, self.aim, read=2 * given + output,
-            written=given + output, flops=3 * self.flops, resident=2 * given + 2 * output,
-        )  # fmt: skip
+            self.name,
+            self.make,
+            self.bar,
+            self.aim,
+            read=2 * given + output,
+            written=given + output,
+            flops=3 * self.flops,
+            resident=2 * given + 2 * output,
+        )
 
 
 def _by(sizes: Shape) -> str:
@@ -91,15 +100,26 @@ def _by(sizes: Shape) -> str:
 
 # Convolutions ---------------------------------------------------------------------------------
 def _convolution(
-    size: Shape, channels: int, kernel: Shape, stride: int = 1, padding: int = 0,
-    dilation: int = 1, groups: int = 1, bar: float = 1.0, aim: float = 0.8,
-) -> Layer:  # fmt: skip
+    size: Shape,
+    channels: int,
+    kernel: Shape,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    bar: float = 1.0,
+    aim: float = 0.8,
+) -> Layer:
     """A layer by the size of its input, its output channels and the rest of its arguments."""
     rank = len(kernel)
-    output = (size[0], channels, *(
-        (n + 2 * padding - dilation * (k - 1) - 1) // stride + 1
-        for n, k in zip(size[2:], kernel, strict=True)
-    ))  # fmt: skip
+    output = (
+        size[0],
+        channels,
+        *(
+            (n + 2 * padding - dilation * (k - 1) - 1) // stride + 1
+            for n, k in zip(size[2:], kernel, strict=True)
+        ),
+    )
     weight = (channels, size[1] // groups, *kernel)
 
     def apply(module: Any, x: Any, w: Any, bias: Any) -> Any:
@@ -108,24 +128,36 @@ def _convolution(
 
     def in_jax(jax: Any, x: Any, w: Any, bias: Any) -> Any:
         y = jax.lax.conv_general_dilated(
-            x, w, (stride,) * rank, [(padding, padding)] * rank, rhs_dilation=(dilation,) * rank,
+            x,
+            w,
+            (stride,) * rank,
+            [(padding, padding)] * rank,
+            rhs_dilation=(dilation,) * rank,
             feature_group_count=groups,
-        )  # fmt: skip
+        )
         return y + bias.reshape(-1, *(1,) * rank)
 
     depthwise = groups == size[1] > 1
-    name = " ".join([
-        f"conv{rank}d",
-        _by(size),
-        "depthwise" if depthwise else f"to {channels}",
-        f"k{_by(kernel)}",
-        *(f"{letter}{n}" for letter, n in (("s", stride), ("d", dilation)) if n > 1),
-        *([f"g{groups}"] if groups > 1 and not depthwise else []),
-    ])  # fmt: skip
+    name = " ".join(
+        [
+            f"conv{rank}d",
+            _by(size),
+            "depthwise" if depthwise else f"to {channels}",
+            f"k{_by(kernel)}",
+            *(f"{letter}{n}" for letter, n in (("s", stride), ("d", dilation)) if n > 1),
+            *([f"g{groups}"] if groups > 1 and not depthwise else []),
+        ]
+    )
     return Layer(
-        name, apply, in_jax, {"input": size, "weight": weight, "bias": (channels,)}, output,
-        2 * math.prod(output) * math.prod(weight[1:]), bar, aim,
-    )  # fmt: skip
+        name,
+        apply,
+        in_jax,
+        {"input": size, "weight": weight, "bias": (channels,)},
+        output,
+        2 * math.prod(output) * math.prod(weight[1:]),
+        bar,
+        aim,
+    )
 
 
 # Around them ----------------------------------------------------------------------------------

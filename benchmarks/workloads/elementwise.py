@@ -47,13 +47,31 @@ def _workloads() -> list[Workload]:
     square = [partial(normal, SIDE, SIDE, seed=s) for s in (0, 1)]
     array = 4 * SIDE * SIDE
     found += [
-        Workload("add transposed", forward(lambda m, x, y: x.t() + y, *square), 1.0, 0.6,
-                 2 * array, array),
-        Workload("add broadcast row", forward(lambda m, x, y: x + y, square[0],
-                 partial(normal, SIDE)), 1.0, 0.6, array, array),
-        Workload("add broadcast column", forward(lambda m, x, y: x + y, square[0],
-                 partial(normal, SIDE, 1)), 1.0, 0.6, array, array),
-    ]  # fmt: skip
+        Workload(
+            "add transposed",
+            forward(lambda m, x, y: x.t() + y, *square),
+            1.0,
+            0.6,
+            2 * array,
+            array,
+        ),
+        Workload(
+            "add broadcast row",
+            forward(lambda m, x, y: x + y, square[0], partial(normal, SIDE)),
+            1.0,
+            0.6,
+            array,
+            array,
+        ),
+        Workload(
+            "add broadcast column",
+            forward(lambda m, x, y: x + y, square[0], partial(normal, SIDE, 1)),
+            1.0,
+            0.6,
+            array,
+            array,
+        ),
+    ]
     return found
 
 

@@ -40,15 +40,52 @@ _LONG, _SHORT = 8 * ROWS * WIDTH, 8 * ROWS  # an index of elements, and of rows
 
 # As if every index were of the neighbouring row: what the random access costs is not counted.
 INDEXING = (
-    Workload("gather", forward(lambda m, x, i: m.gather(x, 0, i), _table, _elements), 1.0, 0.7,
-             _TABLE + _LONG, _TABLE),
-    Workload("gather rows", forward(lambda m, x, i: m.gather(x, 0, _expanded(i)), _table, _rows),
-             1.0, 0.7, _TABLE + _SHORT, _TABLE),
-    Workload("scatter_add", forward(lambda m, x, i, s: m.scatter_add(x, 0, i, s), _table,
-             _elements, partial(_table, seed=1)), 1.0, 0.7, 2 * _TABLE + _LONG, _TABLE),
-    Workload("scatter_add rows", forward(lambda m, x, i, s: m.scatter_add(x, 0, _expanded(i), s),
-             _table, _rows, partial(_table, seed=1)), 1.0, 0.7, 2 * _TABLE + _SHORT, _TABLE),
-    Workload("index_select", forward(lambda m, x, i: m.index_select(x, 0, i), _table, _rows),
-             1.0, 0.7, _TABLE + _SHORT, _TABLE),
+    Workload(
+        "gather",
+        forward(lambda m, x, i: m.gather(x, 0, i), _table, _elements),
+        1.0,
+        0.7,
+        _TABLE + _LONG,
+        _TABLE,
+    ),
+    Workload(
+        "gather rows",
+        forward(lambda m, x, i: m.gather(x, 0, _expanded(i)), _table, _rows),
+        1.0,
+        0.7,
+        _TABLE + _SHORT,
+        _TABLE,
+    ),
+    Workload(
+        "scatter_add",
+        forward(
+            lambda m, x, i, s: m.scatter_add(x, 0, i, s), _table, _elements, partial(_table, seed=1)
+        ),
+        1.0,
+        0.7,
+        2 * _TABLE + _LONG,
+        _TABLE,
+    ),
+    Workload(
+        "scatter_add rows",
+        forward(
+            lambda m, x, i, s: m.scatter_add(x, 0, _expanded(i), s),
+            _table,
+            _rows,
+            partial(_table, seed=1),
+        ),
+        1.0,
+        0.7,
+        2 * _TABLE + _SHORT,
+        _TABLE,
+    ),
+    Workload(
+        "index_select",
+        forward(lambda m, x, i: m.index_select(x, 0, i), _table, _rows),
+        1.0,
+        0.7,
+        _TABLE + _SHORT,
+        _TABLE,
+    ),
     Workload("embedding backward", _embedding_backward, 1.0, 0.7, _TABLE + _SHORT, _TABLE),
-)  # fmt: skip
+)

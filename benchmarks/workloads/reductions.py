@@ -19,8 +19,10 @@ REDUCTIONS = tuple(
     Workload(
         f"{name} {over}",
         forward(_reduction(name, dims), partial(normal, SIDE, SIDE)),
-        1.0, 0.7, 4 * SIDE * SIDE,
+        1.0,
+        0.7,
+        4 * SIDE * SIDE,
     )
     for name in ("sum", "mean", "max", "argmax", "var")
     for over, dims in _OVER.items()
-)  # fmt: skip
+)

@@ -8,9 +8,19 @@ from ._workload import Run, Workload, normal, training
 
 BATCH, TOKENS, WIDTH, HEADS = 8, 128, 256, 8
 _SHAPES = (
-    (WIDTH,), (WIDTH,), (3 * WIDTH, WIDTH), (3 * WIDTH,), (WIDTH, WIDTH), (WIDTH,),
-    (WIDTH,), (WIDTH,), (4 * WIDTH, WIDTH), (4 * WIDTH,), (WIDTH, 4 * WIDTH), (WIDTH,),
-)  # fmt: skip
+    (WIDTH,),
+    (WIDTH,),
+    (3 * WIDTH, WIDTH),
+    (3 * WIDTH,),
+    (WIDTH, WIDTH),
+    (WIDTH,),
+    (WIDTH,),
+    (WIDTH,),
+    (4 * WIDTH, WIDTH),
+    (4 * WIDTH,),
+    (WIDTH, 4 * WIDTH),
+    (WIDTH,),
+)
 
 
 def _block(module: Any) -> Run:

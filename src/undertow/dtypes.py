@@ -11,11 +11,33 @@ import numpy as np
 from .errors import ArgumentError, DTypeError
 
 __all__ = [
-    "bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32",
-    "float64", "complex64", "complex128",
-    "half", "float", "double", "short", "int", "long", "cfloat", "cdouble",
-    "get_default_dtype", "set_default_dtype", "promote_types", "can_cast", "finfo", "iinfo",
-]  # fmt: skip
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "half",
+    "float",
+    "double",
+    "short",
+    "int",
+    "long",
+    "cfloat",
+    "cdouble",
+    "get_default_dtype",
+    "set_default_dtype",
+    "promote_types",
+    "can_cast",
+    "finfo",
+    "iinfo",
+]
 
 
 class DType:
@@ -25,8 +47,16 @@ class DType:
     (4, True, False)
     """
 
-    __slots__ = ("_numpy", "category", "is_complex", "is_floating_point", "is_signed", "itemsize",
-                 "name", "rank")  # fmt: skip
+    __slots__ = (
+        "_numpy",
+        "category",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "name",
+        "rank",
+    )
 
     def __init__(
         self, name: str, itemsize: builtins.int, category: builtins.int, rank: builtins.int
@@ -88,8 +118,20 @@ half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
-ALL = (bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
-       complex128)  # fmt: skip
+ALL = (
+    bool,
+    uint8,
+    int8,
+    int16,
+    int32,
+    int64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 _BY_NUMPY: dict[Any, DType] = {}
 for _dtype in ALL:
     if _dtype is not bfloat16:

@@ -31,14 +31,24 @@ def test_random_cases(seed: int, reduction: str) -> None:
 
     x = wrap(logits.copy()).requires_grad_()
     found = ut.nn.functional.ctc_loss(
-        ut.log_softmax(x, -1), wrap(targets), frames.tolist(), wrap(sizes), blank, reduction,
+        ut.log_softmax(x, -1),
+        wrap(targets),
+        frames.tolist(),
+        wrap(sizes),
+        blank,
+        reduction,
         zero_infinity,
-    )  # fmt: skip
+    )
     y = torch.from_numpy(logits.copy()).requires_grad_()
     expected = torch.nn.functional.ctc_loss(
-        torch.log_softmax(y, -1), torch.from_numpy(targets), torch.from_numpy(frames),
-        torch.from_numpy(sizes), blank, reduction, zero_infinity,
-    )  # fmt: skip
+        torch.log_softmax(y, -1),
+        torch.from_numpy(targets),
+        torch.from_numpy(frames),
+        torch.from_numpy(sizes),
+        blank,
+        reduction,
+        zero_infinity,
+    )
     np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), rtol=1e-9)
     seed_grad = random.standard_normal(expected.shape)
     (grad,) = ut.autograd.grad(found, x, wrap(np.asarray(seed_grad)))

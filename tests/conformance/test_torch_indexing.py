@@ -25,8 +25,9 @@ def indexed(draw: Any) -> Any:
     dim = 0
     masked = ellipsis = False
     while dim < len(shape) and draw(st.integers(0, 5)) and len(key) < 6:
-        kind = draw(st.sampled_from(
-            ["slice", "none", "bool", "int", "array", "mask", "zero-d", "ellipsis"]))  # fmt: skip
+        kind = draw(
+            st.sampled_from(["slice", "none", "bool", "int", "array", "mask", "zero-d", "ellipsis"])
+        )
         size = shape[dim]
         position = st.integers(-size, size - 1)
         if kind == "slice":

@@ -64,9 +64,11 @@ def compare(found: Any, expected: Any, info: OpInfo, dtype: bool = True) -> None
     if dtype and info.check_dtype:
         assert found.dtype.name == str(expected.dtype).removeprefix("torch.")
     np.testing.assert_allclose(
-        host(found), expected.detach().numpy(force=True), rtol=max(info.rtol, 1e-7),
+        host(found),
+        expected.detach().numpy(force=True),
+        rtol=max(info.rtol, 1e-7),
         atol=max(info.atol, 1e-9),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("info, sample", cases(lambda i, s: i.torch is not None))
@@ -83,8 +85,11 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
         compare(f, e, info)
     if not info.grad:
         return
-    pairs = [(f, e) for f, e in zip(found, expected, strict=True)
-             if isinstance(e, torch.Tensor) and e.requires_grad]  # fmt: skip
+    pairs = [
+        (f, e)
+        for f, e in zip(found, expected, strict=True)
+        if isinstance(e, torch.Tensor) and e.requires_grad
+    ]
     inputs, tinputs = leaves(args, kwargs), torch_leaves(targs, tkwargs)
     if not pairs or not inputs:
         return
@@ -93,13 +98,19 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
     random = np.random.default_rng(7)
     seeds = [random.standard_normal(f.shape) for f, _ in pairs]
     grads = ut.autograd.grad(
-        [f for f, _ in pairs], inputs, [wrap(np.asarray(s)) for s in seeds], create_graph=True,
+        [f for f, _ in pairs],
+        inputs,
+        [wrap(np.asarray(s)) for s in seeds],
+        create_graph=True,
         materialize_grads=True,
-    )  # fmt: skip
+    )
     tgrads = torch.autograd.grad(
-        [e for _, e in pairs], tinputs, [torch.from_numpy(np.asarray(s)) for s in seeds],
-        create_graph=True, materialize_grads=True,
-    )  # fmt: skip
+        [e for _, e in pairs],
+        tinputs,
+        [torch.from_numpy(np.asarray(s)) for s in seeds],
+        create_graph=True,
+        materialize_grads=True,
+    )
     for g, t in zip(grads, tgrads, strict=True):
         compare(g, t, info)
     if not (info.gradgrad and info.torch_gradgrad):
@@ -110,14 +121,22 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
         return
     # A gradient of ours that is constant has no graph; torch must then find zeros.
     varying = [k for k in chosen if grads[k].requires_grad]
-    second = ut.autograd.grad(
-        [grads[k] for k in varying], inputs, [wrap(np.asarray(seconds[k])) for k in varying],
-        materialize_grads=True,
-    ) if varying else [ut.zeros_like(t) for t in inputs]  # fmt: skip
+    second = (
+        ut.autograd.grad(
+            [grads[k] for k in varying],
+            inputs,
+            [wrap(np.asarray(seconds[k])) for k in varying],
+            materialize_grads=True,
+        )
+        if varying
+        else [ut.zeros_like(t) for t in inputs]
+    )
     tsecond = torch.autograd.grad(
-        [tgrads[k] for k in chosen], tinputs,
-        [torch.from_numpy(np.asarray(seconds[k])) for k in chosen], materialize_grads=True,
+        [tgrads[k] for k in chosen],
+        tinputs,
+        [torch.from_numpy(np.asarray(seconds[k])) for k in chosen],
+        materialize_grads=True,
         allow_unused=True,
-    )  # fmt: skip
+    )
     for g, t in zip(second, tsecond, strict=True):
         compare(g, t, info)

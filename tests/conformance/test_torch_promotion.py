@@ -28,9 +28,7 @@ def operand(module: Any, dtype: Any, kind: str) -> Any:
         return NUMBERS[dtype.category]
     name = dtype.name
     data = [True, True] if name == "bool" else [1, 2]
-    return module.tensor(
-        data if kind == "dim" else data[0], dtype=getattr(module, name)
-    )  # fmt: skip
+    return module.tensor(data if kind == "dim" else data[0], dtype=getattr(module, name))
 
 
 def outcome(call: Any) -> str:
@@ -141,11 +139,18 @@ def test_default_dtype_reaches_creation(default: str) -> None:
         ut.set_default_dtype(getattr(ut, default))
         torch.set_default_dtype(getattr(torch, default))
         for make in (
-            lambda m: m.tensor([1.0]), lambda m: m.tensor(1), lambda m: m.zeros(1),
-            lambda m: m.arange(1.0), lambda m: m.full((1,), 2.0), lambda m: m.tensor([1]) + 1.5,
-            lambda m: m.tensor([1]) / 2, lambda m: m.eye(1), lambda m: m.linspace(0, 1, 2),
-            lambda m: m.rand(1), lambda m: m.tensor([True]) * 1.5,
-        ):  # fmt: skip
+            lambda m: m.tensor([1.0]),
+            lambda m: m.tensor(1),
+            lambda m: m.zeros(1),
+            lambda m: m.arange(1.0),
+            lambda m: m.full((1,), 2.0),
+            lambda m: m.tensor([1]) + 1.5,
+            lambda m: m.tensor([1]) / 2,
+            lambda m: m.eye(1),
+            lambda m: m.linspace(0, 1, 2),
+            lambda m: m.rand(1),
+            lambda m: m.tensor([True]) * 1.5,
+        ):
             assert make(ut).dtype.name == str(make(torch).dtype).removeprefix("torch.")
     finally:
         ut.set_default_dtype(ut.float32)

@@ -100,13 +100,22 @@ def reshape(t: Any, a: int, b: int) -> Any:
 
 
 VIEWS = [
-    select, narrow, every_second, view, split, diagonal, unfold, expand, as_strided, reshape,
+    select,
+    narrow,
+    every_second,
+    view,
+    split,
+    diagonal,
+    unfold,
+    expand,
+    as_strided,
+    reshape,
     lambda t, a, b: t.transpose(dim(t, a), dim(t, b)),
     lambda t, a, b: t.unsqueeze(a % (t.ndim + 1)),
     lambda t, a, b: t.squeeze(),
     lambda t, a, b: t.movedim(dim(t, a), dim(t, b)),
     lambda t, a, b: t.flatten(),
-]  # fmt: skip
+]
 
 
 def into(t: Any, other: Any) -> Any:

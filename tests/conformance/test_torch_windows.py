@@ -63,9 +63,11 @@ def test_convolution(rank: int, transposed: bool) -> None:
         w = r.standard_normal((*channels, *integers(r, 1, 4, rank)))
         b = r.standard_normal(outputs) if r.random() < 0.5 else None
         how: dict[str, Any] = {
-            "stride": integers(r, 1, 4, rank), "padding": integers(r, 0, 3, rank),
-            "dilation": integers(r, 1, 3, rank), "groups": groups,
-        }  # fmt: skip
+            "stride": integers(r, 1, 4, rank),
+            "padding": integers(r, 0, 3, rank),
+            "dilation": integers(r, 1, 3, rank),
+            "groups": groups,
+        }
         name = f"conv{rank}d"
         if transposed:
             name = f"conv_transpose{rank}d"
@@ -87,14 +89,23 @@ def test_padding_modes(rank: int, mode: str) -> None:
         padding: Any = [int(r.integers(0, 4)), integers(r, 0, 4, rank), "same"][trial % 3]
         stride = (1,) * rank if padding == "same" else integers(r, 1, 3, rank)
         module = getattr(torch.nn, f"Conv{rank}d")(
-            inputs, outputs, kernel, stride, padding, dilation, groups, padding_mode=mode,
+            inputs,
+            outputs,
+            kernel,
+            stride,
+            padding,
+            dilation,
+            groups,
+            padding_mode=mode,
             dtype=torch.float64,
-        )  # fmt: skip
+        )
         x = r.standard_normal((2, inputs, *integers(r, 5, 8, rank)))
         given = torch.tensor(x, requires_grad=True)
         expected = module(given)
-        ours = [ut.tensor(a, requires_grad=True) for a in
-                (x, module.weight.detach().numpy(), module.bias.detach().numpy())]  # fmt: skip
+        ours = [
+            ut.tensor(a, requires_grad=True)
+            for a in (x, module.weight.detach().numpy(), module.bias.detach().numpy())
+        ]
         found = getattr(ut.nn.functional, f"conv{rank}d")(
             *ours, stride, padding, dilation, groups, padding_mode=mode
         )
@@ -102,8 +113,9 @@ def test_padding_modes(rank: int, mode: str) -> None:
         expected.backward(torch.tensor(seed))
         found.backward(ut.tensor(seed))
         pairs = [(found.detach(), expected.detach())]
-        pairs += [(a.grad, b.grad) for a, b in
-                  zip(ours, (given, module.weight, module.bias), strict=True)]  # fmt: skip
+        pairs += [
+            (a.grad, b.grad) for a, b in zip(ours, (given, module.weight, module.bias), strict=True)
+        ]
         for a, b in pairs:
             np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-10)
 
@@ -126,17 +138,20 @@ def test_pooling(rank: int) -> None:
         counts = bool(r.random() < 0.5)
         taken += agree(f"avg_pool{rank}d", [x], kernel, stride, pad, ceil, counts, **more)
         dilation = integers(r, 1, 3, rank) if ceil is False and not any(pad) else 1
-        taken += agree(f"max_pool{rank}d", [x], kernel, stride, pad, dilation, ceil,
-                       return_indices=True)  # fmt: skip
+        taken += agree(
+            f"max_pool{rank}d", [x], kernel, stride, pad, dilation, ceil, return_indices=True
+        )
         target = integers(r, 1, 9, rank)
         taken += agree(f"adaptive_avg_pool{rank}d", [x], target)
         taken += agree(f"adaptive_max_pool{rank}d", [x], target, return_indices=True)
     assert taken >= 100
 
 
-MODES = {1: ["nearest", "nearest-exact", "linear", "area"],
-         2: ["nearest", "nearest-exact", "bilinear", "bicubic", "lanczos", "area"],
-         3: ["nearest", "nearest-exact", "trilinear", "area"]}  # fmt: skip
+MODES = {
+    1: ["nearest", "nearest-exact", "linear", "area"],
+    2: ["nearest", "nearest-exact", "bilinear", "bicubic", "lanczos", "area"],
+    3: ["nearest", "nearest-exact", "trilinear", "area"],
+}
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])

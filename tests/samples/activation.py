@@ -26,8 +26,15 @@ def activation(name, reference, samples=(), ints_fail=True, **more):
     bad = more.pop("bad", [])
     if ints_fail:
         bad = [*bad, Bad(S(ints(3), *more.pop("required", ())), TypeError, rf"\[{name}\].*int64")]
-    op(f"nn.functional.{name}", quiet(reference), [*unary_samples(spread), *samples],
-       method=False, inplace=False, bad=bad, **more)  # fmt: skip
+    op(
+        f"nn.functional.{name}",
+        quiet(reference),
+        [*unary_samples(spread), *samples],
+        method=False,
+        inplace=False,
+        bad=bad,
+        **more,
+    )
 
 
 def sigmoid(x):
@@ -126,8 +133,12 @@ activation(
     [S(spread(4), 2.0), S(spread(4), 1, 2.5), S(spread(4), beta=0.5), large, edges],
 )
 activation("softsign", lambda x: x / (1 + np.abs(x)), [S(ints(3)), large], False)
-activation("softshrink", np_shrink(True), [S(spread(4), 2.0), S(spread(4), 0), edges],
-           bad=[Bad(S(arr(3), -1.0), ValueError, r"\[softshrink\] lambd.*-1.0")])  # fmt: skip
+activation(
+    "softshrink",
+    np_shrink(True),
+    [S(spread(4), 2.0), S(spread(4), 0), edges],
+    bad=[Bad(S(arr(3), -1.0), ValueError, r"\[softshrink\] lambd.*-1.0")],
+)
 activation("hardshrink", np_shrink(False), [S(spread(4), 2.0), edges])
 op("hardshrink", np_shrink(False), [*unary_samples(spread), S(spread(4), 2.0), edges])
 activation("tanhshrink", lambda x: x - np.tanh(x), [S(ints(3))], False)
@@ -138,8 +149,9 @@ activation(
     False,
     bad=[*no_bools, Bad(S(arr(3), 1.0, 0.0), ValueError, r"\[hardtanh\] min_val 1.0")],
 )
-activation("hardsigmoid", lambda x, inplace=False: np.clip(x + 3, 0, 6) / 6, [edges],
-           torch_gradgrad=False)  # fmt: skip
+activation(
+    "hardsigmoid", lambda x, inplace=False: np.clip(x + 3, 0, 6) / 6, [edges], torch_gradgrad=False
+)
 activation("hardswish", lambda x, inplace=False: x * np.clip(x + 3, 0, 6) / 6, [large])
 activation("logsigmoid", lambda x: -np.logaddexp(0, -x), [large, edges])
 np_threshold = lambda x, threshold, value, inplace=False: np.where(x <= threshold, value, x)
@@ -177,11 +189,14 @@ op("nn.functional.tanh", np.tanh, unary_samples())
 
 steep = Const([-4.0, -0.5, 0.0, 0.5, 7.0])
 in_place = {
-    "relu_": (np_relu, []), "leaky_relu_": (lambda x, a=0.01: np.where(x > 0, x, x * a), [0.3]),
-    "elu_": (np_elu, [2.0]), "celu_": (np_celu, [2.0]), "selu_": (np_selu, []),
+    "relu_": (np_relu, []),
+    "leaky_relu_": (lambda x, a=0.01: np.where(x > 0, x, x * a), [0.3]),
+    "elu_": (np_elu, [2.0]),
+    "celu_": (np_celu, [2.0]),
+    "selu_": (np_selu, []),
     "hardtanh_": (lambda x, a=-1.0, b=1.0: np.clip(x, a, b), [-2.0, 3.0]),
     "threshold_": (np_threshold, [0.2, 9.0]),
-}  # fmt: skip
+}
 for name, (reference, arguments) in in_place.items():
     top = [""] if name in ("relu_", "celu_", "selu_", "threshold_") else []
     for prefix in (*top, "nn.functional."):

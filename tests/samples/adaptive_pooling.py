@@ -25,9 +25,14 @@ def adaptive(rank, reduce):
         out = np.zeros((*x.shape[:-rank], *target))
         places = np.zeros(out.shape, np.int64)
         for at in itertools.product(*map(range, target)):
-            cells = list(itertools.product(
-                *(range(i * n // m, -(-(i + 1) * n // m))
-                  for i, n, m in zip(at, sizes, target, strict=True))))  # fmt: skip
+            cells = list(
+                itertools.product(
+                    *(
+                        range(i * n // m, -(-(i + 1) * n // m))
+                        for i, n, m in zip(at, sizes, target, strict=True)
+                    )
+                )
+            )
             seen = np.stack([x[(..., *cell)] for cell in cells], -1)
             flat = np.array([np.ravel_multi_index(cell, sizes) for cell in cells])
             out[(..., *at)] = reduce(seen, -1)
@@ -48,29 +53,66 @@ def bad(name):
     ]
 
 
-ONE = [S(arr(2, 3, 6), 3), S(arr(3, 7), 3), S(arr(1, 2, 5), 1), S(arr(1, 2, 4), 7),
-       S(arr(1, 2, 5), 5), S(arr(0, 2, 5), 3), S(arr(7, 2, 1).T, (4,))]  # fmt: skip
-TWO = [S(arr(2, 2, 4, 6), (2, 3)), S(arr(2, 5, 7), 3), S(arr(1, 2, 4, 5), (None, 3)),
-       S(arr(1, 2, 6, 5), (3, 2)), S(arr(1, 2, 4, 4), 1), S(arr(1, 2, 3, 3), (5, 1)),
-       S(arr(1, 5, 4, 2).transpose(0, 3, 1, 2), (3, 4))]  # fmt: skip
-THREE = [S(arr(1, 2, 4, 3, 5), (2, 3, 2)), S(arr(1, 2, 3, 4), 2),
-         S(arr(1, 1, 4, 2, 2), (None, 1, 2))]  # fmt: skip
+ONE = [
+    S(arr(2, 3, 6), 3),
+    S(arr(3, 7), 3),
+    S(arr(1, 2, 5), 1),
+    S(arr(1, 2, 4), 7),
+    S(arr(1, 2, 5), 5),
+    S(arr(0, 2, 5), 3),
+    S(arr(7, 2, 1).T, (4,)),
+]
+TWO = [
+    S(arr(2, 2, 4, 6), (2, 3)),
+    S(arr(2, 5, 7), 3),
+    S(arr(1, 2, 4, 5), (None, 3)),
+    S(arr(1, 2, 6, 5), (3, 2)),
+    S(arr(1, 2, 4, 4), 1),
+    S(arr(1, 2, 3, 3), (5, 1)),
+    S(arr(1, 5, 4, 2).transpose(0, 3, 1, 2), (3, 4)),
+]
+THREE = [
+    S(arr(1, 2, 4, 3, 5), (2, 3, 2)),
+    S(arr(1, 2, 3, 4), 2),
+    S(arr(1, 1, 4, 2, 2), (None, 1, 2)),
+]
 
 
 def indexed(samples):
     return samples + [S(*s.args, return_indices=True) for s in samples]
 
 
-op("adaptive_avg_pool1d", adaptive(1, np.mean), ONE,
-   bad=bad("adaptive_avg_pool1d"))  # fmt: skip
-op("nn.functional.adaptive_avg_pool2d", adaptive(2, np.mean), TWO,
-   bad=[Bad(S(arr(4, 4), 2), SHAPE, r"\[adaptive_avg_pool2d\]"),
-        Bad(S(arr(1, 4, 4), (2,)), ARGUMENT, r"2 of them")])  # fmt: skip
-op("nn.functional.adaptive_avg_pool3d", adaptive(3, np.mean), THREE,
-   bad=[Bad(S(arr(1, 4, 4), 2), SHAPE, r"\[adaptive_avg_pool3d\]")])  # fmt: skip
-op("nn.functional.adaptive_max_pool1d", adaptive(1, np.max), indexed(ONE),
-   bad=bad("adaptive_max_pool1d"))  # fmt: skip
-op("nn.functional.adaptive_max_pool2d", adaptive(2, np.max), indexed(TWO),
-   bad=[Bad(S(arr(4, 4), 2), SHAPE, r"\[adaptive_max_pool2d\]")])  # fmt: skip
-op("nn.functional.adaptive_max_pool3d", adaptive(3, np.max), indexed(THREE),
-   bad=[Bad(S(arr(1, 4, 4), 2), SHAPE, r"\[adaptive_max_pool3d\]")])  # fmt: skip
+op("adaptive_avg_pool1d", adaptive(1, np.mean), ONE, bad=bad("adaptive_avg_pool1d"))
+op(
+    "nn.functional.adaptive_avg_pool2d",
+    adaptive(2, np.mean),
+    TWO,
+    bad=[
+        Bad(S(arr(4, 4), 2), SHAPE, r"\[adaptive_avg_pool2d\]"),
+        Bad(S(arr(1, 4, 4), (2,)), ARGUMENT, r"2 of them"),
+    ],
+)
+op(
+    "nn.functional.adaptive_avg_pool3d",
+    adaptive(3, np.mean),
+    THREE,
+    bad=[Bad(S(arr(1, 4, 4), 2), SHAPE, r"\[adaptive_avg_pool3d\]")],
+)
+op(
+    "nn.functional.adaptive_max_pool1d",
+    adaptive(1, np.max),
+    indexed(ONE),
+    bad=bad("adaptive_max_pool1d"),
+)
+op(
+    "nn.functional.adaptive_max_pool2d",
+    adaptive(2, np.max),
+    indexed(TWO),
+    bad=[Bad(S(arr(4, 4), 2), SHAPE, r"\[adaptive_max_pool2d\]")],
+)
+op(
+    "nn.functional.adaptive_max_pool3d",
+    adaptive(3, np.max),
+    indexed(THREE),
+    bad=[Bad(S(arr(1, 4, 4), 2), SHAPE, r"\[adaptive_max_pool3d\]")],
+)

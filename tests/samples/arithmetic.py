@@ -33,20 +33,36 @@ def quiet(function):
 op(
     "add",
     lambda a, b, alpha=1: a + (b if alpha == 1 else alpha * b),
-    [*binary_samples(), S(arr(3), 2), S(arr(3), 2.5), S(ints(3), ints(3, seed=1)),
-     S(arr(3), arr(3, seed=1), alpha=3), S(ints(3), 1), S(bools(3), bools(3, seed=1)),
-     S(ints(3), arr(3)), S(ints(3).astype(np.int8), ints(3, low=0).astype(np.uint8))],
+    [
+        *binary_samples(),
+        S(arr(3), 2),
+        S(arr(3), 2.5),
+        S(ints(3), ints(3, seed=1)),
+        S(arr(3), arr(3, seed=1), alpha=3),
+        S(ints(3), 1),
+        S(bools(3), bools(3, seed=1)),
+        S(ints(3), arr(3)),
+        S(ints(3).astype(np.int8), ints(3, low=0).astype(np.uint8)),
+    ],
     bad=[
         Bad(S(arr(3), arr(4)), ut.errors.ShapeError, r"\[add\].*\(3,\) and \(4,\)"),
         Bad(S(arr(3), "x"), TypeError, r"\[add\].*str"),
         Bad(S(ints(3), ints(3), alpha=0.5), ValueError, r"\[add\] alpha.*0.5"),
     ],
-)  # fmt: skip
-sub_samples = [*binary_samples(), S(arr(3), 2), S(arr(3), arr(3, seed=1), alpha=0.5),
-               S(ints(3), ints(3), alpha=2)]  # fmt: skip
+)
+sub_samples = [
+    *binary_samples(),
+    S(arr(3), 2),
+    S(arr(3), arr(3, seed=1), alpha=0.5),
+    S(ints(3), ints(3), alpha=2),
+]
 for name in ("sub", "subtract"):
-    op(name, lambda a, b, alpha=1: a - alpha * b, sub_samples,
-       bad=[Bad(S(bools(3), bools(3)), TypeError, r"\[sub\].*bool")])  # fmt: skip
+    op(
+        name,
+        lambda a, b, alpha=1: a - alpha * b,
+        sub_samples,
+        bad=[Bad(S(bools(3), bools(3)), TypeError, r"\[sub\].*bool")],
+    )
 op(
     "rsub",
     lambda a, b, alpha=1: b - alpha * a,
@@ -54,14 +70,31 @@ op(
     bad=[Bad(S(bools(3), bools(3)), TypeError, r"\[rsub\].*bool")],
 )
 for name in ("mul", "multiply"):
-    op(name, lambda a, b: a * b, [*binary_samples(), S(arr(3), 2), S(ints(3), ints(3, seed=1)),
-                                  S(Const(arr(2, 2)), 1j), S(bools(3), bools(3, seed=1))],
-       bad=[Bad(S(arr(2, 3), arr(3, 2)), ut.errors.ShapeError, r"\[mul\]")])  # fmt: skip
+    op(
+        name,
+        lambda a, b: a * b,
+        [
+            *binary_samples(),
+            S(arr(3), 2),
+            S(ints(3), ints(3, seed=1)),
+            S(Const(arr(2, 2)), 1j),
+            S(bools(3), bools(3, seed=1)),
+        ],
+        bad=[Bad(S(arr(2, 3), arr(3, 2)), ut.errors.ShapeError, r"\[mul\]")],
+    )
 for name in ("neg", "negative"):
-    op(name, np.negative, [*unary_samples(), S(ints(4)), S(np.array([1, 2], np.uint8))],
-       bad=[Bad(S(bools(3)), TypeError, r"\[neg\].*bool")])  # fmt: skip
-op("positive", lambda x: x, [*unary_samples(), S(ints(4))],
-   bad=[Bad(S(bools(3)), TypeError, r"\[positive\].*bool")])  # fmt: skip
+    op(
+        name,
+        np.negative,
+        [*unary_samples(), S(ints(4)), S(np.array([1, 2], np.uint8))],
+        bad=[Bad(S(bools(3)), TypeError, r"\[neg\].*bool")],
+    )
+op(
+    "positive",
+    lambda x: x,
+    [*unary_samples(), S(ints(4))],
+    bad=[Bad(S(bools(3)), TypeError, r"\[positive\].*bool")],
+)
 
 
 def np_div(a, b, rounding_mode=None):
@@ -73,10 +106,17 @@ def np_div(a, b, rounding_mode=None):
     return rounded.astype(int) if whole else rounded
 
 
-rounded = [S(s.args[0], s.args[1], rounding_mode=mode)
-           for mode in ("floor", "trunc")
-           for s in [*binary_samples(clear, away), S(clear(3), 0.7), S(ints(5, seed=1), 3),
-                     S(ints(4), np.array([2, -2, 3, -3])), S(ints(4), -0.5)]]  # fmt: skip
+rounded = [
+    S(s.args[0], s.args[1], rounding_mode=mode)
+    for mode in ("floor", "trunc")
+    for s in [
+        *binary_samples(clear, away),
+        S(clear(3), 0.7),
+        S(ints(5, seed=1), 3),
+        S(ints(4), np.array([2, -2, 3, -3])),
+        S(ints(4), -0.5),
+    ]
+]
 for name in ("div", "divide"):
     op(
         name,
@@ -118,11 +158,19 @@ op(
     ],
 )
 for name, reference in {"remainder": np.remainder, "fmod": np.fmod}.items():
-    op(name, quiet(reference),
-       [*binary_samples(clear, away), S(clear(3), 0.7), S(ints(5), 3), S(ints(5), -3),
-        S(ints(4), np.array([2, -2, 3, -3])),
-        S(Const([5.0, -5.0, 3.0]), Const([inf, inf, 0.0]))],
-       bad=[Bad(S(ints(3), 0), RuntimeError, rf"\[{name}\] integer division by zero")])  # fmt: skip
+    op(
+        name,
+        quiet(reference),
+        [
+            *binary_samples(clear, away),
+            S(clear(3), 0.7),
+            S(ints(5), 3),
+            S(ints(5), -3),
+            S(ints(4), np.array([2, -2, 3, -3])),
+            S(Const([5.0, -5.0, 3.0]), Const([inf, inf, 0.0])),
+        ],
+        bad=[Bad(S(ints(3), 0), RuntimeError, rf"\[{name}\] integer division by zero")],
+    )
 op("reciprocal", quiet(np.reciprocal), [*unary_samples(away), S(Const([0.0, inf]))])
 op("square", np.square, [*unary_samples(), S(ints(4))])
 op(
@@ -130,8 +178,11 @@ op(
     quiet(np.sqrt),
     [*unary_samples(positive), S(ints(4, low=0)), S(Const([-1.0, 0.0, inf]))],
 )
-op("rsqrt", quiet(lambda x: 1 / np.sqrt(x)),
-   [*unary_samples(positive), S(ints(4, low=1)), S(Const([-1.0, 0.0, inf]))])  # fmt: skip
+op(
+    "rsqrt",
+    quiet(lambda x: 1 / np.sqrt(x)),
+    [*unary_samples(positive), S(ints(4, low=1)), S(Const([-1.0, 0.0, inf]))],
+)
 op(
     "pow",
     quiet(lambda a, b: np.power(np.asarray(a, np.float64), b)),
@@ -161,30 +212,44 @@ op(
     ],
 )
 op(
-    "float_power", lambda a, b: np.power(np.asarray(a, np.float64), b),
+    "float_power",
+    lambda a, b: np.power(np.asarray(a, np.float64), b),
     [*binary_samples(positive, arr), S(ints(3, low=1), -1), S(positive(3), 2), S(2, arr(3))],
-)  # fmt: skip
+)
 op(
     "addcmul",
     lambda a, b, c, value=1: a + value * b * c,
-    [S(arr(3, 4), arr(3, 4, seed=1), arr(3, 4, seed=2)),
-     S(arr(3, 1), arr(4, seed=1), arr(seed=2), value=0.5), S(ints(3), ints(3), ints(3), value=2)],
+    [
+        S(arr(3, 4), arr(3, 4, seed=1), arr(3, 4, seed=2)),
+        S(arr(3, 1), arr(4, seed=1), arr(seed=2), value=0.5),
+        S(ints(3), ints(3), ints(3), value=2),
+    ],
     bad=[Bad(S(ints(3), ints(3), ints(3), value=0.5), ValueError, r"\[addcmul\] alpha")],
-)  # fmt: skip
+)
 op(
     "addcdiv",
     lambda a, b, c, value=1: a + value * b / c,
-    [S(arr(3, 4), arr(3, 4, seed=1), away(3, 4, seed=2)),
-     S(arr(3, 1), arr(4, seed=1), away(seed=2), value=0.5)],
+    [
+        S(arr(3, 4), arr(3, 4, seed=1), away(3, 4, seed=2)),
+        S(arr(3, 1), arr(4, seed=1), away(seed=2), value=0.5),
+    ],
     bad=[Bad(S(ints(3), ints(3), ints(3)), TypeError, r"\[addcdiv\].*integers")],
-)  # fmt: skip
+)
 op(
     "lerp",
     lambda a, b, w: a + w * (b - a),
-    [S(arr(3, 4), arr(3, 4, seed=1), 0.3), S(arr(3, 4), arr(3, 4, seed=1), 0.7),
-     S(arr(3), arr(3, seed=1), 1.0), S(arr(3), arr(3, seed=1), -2),
-     S(arr(3, 4), arr(4, seed=1), arr(3, 1, seed=2)), S(arr(3), arr(3, seed=1), arr(seed=2))],
+    [
+        S(arr(3, 4), arr(3, 4, seed=1), 0.3),
+        S(arr(3, 4), arr(3, 4, seed=1), 0.7),
+        S(arr(3), arr(3, seed=1), 1.0),
+        S(arr(3), arr(3, seed=1), -2),
+        S(arr(3, 4), arr(4, seed=1), arr(3, 1, seed=2)),
+        S(arr(3), arr(3, seed=1), arr(seed=2)),
+    ],
     bad=[Bad(S(ints(3), ints(3), 1), TypeError, r"\[lerp\].*int64")],
-)  # fmt: skip
-op("ldexp", lambda a, b: a * 2.0**b,
-   [*binary_samples(), S(arr(3), ints(3)), S(ints(3), ints(3, low=0))])  # fmt: skip
+)
+op(
+    "ldexp",
+    lambda a, b: a * 2.0**b,
+    [*binary_samples(), S(arr(3), ints(3)), S(ints(3), ints(3, low=0))],
+)

@@ -11,7 +11,10 @@ from .losses import bad, bce_logits, ratio, reduced, reductions
 
 F = "nn.functional."
 ArgumentError, BoundsError, ShapeError = (
-    ut.errors.ArgumentError, ut.errors.BoundsError, ut.errors.ShapeError)  # fmt: skip
+    ut.errors.ArgumentError,
+    ut.errors.BoundsError,
+    ut.errors.ShapeError,
+)
 
 
 def labels(*shape, classes=4, seed=3):
@@ -84,10 +87,16 @@ BAD_LABELS = [
     (S(arr(3, 4), np.array([True, False, True])), TypeError, "bool"),
 ]
 
-op(F + "nll_loss", nll, BY_LABEL,
-   bad=[*(Bad(s, e, r"\[nll_loss\].*" + m) for s, e, m in BAD_LABELS),
+op(
+    F + "nll_loss",
+    nll,
+    BY_LABEL,
+    bad=[
+        *(Bad(s, e, r"\[nll_loss\].*" + m) for s, e, m in BAD_LABELS),
         *bad("nll_loss", arr(3, 4), labels(3)),
-        Bad(S(arr(3, 4), arr(3)), TypeError, r"\[nll_loss\].*float64")])  # fmt: skip
+        Bad(S(arr(3, 4), arr(3)), TypeError, r"\[nll_loss\].*float64"),
+    ],
+)
 
 
 def smoothed(sample):
@@ -101,15 +110,24 @@ BY_PROBABILITY = [
     S(arr(2, 4, 3), positive(2, 4, 3), WEIGHT, reduction="none"),
     S(arr(0, 4), positive(0, 4)),
 ]
-op(F + "cross_entropy", cross_entropy,
-   [*BY_LABEL, *map(smoothed, BY_LABEL), *BY_PROBABILITY, *map(smoothed, BY_PROBABILITY),
-    S(Const([[-np.inf, 2.0, 1.0], [0.0, -np.inf, 1e4]]), np.array([1, 0]), reduction="none")],
-   bad=[*(Bad(s, e, r"\[cross_entropy\].*" + m) for s, e, m in BAD_LABELS),
+op(
+    F + "cross_entropy",
+    cross_entropy,
+    [
+        *BY_LABEL,
+        *map(smoothed, BY_LABEL),
+        *BY_PROBABILITY,
+        *map(smoothed, BY_PROBABILITY),
+        S(Const([[-np.inf, 2.0, 1.0], [0.0, -np.inf, 1e4]]), np.array([1, 0]), reduction="none"),
+    ],
+    bad=[
+        *(Bad(s, e, r"\[cross_entropy\].*" + m) for s, e, m in BAD_LABELS),
         *bad("cross_entropy", arr(3, 4), labels(3)),
         Bad(S(arr(3, 4), arr(3)), ShapeError, r"\(3, 4\), got \(3,\); class indices"),
-        Bad(S(arr(3, 4), labels(3), label_smoothing=1.5), ArgumentError,
-            "from 0 to 1, got 1.5"),
-        Bad(S(ints(3, 4), labels(3)), TypeError, "int64")])  # fmt: skip
+        Bad(S(arr(3, 4), labels(3), label_smoothing=1.5), ArgumentError, "from 0 to 1, got 1.5"),
+        Bad(S(ints(3, 4), labels(3)), TypeError, "int64"),
+    ],
+)
 
 
 # Margins -------------------------------------------------------------------------------------
@@ -122,18 +140,28 @@ def multi_margin(x, target, p=1, margin=1.0, weight=None, reduction="mean"):
     return reduced(np.array(losses).reshape(np.shape(target) if x.ndim > 1 else ()), reduction)
 
 
-op(F + "multi_margin_loss", multi_margin,
-   [*reductions(arr(5, 4), labels(5)), S(arr(5, 4), labels(5), 2, 0.5),
-    S(arr(5, 4), labels(5), weight=WEIGHT, reduction="none"), S(arr(4), labels()),
-    S(arr(4), labels(1)), S(arr(0, 4), labels(0), reduction="none"),
-    S(arr(4, 5).T, labels(5), p=2)],
-   torch_gradgrad=False,
-   bad=[*bad("multi_margin_loss", arr(3, 4), labels(3)),
+op(
+    F + "multi_margin_loss",
+    multi_margin,
+    [
+        *reductions(arr(5, 4), labels(5)),
+        S(arr(5, 4), labels(5), 2, 0.5),
+        S(arr(5, 4), labels(5), weight=WEIGHT, reduction="none"),
+        S(arr(4), labels()),
+        S(arr(4), labels(1)),
+        S(arr(0, 4), labels(0), reduction="none"),
+        S(arr(4, 5).T, labels(5), p=2),
+    ],
+    torch_gradgrad=False,
+    bad=[
+        *bad("multi_margin_loss", arr(3, 4), labels(3)),
         Bad(S(arr(3, 4), labels(3), p=3), ArgumentError, "p must be 1 or 2, got 3"),
         Bad(S(arr(3, 4), np.array([0, 4, 1])), BoundsError, "class index 4.*4 classes"),
         Bad(S(arr(3, 4, 2), labels(3)), ShapeError, r"\(3, 4, 2\)"),
         Bad(S(arr(3, 4), labels(2)), ShapeError, r"\(3,\), got \(2,\)"),
-        Bad(S(arr(3, 4), labels(3), weight=arr(2)), ShapeError, "4 classes")])  # fmt: skip
+        Bad(S(arr(3, 4), labels(3), weight=arr(2)), ShapeError, "4 classes"),
+    ],
+)
 
 
 def multilabel_margin(x, target, reduction="mean"):
@@ -141,31 +169,57 @@ def multilabel_margin(x, target, reduction="mean"):
     for row, wanted in zip(np.atleast_2d(x), np.atleast_2d(target), strict=True):
         listed = list(wanted)
         listed = listed[: listed.index(-1)] if -1 in listed else listed
-        losses.append(sum(max(0.0, 1 - row[t] + row[j]) for t in listed
-                          for j in range(len(row)) if j not in listed) / len(row))  # fmt: skip
+        losses.append(
+            sum(
+                max(0.0, 1 - row[t] + row[j])
+                for t in listed
+                for j in range(len(row))
+                if j not in listed
+            )
+            / len(row)
+        )
     return reduced(np.array(losses).reshape(x.shape[:-1]), reduction)
 
 
 LISTS = np.array([[3, 0, -1, 1], [-1, 2, 2, 2], [0, 1, 2, 3], [2, 2, -1, -1]])
-op(F + "multilabel_margin_loss", multilabel_margin,
-   [*reductions(arr(4, 4), LISTS), S(arr(4), np.array([1, -1, 0, 0])),
-    S(arr(0, 4), labels(0, 4), reduction="none"),
-    S(arr(), np.array(0)), S(arr(4, 4).T, LISTS)],
-   torch_gradgrad=False,
-   bad=[*bad("multilabel_margin_loss", arr(4, 4), LISTS),
+op(
+    F + "multilabel_margin_loss",
+    multilabel_margin,
+    [
+        *reductions(arr(4, 4), LISTS),
+        S(arr(4), np.array([1, -1, 0, 0])),
+        S(arr(0, 4), labels(0, 4), reduction="none"),
+        S(arr(), np.array(0)),
+        S(arr(4, 4).T, LISTS),
+    ],
+    torch_gradgrad=False,
+    bad=[
+        *bad("multilabel_margin_loss", arr(4, 4), LISTS),
         Bad(S(arr(2, 3), labels(2, 2)), ShapeError, r"\(2, 3\) and \(2, 2\)"),
         Bad(S(arr(3), np.array([3, 0, 0])), BoundsError, "class index 3.*3 classes"),
         Bad(S(arr(3), np.array([-2, 0, 0])), BoundsError, "class index -2"),
-        Bad(S(arr(3), arr(3)), TypeError, "float64")])  # fmt: skip
+        Bad(S(arr(3), arr(3)), TypeError, "float64"),
+    ],
+)
 
 
 def multilabel_soft_margin(x, target, weight=None, reduction="mean"):
     return reduced(bce_logits(x, target, weight, "none").mean(-1), reduction)
 
 
-op(F + "multilabel_soft_margin_loss", multilabel_soft_margin,
-   [*reductions(arr(3, 4), positive(3, 4)), S(arr(4), positive(4)), S(arr(2, 3, 4), arr(4)),
-    S(arr(3, 4), Const(labels(3, 4, classes=2)), WEIGHT), S(arr(0, 4), arr(0, 4)),
-    S(Const([[1e4, -1e4]]), Const([[0.0, 1.0]]))],
-   bad=[*bad("multilabel_soft_margin_loss", arr(3, 4), arr(3, 4)),
-        Bad(S(arr(), arr()), ShapeError, "class dimension")])  # fmt: skip
+op(
+    F + "multilabel_soft_margin_loss",
+    multilabel_soft_margin,
+    [
+        *reductions(arr(3, 4), positive(3, 4)),
+        S(arr(4), positive(4)),
+        S(arr(2, 3, 4), arr(4)),
+        S(arr(3, 4), Const(labels(3, 4, classes=2)), WEIGHT),
+        S(arr(0, 4), arr(0, 4)),
+        S(Const([[1e4, -1e4]]), Const([[0.0, 1.0]])),
+    ],
+    bad=[
+        *bad("multilabel_soft_margin_loss", arr(3, 4), arr(3, 4)),
+        Bad(S(arr(), arr()), ShapeError, "class dimension"),
+    ],
+)

@@ -16,6 +16,10 @@ ANY = [S(arr(2)), S(ints(2)), S(bools(2)), S(COMPLEX), S(arr(0))]
 op("is_floating_point", lambda x: x.dtype.kind == "f", ANY)
 op("is_complex", lambda x: x.dtype.kind == "c", ANY)
 op("numel", np.size, [*ANY, S(arr(2, 3)), S(arr())])
-op("is_nonzero", bool, [S(arr(1)), S(ints()), S(np.zeros((1, 1)))],
-   bad=[Bad(S(arr(2)), errors.ArgumentError, r"\[is_nonzero\].*\(2,\)")])  # fmt: skip
+op(
+    "is_nonzero",
+    bool,
+    [S(arr(1)), S(ints()), S(np.zeros((1, 1)))],
+    bad=[Bad(S(arr(2)), errors.ArgumentError, r"\[is_nonzero\].*\(2,\)")],
+)
 op("result_type", None, [S(arr(2), 1), S(ints(2), 1.5), S(ints(2), arr())], torch=None)

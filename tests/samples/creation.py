@@ -27,9 +27,19 @@ def plain(fill):
 
 
 SIZES = [
-    S(2, 3), S((2, 3)), S([2, 3]), S(()), S(0), S(3, 0), S(size=(2, 2)), S(np.int64(2).item()),
-    S(2, dtype=ut.int64), S(2, dtype=ut.bool), S(2, dtype=ut.complex64), S(2, dtype=ut.float16),
-]  # fmt: skip
+    S(2, 3),
+    S((2, 3)),
+    S([2, 3]),
+    S(()),
+    S(0),
+    S(3, 0),
+    S(size=(2, 2)),
+    S(np.int64(2).item()),
+    S(2, dtype=ut.int64),
+    S(2, dtype=ut.bool),
+    S(2, dtype=ut.complex64),
+    S(2, dtype=ut.float16),
+]
 
 
 def bad_sizes(name):
@@ -45,8 +55,12 @@ def bad_sizes(name):
 
 op("zeros", plain(np.zeros), SIZES, bad=bad_sizes("zeros"))
 op("ones", plain(np.ones), SIZES, bad=bad_sizes("ones"))
-op("empty", plain(np.empty), [S(0), S(2, 0), S((0,), dtype=ut.int64), S(size=(0, 1))],
-   bad=bad_sizes("empty"))  # fmt: skip
+op(
+    "empty",
+    plain(np.empty),
+    [S(0), S(2, 0), S((0,), dtype=ut.int64), S(size=(0, 1))],
+    bad=bad_sizes("empty"),
+)
 
 
 def torch_full(size, value, **kwargs):
@@ -58,22 +72,45 @@ def torch_full(size, value, **kwargs):
     return torch.full(size, value, **kwargs)
 
 
-op("full", lambda size, value, dtype=None: np.full(size, value, dtype and dtype.numpy),
-   [S((2, 3), 7), S((2,), 0.5), S((), True), S((0, 2), 1.0), S((2,), 1 + 2j), S([2], 3.7),
-    S((2,), 2.7, dtype=ut.int64), S((2,), -0.0), S((2,), 1, dtype=ut.float64),
-    S((2,), np.inf), S((2,), True, dtype=ut.int32),
-    S((2, 3), arr(), dtype=ut.float64)],
-   torch=torch_full,
-   bad=[Bad(S((2,), 300, dtype=ut.uint8), errors.ArgumentError, r"\[full\] 300.*uint8.*255"),
+op(
+    "full",
+    lambda size, value, dtype=None: np.full(size, value, dtype and dtype.numpy),
+    [
+        S((2, 3), 7),
+        S((2,), 0.5),
+        S((), True),
+        S((0, 2), 1.0),
+        S((2,), 1 + 2j),
+        S([2], 3.7),
+        S((2,), 2.7, dtype=ut.int64),
+        S((2,), -0.0),
+        S((2,), 1, dtype=ut.float64),
+        S((2,), np.inf),
+        S((2,), True, dtype=ut.int32),
+        S((2, 3), arr(), dtype=ut.float64),
+    ],
+    torch=torch_full,
+    bad=[
+        Bad(S((2,), 300, dtype=ut.uint8), errors.ArgumentError, r"\[full\] 300.*uint8.*255"),
         Bad(S((2,), np.nan, dtype=ut.int64), errors.ArgumentError, r"\[full\] nan"),
         Bad(S((2,), 1j, dtype=ut.float32), errors.DTypeError, r"\[full\].*1j"),
         Bad(S((2,), 1e40, dtype=ut.float32), errors.ArgumentError, r"\[full\] 1e\+40"),
         Bad(S((-2,), 1), errors.ShapeError, r"\[full\].*-2"),
         Bad(S((2,), "a"), errors.DTypeError, r"\[full\].*str"),
-        Bad(S((2,), None), errors.DTypeError, r"\[full\].*None")])  # fmt: skip
+        Bad(S((2,), None), errors.DTypeError, r"\[full\].*None"),
+    ],
+)
 
-LIKE = [S(arr(3, 2)), S(arr()), S(arr(0, 2)), S(arr(4, 3).T), S(ints(3)), S(bools(2, 2)),
-        S(ints(3), dtype=ut.float64), S(np.zeros(2, np.complex64))]  # fmt: skip
+LIKE = [
+    S(arr(3, 2)),
+    S(arr()),
+    S(arr(0, 2)),
+    S(arr(4, 3).T),
+    S(ints(3)),
+    S(bools(2, 2)),
+    S(ints(3), dtype=ut.float64),
+    S(np.zeros(2, np.complex64)),
+]
 
 
 def like(fill):
@@ -83,14 +120,27 @@ def like(fill):
 op("zeros_like", like(np.zeros_like), LIKE)
 op("ones_like", like(np.ones_like), LIKE)
 op("empty_like", like(np.empty_like), [S(arr(0, 2)), S(ints(0)), S(arr(0), dtype=ut.int64)])
-op("full_like", lambda x, value, dtype=None: np.full(x.shape, value, kind(dtype, x.dtype)),
-   [S(arr(3, 2), 2.5), S(arr(), 1), S(ints(3), 2.7), S(ints(0, 2), 1), S(bools(2), 3),
-    S(ints(2), 2.5, dtype=ut.float32), S(arr(3), np.nan)],
-   bad=[Bad(S(ints(2), np.nan), errors.ArgumentError, r"\[full_like\] nan")])  # fmt: skip
+op(
+    "full_like",
+    lambda x, value, dtype=None: np.full(x.shape, value, kind(dtype, x.dtype)),
+    [
+        S(arr(3, 2), 2.5),
+        S(arr(), 1),
+        S(ints(3), 2.7),
+        S(ints(0, 2), 1),
+        S(bools(2), 3),
+        S(ints(2), 2.5, dtype=ut.float32),
+        S(arr(3), np.nan),
+    ],
+    bad=[Bad(S(ints(2), np.nan), errors.ArgumentError, r"\[full_like\] nan")],
+)
 
-op("scalar_tensor", lambda s, dtype=None: np.array(s, kind(dtype)),
-   [S(2), S(2.5), S(True), S(2, dtype=ut.int64), S(1 + 1j, dtype=ut.complex64)],
-   bad=[Bad(S(1j), errors.DTypeError, r"\[scalar_tensor\].*1j")])  # fmt: skip
+op(
+    "scalar_tensor",
+    lambda s, dtype=None: np.array(s, kind(dtype)),
+    [S(2), S(2.5), S(True), S(2, dtype=ut.int64), S(1 + 1j, dtype=ut.complex64)],
+    bad=[Bad(S(1j), errors.DTypeError, r"\[scalar_tensor\].*1j")],
+)
 
 
 def np_arange(start, end=None, step=1, dtype=None):
@@ -99,12 +149,29 @@ def np_arange(start, end=None, step=1, dtype=None):
     return values.astype(kind(dtype, np.float32 if values.dtype == np.float64 else values.dtype))
 
 
-op("arange", np_arange,
-   [S(5), S(0), S(2, 7), S(7, 2, -2), S(0, 7, 3), S(1.5), S(0, 1, 0.125), S(1, 0, -0.25), S(3, 3),
-    S(5, dtype=ut.float64), S(5, dtype=ut.uint8), S(0.0, 4.0, dtype=ut.int64), S(-3, 3),
-    S(0, 1, 0.1), S(2**40, 2**40 + 3)],
-   rtol=1e-6,
-   bad=[Bad(S(0, 1, 0), errors.ArgumentError, r"\[arange\] step.*zero.*0"),
+op(
+    "arange",
+    np_arange,
+    [
+        S(5),
+        S(0),
+        S(2, 7),
+        S(7, 2, -2),
+        S(0, 7, 3),
+        S(1.5),
+        S(0, 1, 0.125),
+        S(1, 0, -0.25),
+        S(3, 3),
+        S(5, dtype=ut.float64),
+        S(5, dtype=ut.uint8),
+        S(0.0, 4.0, dtype=ut.int64),
+        S(-3, 3),
+        S(0, 1, 0.1),
+        S(2**40, 2**40 + 3),
+    ],
+    rtol=1e-6,
+    bad=[
+        Bad(S(0, 1, 0), errors.ArgumentError, r"\[arange\] step.*zero.*0"),
         Bad(S(3, 0), errors.ArgumentError, r"\[arange\] from 3 to 0 with step 1"),
         Bad(S(np.inf), errors.ArgumentError, r"\[arange\].*inf"),
         Bad(S(np.nan), errors.ArgumentError, r"\[arange\].*nan"),
@@ -112,7 +179,9 @@ op("arange", np_arange,
         Bad(S(3, dtype=ut.complex64), errors.DTypeError, r"\[arange\].*complex64"),
         Bad(S(0, 3, 0.5, dtype=ut.int64), errors.ArgumentError, r"\[arange\] step.*0\.5"),
         Bad(S(1j), errors.DTypeError, r"\[arange\].*1j"),
-        Bad(S("3"), errors.DTypeError, r"\[arange\].*'3'")])  # fmt: skip
+        Bad(S("3"), errors.DTypeError, r"\[arange\].*'3'"),
+    ],
+)
 
 
 def np_linspace(start, end, steps, dtype=None):
@@ -123,48 +192,108 @@ def np_linspace(start, end, steps, dtype=None):
     return values.astype(kind(dtype, np.complex64))
 
 
-op("linspace", np_linspace,
-   [S(0, 1, 5), S(-2, 3.5, 7), S(3, -3, 4), S(0, 1, 1), S(0, 1, 0), S(0, 1, 2), S(2, 2, 3),
-    S(0, 10, 4, dtype=ut.int64), S(0, 1, 5, dtype=ut.float64), S(0, 1j, 3), S(1e-3, 1e3, 9),
-    S(-5, 5, 11, dtype=ut.int32), S(arr(), arr(seed=1), 5, dtype=ut.float64),
-    S(arr(), 1.5, 4, dtype=ut.float64), S(0, arr(), 1, dtype=ut.float64)],
-   rtol=1e-6, atol=1e-7,
-   bad=[Bad(S(0, 1, -1), errors.ArgumentError, r"\[linspace\] steps.*-1"),
+op(
+    "linspace",
+    np_linspace,
+    [
+        S(0, 1, 5),
+        S(-2, 3.5, 7),
+        S(3, -3, 4),
+        S(0, 1, 1),
+        S(0, 1, 0),
+        S(0, 1, 2),
+        S(2, 2, 3),
+        S(0, 10, 4, dtype=ut.int64),
+        S(0, 1, 5, dtype=ut.float64),
+        S(0, 1j, 3),
+        S(1e-3, 1e3, 9),
+        S(-5, 5, 11, dtype=ut.int32),
+        S(arr(), arr(seed=1), 5, dtype=ut.float64),
+        S(arr(), 1.5, 4, dtype=ut.float64),
+        S(0, arr(), 1, dtype=ut.float64),
+    ],
+    rtol=1e-6,
+    atol=1e-7,
+    bad=[
+        Bad(S(0, 1, -1), errors.ArgumentError, r"\[linspace\] steps.*-1"),
         Bad(S(0, 1, 2.5), errors.DTypeError, r"\[linspace\] steps.*2.5"),
         Bad(S(arr(2), 1, 3), errors.ShapeError, r"\[linspace\].*\(2,\)"),
         Bad(S(0, 1, 3, dtype=ut.bool), errors.DTypeError, r"\[linspace\].*bool"),
         Bad(S(0, 1j, 3, dtype=ut.float64), errors.DTypeError, r"\[linspace\].*1j.*float64"),
-        ])  # fmt: skip
+    ],
+)
 
-op("logspace",
-   lambda start, end, steps, base=10.0, dtype=None: np.logspace(
-       start, end, steps, base=base).astype(kind(dtype)),
-   [S(0, 2, 3), S(-3, 3, 7), S(0, 5, 6, base=2.0), S(0, 1, 0), S(1, 1, 1),
-    S(0, 3, 4, base=2, dtype=ut.int64), S(0, 1, 5, dtype=ut.float64)],
-   rtol=1e-6,
-   bad=[Bad(S(0, 1, -1), errors.ArgumentError, r"\[logspace\] steps.*-1")])  # fmt: skip
+op(
+    "logspace",
+    lambda start, end, steps, base=10.0, dtype=None: np.logspace(
+        start, end, steps, base=base
+    ).astype(kind(dtype)),
+    [
+        S(0, 2, 3),
+        S(-3, 3, 7),
+        S(0, 5, 6, base=2.0),
+        S(0, 1, 0),
+        S(1, 1, 1),
+        S(0, 3, 4, base=2, dtype=ut.int64),
+        S(0, 1, 5, dtype=ut.float64),
+    ],
+    rtol=1e-6,
+    bad=[Bad(S(0, 1, -1), errors.ArgumentError, r"\[logspace\] steps.*-1")],
+)
 
-op("eye", lambda n, m=None, dtype=None: np.eye(n, m, dtype=kind(dtype)),
-   [S(3), S(2, 4), S(4, 2), S(0), S(0, 3), S(3, 0), S(2, dtype=ut.bool), S(1, dtype=ut.int64)],
-   bad=[Bad(S(-1), errors.ShapeError, r"\[eye\].*-1"),
-        Bad(S(2, 2.5), errors.DTypeError, r"\[eye\].*2.5")])  # fmt: skip
+op(
+    "eye",
+    lambda n, m=None, dtype=None: np.eye(n, m, dtype=kind(dtype)),
+    [S(3), S(2, 4), S(4, 2), S(0), S(0, 3), S(3, 0), S(2, dtype=ut.bool), S(1, dtype=ut.int64)],
+    bad=[
+        Bad(S(-1), errors.ShapeError, r"\[eye\].*-1"),
+        Bad(S(2, 2.5), errors.DTypeError, r"\[eye\].*2.5"),
+    ],
+)
 
-op("clone", lambda x: x.copy(),
-   [S(arr(3, 4)), S(arr()), S(arr(0, 3)), S(arr(4, 3).T), S(ints(3)), S(bools(2)),
-    S(np.broadcast_to(arr(1, 3), (2, 3)))])  # fmt: skip
+op(
+    "clone",
+    lambda x: x.copy(),
+    [
+        S(arr(3, 4)),
+        S(arr()),
+        S(arr(0, 3)),
+        S(arr(4, 3).T),
+        S(ints(3)),
+        S(bools(2)),
+        S(np.broadcast_to(arr(1, 3), (2, 3))),
+    ],
+)
 
 F32 = np.float32
-op("complex", lambda real, imag: real + 1j * imag,
-   [S(Const(arr(3)), Const(arr(3, seed=1))), S(Const(arr(2, 1)), Const(arr(3))),
-    S(arr(3).astype(F32), arr(3, seed=1).astype(F32)), S(Const(arr()), Const(arr())),
-    S(Const(arr(0)), Const(arr(0)))],
-   grad=False,
-   bad=[Bad(S(ints(2), ints(2)), errors.DTypeError, r"\[complex\].*int64"),
+op(
+    "complex",
+    lambda real, imag: real + 1j * imag,
+    [
+        S(Const(arr(3)), Const(arr(3, seed=1))),
+        S(Const(arr(2, 1)), Const(arr(3))),
+        S(arr(3).astype(F32), arr(3, seed=1).astype(F32)),
+        S(Const(arr()), Const(arr())),
+        S(Const(arr(0)), Const(arr(0))),
+    ],
+    grad=False,
+    bad=[
+        Bad(S(ints(2), ints(2)), errors.DTypeError, r"\[complex\].*int64"),
         Bad(S(Const(arr(2)), arr(2).astype(F32)), errors.DTypeError, r"\[complex\].*float64"),
-        Bad(S(Const(arr(2)), Const(arr(3))), errors.ShapeError, r"\[complex\].*2")])  # fmt: skip
+        Bad(S(Const(arr(2)), Const(arr(3))), errors.ShapeError, r"\[complex\].*2"),
+    ],
+)
 
-op("polar", lambda abs, angle: abs * np.exp(1j * angle),
-   [S(Const(arr(3)), Const(arr(3, seed=1))), S(Const(arr(2, 1)), Const(arr(3))),
-    S(arr(3).astype(F32), arr(3, seed=1).astype(F32))],
-   grad=False, rtol=1e-5, atol=1e-6,
-   bad=[Bad(S(ints(2), ints(2)), errors.DTypeError, r"\[polar\].*int64")])  # fmt: skip
+op(
+    "polar",
+    lambda abs, angle: abs * np.exp(1j * angle),
+    [
+        S(Const(arr(3)), Const(arr(3, seed=1))),
+        S(Const(arr(2, 1)), Const(arr(3))),
+        S(arr(3).astype(F32), arr(3, seed=1).astype(F32)),
+    ],
+    grad=False,
+    rtol=1e-5,
+    atol=1e-6,
+    bad=[Bad(S(ints(2), ints(2)), errors.DTypeError, r"\[polar\].*int64")],
+)

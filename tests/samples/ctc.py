@@ -10,7 +10,10 @@ import undertow as ut
 from op_samples import Bad, Const, S, arr, ints, op
 
 ArgumentError, BoundsError, ShapeError = (
-    ut.errors.ArgumentError, ut.errors.BoundsError, ut.errors.ShapeError)  # fmt: skip
+    ut.errors.ArgumentError,
+    ut.errors.BoundsError,
+    ut.errors.ShapeError,
+)
 
 
 NEVER = -np.inf
@@ -60,40 +63,59 @@ def forward_only(lp, *args, **kwargs):
 
 
 PADDED = np.array([[1, 2, 2], [2, 1, 0], [1, 1, 1]])
-op("nn.functional.ctc_loss", ctc,
-   [*(S(log_probs(5, 3, 3), PADDED, [5, 4, 5], [3, 2, 1], reduction=r)
-      for r in ("mean", "sum", "none")),
-      S(log_probs(5, 3, 3), PADDED, np.array([5, 5, 5]), np.array([2, 2, 2])),
-      S(log_probs(5, 2, 3), np.array([1, 2, 2]), (5, 4), (1, 2)),  # concatenated
-      S(log_probs(5, 2, 3), np.array([[1, 1], [2, 2]]), [5, 3], [2, 2]),  # just enough frames
-      S(Const(log_probs(4, 2, 3)), np.array([[1, 1], [2, 1]]), [2, 4], [2, 2], reduction="none"),
-      S(log_probs(4, 2, 3), np.array([[1, 1], [2, 1]]), [2, 4], [2, 2], zero_infinity=True),
-      S(log_probs(4, 2, 3), np.array([[1, 2], [0, 0]]), [4, 3], [2, 0], reduction="none"),
-      S(log_probs(3, 2, 3), np.zeros((2, 0), int), [3, 1], [0, 0]),  # nothing was said
-      S(log_probs(3, 2, 3), np.array([[0, 1], [1, 0]]), [3, 3], [2, 1], blank=2),
-      S(log_probs(3, 2, 3), np.array([[0, 7], [1, -1]]), [3, 3], [1, 1], blank=2),  # padding
-      S(log_probs(1, 1, 3), np.array([[2]]), [1], [1]),
-      S(log_probs(4, 3), np.array([1, 2]), np.array(4), np.array(2)),  # one without a batch
-      S(log_probs(4, 3), np.array([1, 2]), np.array(3), np.array(2), reduction="none"),
-      S(arr(3, 4, 2).T, np.ones((4, 1), int), [2] * 4, [1] * 4),  # non-contiguous
-      S(Const([[[NEVER, 0.0, NEVER]], [[0.0, NEVER, NEVER]], [[-0.5, NEVER, -0.5]]]),
-        np.array([[1, 2]]), [3], [2])],
-   torch=forward_only,
-   bad=[Bad(S(arr(3, 2, 3), PADDED[:2], [4, 3], [1, 1]), ArgumentError,
-            r"input_lengths.*at most the 3 steps.*got 4"),
-        Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, -1]), ArgumentError,
-            r"target_lengths.*got -1"),
-        Bad(S(arr(3, 2, 3), PADDED[:2], [3], [1, 1]), ShapeError,
-            "input_lengths.*2 entries, got 1"),
+op(
+    "nn.functional.ctc_loss",
+    ctc,
+    [
+        *(
+            S(log_probs(5, 3, 3), PADDED, [5, 4, 5], [3, 2, 1], reduction=r)
+            for r in ("mean", "sum", "none")
+        ),
+        S(log_probs(5, 3, 3), PADDED, np.array([5, 5, 5]), np.array([2, 2, 2])),
+        S(log_probs(5, 2, 3), np.array([1, 2, 2]), (5, 4), (1, 2)),  # concatenated
+        S(log_probs(5, 2, 3), np.array([[1, 1], [2, 2]]), [5, 3], [2, 2]),  # just enough frames
+        S(Const(log_probs(4, 2, 3)), np.array([[1, 1], [2, 1]]), [2, 4], [2, 2], reduction="none"),
+        S(log_probs(4, 2, 3), np.array([[1, 1], [2, 1]]), [2, 4], [2, 2], zero_infinity=True),
+        S(log_probs(4, 2, 3), np.array([[1, 2], [0, 0]]), [4, 3], [2, 0], reduction="none"),
+        S(log_probs(3, 2, 3), np.zeros((2, 0), int), [3, 1], [0, 0]),  # nothing was said
+        S(log_probs(3, 2, 3), np.array([[0, 1], [1, 0]]), [3, 3], [2, 1], blank=2),
+        S(log_probs(3, 2, 3), np.array([[0, 7], [1, -1]]), [3, 3], [1, 1], blank=2),  # padding
+        S(log_probs(1, 1, 3), np.array([[2]]), [1], [1]),
+        S(log_probs(4, 3), np.array([1, 2]), np.array(4), np.array(2)),  # one without a batch
+        S(log_probs(4, 3), np.array([1, 2]), np.array(3), np.array(2), reduction="none"),
+        S(arr(3, 4, 2).T, np.ones((4, 1), int), [2] * 4, [1] * 4),  # non-contiguous
+        S(
+            Const([[[NEVER, 0.0, NEVER]], [[0.0, NEVER, NEVER]], [[-0.5, NEVER, -0.5]]]),
+            np.array([[1, 2]]),
+            [3],
+            [2],
+        ),
+    ],
+    torch=forward_only,
+    bad=[
+        Bad(
+            S(arr(3, 2, 3), PADDED[:2], [4, 3], [1, 1]),
+            ArgumentError,
+            r"input_lengths.*at most the 3 steps.*got 4",
+        ),
+        Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, -1]), ArgumentError, r"target_lengths.*got -1"),
+        Bad(
+            S(arr(3, 2, 3), PADDED[:2], [3], [1, 1]), ShapeError, "input_lengths.*2 entries, got 1"
+        ),
         Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [4, 1]), ShapeError, r"\(2, 4\).*\(2, 3\)"),
         Bad(S(arr(3, 2, 3), np.array([1, 2]), [3, 3], [2, 1]), ShapeError, "3 labels.*got 2"),
-        Bad(S(arr(3, 2, 3), np.array([[3], [1]]), [3, 3], [1, 1]), BoundsError,
-            "label 3 is out of range for 3 classes"),
-        Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, 1], blank=3), BoundsError,
-            "blank 3.*3 classes"),
+        Bad(
+            S(arr(3, 2, 3), np.array([[3], [1]]), [3, 3], [1, 1]),
+            BoundsError,
+            "label 3 is out of range for 3 classes",
+        ),
+        Bad(
+            S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, 1], blank=3), BoundsError, "blank 3.*3 classes"
+        ),
         Bad(S(arr(3, 2, 3), arr(2, 1), [3, 3], [1, 1]), TypeError, "targets.*float64"),
         Bad(S(ints(3, 2, 3), PADDED[:2], [3, 3], [1, 1]), TypeError, "log_probs.*int64"),
         Bad(S(arr(3), PADDED[:2], [3, 3], [1, 1]), ShapeError, r"\(3,\)"),
         Bad(S(arr(3, 2, 3), PADDED[:2], arr(2), [1, 1]), TypeError, "input_lengths.*float64"),
-        Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, 1], reduction="x"), ArgumentError,
-            "'x'")])  # fmt: skip
+        Bad(S(arr(3, 2, 3), PADDED[:2], [3, 3], [1, 1], reduction="x"), ArgumentError, "'x'"),
+    ],
+)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from op_samples import Bad, S, arr, ints, op
 from undertow import errors
 
-SHAPES = {"dropout": [(3, 4), (), (0, 3)], "dropout1d": [(2, 3, 4), (3, 4)],
-          "dropout2d": [(2, 3, 2, 2), (2, 3, 4)], "dropout3d": [(1, 3, 2, 2, 2), (3, 2, 2, 2)],
-          "alpha_dropout": [(3, 4), (), (0, 3)], "feature_alpha_dropout": [(2, 3), (2, 3, 4)],
-          }  # fmt: skip
+SHAPES = {
+    "dropout": [(3, 4), (), (0, 3)],
+    "dropout1d": [(2, 3, 4), (3, 4)],
+    "dropout2d": [(2, 3, 2, 2), (2, 3, 4)],
+    "dropout3d": [(1, 3, 2, 2, 2), (3, 2, 2, 2)],
+    "alpha_dropout": [(3, 4), (), (0, 3)],
+    "feature_alpha_dropout": [(2, 3), (2, 3, 4)],
+}
 
 for name, shapes in SHAPES.items():
     first = arr(*shapes[0])

@@ -63,16 +63,22 @@ def u_(*shape):
     return Const(arr(*shape, seed=5, low=0.0, high=1.0))
 
 
-op("nn.functional.fractional_max_pool2d", fractional(2),
-   [S(arr(2, 2, 6, 7), 2, (3, 4), None, False, u_(2, 2, 2)),
-    S(arr(2, 2, 6, 7), (3, 2), (4, 3), None, True, u_(2, 2, 2)),
-    S(arr(3, 5, 5), 1, 5, None, False, u_(1, 3, 2)), S(arr(1, 5, 6), 2, 1, None, True, u_(1, 1, 2)),
-    S(arr(1, 2, 7, 5), 2, None, 0.6, False, u_(1, 2, 2)),
-    S(arr(1, 2, 7, 8), 3, None, (0.5, 0.4), True, u_(1, 2, 2)),
-    S(arr(0, 2, 5, 5), 2, 3, None, False, u_(0, 2, 2)),
-    S(arr(1, 6, 5, 2).transpose(0, 3, 1, 2), 2, (3, 2), None, False, u_(1, 2, 2))],
-   torch=torch_fractional(2),
-   bad=[Bad(S(arr(1, 4, 4), 2), ARGUMENT, r"\[fractional_max_pool2d\] needs output_size or"),
+op(
+    "nn.functional.fractional_max_pool2d",
+    fractional(2),
+    [
+        S(arr(2, 2, 6, 7), 2, (3, 4), None, False, u_(2, 2, 2)),
+        S(arr(2, 2, 6, 7), (3, 2), (4, 3), None, True, u_(2, 2, 2)),
+        S(arr(3, 5, 5), 1, 5, None, False, u_(1, 3, 2)),
+        S(arr(1, 5, 6), 2, 1, None, True, u_(1, 1, 2)),
+        S(arr(1, 2, 7, 5), 2, None, 0.6, False, u_(1, 2, 2)),
+        S(arr(1, 2, 7, 8), 3, None, (0.5, 0.4), True, u_(1, 2, 2)),
+        S(arr(0, 2, 5, 5), 2, 3, None, False, u_(0, 2, 2)),
+        S(arr(1, 6, 5, 2).transpose(0, 3, 1, 2), 2, (3, 2), None, False, u_(1, 2, 2)),
+    ],
+    torch=torch_fractional(2),
+    bad=[
+        Bad(S(arr(1, 4, 4), 2), ARGUMENT, r"\[fractional_max_pool2d\] needs output_size or"),
         Bad(S(arr(4, 4), 2, 2), SHAPE, r"\[fractional_max_pool2d\].*\(4, 4\)"),
         Bad(S(arr(1, 4, 4), 2, 4), SHAPE, r"\(4, 4\) windows of \(2, 2\) do not fit.*\(4, 4\)"),
         Bad(S(arr(1, 4, 4), 2, None, 0.1), SHAPE, r"\(0, 0\) windows"),
@@ -80,13 +86,25 @@ op("nn.functional.fractional_max_pool2d", fractional(2),
         Bad(S(arr(1, 4, 4), 2, None, (0.5,)), ARGUMENT, r"or 2 of them"),
         Bad(S(arr(1, 4, 4), 0, 2), ARGUMENT, r"kernel_size must be at least 1"),
         Bad(S(ints(1, 4, 4), 2, 2), DTYPE, r"floating tensor, got undertow.int64"),
-        Bad(S(arr(2, 4, 4), 2, 2, None, False, u_(2, 2)), SHAPE,
-            r"_random_samples must be \(1, 2, 2\), got \(2, 2\)"),
-        Bad(S(arr(1, 4, 4), 2, 2, None, False, ints(1, 1, 2)), DTYPE,
-            r"_random_samples must be undertow.float64 like the input, got undertow.int64")],
-   )  # fmt: skip
-op("nn.functional.fractional_max_pool3d", fractional(3),
-   [S(arr(1, 2, 4, 5, 4), 2, (2, 3, 2), None, True, u_(1, 2, 3)),
-    S(arr(2, 5, 4, 4), (1, 2, 2), None, (0.5, 0.5, 0.6), False, u_(1, 2, 3))],
-   torch=torch_fractional(3),
-   bad=[Bad(S(arr(1, 4, 4), 2, 2), SHAPE, r"\[fractional_max_pool3d\]")])  # fmt: skip
+        Bad(
+            S(arr(2, 4, 4), 2, 2, None, False, u_(2, 2)),
+            SHAPE,
+            r"_random_samples must be \(1, 2, 2\), got \(2, 2\)",
+        ),
+        Bad(
+            S(arr(1, 4, 4), 2, 2, None, False, ints(1, 1, 2)),
+            DTYPE,
+            r"_random_samples must be undertow.float64 like the input, got undertow.int64",
+        ),
+    ],
+)
+op(
+    "nn.functional.fractional_max_pool3d",
+    fractional(3),
+    [
+        S(arr(1, 2, 4, 5, 4), 2, (2, 3, 2), None, True, u_(1, 2, 3)),
+        S(arr(2, 5, 4, 4), (1, 2, 2), None, (0.5, 0.5, 0.6), False, u_(1, 2, 3)),
+    ],
+    torch=torch_fractional(3),
+    bad=[Bad(S(arr(1, 4, 4), 2, 2), SHAPE, r"\[fractional_max_pool3d\]")],
+)

@@ -19,10 +19,24 @@ def np_tensor(data, dtype=None):
 
 
 DATA = [
-    S(1), S(2.5), S(True), S(1j), S([]), S([1, 2]), S([[1.0, 2.5], [3.0, 4.0]]), S([True, False]),
-    S([[], []]), S([1, 2.5]), S([True, 2]), S((1, (2)), dtype=ut.float64), S([1.7], dtype=ut.int32),
-    S([0, 2], dtype=ut.bool), S(ints(2, 3)), S([[[1]]]), S([1.5, 2], dtype=ut.complex64),
-]  # fmt: skip
+    S(1),
+    S(2.5),
+    S(True),
+    S(1j),
+    S([]),
+    S([1, 2]),
+    S([[1.0, 2.5], [3.0, 4.0]]),
+    S([True, False]),
+    S([[], []]),
+    S([1, 2.5]),
+    S([True, 2]),
+    S((1, (2)), dtype=ut.float64),
+    S([1.7], dtype=ut.int32),
+    S([0, 2], dtype=ut.bool),
+    S(ints(2, 3)),
+    S([[[1]]]),
+    S([1.5, 2], dtype=ut.complex64),
+]
 RAGGED = Bad(S([[1, 2], [1, 2, 3]]), errors.ShapeError, r"depth 1, .* length 2 and .* length 3")
 NAN = Bad(S([np.nan], dtype=ut.int64), errors.ArgumentError, "nan.*int64")
 TEXT = Bad(S("abc"), errors.DTypeError, "'abc' is text")

@@ -91,14 +91,28 @@ WEIGHTED = [
 ]
 BAD_WEIGHT = S(arr(3), arr(3), weight=arr(1))
 
-op(F + "mse_loss", weighted(np.square), [*broadcast_pairs(), *WEIGHTED], torch=quiet("mse_loss"),
-   bad=[*bad("mse_loss", arr(3), arr(3)),
+op(
+    F + "mse_loss",
+    weighted(np.square),
+    [*broadcast_pairs(), *WEIGHTED],
+    torch=quiet("mse_loss"),
+    bad=[
+        *bad("mse_loss", arr(3), arr(3)),
         Bad(BAD_WEIGHT, ut.errors.ShapeError, r"\[mse_loss\] weight.*\(3,\).*\(1,\)"),
         Bad(S(arr(3) * 1j, arr(3)), TypeError, r"\[mse_loss\].*complex128"),
-        Bad(S(arr(3), arr(4)), ut.errors.ShapeError, "do not broadcast")])  # fmt: skip
-op(F + "l1_loss", weighted(np.abs), [*broadcast_pairs(), *WEIGHTED], torch=quiet("l1_loss"),
-   bad=[*bad("l1_loss", arr(3), arr(3)),
-        Bad(BAD_WEIGHT, ut.errors.ShapeError, r"\[l1_loss\] weight")])  # fmt: skip
+        Bad(S(arr(3), arr(4)), ut.errors.ShapeError, "do not broadcast"),
+    ],
+)
+op(
+    F + "l1_loss",
+    weighted(np.abs),
+    [*broadcast_pairs(), *WEIGHTED],
+    torch=quiet("l1_loss"),
+    bad=[
+        *bad("l1_loss", arr(3), arr(3)),
+        Bad(BAD_WEIGHT, ut.errors.ShapeError, r"\[l1_loss\] weight"),
+    ],
+)
 
 
 def huber(x, y, reduction="mean", delta=1.0, weight=None):
@@ -112,21 +126,38 @@ def smooth_l1(x, y, reduction="mean", beta=1.0):
     return reduced(np.where(z < beta, 0.5 * z * z / (beta or 1), z - 0.5 * beta), reduction)
 
 
-op(F + "huber_loss", huber,
-   [*broadcast_pairs(), S(arr(3, 4), arr(3, 4, seed=1), delta=0.3),
-    S(arr(3, 4), arr(3, 4, seed=1), "none", 2.5, positive(3, 4)), *WEIGHTED],
-   torch=quiet("huber_loss"),
-   bad=[Bad(S(arr(3), arr(3), delta=0), ut.errors.ArgumentError, r"\[huber_loss\] delta.*0"),
+op(
+    F + "huber_loss",
+    huber,
+    [
+        *broadcast_pairs(),
+        S(arr(3, 4), arr(3, 4, seed=1), delta=0.3),
+        S(arr(3, 4), arr(3, 4, seed=1), "none", 2.5, positive(3, 4)),
+        *WEIGHTED,
+    ],
+    torch=quiet("huber_loss"),
+    bad=[
+        Bad(S(arr(3), arr(3), delta=0), ut.errors.ArgumentError, r"\[huber_loss\] delta.*0"),
         Bad(S(arr(3), arr(3), "x"), ut.errors.ArgumentError, r"\[huber_loss\] reduction"),
         Bad(S(arr(3) * 1j, arr(3)), TypeError, r"\[huber_loss\].*complex128"),
-        Bad(BAD_WEIGHT, ut.errors.ShapeError, r"\[huber_loss\] weight")])  # fmt: skip
-op(F + "smooth_l1_loss", smooth_l1,
-   [*broadcast_pairs(), S(arr(3, 4), arr(3, 4, seed=1), beta=0.3),
-    S(arr(3, 4), arr(3, 4, seed=1), beta=0), S(arr(3, 4), arr(3, 4, seed=1), beta=2.5)],
-   torch=quiet("smooth_l1_loss"),
-   bad=[*bad("smooth_l1_loss", arr(3), arr(3)),
-        Bad(S(arr(3), arr(3), beta=-1), ut.errors.ArgumentError,
-            r"\[smooth_l1_loss\] beta.*-1")])  # fmt: skip
+        Bad(BAD_WEIGHT, ut.errors.ShapeError, r"\[huber_loss\] weight"),
+    ],
+)
+op(
+    F + "smooth_l1_loss",
+    smooth_l1,
+    [
+        *broadcast_pairs(),
+        S(arr(3, 4), arr(3, 4, seed=1), beta=0.3),
+        S(arr(3, 4), arr(3, 4, seed=1), beta=0),
+        S(arr(3, 4), arr(3, 4, seed=1), beta=2.5),
+    ],
+    torch=quiet("smooth_l1_loss"),
+    bad=[
+        *bad("smooth_l1_loss", arr(3), arr(3)),
+        Bad(S(arr(3), arr(3), beta=-1), ut.errors.ArgumentError, r"\[smooth_l1_loss\] beta.*-1"),
+    ],
+)
 
 
 # Probabilities -------------------------------------------------------------------------------
@@ -147,22 +178,43 @@ def bce_logits(x, t, weight=None, reduction="mean", pos_weight=None):
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-op(F + "binary_cross_entropy", bce,
-   [*pairs(unit), S(unit(3, 4), Const(unit(3, 4, seed=1)), Const(positive(4))),
-    S(unit(3), Const([0.0, 1.0, 1.0])),
-    S(unit(3, 4), unit(3, 4, seed=1), Const(positive(3, 1)), reduction="none"),
-    S(Const([0.0, 1.0, 0.0, 1.0]), Const([0.0, 1.0, 1.0, 0.0]), reduction="none")],
-   bad=[*bad("binary_cross_entropy", unit(3), unit(3)),
+op(
+    F + "binary_cross_entropy",
+    bce,
+    [
+        *pairs(unit),
+        S(unit(3, 4), Const(unit(3, 4, seed=1)), Const(positive(4))),
+        S(unit(3), Const([0.0, 1.0, 1.0])),
+        S(unit(3, 4), unit(3, 4, seed=1), Const(positive(3, 1)), reduction="none"),
+        S(Const([0.0, 1.0, 0.0, 1.0]), Const([0.0, 1.0, 1.0, 0.0]), reduction="none"),
+    ],
+    bad=[
+        *bad("binary_cross_entropy", unit(3), unit(3)),
         Bad(S(arr(4), unit(4)), ut.errors.ArgumentError, r"from 0 to 1.*with_logits"),
-        Bad(S(unit(4), unit(3)), ut.errors.ShapeError, r"\(4,\) and \(3,\)")])  # fmt: skip
-op(F + "binary_cross_entropy_with_logits", bce_logits,
-   [*pairs(arr, unit), S(arr(3, 4), unit(3, 4), Const(positive(4))),
-    S(arr(3, 4), unit(3, 4), pos_weight=Const(positive(4))),
-    S(arr(3, 4), unit(3, 4), Const(positive(3, 1)), pos_weight=Const(positive(4, seed=2)),
-      reduction="sum"),
-    S(Const([1e4, -1e4, 800.0]), Const([0.0, 1.0, 0.5]), reduction="none")],
-   bad=[*bad("binary_cross_entropy_with_logits", arr(3), arr(3)),
-        Bad(S(arr(4), unit(3)), ut.errors.ShapeError, r"\(4,\) and \(3,\)")])  # fmt: skip
+        Bad(S(unit(4), unit(3)), ut.errors.ShapeError, r"\(4,\) and \(3,\)"),
+    ],
+)
+op(
+    F + "binary_cross_entropy_with_logits",
+    bce_logits,
+    [
+        *pairs(arr, unit),
+        S(arr(3, 4), unit(3, 4), Const(positive(4))),
+        S(arr(3, 4), unit(3, 4), pos_weight=Const(positive(4))),
+        S(
+            arr(3, 4),
+            unit(3, 4),
+            Const(positive(3, 1)),
+            pos_weight=Const(positive(4, seed=2)),
+            reduction="sum",
+        ),
+        S(Const([1e4, -1e4, 800.0]), Const([0.0, 1.0, 0.5]), reduction="none"),
+    ],
+    bad=[
+        *bad("binary_cross_entropy_with_logits", arr(3), arr(3)),
+        Bad(S(arr(4), unit(3)), ut.errors.ShapeError, r"\(4,\) and \(3,\)"),
+    ],
+)
 
 
 def kl(x, t, reduction="mean", log_target=False):
@@ -177,15 +229,23 @@ def quiet_kl(*args, **kwargs):
     return quiet("kl_div")(*args, **kwargs)
 
 
-op(F + "kl_div", kl,
-   [*pairs(arr, unit), S(arr(3, 4), unit(3, 4), reduction="batchmean"),
-    S(arr(3, 4), arr(3, 4, seed=1), reduction="batchmean", log_target=True),
-    S(arr(3, 4), arr(3, 4, seed=1), log_target=True), S(arr(3, 1), unit(4)),
-    S(arr(3), Const([0.0, 1.0, 0.0]), reduction="none")],
-   torch=quiet_kl,
-   bad=[*bad("kl_div", arr(3), unit(3)),
-        Bad(S(arr(3), unit(3), reduction="x"), ut.errors.ArgumentError,
-            r"\[kl_div\].*batchmean")])  # fmt: skip
+op(
+    F + "kl_div",
+    kl,
+    [
+        *pairs(arr, unit),
+        S(arr(3, 4), unit(3, 4), reduction="batchmean"),
+        S(arr(3, 4), arr(3, 4, seed=1), reduction="batchmean", log_target=True),
+        S(arr(3, 4), arr(3, 4, seed=1), log_target=True),
+        S(arr(3, 1), unit(4)),
+        S(arr(3), Const([0.0, 1.0, 0.0]), reduction="none"),
+    ],
+    torch=quiet_kl,
+    bad=[
+        *bad("kl_div", arr(3), unit(3)),
+        Bad(S(arr(3), unit(3), reduction="x"), ut.errors.ArgumentError, r"\[kl_div\].*batchmean"),
+    ],
+)
 
 
 # Likelihoods ---------------------------------------------------------------------------------
@@ -198,13 +258,19 @@ def poisson(x, t, log_input=True, full=False, eps=1e-8, reduction="mean"):
     return reduced(loss, reduction)
 
 
-op(F + "poisson_nll_loss", poisson,
-   [*pairs(arr, positive), S(positive(3, 4), positive(3, 4, seed=1), log_input=False),
-    S(arr(3, 4), Const(ints(3, 4, low=0)), full=True),
-    S(arr(3, 4), positive(3, 4, seed=1), full=True, reduction="none"),
-    S(arr(3, 1), positive(4)),
-    S(positive(3, 4), positive(3, 4), False, True, eps=1e-3, reduction="sum")],
-   bad=bad("poisson_nll_loss", arr(3), positive(3)))  # fmt: skip
+op(
+    F + "poisson_nll_loss",
+    poisson,
+    [
+        *pairs(arr, positive),
+        S(positive(3, 4), positive(3, 4, seed=1), log_input=False),
+        S(arr(3, 4), Const(ints(3, 4, low=0)), full=True),
+        S(arr(3, 4), positive(3, 4, seed=1), full=True, reduction="none"),
+        S(arr(3, 1), positive(4)),
+        S(positive(3, 4), positive(3, 4), False, True, eps=1e-3, reduction="sum"),
+    ],
+    bad=bad("poisson_nll_loss", arr(3), positive(3)),
+)
 
 
 def gaussian(x, t, var, full=False, eps=1e-6, reduction="mean"):
@@ -216,17 +282,28 @@ def gaussian(x, t, var, full=False, eps=1e-6, reduction="mean"):
     return reduced(loss, reduction)
 
 
-op(F + "gaussian_nll_loss", gaussian,
-   [*reductions(arr(3, 4), arr(3, 4, seed=1), positive(3, 4, seed=2)),
-    S(arr(3, 4), arr(3, 4, seed=1), positive(3, seed=2), full=True),
-    S(arr(3, 4), arr(3, 4, seed=1), positive(3, 1, seed=2)),
-    S(arr(3, 4), arr(3, 4, seed=1), positive(1, 4, seed=2)),
-    S(arr(3, 4), arr(4, seed=1), positive(3, 4, seed=2)), S(arr(3), arr(3, seed=1), 0.5),
-    S(arr(), arr(seed=1), positive()), S(arr(0, 3), arr(0, 3), positive(0, 3)),
-    S(Const(arr(3)), Const(arr(3, seed=1)), Const([0.0, 1e-9, 1.0]), reduction="none")],
-   bad=[Bad(S(arr(2), arr(2), Const([1.0, -1.0])), ut.errors.ArgumentError, r"negative.*-1"),
+op(
+    F + "gaussian_nll_loss",
+    gaussian,
+    [
+        *reductions(arr(3, 4), arr(3, 4, seed=1), positive(3, 4, seed=2)),
+        S(arr(3, 4), arr(3, 4, seed=1), positive(3, seed=2), full=True),
+        S(arr(3, 4), arr(3, 4, seed=1), positive(3, 1, seed=2)),
+        S(arr(3, 4), arr(3, 4, seed=1), positive(1, 4, seed=2)),
+        S(arr(3, 4), arr(4, seed=1), positive(3, 4, seed=2)),
+        S(arr(3), arr(3, seed=1), 0.5),
+        S(arr(), arr(seed=1), positive()),
+        S(arr(0, 3), arr(0, 3), positive(0, 3)),
+        S(Const(arr(3)), Const(arr(3, seed=1)), Const([0.0, 1e-9, 1.0]), reduction="none"),
+    ],
+    bad=[
+        Bad(S(arr(2), arr(2), Const([1.0, -1.0])), ut.errors.ArgumentError, r"negative.*-1"),
         Bad(S(arr(2), arr(2), -0.5), ut.errors.ArgumentError, r"negative.*-0.5"),
-        Bad(S(arr(2, 3), arr(2, 3), positive(2, 2)), ut.errors.ShapeError,
-            r"\[gaussian_nll_loss\] var.*\(2, 3\)"),
-        Bad(S(arr(2), arr(2), 1.0, reduction="x"), ut.errors.ArgumentError,
-            r"reduction.*'x'")])  # fmt: skip
+        Bad(
+            S(arr(2, 3), arr(2, 3), positive(2, 2)),
+            ut.errors.ShapeError,
+            r"\[gaussian_nll_loss\] var.*\(2, 3\)",
+        ),
+        Bad(S(arr(2), arr(2), 1.0, reduction="x"), ut.errors.ArgumentError, r"reduction.*'x'"),
+    ],
+)

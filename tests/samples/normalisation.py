@@ -69,20 +69,29 @@ BAD = [
     (S(arr(3, 4), (4,), np.float32(arr(4))), TypeError, "weight is undertow.float32.*float64"),
     (S(ints(3, 4), (4,)), TypeError, "int64"),
 ]
-op(F + "layer_norm", layer_norm,
-   [*SHAPES,
-    S(arr(3, 4), (4,), W, B),
-    S(arr(3, 4), (4,), None, B),
-    S(arr(3, 4), (4,), bias=B),
-    S(Const(arr(3, 4)), (4,), Const(W), B),
-    S(arr(2, 3, 4), (3, 4), arr(3, 4, seed=5), arr(3, 4, seed=6), 0.1),
-    S(arr(0, 4), (4,), W, B),
-    S(Const([[1e8, 1e8 + 1, 1e8 + 2]]), (3,))],
-   torch=torch_layer_norm,
-   bad=[*(Bad(s, e, r"\[layer_norm\].*" + m) for s, e, m in BAD),
+op(
+    F + "layer_norm",
+    layer_norm,
+    [
+        *SHAPES,
+        S(arr(3, 4), (4,), W, B),
+        S(arr(3, 4), (4,), None, B),
+        S(arr(3, 4), (4,), bias=B),
+        S(Const(arr(3, 4)), (4,), Const(W), B),
+        S(arr(2, 3, 4), (3, 4), arr(3, 4, seed=5), arr(3, 4, seed=6), 0.1),
+        S(arr(0, 4), (4,), W, B),
+        S(Const([[1e8, 1e8 + 1, 1e8 + 2]]), (3,)),
+    ],
+    torch=torch_layer_norm,
+    bad=[
+        *(Bad(s, e, r"\[layer_norm\].*" + m) for s, e, m in BAD),
         Bad(S(arr(3, 4), (4,), W, arr(3)), ShapeError, r"\[layer_norm\] bias.*\(3,\)"),
-        Bad(S(arr(3, 4), (4,), None, np.float32(B)), TypeError, "bias is undertow.float32")],
-   )  # fmt: skip
-op(F + "rms_norm", rms_norm,
-   [*SHAPES, S(arr(3, 4), (4,), None, 0.1), S(Const(np.zeros((2, 3))), (3,))],
-   bad=[Bad(s, e, r"\[rms_norm\].*" + m) for s, e, m in BAD])  # fmt: skip
+        Bad(S(arr(3, 4), (4,), None, np.float32(B)), TypeError, "bias is undertow.float32"),
+    ],
+)
+op(
+    F + "rms_norm",
+    rms_norm,
+    [*SHAPES, S(arr(3, 4), (4,), None, 0.1), S(Const(np.zeros((2, 3))), (3,))],
+    bad=[Bad(s, e, r"\[rms_norm\].*" + m) for s, e, m in BAD],
+)

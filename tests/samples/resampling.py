@@ -27,8 +27,11 @@ def sinc(x):
     return math.sin(math.pi * x) / (math.pi * x) if x else 1.0
 
 
-FILTERS = {"bilinear": lambda x: max(1 - abs(x), 0), "bicubic": lambda x: cubic(x, -0.5),
-           "lanczos": lambda x: sinc(x) * sinc(x / 3) if abs(x) < 3 else 0}  # fmt: skip
+FILTERS = {
+    "bilinear": lambda x: max(1 - abs(x), 0),
+    "bicubic": lambda x: cubic(x, -0.5),
+    "lanczos": lambda x: sinc(x) * sinc(x / 3) if abs(x) < 3 else 0,
+}
 
 
 def matrix(mode, n, m, factor, corners, antialias):
@@ -63,8 +66,15 @@ def matrix(mode, n, m, factor, corners, antialias):
     return w
 
 
-def np_interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=None,
-                   recompute_scale_factor=None, antialias=False):  # fmt: skip
+def np_interpolate(
+    x,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     rank = x.ndim - 2
     listed = size if scale_factor is None else scale_factor
     listed = listed if isinstance(listed, (tuple, list)) else (listed,) * rank
@@ -84,26 +94,43 @@ SMOOTH = [
     for smooth in (False, True)
     for s in ((7, 3), (2, 9))
 ]
-op("nn.functional.interpolate", np_interpolate,
-   [*(S(arr(2, 2, 5), m, mode=mode) for mode in ("nearest", "nearest-exact", "linear", "area")
-      for m in (3, 8, 1)),
-    *(S(arr(1, 2, 5), scale_factor=f, mode=mode) for mode in ("nearest", "nearest-exact", "linear")
-      for f in (0.5, 1.3, 2.5)),
-    *SMOOTH, S(arr(1, 2, 4, 5), (3, 7), mode="lanczos", antialias=True),
-    S(arr(1, 1, 9, 8), 4, mode="lanczos", antialias=True),
-    S(arr(1, 1, 9, 8), (3, 2), mode="bicubic", antialias=True),
-    S(arr(1, 2, 5), 1, mode="linear", align_corners=True),
-    S(arr(1, 2, 5), 9, mode="linear", align_corners=True),
-    S(arr(1, 2, 1), 3, mode="linear", align_corners=True), S(arr(1, 1, 1), 4, mode="linear"),
-    S(arr(1, 1, 3, 2, 4), (4, 3, 2), mode="trilinear"),
-    S(arr(1, 1, 3, 2, 4), scale_factor=(1.5, 2, 0.5), mode="trilinear", align_corners=True),
-    S(arr(1, 2, 2, 3, 2), (3, 2, 4)), S(arr(1, 2, 3, 4), scale_factor=2.0, mode="nearest-exact"),
-    S(arr(1, 1, 4, 3, 5), (2, 2, 2), mode="area"), S(arr(1, 2, 5), scale_factor=0.5, mode="area"),
-    S(arr(1, 2, 5), scale_factor=1.3, mode="linear", recompute_scale_factor=True),
-    S(arr(1, 2, 3, 4), (3, 4), mode="bilinear"), S(arr(1, 2, 3, 4), [6, 4], mode="bilinear"),
-    S(arr(0, 2, 5), 3), S(arr(5, 2, 1).T, 3, mode="linear"),
-    S(arr(1, 4, 5, 2).transpose(0, 3, 1, 2), scale_factor=2, mode="bilinear")],
-   bad=[Bad(S(arr(2, 5), 3), UNSUPPORTED, r"\[interpolate\].*3 to 5 dimensions.*\(2, 5\)"),
+op(
+    "nn.functional.interpolate",
+    np_interpolate,
+    [
+        *(
+            S(arr(2, 2, 5), m, mode=mode)
+            for mode in ("nearest", "nearest-exact", "linear", "area")
+            for m in (3, 8, 1)
+        ),
+        *(
+            S(arr(1, 2, 5), scale_factor=f, mode=mode)
+            for mode in ("nearest", "nearest-exact", "linear")
+            for f in (0.5, 1.3, 2.5)
+        ),
+        *SMOOTH,
+        S(arr(1, 2, 4, 5), (3, 7), mode="lanczos", antialias=True),
+        S(arr(1, 1, 9, 8), 4, mode="lanczos", antialias=True),
+        S(arr(1, 1, 9, 8), (3, 2), mode="bicubic", antialias=True),
+        S(arr(1, 2, 5), 1, mode="linear", align_corners=True),
+        S(arr(1, 2, 5), 9, mode="linear", align_corners=True),
+        S(arr(1, 2, 1), 3, mode="linear", align_corners=True),
+        S(arr(1, 1, 1), 4, mode="linear"),
+        S(arr(1, 1, 3, 2, 4), (4, 3, 2), mode="trilinear"),
+        S(arr(1, 1, 3, 2, 4), scale_factor=(1.5, 2, 0.5), mode="trilinear", align_corners=True),
+        S(arr(1, 2, 2, 3, 2), (3, 2, 4)),
+        S(arr(1, 2, 3, 4), scale_factor=2.0, mode="nearest-exact"),
+        S(arr(1, 1, 4, 3, 5), (2, 2, 2), mode="area"),
+        S(arr(1, 2, 5), scale_factor=0.5, mode="area"),
+        S(arr(1, 2, 5), scale_factor=1.3, mode="linear", recompute_scale_factor=True),
+        S(arr(1, 2, 3, 4), (3, 4), mode="bilinear"),
+        S(arr(1, 2, 3, 4), [6, 4], mode="bilinear"),
+        S(arr(0, 2, 5), 3),
+        S(arr(5, 2, 1).T, 3, mode="linear"),
+        S(arr(1, 4, 5, 2).transpose(0, 3, 1, 2), scale_factor=2, mode="bilinear"),
+    ],
+    bad=[
+        Bad(S(arr(2, 5), 3), UNSUPPORTED, r"\[interpolate\].*3 to 5 dimensions.*\(2, 5\)"),
         Bad(S(arr(1, 2, 5), 3, mode="bilinear"), UNSUPPORTED, r"'bilinear' takes .* 4 dimensions"),
         Bad(S(arr(1, 2, 5), 3, mode="cubic"), UNSUPPORTED, r"mode must be one of .*'cubic'"),
         Bad(S(arr(1, 2, 5)), ARGUMENT, r"either size or scale_factor, got neither"),
@@ -118,8 +145,9 @@ op("nn.functional.interpolate", np_interpolate,
         Bad(S(arr(1, 2, 5), 3, recompute_scale_factor=True), ARGUMENT, r"no meaning with a size"),
         Bad(S(arr(1, 2, 5), 3, mode="linear", antialias=True), ARGUMENT, r"antialias is for"),
         Bad(S(arr(1, 2, 5, 5), 3, mode="lanczos"), ARGUMENT, r"needs antialias=True"),
-        Bad(S(ints(1, 2, 5), 3, mode="linear"), DTYPE, r"floating tensors, got undertow.int64")],
-   )  # fmt: skip
+        Bad(S(ints(1, 2, 5), 3, mode="linear"), DTYPE, r"floating tensors, got undertow.int64"),
+    ],
+)
 
 
 def np_shuffle(x, r):
@@ -145,21 +173,52 @@ def np_deal(x, groups):
     return x[:, [g * each + i for i in range(each) for g in range(groups)]]
 
 
-op("pixel_shuffle", np_shuffle,
-   [S(arr(2, 8, 2, 3), 2), S(arr(9, 1, 2), 3), S(arr(2, 1, 4, 2, 2), 2),
-    S(arr(3, 2, 4).T, 2), S(ints(4, 2, 2), 2), S(arr(2, 3, 3), 1)],
-   bad=[Bad(S(arr(5, 2, 2), 2), SHAPE, r"\[pixel_shuffle\] 5 channels.*2² = 4"),
+op(
+    "pixel_shuffle",
+    np_shuffle,
+    [
+        S(arr(2, 8, 2, 3), 2),
+        S(arr(9, 1, 2), 3),
+        S(arr(2, 1, 4, 2, 2), 2),
+        S(arr(3, 2, 4).T, 2),
+        S(ints(4, 2, 2), 2),
+        S(arr(2, 3, 3), 1),
+    ],
+    bad=[
+        Bad(S(arr(5, 2, 2), 2), SHAPE, r"\[pixel_shuffle\] 5 channels.*2² = 4"),
         Bad(S(arr(4, 2), 2), SHAPE, r"\(4, 2\)"),
-        Bad(S(arr(4, 2, 2), 0), ARGUMENT, r"upscale_factor must be at least 1")])  # fmt: skip
-op("pixel_unshuffle", np_unshuffle,
-   [S(arr(2, 2, 4, 6), 2), S(arr(1, 3, 6), 3), S(arr(2, 1, 1, 2, 4), 2),
-    S(arr(4, 2, 3).T, 2), S(bools(1, 2, 2), 2)],
-   bad=[Bad(S(arr(1, 2, 3), 2), SHAPE, r"\[pixel_unshuffle\] images of 2 × 3"),
+        Bad(S(arr(4, 2, 2), 0), ARGUMENT, r"upscale_factor must be at least 1"),
+    ],
+)
+op(
+    "pixel_unshuffle",
+    np_unshuffle,
+    [
+        S(arr(2, 2, 4, 6), 2),
+        S(arr(1, 3, 6), 3),
+        S(arr(2, 1, 1, 2, 4), 2),
+        S(arr(4, 2, 3).T, 2),
+        S(bools(1, 2, 2), 2),
+    ],
+    bad=[
+        Bad(S(arr(1, 2, 3), 2), SHAPE, r"\[pixel_unshuffle\] images of 2 × 3"),
         Bad(S(arr(4, 2), 2), SHAPE, r"\(4, 2\)"),
-        Bad(S(arr(4, 2, 2), -1), ARGUMENT, r"downscale_factor must be at least 1")])  # fmt: skip
-op("channel_shuffle", np_deal,
-   [S(arr(2, 6, 3), 2), S(arr(1, 6, 2, 2), 3), S(arr(0, 4, 2), 2), S(arr(3, 4, 2).T, 2),
-    S(ints(1, 4, 1), 4)],
-   bad=[Bad(S(arr(1, 4, 2), 3), ARGUMENT, r"\[channel_shuffle\] groups must divide the 4 channels"),
+        Bad(S(arr(4, 2, 2), -1), ARGUMENT, r"downscale_factor must be at least 1"),
+    ],
+)
+op(
+    "channel_shuffle",
+    np_deal,
+    [
+        S(arr(2, 6, 3), 2),
+        S(arr(1, 6, 2, 2), 3),
+        S(arr(0, 4, 2), 2),
+        S(arr(3, 4, 2).T, 2),
+        S(ints(1, 4, 1), 4),
+    ],
+    bad=[
+        Bad(S(arr(1, 4, 2), 3), ARGUMENT, r"\[channel_shuffle\] groups must divide the 4 channels"),
         Bad(S(arr(1, 4, 2), 0), ARGUMENT, r"got 0"),
-        Bad(S(arr(4, 2), 2), SHAPE, r"\(4, 2\)")])  # fmt: skip
+        Bad(S(arr(4, 2), 2), SHAPE, r"\(4, 2\)"),
+    ],
+)

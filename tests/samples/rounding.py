@@ -12,8 +12,12 @@ nan, inf = float("nan"), float("inf")
 special = S(Const([nan, inf, -inf, 0.0, -0.0]))
 
 for name in ("abs", "absolute"):
-    op(name, np.abs, [*unary_samples(away), S(ints(4)), special, S(arr(3) + 1j * arr(3, seed=1))],
-       bad=[Bad(S(bools(3)), TypeError, r"\[abs\].*bool")])  # fmt: skip
+    op(
+        name,
+        np.abs,
+        [*unary_samples(away), S(ints(4)), special, S(arr(3) + 1j * arr(3, seed=1))],
+        bad=[Bad(S(bools(3)), TypeError, r"\[abs\].*bool")],
+    )
 
 
 def np_sign(x):
@@ -22,15 +26,30 @@ def np_sign(x):
     return np.where(np.isnan(x), 0, np.sign(x)).astype(x.dtype)
 
 
-op("sign", np_sign, [*unary_samples(away), S(ints(4)), S(bools(4)), special],
-   bad=[Bad(S(arr(3) + 1j), TypeError, r"\[sign\].*complex")])  # fmt: skip
+op(
+    "sign",
+    np_sign,
+    [*unary_samples(away), S(ints(4)), S(bools(4)), special],
+    bad=[Bad(S(arr(3) + 1j), TypeError, r"\[sign\].*complex")],
+)
 op("sgn", np_sign, [*unary_samples(away), S(ints(4)), S(bools(4)), special])
-op("copysign", np.copysign,
-   [*binary_samples(away, away), S(arr(3), -2.0), S(ints(4), ints(4, seed=1)),
-    S(Const([1.0, -1.0, 0.0]), Const([-0.0, 0.0, -1.0]))])  # fmt: skip
-op("heaviside", lambda x, v: np.where(x > 0, 1, np.where(x == 0, v, 0)).astype(x.dtype),
-   [*binary_samples(), S(Const([0.0, -0.0, nan, 2.0]), Const([0.5])), S(ints(4), ints(4, seed=2))],
-   grad=False, inplace=False)  # fmt: skip
+op(
+    "copysign",
+    np.copysign,
+    [
+        *binary_samples(away, away),
+        S(arr(3), -2.0),
+        S(ints(4), ints(4, seed=1)),
+        S(Const([1.0, -1.0, 0.0]), Const([-0.0, 0.0, -1.0])),
+    ],
+)
+op(
+    "heaviside",
+    lambda x, v: np.where(x > 0, 1, np.where(x == 0, v, 0)).astype(x.dtype),
+    [*binary_samples(), S(Const([0.0, -0.0, nan, 2.0]), Const([0.5])), S(ints(4), ints(4, seed=2))],
+    grad=False,
+    inplace=False,
+)
 for name, reference in {
     "floor": np.floor,
     "ceil": np.ceil,
@@ -43,14 +62,29 @@ for name, reference in {
         [*unary_samples(clear), S(ints(4)), special],
         bad=[Bad(S(bools(3)), TypeError, r"bool"), Bad(S(arr(3) + 1j), TypeError, r"complex")],
     )
-op("round", lambda x, decimals=0: np.round(x, decimals),
-   [*unary_samples(clear), S(ints(4)), special, S(Const([0.5, 1.5, -2.5])), S(clear(4), decimals=2),
-    S(clear(4) * 100, decimals=-1)],
-   bad=[Bad(S(ints(3), decimals=1), TypeError, r"\[round\] decimals=1.*int64"),
+op(
+    "round",
+    lambda x, decimals=0: np.round(x, decimals),
+    [
+        *unary_samples(clear),
+        S(ints(4)),
+        special,
+        S(Const([0.5, 1.5, -2.5])),
+        S(clear(4), decimals=2),
+        S(clear(4) * 100, decimals=-1),
+    ],
+    bad=[
+        Bad(S(ints(3), decimals=1), TypeError, r"\[round\] decimals=1.*int64"),
         Bad(S(bools(3)), TypeError, r"\[round\].*bool"),
-        Bad(S(arr(3), decimals=0.5), TypeError, r"\[round\] decimals")])  # fmt: skip
-op("frac", lambda x: x - np.trunc(x), unary_samples(clear),
-   bad=[Bad(S(ints(3)), TypeError, r"\[frac\].*int64")])  # fmt: skip
+        Bad(S(arr(3), decimals=0.5), TypeError, r"\[round\] decimals"),
+    ],
+)
+op(
+    "frac",
+    lambda x: x - np.trunc(x),
+    unary_samples(clear),
+    bad=[Bad(S(ints(3)), TypeError, r"\[frac\].*int64")],
+)
 op(
     "nan_to_num",
     lambda x, nan=0.0, posinf=None, neginf=None: np.nan_to_num(

@@ -53,8 +53,10 @@ def grid_sample(image, grid, mode="bilinear", padding_mode="zeros", align_corner
             weight = np.prod([kernel(mode, c - w) for c, w in zip(centre, where, strict=True)])
             shown = where
             if mode == "bicubic":
-                shown = [pixel(w, n, padding_mode, align_corners)
-                         for w, n in zip(where, sizes, strict=True)]  # fmt: skip
+                shown = [
+                    pixel(w, n, padding_mode, align_corners)
+                    for w, n in zip(where, sizes, strict=True)
+                ]
             if all(0 <= w < n for w, n in zip(shown, sizes, strict=True)):
                 value = image[(place[0], slice(None), *(int(w) for w in shown))]
                 out[(place[0], slice(None), *place[1:])] += weight * value
@@ -66,32 +68,53 @@ def points(*shape, seed=0):
     return arr(*shape, seed=seed, low=-1.9, high=1.9)
 
 
-op(F + "grid_sample", grid_sample,
-   [*(S(arr(2, 2, 3, 4), points(2, 2, 3, 2, seed=3), mode, padding, corners)
-      for mode in ("bilinear", "nearest", "bicubic")
-      for padding in ("zeros", "border", "reflection") for corners in (False, True)),
-    *(S(arr(1, 2, 3, 2, 4), points(1, 1, 2, 2, 3, seed=3), mode, padding, corners)
-      for mode in ("bilinear", "nearest") for padding in ("zeros", "border", "reflection")
-      for corners in (False, True)),
-    S(arr(1, 1, 3, 4), Const([[[[-1.0, -1.0], [1.0, 1.0], [0.0, -1.0], [7.5, -30.0]]]]),
-      align_corners=True),
-    S(arr(1, 1, 1, 1), points(1, 2, 2, 2), padding_mode="reflection", align_corners=True),
-    S(arr(0, 2, 3, 4), points(0, 2, 2, 2), align_corners=False),
-    S(arr(2, 0, 3, 4), points(2, 2, 2, 2), align_corners=False),
-    S(arr(1, 2, 3, 4), points(1, 0, 2, 2), align_corners=False),
-    S(arr(4, 3, 2, 1).T, points(1, 2, 2, 2), align_corners=False)],
-   torch_gradgrad=False,
-   bad=[Bad(S(arr(1, 1, 2, 2), points(1, 1, 1, 2), "cubic"), ut.errors.ArgumentError, "'cubic'"),
-        Bad(S(arr(1, 1, 2, 2), points(1, 1, 1, 2), padding_mode="wrap"), ut.errors.ArgumentError,
-            "'wrap'"),
+op(
+    F + "grid_sample",
+    grid_sample,
+    [
+        *(
+            S(arr(2, 2, 3, 4), points(2, 2, 3, 2, seed=3), mode, padding, corners)
+            for mode in ("bilinear", "nearest", "bicubic")
+            for padding in ("zeros", "border", "reflection")
+            for corners in (False, True)
+        ),
+        *(
+            S(arr(1, 2, 3, 2, 4), points(1, 1, 2, 2, 3, seed=3), mode, padding, corners)
+            for mode in ("bilinear", "nearest")
+            for padding in ("zeros", "border", "reflection")
+            for corners in (False, True)
+        ),
+        S(
+            arr(1, 1, 3, 4),
+            Const([[[[-1.0, -1.0], [1.0, 1.0], [0.0, -1.0], [7.5, -30.0]]]]),
+            align_corners=True,
+        ),
+        S(arr(1, 1, 1, 1), points(1, 2, 2, 2), padding_mode="reflection", align_corners=True),
+        S(arr(0, 2, 3, 4), points(0, 2, 2, 2), align_corners=False),
+        S(arr(2, 0, 3, 4), points(2, 2, 2, 2), align_corners=False),
+        S(arr(1, 2, 3, 4), points(1, 0, 2, 2), align_corners=False),
+        S(arr(4, 3, 2, 1).T, points(1, 2, 2, 2), align_corners=False),
+    ],
+    torch_gradgrad=False,
+    bad=[
+        Bad(S(arr(1, 1, 2, 2), points(1, 1, 1, 2), "cubic"), ut.errors.ArgumentError, "'cubic'"),
+        Bad(
+            S(arr(1, 1, 2, 2), points(1, 1, 1, 2), padding_mode="wrap"),
+            ut.errors.ArgumentError,
+            "'wrap'",
+        ),
         Bad(S(arr(1, 2, 2), points(1, 1, 2)), ShapeError, r"\(1, 2, 2\)"),
         Bad(S(arr(1, 1, 2, 2), points(1, 1, 1, 3)), ShapeError, r"\(1, 1, 1, 3\)"),
         Bad(S(arr(1, 1, 2, 2), points(2, 1, 1, 2)), ShapeError, "batch size, got 1 and 2"),
         Bad(S(arr(1, 1, 0, 2), points(1, 1, 1, 2)), ShapeError, "empty"),
-        Bad(S(arr(1, 1, 2, 2, 2), points(1, 1, 1, 1, 3), "bicubic"), ut.errors.UnsupportedError,
-            "bicubic"),
-        Bad(S(arr(1, 1, 2, 2), np.float32(points(1, 1, 1, 2))), TypeError,
-            "float64.*float32")])  # fmt: skip
+        Bad(
+            S(arr(1, 1, 2, 2, 2), points(1, 1, 1, 1, 3), "bicubic"),
+            ut.errors.UnsupportedError,
+            "bicubic",
+        ),
+        Bad(S(arr(1, 1, 2, 2), np.float32(points(1, 1, 1, 2))), TypeError, "float64.*float32"),
+    ],
+)
 
 
 def affine_grid(theta, size, align_corners=None):
@@ -117,12 +140,17 @@ def quiet_affine_grid(theta, size, align_corners=False):
         return torch.nn.functional.affine_grid(theta, size, align_corners)
 
 
-op(F + "affine_grid", affine_grid,
-   [S(arr(2, 2, 3), (2, 1, 3, 4), c) for c in (False, True)]
-   + [S(arr(1, 3, 4), [1, 1, 2, 3, 2], c) for c in (False, True)]
-   + [S(arr(1, 2, 3), (1, 1, 1, 2), True), S(arr(1, 2, 3), (1, 1, 1, 2))],
-   torch=quiet_affine_grid,
-   bad=[Bad(S(arr(1, 2, 3), (1, 1, 2)), ut.errors.UnsupportedError, r"\(1, 1, 2\)"),
+op(
+    F + "affine_grid",
+    affine_grid,
+    [S(arr(2, 2, 3), (2, 1, 3, 4), c) for c in (False, True)]
+    + [S(arr(1, 3, 4), [1, 1, 2, 3, 2], c) for c in (False, True)]
+    + [S(arr(1, 2, 3), (1, 1, 1, 2), True), S(arr(1, 2, 3), (1, 1, 1, 2))],
+    torch=quiet_affine_grid,
+    bad=[
+        Bad(S(arr(1, 2, 3), (1, 1, 2)), ut.errors.UnsupportedError, r"\(1, 1, 2\)"),
         Bad(S(arr(1, 2, 3), (2, 1, 2, 2)), ShapeError, r"\(2, 2, 3\), got \(1, 2, 3\)"),
         Bad(S(arr(1, 2, 3), (1, 1, 0, 2)), ShapeError, "positive"),
-        Bad(S(ints(1, 2, 3), (1, 1, 2, 2)), TypeError, "int64")])  # fmt: skip
+        Bad(S(ints(1, 2, 3), (1, 1, 2, 2)), TypeError, "int64"),
+    ],
+)

@@ -38,17 +38,31 @@ def np_gather(x, dim, index):
     return out
 
 
-op("gather", zero_d(np_gather),
-   [S(arr(3, 4), 0, ROWS), S(arr(3, 4), 1, COLS), S(arr(3, 4), -1, COLS[:2]),
-    S(arr(4, 3).T, 1, COLS), S(arr(), 0, I([0, 0])), S(arr(), 0, I(0)), S(arr(3), 0, I(2)),
-    S(arr(3, 4), 1, np.zeros((3, 0), np.int64)), S(ints(3, 4), 0, ROWS),
-    S(arr(3, 4), 1, COLS.astype(np.int32)), S(bools(3, 4), 0, ROWS)],
-   bad=[Bad(S(arr(3, 4), 0, I([[3]])), IndexError, r"\[gather\] index 3 .* dimension 0 of size 3"),
+op(
+    "gather",
+    zero_d(np_gather),
+    [
+        S(arr(3, 4), 0, ROWS),
+        S(arr(3, 4), 1, COLS),
+        S(arr(3, 4), -1, COLS[:2]),
+        S(arr(4, 3).T, 1, COLS),
+        S(arr(), 0, I([0, 0])),
+        S(arr(), 0, I(0)),
+        S(arr(3), 0, I(2)),
+        S(arr(3, 4), 1, np.zeros((3, 0), np.int64)),
+        S(ints(3, 4), 0, ROWS),
+        S(arr(3, 4), 1, COLS.astype(np.int32)),
+        S(bools(3, 4), 0, ROWS),
+    ],
+    bad=[
+        Bad(S(arr(3, 4), 0, I([[3]])), IndexError, r"\[gather\] index 3 .* dimension 0 of size 3"),
         Bad(S(arr(3, 4), 0, I([[-1]])), IndexError, r"\[gather\] index -1"),
         Bad(S(arr(3, 4), 0, I([0])), ValueError, r"\(1,\) and \(3, 4\)"),
         Bad(S(arr(3, 4), 1, np.zeros((4, 1), int)), ValueError, r"\(4, 1\).*\(3, 4\).*dimension 0"),
         Bad(S(arr(3), 0, arr(2)), TypeError, r"index must be int64 or int32, got .*float64"),
-        Bad(S(arr(3), 1, I([0])), IndexError, r"\[gather\] dim 1")])  # fmt: skip
+        Bad(S(arr(3), 1, I([0])), IndexError, r"\[gather\] dim 1"),
+    ],
+)
 
 
 def np_take_along(x, indices, dim=None):
@@ -57,11 +71,22 @@ def np_take_along(x, indices, dim=None):
     return np.take_along_axis(x, indices, dim)
 
 
-op("take_along_dim", np_take_along,
-   [S(arr(3, 4), COLS, 1), S(arr(3, 4), I([[5, 1]])), S(arr(3, 4), I([[1], [-1], [0]]), dim=1),
-    S(arr(3, 4), I([[1, 0]]), dim=1), S(arr(1, 4), COLS, dim=1), S(arr(3, 4), I([[2]]), 0)],
-   bad=[Bad(S(arr(3, 4), I([0]), 1), ValueError, r"\(3, 4\) and \(1,\)"),
-        Bad(S(arr(3, 4), I([[4]]), 1), IndexError, r"index 4 .* size 4")])  # fmt: skip
+op(
+    "take_along_dim",
+    np_take_along,
+    [
+        S(arr(3, 4), COLS, 1),
+        S(arr(3, 4), I([[5, 1]])),
+        S(arr(3, 4), I([[1], [-1], [0]]), dim=1),
+        S(arr(3, 4), I([[1, 0]]), dim=1),
+        S(arr(1, 4), COLS, dim=1),
+        S(arr(3, 4), I([[2]]), 0),
+    ],
+    bad=[
+        Bad(S(arr(3, 4), I([0]), 1), ValueError, r"\(3, 4\) and \(1,\)"),
+        Bad(S(arr(3, 4), I([[4]]), 1), IndexError, r"index 4 .* size 4"),
+    ],
+)
 
 
 def np_scatter(x, dim, index, src=None, value=None, reduce=None):
@@ -88,24 +113,48 @@ def torch_scatter(x, dim, index, src=None, **more):
     return x.scatter(dim, index, src, **more) if src is not None else x.scatter(dim, index, **more)
 
 
-op("scatter", zero_d(np_scatter),
-   [S(arr(3, 4), 1, ONCE, arr(3, 2, seed=1)), S(arr(3, 4), 1, ONCE, arr(4, 5, seed=1)),
-    S(arr(3, 4), 1, COLS, 2.5), S(arr(3, 4), -1, ONCE, value=1), S(arr(4, 3).T, 1, ONCE, 2),
-    S(arr(), 0, I([0]), arr(1)), S(arr(3), 0, I(1), arr()), S(ints(3, 4), 1, COLS, 2),
-    S(arr(3, 4), 1, np.zeros((3, 0), int), 1.0)],
-   bad=[*SCATTER_BAD, Bad(S(arr(3), 0, I([0])), ValueError, r"either src or value"),
-        Bad(S(arr(3), 0, I([0]), 1, reduce="max"), ValueError, r"reduce must be .*'max'")],
-   torch=torch_scatter)  # fmt: skip
-op("scatter_add", zero_d(lambda x, d, i, s: np_scatter(x, d, i, s, reduce="add")),
-   [S(arr(3, 4), 1, COLS, arr(3, 2, seed=1)), S(arr(3, 4), 0, ROWS, arr(2, 4, seed=1)),
-    S(arr(), 0, I(0), arr(seed=1)), S(ints(3, 4), 1, COLS, ints(3, 2)), S(arr(4, 3).T, 1, COLS,
-    arr(2, 3, seed=1).T), S(arr(3, 4), 1, np.zeros((3, 0), int), arr(3, 0))],
-   bad=SCATTER_BAD)  # fmt: skip
+op(
+    "scatter",
+    zero_d(np_scatter),
+    [
+        S(arr(3, 4), 1, ONCE, arr(3, 2, seed=1)),
+        S(arr(3, 4), 1, ONCE, arr(4, 5, seed=1)),
+        S(arr(3, 4), 1, COLS, 2.5),
+        S(arr(3, 4), -1, ONCE, value=1),
+        S(arr(4, 3).T, 1, ONCE, 2),
+        S(arr(), 0, I([0]), arr(1)),
+        S(arr(3), 0, I(1), arr()),
+        S(ints(3, 4), 1, COLS, 2),
+        S(arr(3, 4), 1, np.zeros((3, 0), int), 1.0),
+    ],
+    bad=[
+        *SCATTER_BAD,
+        Bad(S(arr(3), 0, I([0])), ValueError, r"either src or value"),
+        Bad(S(arr(3), 0, I([0]), 1, reduce="max"), ValueError, r"reduce must be .*'max'"),
+    ],
+    torch=torch_scatter,
+)
+op(
+    "scatter_add",
+    zero_d(lambda x, d, i, s: np_scatter(x, d, i, s, reduce="add")),
+    [
+        S(arr(3, 4), 1, COLS, arr(3, 2, seed=1)),
+        S(arr(3, 4), 0, ROWS, arr(2, 4, seed=1)),
+        S(arr(), 0, I(0), arr(seed=1)),
+        S(ints(3, 4), 1, COLS, ints(3, 2)),
+        S(arr(4, 3).T, 1, COLS, arr(2, 3, seed=1).T),
+        S(arr(3, 4), 1, np.zeros((3, 0), int), arr(3, 0)),
+    ],
+    bad=SCATTER_BAD,
+)
 
 REDUCE = {
-    "sum": lambda v: np.sum(v), "prod": lambda v: np.prod(v), "mean": lambda v: np.mean(v),
-    "amax": lambda v: np.max(v), "amin": lambda v: np.min(v),
-}  # fmt: skip
+    "sum": lambda v: np.sum(v),
+    "prod": lambda v: np.prod(v),
+    "mean": lambda v: np.mean(v),
+    "amax": lambda v: np.max(v),
+    "amin": lambda v: np.min(v),
+}
 
 
 def np_scatter_reduce(x, dim, index, src, reduce, include_self=True):
@@ -121,29 +170,51 @@ def np_scatter_reduce(x, dim, index, src, reduce, include_self=True):
 
 TIES = I([[1.0, 2.0, 1.0, 3.0], [1.0, 2.0, 2.0, 0.5], [0.5, 1.5, 1.0, 3.0]])
 ZEROS = I([[0.0, 2.0, 1.0, 3.0], [1.0, 0.0, 2.0, 0.5], [0.5, 1.5, 0.0, 3.0]])
-op("scatter_reduce", zero_d(np_scatter_reduce),
-   [S(arr(3, 4), 1, COLS, arr(3, 2, seed=1), how, include_self=own)
-    for how in REDUCE for own in (True, False)]
-   + [S(arr(3, 4), 0, ROWS, arr(2, 4, seed=1), how) for how in REDUCE]
-   + [S(arr(3, 4), 1, COLS, ZEROS[:, :2], "prod", include_self=own) for own in (True, False)]
-   + [S(ZEROS, 0, I([[0, 0, 0, 0], [0, 0, 2, 2], [0, 1, 2, 1]]), ZEROS[::-1].copy(), "prod"),
-      S(arr(), 0, I([0]), arr(1, seed=1), "amax"), S(ints(5), 0, I([0, 0, 1]), ints(3), "mean"),
-      S(ints(5), 0, I([0, 0, 1]), ints(3), "amin", include_self=False),
-      S(arr(3), 0, np.zeros(0, int), arr(0), "prod")],
-   bad=[Bad(S(arr(3), 0, I([0]), arr(1), "max"), ValueError, r"one of sum, prod.*'max'"),
+op(
+    "scatter_reduce",
+    zero_d(np_scatter_reduce),
+    [
+        S(arr(3, 4), 1, COLS, arr(3, 2, seed=1), how, include_self=own)
+        for how in REDUCE
+        for own in (True, False)
+    ]
+    + [S(arr(3, 4), 0, ROWS, arr(2, 4, seed=1), how) for how in REDUCE]
+    + [S(arr(3, 4), 1, COLS, ZEROS[:, :2], "prod", include_self=own) for own in (True, False)]
+    + [
+        S(ZEROS, 0, I([[0, 0, 0, 0], [0, 0, 2, 2], [0, 1, 2, 1]]), ZEROS[::-1].copy(), "prod"),
+        S(arr(), 0, I([0]), arr(1, seed=1), "amax"),
+        S(ints(5), 0, I([0, 0, 1]), ints(3), "mean"),
+        S(ints(5), 0, I([0, 0, 1]), ints(3), "amin", include_self=False),
+        S(arr(3), 0, np.zeros(0, int), arr(0), "prod"),
+    ],
+    bad=[
+        Bad(S(arr(3), 0, I([0]), arr(1), "max"), ValueError, r"one of sum, prod.*'max'"),
         Bad(S(arr(3), 0, I([3]), arr(1), "sum"), IndexError, r"index 3"),
-        Bad(S(arr(3), 0, I([0]), ints(1), "sum"), TypeError, r"float64 and .*int64")],
-   )  # fmt: skip
+        Bad(S(arr(3), 0, I([0]), ints(1), "sum"), TypeError, r"float64 and .*int64"),
+    ],
+)
 
-op("index_select",
-   lambda x, dim, index: np.take(x, np.atleast_1d(index), dim) if x.ndim else x,
-   [S(arr(3, 4), 0, I([0, 2, 0])), S(arr(3, 4), -1, I([1, 1])), S(arr(2, 3, 4), 1, I([2])),
-    S(arr(4, 3).T, 0, I([1])), S(arr(), 0, I([0])), S(arr(), 0, I(0)), S(arr(3, 4), 0, I(1)),
-    S(arr(3), 0, np.zeros(0, int)), S(ints(3), 0, I([1], np.int32))],
-   bad=[Bad(S(arr(3), 0, I([-1])), IndexError, r"\[index_select\] index -1"),
+op(
+    "index_select",
+    lambda x, dim, index: np.take(x, np.atleast_1d(index), dim) if x.ndim else x,
+    [
+        S(arr(3, 4), 0, I([0, 2, 0])),
+        S(arr(3, 4), -1, I([1, 1])),
+        S(arr(2, 3, 4), 1, I([2])),
+        S(arr(4, 3).T, 0, I([1])),
+        S(arr(), 0, I([0])),
+        S(arr(), 0, I(0)),
+        S(arr(3, 4), 0, I(1)),
+        S(arr(3), 0, np.zeros(0, int)),
+        S(ints(3), 0, I([1], np.int32)),
+    ],
+    bad=[
+        Bad(S(arr(3), 0, I([-1])), IndexError, r"\[index_select\] index -1"),
         Bad(S(arr(3, 4), 1, I([4])), IndexError, r"index 4 .* dimension 1 of size 4"),
         Bad(S(arr(3), 0, I([[0]])), IndexError, r"vector, got shape \(1, 1\)"),
-        Bad(S(arr(), 0, I([0, 0])), ValueError, r"takes one index, got 2")])  # fmt: skip
+        Bad(S(arr(), 0, I([0, 0])), ValueError, r"takes one index, got 2"),
+    ],
+)
 
 
 def np_index(combine):
@@ -168,15 +239,32 @@ FAMILY_BAD = [
     Bad(S(arr(3, 4), 0, I([0]), ints(1, 4)), TypeError, r"float64 and .*int64"),
     Bad(S(arr(3, 4), 0, I([[0]]), arr(1, 4)), IndexError, r"vector"),
 ]
-op("index_add", np_index(np.add),
-   [S(arr(3, 4), 0, I([0, 2, 0]), arr(3, 4, seed=1)), S(arr(3, 4), 1, I([3, 3]), arr(3, 2, seed=1)),
-    S(arr(3, 4), -1, I([1]), arr(3, 1, seed=1), alpha=2.5), S(arr(), 0, I([0]), arr(seed=1)),
-    S(arr(4, 3).T, 0, I([1, 1]), arr(2, 4, seed=1)), S(ints(3), 0, I([1, 1]), ints(2), alpha=2),
-    S(arr(3), 0, np.zeros(0, int), arr(0))], bad=FAMILY_BAD)  # fmt: skip
-op("index_copy", np_index(lambda old, new: new),
-   [S(arr(3, 4), 0, I([0, 2]), arr(2, 4, seed=1)), S(arr(3, 4), 1, I([3, 0]), arr(3, 2, seed=1)),
-    S(arr(), 0, I([0]), arr(seed=1)), S(arr(4, 3).T, 0, I([1]), arr(1, 4, seed=1)),
-    S(ints(3), 0, I([1]), ints(1))], bad=FAMILY_BAD)  # fmt: skip
+op(
+    "index_add",
+    np_index(np.add),
+    [
+        S(arr(3, 4), 0, I([0, 2, 0]), arr(3, 4, seed=1)),
+        S(arr(3, 4), 1, I([3, 3]), arr(3, 2, seed=1)),
+        S(arr(3, 4), -1, I([1]), arr(3, 1, seed=1), alpha=2.5),
+        S(arr(), 0, I([0]), arr(seed=1)),
+        S(arr(4, 3).T, 0, I([1, 1]), arr(2, 4, seed=1)),
+        S(ints(3), 0, I([1, 1]), ints(2), alpha=2),
+        S(arr(3), 0, np.zeros(0, int), arr(0)),
+    ],
+    bad=FAMILY_BAD,
+)
+op(
+    "index_copy",
+    np_index(lambda old, new: new),
+    [
+        S(arr(3, 4), 0, I([0, 2]), arr(2, 4, seed=1)),
+        S(arr(3, 4), 1, I([3, 0]), arr(3, 2, seed=1)),
+        S(arr(), 0, I([0]), arr(seed=1)),
+        S(arr(4, 3).T, 0, I([1]), arr(1, 4, seed=1)),
+        S(ints(3), 0, I([1]), ints(1)),
+    ],
+    bad=FAMILY_BAD,
+)
 
 
 def np_index_fill(x, dim, index, value):
@@ -185,12 +273,23 @@ def np_index_fill(x, dim, index, value):
     return out.reshape(x.shape)
 
 
-op("index_fill", np_index_fill,
-   [S(arr(3, 4), 0, I([0, 2]), 1.5), S(arr(3, 4), 1, I([3, -1]), 2), S(arr(3, 4), 0, I([1]), arr()),
-    S(arr(), 0, I([0]), 1), S(ints(3), 0, I([1]), 2), S(arr(4, 3).T, -1, I([0]), 1)],
-   bad=[Bad(S(arr(3), 0, I([3]), 1), IndexError, r"index 3"),
+op(
+    "index_fill",
+    np_index_fill,
+    [
+        S(arr(3, 4), 0, I([0, 2]), 1.5),
+        S(arr(3, 4), 1, I([3, -1]), 2),
+        S(arr(3, 4), 0, I([1]), arr()),
+        S(arr(), 0, I([0]), 1),
+        S(ints(3), 0, I([1]), 2),
+        S(arr(4, 3).T, -1, I([0]), 1),
+    ],
+    bad=[
+        Bad(S(arr(3), 0, I([3]), 1), IndexError, r"index 3"),
         Bad(S(arr(3), 0, I([0]), arr(2)), ValueError, r"zero-dimensional"),
-        Bad(S(ints(3), 0, I([0]), float("inf")), ValueError, r"inf .*int64")])  # fmt: skip
+        Bad(S(ints(3), 0, I([0]), float("inf")), ValueError, r"inf .*int64"),
+    ],
+)
 
 
 def np_index_reduce(x, dim, index, source, reduce, include_self=True):
@@ -200,10 +299,25 @@ def np_index_reduce(x, dim, index, source, reduce, include_self=True):
     return np_scatter_reduce(x, dim, full, source, reduce, include_self)
 
 
-op("index_reduce", np_index_reduce,
-   [S(arr(3, 4), d, I([0, 2, 0]), arr(*((3, 4) if d == 0 else (3, 3)), seed=1), how,
-      include_self=own)
-    for how in ("prod", "mean", "amax", "amin") for own in (True, False) for d in (0, 1)]
-   + [S(arr(3, 4), 0, I([0, 0]), ZEROS[:2], "prod")],
-   bad=[Bad(S(arr(3), 0, I([0]), arr(1), "sum"), ValueError, r"one of prod.*'sum'"),
-        *(Bad(S(*b.sample.args, "amax"), b.error, b.match) for b in FAMILY_BAD)])  # fmt: skip
+op(
+    "index_reduce",
+    np_index_reduce,
+    [
+        S(
+            arr(3, 4),
+            d,
+            I([0, 2, 0]),
+            arr(*((3, 4) if d == 0 else (3, 3)), seed=1),
+            how,
+            include_self=own,
+        )
+        for how in ("prod", "mean", "amax", "amin")
+        for own in (True, False)
+        for d in (0, 1)
+    ]
+    + [S(arr(3, 4), 0, I([0, 0]), ZEROS[:2], "prod")],
+    bad=[
+        Bad(S(arr(3), 0, I([0]), arr(1), "sum"), ValueError, r"one of prod.*'sum'"),
+        *(Bad(S(*b.sample.args, "amax"), b.error, b.match) for b in FAMILY_BAD),
+    ],
+)

@@ -59,11 +59,26 @@ def bad(name):
 
 op("softmax", softmax, samples(), bad=bad("softmax"))
 op("log_softmax", log_softmax, samples(), bad=bad("log_softmax"))
-op("nn.functional.softmin", lambda x, dim=None, dtype=None: softmax(-x, dim, dtype),
-   samples()[:10], bad=bad("softmin"))  # fmt: skip
-op("nn.functional.gumbel_softmax", None,
-   [S(arr(3, 4)), S(arr(2, 3), tau=0.5, dim=0), S(Const(arr(2, 3)), hard=True, dim=0), S(arr()),
-    S(arr(0, 3)), S(arr(4, 3).T)],
-   torch=None,
-   bad=[Bad(S(arr(3), tau=0), ut.errors.ArgumentError, r"\[gumbel_softmax\] tau.*0"),
-        Bad(S(ints(3)), TypeError, r"\[gumbel_softmax\].*int64")])  # fmt: skip
+op(
+    "nn.functional.softmin",
+    lambda x, dim=None, dtype=None: softmax(-x, dim, dtype),
+    samples()[:10],
+    bad=bad("softmin"),
+)
+op(
+    "nn.functional.gumbel_softmax",
+    None,
+    [
+        S(arr(3, 4)),
+        S(arr(2, 3), tau=0.5, dim=0),
+        S(Const(arr(2, 3)), hard=True, dim=0),
+        S(arr()),
+        S(arr(0, 3)),
+        S(arr(4, 3).T),
+    ],
+    torch=None,
+    bad=[
+        Bad(S(arr(3), tau=0), ut.errors.ArgumentError, r"\[gumbel_softmax\] tau.*0"),
+        Bad(S(ints(3)), TypeError, r"\[gumbel_softmax\].*int64"),
+    ],
+)

@@ -45,8 +45,12 @@ def np_i0(x):
 
 
 whole = S(ints(4, low=1, high=3))
-op("erf", erf, [*unary_samples(), whole, S(Const([inf, -inf, nan, 0.0, 30.0]))],
-   bad=[Bad(S(arr(3) + 1j), TypeError, r"\[erf\].*complex")])  # fmt: skip
+op(
+    "erf",
+    erf,
+    [*unary_samples(), whole, S(Const([inf, -inf, nan, 0.0, 30.0]))],
+    bad=[Bad(S(arr(3) + 1j), TypeError, r"\[erf\].*complex")],
+)
 op("erfc", erfc, [*unary_samples(), whole, S(Const([inf, -inf, nan, 5.0, 20.0]))])
 op("erfinv", np_erfinv, unary_samples(within(-0.9, 0.9)))
 op(
@@ -55,11 +59,16 @@ op(
     [*unary_samples(positive), whole, S(arr(5) * 0.3 - 1.5), S(Const([100.0, 1e10]))],
 )
 op("digamma", np_digamma, unary_samples(positive))
-op("polygamma", np_polygamma,
-   [S(n, *s.args) for n in (1, 2, 3) for s in unary_samples(positive)],
-   method=False, inplace=False,
-   bad=[Bad(S(-1, positive(3)), ValueError, r"\[polygamma\].*-1"),
-        Bad(S(1.5, positive(3)), TypeError, r"\[polygamma\] n must be an integer")])  # fmt: skip
+op(
+    "polygamma",
+    np_polygamma,
+    [S(n, *s.args) for n in (1, 2, 3) for s in unary_samples(positive)],
+    method=False,
+    inplace=False,
+    bad=[
+        Bad(S(-1, positive(3)), ValueError, r"\[polygamma\].*-1"),
+        Bad(S(1.5, positive(3)), TypeError, r"\[polygamma\] n must be an integer"),
+    ],
+)
 op("i0", np_i0, [*unary_samples(), S(np.array([0.0, 5.0, -9.0, 12.0]))])
-op("sinc", np.sinc,
-   [*unary_samples(), S(np.array([1.0, -2.0, 1e-3, 0.31, 0.32])), S(away(4) * 4)])  # fmt: skip
+op("sinc", np.sinc, [*unary_samples(), S(np.array([1.0, -2.0, 1e-3, 0.31, 0.32])), S(away(4) * 4)])

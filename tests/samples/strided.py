@@ -8,8 +8,12 @@ import undertow as ut
 from op_samples import Bad, S, arr, ints, op
 
 ArgumentError, BoundsError, DimError, DTypeError, ShapeError = (
-    ut.errors.ArgumentError, ut.errors.BoundsError, ut.errors.DimError, ut.errors.DTypeError,
-    ut.errors.ShapeError)  # fmt: skip
+    ut.errors.ArgumentError,
+    ut.errors.BoundsError,
+    ut.errors.DimError,
+    ut.errors.DTypeError,
+    ut.errors.ShapeError,
+)
 
 
 def np_as_strided(x, size, stride, storage_offset=0):
@@ -21,14 +25,25 @@ def np_as_strided(x, size, stride, storage_offset=0):
     )
 
 
-op("as_strided", np_as_strided,
-   [S(arr(6), (2, 2), (2, 1)), S(arr(6), (3, 3), (1, 1), 1),  # overlapping output
-    S(arr(4, 3).T, (2, 3), (3, 1), 2), S(arr(6), (2, 3), (0, 1)), S(arr(6), (0, 2), (1, 1)),
-    S(arr(6), (), ()), S(arr(2, 3), size=(2,), stride=(5,), storage_offset=0),
-    S(arr(), (1,), (7,))],
-   bad=[Bad(S(arr(6), (2,), (6,)), BoundsError, r"\[as_strided\].*element 6 of a storage of 6"),
+op(
+    "as_strided",
+    np_as_strided,
+    [
+        S(arr(6), (2, 2), (2, 1)),
+        S(arr(6), (3, 3), (1, 1), 1),  # overlapping output
+        S(arr(4, 3).T, (2, 3), (3, 1), 2),
+        S(arr(6), (2, 3), (0, 1)),
+        S(arr(6), (0, 2), (1, 1)),
+        S(arr(6), (), ()),
+        S(arr(2, 3), size=(2,), stride=(5,), storage_offset=0),
+        S(arr(), (1,), (7,)),
+    ],
+    bad=[
+        Bad(S(arr(6), (2,), (6,)), BoundsError, r"\[as_strided\].*element 6 of a storage of 6"),
         Bad(S(arr(6), (2,), (-1,)), ArgumentError, r"\[as_strided\].*\(-1,\)"),
-        Bad(S(arr(6), (2, 2), (1,)), ArgumentError, r"\[as_strided\] takes as many")])  # fmt: skip
+        Bad(S(arr(6), (2, 2), (1,)), ArgumentError, r"\[as_strided\] takes as many"),
+    ],
+)
 
 
 def np_unfold(x, dimension, size, step):
@@ -43,24 +58,56 @@ def np_unfold(x, dimension, size, step):
     return windows[(slice(None),) * (dimension % x.ndim) + (slice(None, None, step),)]
 
 
-op("Tensor.unfold", np_unfold,
-   [S(arr(7), 0, 3, 2), S(arr(7), 0, 2, 3), S(arr(7), 0, 7, 1), S(arr(3, 5), 1, 3, 1),
-    S(arr(5, 3), 0, 2, 1), S(arr(5, 3).T, -1, 4, 1), S(arr(), 0, 1, 1), S(arr(3), 0, 0, 1),
-    S(arr(2, 6, 2), 1, 5, 2), S(arr(3), dimension=0, size=1, step=5)],
-   bad=[Bad(S(arr(3), 0, 4, 1), ArgumentError, r"\[unfold\].*3.*got size 4"),
+op(
+    "Tensor.unfold",
+    np_unfold,
+    [
+        S(arr(7), 0, 3, 2),
+        S(arr(7), 0, 2, 3),
+        S(arr(7), 0, 7, 1),
+        S(arr(3, 5), 1, 3, 1),
+        S(arr(5, 3), 0, 2, 1),
+        S(arr(5, 3).T, -1, 4, 1),
+        S(arr(), 0, 1, 1),
+        S(arr(3), 0, 0, 1),
+        S(arr(2, 6, 2), 1, 5, 2),
+        S(arr(3), dimension=0, size=1, step=5),
+    ],
+    bad=[
+        Bad(S(arr(3), 0, 4, 1), ArgumentError, r"\[unfold\].*3.*got size 4"),
         Bad(S(arr(3), 0, 1, 0), ArgumentError, r"\[unfold\].*step 0"),
-        Bad(S(arr(3), 1, 1, 1), DimError, r"\[unfold\] dimension 1")])  # fmt: skip
+        Bad(S(arr(3), 1, 1, 1), DimError, r"\[unfold\] dimension 1"),
+    ],
+)
 
 COMPLEX = ints(2, 3) + 1j * ints(2, 3, seed=1)
 op("real", np.real, [S(COMPLEX), S(arr(2)), S(ints(2))], method=False)
 op("conj", np.conj, [S(COMPLEX), S(COMPLEX.T), S(arr(2)), S(ints(2))])
-op("imag", np.imag, [S(COMPLEX), S(COMPLEX.T)], method=False,
-   bad=[Bad(S(arr(2)), DTypeError, r"\[imag\].*float64")])  # fmt: skip
-op("view_as_real", lambda x: np.stack([x.real, x.imag], -1), [S(COMPLEX), S(COMPLEX.T)],
-   bad=[Bad(S(arr(2)), DTypeError, r"\[view_as_real\].*float64")])  # fmt: skip
-op("view_as_complex", lambda x: x[..., 0] + 1j * x[..., 1],
-   [S(arr(3, 2).astype(np.float32)), S(arr(2).astype(np.float32)),
-    S(arr(2, 3, 2).astype(np.float32).swapaxes(0, 1))], rtol=1e-6,
-   bad=[Bad(S(np.ones((2, 3), np.float32)), ShapeError, r"\[view_as_complex\].*\(2, 3\)"),
+op(
+    "imag",
+    np.imag,
+    [S(COMPLEX), S(COMPLEX.T)],
+    method=False,
+    bad=[Bad(S(arr(2)), DTypeError, r"\[imag\].*float64")],
+)
+op(
+    "view_as_real",
+    lambda x: np.stack([x.real, x.imag], -1),
+    [S(COMPLEX), S(COMPLEX.T)],
+    bad=[Bad(S(arr(2)), DTypeError, r"\[view_as_real\].*float64")],
+)
+op(
+    "view_as_complex",
+    lambda x: x[..., 0] + 1j * x[..., 1],
+    [
+        S(arr(3, 2).astype(np.float32)),
+        S(arr(2).astype(np.float32)),
+        S(arr(2, 3, 2).astype(np.float32).swapaxes(0, 1)),
+    ],
+    rtol=1e-6,
+    bad=[
+        Bad(S(np.ones((2, 3), np.float32)), ShapeError, r"\[view_as_complex\].*\(2, 3\)"),
         Bad(S(np.ones((2, 2), np.float32).T), ShapeError, r"\[view_as_complex\].*\(1, 2\)"),
-        Bad(S(ints(2)), DTypeError, r"\[view_as_complex\].*int64")])  # fmt: skip
+        Bad(S(ints(2)), DTypeError, r"\[view_as_complex\].*int64"),
+    ],
+)

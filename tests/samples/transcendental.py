@@ -55,9 +55,15 @@ unary("atanh arctanh", np.arctanh, within(-0.9, 0.9))
 unary("deg2rad", np.deg2rad)
 unary("rad2deg", np.rad2deg, bad=[Bad(S(arr(3) + 1j), TypeError, r"\[rad2deg\].*complex")])
 for name in ("atan2", "arctan2"):
-    op(name, np.arctan2,
-       [*binary_samples(away, away), S(ints(4), ints(4, seed=1)),
-        S(Const([0.0, -0.0, 0.0, inf, nan]), Const([0.0, -1.0, 1.0, -inf, 0.0]))])  # fmt: skip
+    op(
+        name,
+        np.arctan2,
+        [
+            *binary_samples(away, away),
+            S(ints(4), ints(4, seed=1)),
+            S(Const([0.0, -0.0, 0.0, inf, nan]), Const([0.0, -1.0, 1.0, -inf, 0.0])),
+        ],
+    )
 op(
     "hypot",
     np.hypot,
@@ -69,17 +75,29 @@ infinite = S(
 )
 ties = S(arr(3, 4), arr(3, 4))
 for name in ("logaddexp", "logaddexp2"):
-    op(name, quiet(getattr(np, name)), [*binary_samples(), infinite, ties],
-       bad=[Bad(S(ints(3), ints(3)), TypeError, rf"\[{name}\].*int64")])  # fmt: skip
+    op(
+        name,
+        quiet(getattr(np, name)),
+        [*binary_samples(), infinite, ties],
+        bad=[Bad(S(ints(3), ints(3)), TypeError, rf"\[{name}\].*int64")],
+    )
 
 
 def np_xlogy(x, y):
     return np.where(np.isnan(y), nan, np.where(x == 0, 0.0, x * np.log(y)))
 
 
-op("xlogy", quiet(np_xlogy),
-   [*binary_samples(arr, positive), S(arr(3), 2.0), S(ints(3), ints(3, low=1)), S(2.0, positive(3)),
-    S(Const([0.0, 0.0, 1.0, 0.0]), Const([0.0, nan, 0.0, -1.0]))])  # fmt: skip
+op(
+    "xlogy",
+    quiet(np_xlogy),
+    [
+        *binary_samples(arr, positive),
+        S(arr(3), 2.0),
+        S(ints(3), ints(3, low=1)),
+        S(2.0, positive(3)),
+        S(Const([0.0, 0.0, 1.0, 0.0]), Const([0.0, nan, 0.0, -1.0])),
+    ],
+)
 
 
 def np_logit(x, eps=None):

@@ -53,23 +53,44 @@ def np_fold(x, output_size, kernel, dilation=1, padding=0, stride=1):
     return out
 
 
-op("nn.functional.unfold", np_unfold,
-   [S(arr(2, 2, 3, 4), 2), S(arr(2, 3, 4), (2, 3)), S(arr(1, 2, 5, 4), (2, 1), 2, 1, (2, 1)),
-    S(arr(1, 1, 4, 4), 3, padding=(0, 2), stride=3), S(arr(0, 2, 3, 3), 2),
-    S(arr(1, 4, 3, 2).transpose(0, 3, 1, 2), 2, 1, 1), S(arr(1, 1, 3, 3), (3, 3))],
-   bad=[Bad(S(arr(3, 4), 2), SHAPE, r"\[unfold\].*\(3, 4\)"),
+op(
+    "nn.functional.unfold",
+    np_unfold,
+    [
+        S(arr(2, 2, 3, 4), 2),
+        S(arr(2, 3, 4), (2, 3)),
+        S(arr(1, 2, 5, 4), (2, 1), 2, 1, (2, 1)),
+        S(arr(1, 1, 4, 4), 3, padding=(0, 2), stride=3),
+        S(arr(0, 2, 3, 3), 2),
+        S(arr(1, 4, 3, 2).transpose(0, 3, 1, 2), 2, 1, 1),
+        S(arr(1, 1, 3, 3), (3, 3)),
+    ],
+    bad=[
+        Bad(S(arr(3, 4), 2), SHAPE, r"\[unfold\].*\(3, 4\)"),
         Bad(S(arr(1, 1, 3, 4), 5), SHAPE, r"windows of \(5, 5\) do not fit into .*\(3, 4\)"),
         Bad(S(arr(1, 1, 3, 4), 2, 0), ARGUMENT, r"dilation must be at least 1"),
         Bad(S(arr(1, 1, 3, 4), 2, padding=-1), ARGUMENT, r"padding must be at least 0"),
         Bad(S(arr(1, 1, 3, 4), 2, stride=0), ARGUMENT, r"stride must be at least 1"),
-        Bad(S(arr(1, 1, 3, 4), (2, 2, 2)), ARGUMENT, r"kernel_size must be an integer or 2")],
-   method=False)  # fmt: skip
-op("nn.functional.fold", np_fold,
-   [S(arr(2, 8, 6), (3, 4), 2), S(arr(4, 6), (3, 4), 2),
-    S(arr(1, 6, 8), (3, 4), (2, 3), padding=1, stride=(2, 1)), S(arr(0, 4, 4), 3, 2),
-    S(arr(6, 8, 1).T, (3, 4), 2), S(arr(1, 4, 4), (5, 5), 2, 2, 0, 2)],
-   bad=[Bad(S(arr(1, 4, 5), (3, 4), 2), SHAPE, r"\[fold\].*\(3, 4\) has 6 windows.*\(1, 4, 5\)"),
+        Bad(S(arr(1, 1, 3, 4), (2, 2, 2)), ARGUMENT, r"kernel_size must be an integer or 2"),
+    ],
+    method=False,
+)
+op(
+    "nn.functional.fold",
+    np_fold,
+    [
+        S(arr(2, 8, 6), (3, 4), 2),
+        S(arr(4, 6), (3, 4), 2),
+        S(arr(1, 6, 8), (3, 4), (2, 3), padding=1, stride=(2, 1)),
+        S(arr(0, 4, 4), 3, 2),
+        S(arr(6, 8, 1).T, (3, 4), 2),
+        S(arr(1, 4, 4), (5, 5), 2, 2, 0, 2),
+    ],
+    bad=[
+        Bad(S(arr(1, 4, 5), (3, 4), 2), SHAPE, r"\[fold\].*\(3, 4\) has 6 windows.*\(1, 4, 5\)"),
         Bad(S(arr(1, 5, 6), (3, 4), 2), SHAPE, r"\(…, C·4, 6\), got shape \(1, 5, 6\)"),
         Bad(S(arr(4), (3, 4), 2), SHAPE, r"\[fold\] expects"),
         Bad(S(arr(1, 4, 6), (1, 4), 2), SHAPE, r"do not fit"),
-        Bad(S(bools(1, 4, 6), (3, 4), 2), ut.errors.DTypeError, r"bool")])  # fmt: skip
+        Bad(S(bools(1, 4, 6), (3, 4), 2), ut.errors.DTypeError, r"bool"),
+    ],
+)

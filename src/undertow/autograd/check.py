@@ -125,12 +125,20 @@ def gradgradcheck(
             return grad(results, targets, cotangents, create_graph=True, materialize_grads=True)
 
     return gradcheck(
-        first_order, [*given, *seeds], eps=eps, atol=atol, rtol=rtol,
-        raise_exception=raise_exception, nondet_tol=nondet_tol,
-        check_undefined_grad=check_undefined_grad, check_batched_grad=check_batched_grad,
-        check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
-        fast_mode=fast_mode, seed=seed,
-    )  # fmt: skip
+        first_order,
+        [*given, *seeds],
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+        seed=seed,
+    )
 
 
 def _outputs(result: Any) -> list[Tensor]:
@@ -321,9 +329,13 @@ class _Check:
     ) -> list[Any]:
         seeds = [_tensor(v.reshape(o.shape), o) for v, o in zip(vectors, outputs, strict=True)]
         found = grad(
-            outputs, inputs, seeds, retain_graph=True, create_graph=create_graph,
+            outputs,
+            inputs,
+            seeds,
+            retain_graph=True,
+            create_graph=create_graph,
             materialize_grads=True,
-        )  # fmt: skip
+        )
         return [_host(g) for g in found]
 
     def _close(self, what: str, a: Any, other: str, b: Any) -> None:

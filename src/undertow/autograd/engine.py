@@ -44,8 +44,18 @@ _LARGE = crossover(_SUM)  # elements from which on the CPU has a faster way to a
 class Run:
     """A task with what its caller wants from it."""
 
-    __slots__ = ("alone", "bare", "captured", "captures", "create_graph", "lock", "plain",
-                 "quick", "retain_graph", "task")  # fmt: skip
+    __slots__ = (
+        "alone",
+        "bare",
+        "captured",
+        "captures",
+        "create_graph",
+        "lock",
+        "plain",
+        "quick",
+        "retain_graph",
+        "task",
+    )
 
     def __init__(
         self,
@@ -550,9 +560,11 @@ def _check_nan(node: Node, results: Any) -> None:
         if isinstance(result, Tensor):
             host = backend_of(result._array).to_host(result._array)
             if np.isnan(host).any():
-                where = "".join(node.site) if node.site else (
-                    "not known: the forward ran outside of detect_anomaly()"
-                )  # fmt: skip
+                where = (
+                    "".join(node.site)
+                    if node.site
+                    else ("not known: the forward ran outside of detect_anomaly()")
+                )
                 raise GradientError(
                     f"[{node.name()}] its backward returned NaN in gradient {i}; the forward call "
                     f"that made it:\n{where}"

@@ -119,8 +119,7 @@ class save_on_cpu(saved_tensors_hooks):
     def __init__(self, pin_memory: bool = False, device_type: str = "") -> None:
         # Memory is pinned for GPUs; the devices of today have nothing to gain from it.
         super().__init__(
-            lambda t: (t.device, transfer(t, "cpu")),
-            lambda packed: transfer(packed[1], packed[0]),
+            lambda t: (t.device, transfer(t, "cpu")), lambda packed: transfer(packed[1], packed[0])
         )
 
 

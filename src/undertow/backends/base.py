@@ -135,16 +135,24 @@ class Backend(ABC):
 
     @abstractmethod
     def map_reduce(
-        self, kind: str, expr: Expr, operands: Sequence[Any], dims: tuple[int, ...], keepdim: bool,
+        self,
+        kind: str,
+        expr: Expr,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
+        keepdim: bool,
         dtype: NumpyDType,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         """`reduce(kind, map(expr, operands, dtype), dims, keepdim)`, at once."""
 
     @abstractmethod
     def rows(
-        self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
+        self,
+        program: Program,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
-    ) -> tuple[Array, ...]:  # fmt: skip
+    ) -> tuple[Array, ...]:
         """A row program (kernel/rows) over broadcast operands; rows lie along `dims`, not empty.
 
         Operands of rows have size 1 along `dims`, and so have results of rows; results of columns
@@ -196,10 +204,17 @@ class Backend(ABC):
 
     @abstractmethod
     def conv(
-        self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
-        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        self,
+        out: Array,
+        x: Array,
+        w: Array,
+        bias: Array | None,
+        stride: Shape,
+        padding: tuple[tuple[int, int], ...],
+        input_dilation: Shape,
+        dilation: Shape,
         relu: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """(n, g, c, …) correlated with (g, o, c, …) over the last dimensions, plus a bias (g, o).
 
         With `relu` what is negative then becomes 0. Written into `out`, which is (n, g, o, …); see
@@ -209,10 +224,16 @@ class Backend(ABC):
 
     @abstractmethod
     def window(
-        self, kind: str, x: Array, kernel: Shape, stride: Shape,
-        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        self,
+        kind: str,
+        x: Array,
+        kernel: Shape,
+        stride: Shape,
+        padding: tuple[tuple[int, int], ...],
+        input_dilation: Shape,
+        dilation: Shape,
         divisor: float = 1.0,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """The windows of `conv` over the last dimensions of x, reduced; kind: sum or max.
 
         Floating sums are divided by the divisor, in single precision at least.
@@ -234,9 +255,17 @@ class Backend(ABC):
 
     @abstractmethod
     def attention_backward(
-        self, g: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, lse: Array,
-        scale: float, causal: bool,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        self,
+        g: Array,
+        q: Array,
+        k: Array,
+        v: Array,
+        mask: Array | None,
+        out: Array,
+        lse: Array,
+        scale: float,
+        causal: bool,
+    ) -> tuple[Array, Array, Array]:
         """The cotangents of q, k and v, given that of `attention`'s first result."""
 
     @abstractmethod

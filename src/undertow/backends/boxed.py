@@ -89,6 +89,8 @@ _FORMS = {name: _delegate(name) for name in Backend.__abstractmethods__}
 _FORMS["from_host"] = lambda self, array: BoxedArray(np.array(array))
 _FORMS["to_host"] = lambda self, array: np.array(array.host)
 
-BoxedBackend: Any = type("BoxedBackend", (Backend,), {
-    "__doc__": "Every form by NumPy on `BoxedArray`s.", "device": _numpy.device, **_FORMS,
-})  # fmt: skip
+BoxedBackend: Any = type(
+    "BoxedBackend",
+    (Backend,),
+    {"__doc__": "Every form by NumPy on `BoxedArray`s.", "device": _numpy.device, **_FORMS},
+)

@@ -22,24 +22,75 @@ from .sliding import correlate, window_max, window_sum
 from .threads import blas_threads, current_limit
 
 UFUNCS: dict[str, Any] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
-    "floor_div": np.floor_divide, "mod": np.remainder, "fmod": np.fmod, "pow": np.power,
-    "neg": np.negative, "abs": np.abs, "sign": np.sign, "floor": np.floor, "ceil": np.ceil,
-    "trunc": np.trunc, "rint": np.rint, "maximum": np.maximum, "minimum": np.minimum,
-    "fmax": np.fmax, "fmin": np.fmin, "copysign": np.copysign, "ldexp": np.ldexp,
-    "sqrt": np.sqrt, "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log,
-    "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sin": np.sin, "cos": np.cos,
-    "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2,
-    "hypot": np.hypot, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh,
-    "acosh": np.arccosh, "atanh": np.arctanh, "eq": np.equal, "ne": np.not_equal, "lt": np.less,
-    "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "isnan": np.isnan,
-    "isinf": np.isinf, "isfinite": np.isfinite, "signbit": np.signbit,
-    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
-    "logical_not": np.logical_not, "bit_and": np.bitwise_and, "bit_or": np.bitwise_or,
-    "bit_xor": np.bitwise_xor, "bit_not": np.invert, "shift_left": np.left_shift,
-    "shift_right": np.right_shift, "where": np.where, "real": np.real, "imag": np.imag,
-    "conj": np.conjugate, "angle": np.angle,
-}  # fmt: skip
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "floor_div": np.floor_divide,
+    "mod": np.remainder,
+    "fmod": np.fmod,
+    "pow": np.power,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sign": np.sign,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "fmax": np.fmax,
+    "fmin": np.fmin,
+    "copysign": np.copysign,
+    "ldexp": np.ldexp,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+    "signbit": np.signbit,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "logical_not": np.logical_not,
+    "bit_and": np.bitwise_and,
+    "bit_or": np.bitwise_or,
+    "bit_xor": np.bitwise_xor,
+    "bit_not": np.invert,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+    "where": np.where,
+    "real": np.real,
+    "imag": np.imag,
+    "conj": np.conjugate,
+    "angle": np.angle,
+}
 
 _ndarray = np.ndarray
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -127,9 +178,14 @@ _ERF = trace(erf_formula, 1)
 UFUNCS["erf"] = _erf
 
 _ACCUMULATE: dict[str, Any] = {
-    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
-    "any": np.logical_or, "all": np.logical_and, "logaddexp": np.logaddexp,
-}  # fmt: skip
+    "sum": np.add,
+    "prod": np.multiply,
+    "max": np.maximum,
+    "min": np.minimum,
+    "any": np.logical_or,
+    "all": np.logical_and,
+    "logaddexp": np.logaddexp,
+}
 
 
 _COMBINE = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
@@ -254,8 +310,9 @@ class NumpyBackend(Backend):
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
     ) -> Array:
         function = compile_map(expr, len(operands))
-        half = next((o.dtype for o in operands if isinstance(o, np.ndarray) and _is_half(o.dtype)),
-                    None)  # fmt: skip
+        half = next(
+            (o.dtype for o in operands if isinstance(o, np.ndarray) and _is_half(o.dtype)), None
+        )
         if half is not None and not all(isinstance(o, np.ndarray) for o in operands):
             # Numbers are compared in the arrays' precision, and computed with in single, as in
             # torch; a ufunc would round them first, and promote beside bfloat16.
@@ -299,15 +356,23 @@ class NumpyBackend(Backend):
         return np.asarray(out).astype(dtype, copy=False)
 
     def map_reduce(
-        self, kind: str, expr: Expr, operands: Sequence[Any], dims: tuple[int, ...], keepdim: bool,
+        self,
+        kind: str,
+        expr: Expr,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
+        keepdim: bool,
         dtype: NumpyDType,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         return self.reduce(kind, self.map(expr, operands, dtype), dims, keepdim)
 
     def rows(
-        self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
+        self,
+        program: Program,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
-    ) -> tuple[Array, ...]:  # fmt: skip
+    ) -> tuple[Array, ...]:
         arrays = operands[: program.elements + program.per_row]
         shapes = {a.shape for a in arrays}
         shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
@@ -427,10 +492,17 @@ class NumpyBackend(Backend):
             return multiply(a, b)
 
     def conv(
-        self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
-        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        self,
+        out: Array,
+        x: Array,
+        w: Array,
+        bias: Array | None,
+        stride: Shape,
+        padding: tuple[tuple[int, int], ...],
+        input_dilation: Shape,
+        dilation: Shape,
         relu: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
         if _is_half(x.dtype):
             single = np.dtype(np.float32)
@@ -444,10 +516,16 @@ class NumpyBackend(Backend):
             out[out < 0] = 0
 
     def window(
-        self, kind: str, x: Array, kernel: Shape, stride: Shape,
-        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        self,
+        kind: str,
+        x: Array,
+        kernel: Shape,
+        stride: Shape,
+        padding: tuple[tuple[int, int], ...],
+        input_dilation: Shape,
+        dilation: Shape,
         divisor: float = 1.0,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         size = x.shape[x.ndim - len(kernel) :]
         geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
         if kind == "max":
@@ -478,9 +556,17 @@ class NumpyBackend(Backend):
         return out.astype(q.dtype, copy=False), lse[..., 0]
 
     def attention_backward(
-        self, g: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, lse: Array,
-        scale: float, causal: bool,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        self,
+        g: Array,
+        q: Array,
+        k: Array,
+        v: Array,
+        mask: Array | None,
+        out: Array,
+        lse: Array,
+        scale: float,
+        causal: bool,
+    ) -> tuple[Array, Array, Array]:
         dtype = q.dtype
         weights = np.exp(self._scores(q, k, mask, scale, causal) - lse[..., None])
         g, q, k, v, out = (x.astype(weights.dtype, copy=False) for x in (g, q, k, v, out))
@@ -603,8 +689,10 @@ def _accumulate(combine: Any, out: Array, index: tuple[Any, ...], source: Array)
         return
     if lead:
         rank = max(i.ndim for i in index[lead:])
-        grid = (np.arange(n).reshape((n,) + (1,) * (lead - 1 - d + rank))
-                for d, n in enumerate(out.shape[:lead]))  # fmt: skip
+        grid = (
+            np.arange(n).reshape((n,) + (1,) * (lead - 1 - d + rank))
+            for d, n in enumerate(out.shape[:lead])
+        )
         index = (*grid, *index[lead:])
     count = len(index)
     line = index[0]

@@ -21,9 +21,13 @@ _COLUMNS = 1 << 20  # elements of the windows that are laid out at a time, about
 
 
 def correlate(
-    out: Array, x: Array, w: Array, bias: Array | None, geometry: Geometry,
+    out: Array,
+    x: Array,
+    w: Array,
+    bias: Array | None,
+    geometry: Geometry,
     matmul: Callable[..., Array],
-) -> None:  # fmt: skip
+) -> None:
     """The form `conv`, by a matrix product."""
     n, groups, channels = x.shape[:3]
     outputs = w.shape[1]
@@ -69,8 +73,9 @@ def _spread(x: Array, geometry: Geometry) -> Array:
         end = max(min(size, -((low - whole) // step)), begin)
         inner.append(slice(begin, end))
         start = low + begin * step
-        outer.append(slice(start, start + (end - begin - 1) * step + 1 if end > begin else start,
-                           step))  # fmt: skip
+        outer.append(
+            slice(start, start + (end - begin - 1) * step + 1 if end > begin else start, step)
+        )
     out[tuple(outer)] = x[tuple(inner)]
     return out
 
@@ -144,8 +149,10 @@ def _taps(geometry: Geometry, d: int) -> Iterator[tuple[slice, slice]]:
         first = max(-(at // stride), 0)
         end = min(geometry.output[d], -((at - size) // stride))
         if first < end:
-            yield (slice(first, end),
-                   slice(at + first * stride, at + (end - 1) * stride + 1, stride))  # fmt: skip
+            yield (
+                slice(first, end),
+                slice(at + first * stride, at + (end - 1) * stride + 1, stride),
+            )
 
 
 def _lowest(dtype: Any) -> Any:

@@ -160,8 +160,12 @@ def _find_blas() -> Any:
             loaded = ctypes.CDLL(str(library))
         except OSError:
             continue
-        for name in ("scipy_openblas_{}_num_threads64_", "scipy_openblas_{}_num_threads",
-                     "openblas_{}_num_threads64_", "openblas_{}_num_threads"):  # fmt: skip
+        for name in (
+            "scipy_openblas_{}_num_threads64_",
+            "scipy_openblas_{}_num_threads",
+            "openblas_{}_num_threads64_",
+            "openblas_{}_num_threads",
+        ):
             try:
                 return getattr(loaded, name.format("get")), getattr(loaded, name.format("set"))
             except AttributeError:

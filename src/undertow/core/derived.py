@@ -24,9 +24,12 @@ from .dispatch import alike, apply
 from .op import Op, elementwise_op
 
 _MEANING: dict[str, Callable[..., Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
     "neg": operator.neg,
-}  # fmt: skip
+}
 _LONGEST = 48  # primitives in an expression, beyond which a rule runs as written
 
 

@@ -37,8 +37,14 @@ _asarray = np.asarray
 # filtered by the module it comes from, and where a user turned warnings into errors, the door
 # catches the error and goes the long way, which sets the error state.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"undertow\.")
-_GIVE_UP = (AttributeError, TypeError, ValueError, OverflowError, RuntimeWarning,
-            FloatingPointError)  # fmt: skip
+_GIVE_UP = (
+    AttributeError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RuntimeWarning,
+    FloatingPointError,
+)
 
 
 def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
@@ -341,18 +347,38 @@ def _one_device(operands: list[Any]) -> list[Any]:
 
 
 # The three ops that dispatch itself inserts --------------------------------------------------
-_cast = Op("cast", lambda k, x, dtype, source: k.cast(x, dtype.numpy), inputs="x",
-           params="dtype source", vjp={"x": lambda g, source: cast(g, source)})  # fmt: skip
+_cast = Op(
+    "cast",
+    lambda k, x, dtype, source: k.cast(x, dtype.numpy),
+    inputs="x",
+    params="dtype source",
+    vjp={"x": lambda g, source: cast(g, source)},
+)
 
-_expand = Op("expand", lambda k, x, shape: k.expand(x, shape), inputs="x", params="shape",
-             view=True, vjp={"x": lambda g, x_shape: sum_to(g, x_shape)})  # fmt: skip
+_expand = Op(
+    "expand",
+    lambda k, x, shape: k.expand(x, shape),
+    inputs="x",
+    params="shape",
+    view=True,
+    vjp={"x": lambda g, x_shape: sum_to(g, x_shape)},
+)
 
-_sum_to = Op("sum_to", lambda k, x, shape: _reduce_to(k, x, shape), inputs="x", params="shape",
-             vjp={"x": lambda g, x_shape: expand(g, x_shape)})  # fmt: skip
+_sum_to = Op(
+    "sum_to",
+    lambda k, x, shape: _reduce_to(k, x, shape),
+    inputs="x",
+    params="shape",
+    vjp={"x": lambda g, x_shape: expand(g, x_shape)},
+)
 
-_transfer = Op("transfer", lambda k, x, target, source: target.from_host(k.to_host(x)), inputs="x",
-               params="target source",
-               vjp={"x": lambda g, source: transfer(g, source.device)})  # fmt: skip
+_transfer = Op(
+    "transfer",
+    lambda k, x, target, source: target.from_host(k.to_host(x)),
+    inputs="x",
+    params="target source",
+    vjp={"x": lambda g, source: transfer(g, source.device)},
+)
 
 
 def cast(x: Tensor, dtype: DType) -> Tensor:

@@ -78,14 +78,19 @@ def _without(g: Tensor, value_shape: Any, steps: Any, geometry: Any) -> Tensor:
 
 _laid_out = Op("laid_out", _lay_out, inputs="x", params="geometry", vjp={"x": lambda g: g})
 _view_write = Op(
-    "view_write", _view_write_forward, inputs="base value", params="steps geometry",
+    "view_write",
+    _view_write_forward,
+    inputs="base value",
+    params="steps geometry",
     vjp={"base": _without, "value": _within},
-)  # fmt: skip
+)
 
 _overwrite = Op(
-    "overwrite", lambda k, x, value: k.copy(value), inputs="x value",
+    "overwrite",
+    lambda k, x, value: k.copy(value),
+    inputs="x value",
     vjp={"x": lambda g: zeros_of(g), "value": lambda g: g},
-)  # fmt: skip
+)
 
 
 def view_write(base: Tensor, value: Tensor, steps: tuple[Any, ...]) -> Tensor:

@@ -21,8 +21,17 @@ class State:
     with which saved-tensor hooks are disabled.
     """
 
-    __slots__ = ("anomaly", "check_nan", "grad", "inference", "origin", "pack", "plain", "refuse",
-                 "unpack")  # fmt: skip
+    __slots__ = (
+        "anomaly",
+        "check_nan",
+        "grad",
+        "inference",
+        "origin",
+        "pack",
+        "plain",
+        "refuse",
+        "unpack",
+    )
 
     def __init__(
         self,

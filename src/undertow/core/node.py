@@ -61,8 +61,17 @@ class RemovableHandle:
 class Node:
     """One recorded operation. `parents[i]` made input i (None: no gradient wanted there)."""
 
-    __slots__ = ("__weakref__", "hooks", "indices", "metas", "parents", "plan", "saved", "site",
-                 "versions")  # fmt: skip
+    __slots__ = (
+        "__weakref__",
+        "hooks",
+        "indices",
+        "metas",
+        "parents",
+        "plan",
+        "saved",
+        "site",
+        "versions",
+    )
 
     plan: Plan
     parents: tuple[Node | None, ...]
@@ -207,9 +216,11 @@ class Barrier(Node):
 
 def version_error(op: str, site: Any, what: str, saved: int, found: int) -> VersionError:
     """The error for a saved value that has changed since; `site` is where it was saved."""
-    where = f"\nForward call:\n{''.join(site)}" if site else (
-        "; ut.autograd.detect_anomaly() shows the forward line"
-    )  # fmt: skip
+    where = (
+        f"\nForward call:\n{''.join(site)}"
+        if site
+        else ("; ut.autograd.detect_anomaly() shows the forward line")
+    )
     return VersionError(
         f"[{op}] {what}, saved at version {saved} for the gradient, is now at version {found}: it "
         f"was changed in place after the forward; clone it before the in-place operation{where}"

@@ -51,9 +51,25 @@ _REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.
 class Op:
     """One primitive operation; see Note [rules]."""
 
-    __slots__ = ("_expr", "_kernel", "arity", "domain", "factors", "forward", "inputs", "joint",
-                 "kind", "name", "outputs", "params", "plans", "rules", "scalar", "variadic",
-                 "view")  # fmt: skip
+    __slots__ = (
+        "_expr",
+        "_kernel",
+        "arity",
+        "domain",
+        "factors",
+        "forward",
+        "inputs",
+        "joint",
+        "kind",
+        "name",
+        "outputs",
+        "params",
+        "plans",
+        "rules",
+        "scalar",
+        "variadic",
+        "view",
+    )
 
     def __init__(
         self,
@@ -298,9 +314,10 @@ class Plan:
         self.recipe = tuple(recipe)
         self.outs = tuple(j for j, (kind, _) in enumerate(recipe) if kind == "out")
         self.tensors = tuple(
-            j for j, (kind, i) in enumerate(recipe)
+            j
+            for j, (kind, i) in enumerate(recipe)
             if kind in ("out", "rest") or (kind == "in" and not numbers[i])
-        )  # fmt: skip
+        )
         self.calls = tuple(_simplify(call) for call in calls)
 
     def _source(self, want: str, position: int) -> tuple[str, int]:
@@ -431,8 +448,11 @@ class Plan:
 
         calls = []
         for call in self.calls:
-            if call is not None and call[2] and all(self.recipe[j][0] in ("in", "out")
-                                                    for j in call[1]):  # fmt: skip
+            if (
+                call is not None
+                and call[2]
+                and all(self.recipe[j][0] in ("in", "out") for j in call[1])
+            ):
                 rule, picks, simple = call
                 call = (derived(self.op, rule, 1 + len(picks)), picks, simple)
             calls.append(call)

@@ -62,8 +62,12 @@ def set_printoptions(
                 f"{', '.join(_PROFILES)}"
             )
         options = _PROFILES[profile]
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems,
-             "linewidth": linewidth}  # fmt: skip
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+    }
     changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     for name, value in changes.items():
         if not isinstance(value, (int, float)) or not value >= 0:

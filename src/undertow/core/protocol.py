@@ -149,14 +149,36 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 # NumPy's names for ufuncs that Undertow (with torch) calls otherwise.
 _UFUNC_NAMES = {
-    "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "power": "pow",
-    "negative": "neg", "absolute": "abs", "fabs": "abs", "mod": "remainder", "rint": "round",
-    "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "conjugate": "conj",
-    "right_shift": "bitwise_right_shift", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
-    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt",
-    "greater_equal": "ge", "degrees": "rad2deg", "radians": "deg2rad",
-}  # fmt: skip
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "true_divide": "div",
+    "power": "pow",
+    "negative": "neg",
+    "absolute": "abs",
+    "fabs": "abs",
+    "mod": "remainder",
+    "rint": "round",
+    "invert": "bitwise_not",
+    "left_shift": "bitwise_left_shift",
+    "conjugate": "conj",
+    "right_shift": "bitwise_right_shift",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "degrees": "rad2deg",
+    "radians": "deg2rad",
+}
 
 
 def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -217,11 +239,23 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 
 
 for _name, _method in {
-    "__repr__": _repr, "__format__": _format, "__len__": _len, "__iter__": _iter,
-    "__reversed__": _reversed, "__contains__": _contains, "__bool__": _bool,
-    "__float__": _float, "__int__": _int, "__complex__": _complex, "__index__": _index,
-    "__reduce_ex__": _reduce_ex, "__copy__": _copy, "__deepcopy__": _deepcopy,
-    "__array__": _array, "__array_ufunc__": _array_ufunc,
-    "__dlpack__": _dlpack, "__dlpack_device__": _dlpack_device,
-}.items():  # fmt: skip
+    "__repr__": _repr,
+    "__format__": _format,
+    "__len__": _len,
+    "__iter__": _iter,
+    "__reversed__": _reversed,
+    "__contains__": _contains,
+    "__bool__": _bool,
+    "__float__": _float,
+    "__int__": _int,
+    "__complex__": _complex,
+    "__index__": _index,
+    "__reduce_ex__": _reduce_ex,
+    "__copy__": _copy,
+    "__deepcopy__": _deepcopy,
+    "__array__": _array,
+    "__array_ufunc__": _array_ufunc,
+    "__dlpack__": _dlpack,
+    "__dlpack_device__": _dlpack_device,
+}.items():
     attach(_name, _method)

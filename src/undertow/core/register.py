@@ -32,15 +32,31 @@ _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 # converts by itself.
 _INTEGER = (int, np.integer, Tensor)
 _NUMBER = (*_INTEGER, float, np.floating)
-_KINDS: dict[str, Any] = {"Tensor": Tensor, "int": _INTEGER, "float": _NUMBER, "str": str,
-                          "bool": (int, np.bool_), "None": type(None),
-                          "Sequence[Tensor]": (Iterable, Tensor)}  # fmt: skip
-_KIND_NAMES = {"Tensor": "a Tensor", "int": "an integer", "float": "a number", "str": "a string",
-               "bool": "True or False", "Sequence[Tensor]": "a sequence of Tensors"}  # fmt: skip
+_KINDS: dict[str, Any] = {
+    "Tensor": Tensor,
+    "int": _INTEGER,
+    "float": _NUMBER,
+    "str": str,
+    "bool": (int, np.bool_),
+    "None": type(None),
+    "Sequence[Tensor]": (Iterable, Tensor),
+}
+_KIND_NAMES = {
+    "Tensor": "a Tensor",
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "True or False",
+    "Sequence[Tensor]": "a sequence of Tensors",
+}
 _OURS: dict[type[Exception], type[UndertowError]] = {
-    MemoryError: OutOfMemoryError, TypeError: DTypeError, AttributeError: DTypeError,
-    LookupError: BoundsError, ValueError: ArgumentError, ArithmeticError: ArgumentError,
-}  # fmt: skip
+    MemoryError: OutOfMemoryError,
+    TypeError: DTypeError,
+    AttributeError: DTypeError,
+    LookupError: BoundsError,
+    ValueError: ArgumentError,
+    ArithmeticError: ArgumentError,
+}
 _ABOUT_ARGUMENTS = (ArgumentError, DTypeError, DimError, BoundsError, DeviceError)
 _INSIDE = (__package__.partition(".")[0], "numpy")
 _LONG = 60  # of an argument shown in an error

@@ -70,8 +70,18 @@ class Alias:
     A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
     """
 
-    __slots__ = ("base", "dormant", "inference", "made", "seen", "steps", "tracked", "turned",
-                 "turns", "version")  # fmt: skip
+    __slots__ = (
+        "base",
+        "dormant",
+        "inference",
+        "made",
+        "seen",
+        "steps",
+        "tracked",
+        "turned",
+        "turns",
+        "version",
+    )
 
     def __init__(
         self,

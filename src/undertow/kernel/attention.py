@@ -181,8 +181,9 @@ def attention_function(name: str, dtype: str, mask: str) -> Function:
             f.store(lse, place * rows + first + r, found)
             out = start["out"] + (first + r) * heads.row("out")
             with f.vector(depth) as i:
-                f.store(heads.buffers["out"], out + i,
-                        f.load(scratch, gathered + r * depth + i) * share)  # fmt: skip
+                f.store(
+                    heads.buffers["out"], out + i, f.load(scratch, gathered + r * depth + i) * share
+                )
     return f
 
 

@@ -55,6 +55,5 @@ def transpose_function(
             f.store(tiles, tile + r * TILE + c, f.load(x, at + c * x_steps[-1] + r))
         with f.loop(rows) as r, f.vector(columns) as c:
             found = f.load(tiles, tile + r * TILE + c)
-            f.store(out, into + r * out_steps[-1] + c, converted(f, found, out.scalar),
-                    stream)  # fmt: skip
+            f.store(out, into + r * out_steps[-1] + c, converted(f, found, out.scalar), stream)
     return f

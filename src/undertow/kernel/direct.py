@@ -75,11 +75,16 @@ class Windows:
     def begin(self, tile: Value) -> tuple[list[Value], list[Value]]:
         """The first position of a tile in each dimension, and how many it has."""
         f = self.f
-        places = [tile // (self.grid[1] * self.grid[2]),
-                  (tile // self.grid[2]) % self.grid[1], tile % self.grid[2]]  # fmt: skip
+        places = [
+            tile // (self.grid[1] * self.grid[2]),
+            (tile // self.grid[2]) % self.grid[1],
+            tile % self.grid[2],
+        ]
         at = [p * n for p, n in zip(places, self.tile, strict=True)]
-        counts = [f.call("minimum", whole - first, n)
-                  for whole, first, n in zip(self.long, at, self.tile, strict=True)]  # fmt: skip
+        counts = [
+            f.call("minimum", whole - first, n)
+            for whole, first, n in zip(self.long, at, self.tile, strict=True)
+        ]
         return at, counts
 
     def fill(

@@ -91,9 +91,14 @@ class _Slide:
         self._tile(group, entries[5], rounds, scratch, target + entries[0], counts)
 
     def _tile(
-        self, group: Value, kernel: Value, rounds: tuple[Value, Value], scratch: Value,
-        target: Value, counts: Sequence[Value],
-    ) -> None:  # fmt: skip
+        self,
+        group: Value,
+        kernel: Value,
+        rounds: tuple[Value, Value],
+        scratch: Value,
+        target: Value,
+        counts: Sequence[Value],
+    ) -> None:
         """A tile of one class in all channels, by rounds from one of the table and kernels on."""
         f, many = self.f, self.kind.outputs
         each = many * self.kind.lines.taps
@@ -104,9 +109,15 @@ class _Slide:
             self._channels(group, channels, place, rounds, scratch, target, counts)
 
     def _channels(
-        self, group: Value, channels: list[Value], kernel: Value, rounds: tuple[Value, Value],
-        scratch: Value, target: Value, counts: Sequence[Value],
-    ) -> None:  # fmt: skip
+        self,
+        group: Value,
+        channels: list[Value],
+        kernel: Value,
+        rounds: tuple[Value, Value],
+        scratch: Value,
+        target: Value,
+        counts: Sequence[Value],
+    ) -> None:
         """The tile in some neighbouring channels of the output."""
         f, windows, kind = self.f, self.windows, self.kind
         at = [group * self.bias_steps[0] + o * self.bias_steps[1] for o in channels]
@@ -122,8 +133,9 @@ class _Slide:
         by = f.value(kind.lines.step or 0, "i64")
         ahead = AHEAD // WIDTH[windows.x.dtype]
         with f.loop(quotient(rows, f.value(kind.rows, "i64"))) as number:
-            numbers = [f.call("minimum", number * kind.rows + r, rows - 1)
-                       for r in range(kind.rows)]  # fmt: skip
+            numbers = [
+                f.call("minimum", number * kind.rows + r, rows - 1) for r in range(kind.rows)
+            ]
             places = [windows.row(r, scratch, target, self.source) for r in numbers]
             lines = [(row + b, to + b * step) for row, to, _ in places for b in begins]
             sources = [x + b * by for _, _, x in places for b in begins]

@@ -88,9 +88,14 @@ class _Weigh:
         return f
 
     def _channels(
-        self, channels: list[Value], sums: Value, scratch: Value, place: Value, rows: Value,
+        self,
+        channels: list[Value],
+        sums: Value,
+        scratch: Value,
+        place: Value,
+        rows: Value,
         width: Value,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Add what a tile gives for some neighbouring channels of the output."""
         f, windows = self.f, self.windows
         lines = [o * self.long_steps[1] for o in channels]

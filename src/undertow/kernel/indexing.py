@@ -123,8 +123,10 @@ def line_offsets(f: Function, line: Value, sizes: Sequence[Value], steps: Steps)
     for d in reversed(range(len(sizes))):
         at = line if d == 0 else line % sizes[d]
         line = line if d == 0 else line // sizes[d]
-        bases = [at * s[d] if b.op == "const" else b + at * s[d]
-                 for b, s in zip(bases, steps, strict=True)]  # fmt: skip
+        bases = [
+            at * s[d] if b.op == "const" else b + at * s[d]
+            for b, s in zip(bases, steps, strict=True)
+        ]
     return bases
 
 

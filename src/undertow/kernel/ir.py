@@ -96,9 +96,24 @@ OPERATIONS: dict[str, tuple[int, tuple[str, ...]]] = {
     **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), (2, SCALARS)),
 }
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "rem": "%", "and": "&", "or": "|",
-            "xor": "^", "shl": "<<", "shr": ">>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-            "eq": "==", "ne": "!="}  # fmt: skip
+_SYMBOLS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "rem": "%",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "shl": "<<",
+    "shr": ">>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+}
 
 
 class IRError(Exception):
@@ -548,8 +563,11 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
             for i, value in enumerate(s.values):
                 lines.append(f"{indent}{s.state.name}_{i} = {value!r};")
         elif isinstance(s, Branch):
-            lines += [f"{indent}if ({s.condition!r}) {{", *_block(s.body, indent + "  "),
-                      indent + "}"]  # fmt: skip
+            lines += [
+                f"{indent}if ({s.condition!r}) {{",
+                *_block(s.body, indent + "  "),
+                indent + "}",
+            ]
         else:
             i, n = s.index.name, s.extent
             kind = "" if s.kind == "loop" else s.kind + " "

@@ -10,9 +10,18 @@ from .expr import Expr
 from .ir import COMPARISONS, FLOATS, INTEGERS, UNSIGNED, Function, Value
 
 _SAME = {
-    "add": "add", "sub": "sub", "mul": "mul", "neg": "neg", "abs": "abs", "maximum": "maximum",
-    "minimum": "minimum", "bit_and": "and", "bit_or": "or", "bit_xor": "xor", "bit_not": "not",
-}  # fmt: skip
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "neg": "neg",
+    "abs": "abs",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "bit_and": "and",
+    "bit_or": "or",
+    "bit_xor": "xor",
+    "bit_not": "not",
+}
 _OF_FLOATS = {"div", "floor", "ceil", "trunc", "rint", "copysign", "sqrt"}
 _LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "ne"}
 
@@ -107,8 +116,16 @@ class Lowering:
         raise NotCompiled(f"{head} of {kind}")
 
     def _of_bools(self, head: str, values: list[Value]) -> Value:
-        same = {"add": "or", "mul": "and", "maximum": "or", "minimum": "and", "bit_and": "and",
-                "bit_or": "or", "bit_xor": "xor", "bit_not": "not"}  # fmt: skip
+        same = {
+            "add": "or",
+            "mul": "and",
+            "maximum": "or",
+            "minimum": "and",
+            "bit_and": "and",
+            "bit_or": "or",
+            "bit_xor": "xor",
+            "bit_not": "not",
+        }
         if head not in same:
             raise NotCompiled(f"{head} of bool")
         return self.f.call(same[head], *values)

@@ -41,9 +41,14 @@ ZERO = 0  # compared by identity: a value of the kernel has no truth
 
 
 def map_function(
-    name: str, exprs: Sequence[Expr], inputs: Sequence[Operand], outputs: Sequence[Operand],
-    dtype: str, rank: int, stream: bool = False,
-) -> Function:  # fmt: skip
+    name: str,
+    exprs: Sequence[Expr],
+    inputs: Sequence[Operand],
+    outputs: Sequence[Operand],
+    dtype: str,
+    rank: int,
+    stream: bool = False,
+) -> Function:
     """The kernel of `exprs`, one per output, over the inputs.
 
     Its buffers are the outputs and the inputs that are no numbers; its parameters the `rank` sizes,
@@ -122,8 +127,10 @@ def map_function(
             for d in reversed(range(rank - 1)):
                 at = row if d == 0 else row % sizes[d]
                 row = row if d == 0 else row // sizes[d]
-                bases = [at * s[d] if b is ZERO else b + at * s[d]
-                         for b, s in zip(bases, steps, strict=True)]  # fmt: skip
+                bases = [
+                    at * s[d] if b is ZERO else b + at * s[d]
+                    for b, s in zip(bases, steps, strict=True)
+                ]
             elements(bases, start, count)
     return f
 

@@ -26,8 +26,12 @@ def block_words(f: Function, counter: Value, keys: list[list[Value]]) -> list[Va
     for first, second in keys:
         # Each even word is multiplied; its product's words cross over to the other pair.
         left, right = words[0] * MULTIPLIERS[0], words[2] * MULTIPLIERS[1]
-        words = [(right >> 32) ^ words[1] ^ first, right & WORD,
-                 (left >> 32) ^ words[3] ^ second, left & WORD]  # fmt: skip
+        words = [
+            (right >> 32) ^ words[1] ^ first,
+            right & WORD,
+            (left >> 32) ^ words[3] ^ second,
+            left & WORD,
+        ]
     return words
 
 

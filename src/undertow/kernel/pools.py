@@ -77,9 +77,7 @@ class _Pools:
             self.runs = f.buffer("runs", "i64")
         self.together, self.chunk = f.param("together"), f.param("chunk")
         self.sizes = [f.param(f"size{d}") for d in range(pool.lead)]
-        self.lead = [
-            [f.param(f"{b}_lead{d}") for d in range(pool.lead)] for b in ("x", "out")
-        ]  # fmt: skip
+        self.lead = [[f.param(f"{b}_lead{d}") for d in range(pool.lead)] for b in ("x", "out")]
         self.outer = [self._steps(str(d), largest, True) for d in range(pool.outer)]
         if pool.across:
             self.number = f.param("lanes")
@@ -115,15 +113,23 @@ class _Pools:
                 for d in reversed(range(len(self.sizes))):
                     part = plane if d == 0 else plane % self.sizes[d]
                     plane = plane if d == 0 else plane // self.sizes[d]
-                    at = [a + part * s[d] if a.op != "const" else part * s[d]
-                          for a, s in zip(at, self.lead, strict=True)]  # fmt: skip
+                    at = [
+                        a + part * s[d] if a.op != "const" else part * s[d]
+                        for a, s in zip(at, self.lead, strict=True)
+                    ]
                 self._positions(0, at[0], at[1], f.value(0, "i64"), [], begin, count)
         return f
 
     def _positions(
-        self, d: int, at: Value, out: Value, place: Value, counts: list[Value], begin: Value,
+        self,
+        d: int,
+        at: Value,
+        out: Value,
+        place: Value,
+        counts: list[Value],
+        begin: Value,
         count: Value,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The positions of outer dimension `d`, then of those behind it."""
         f = self.f
         if d == len(self.outer):
@@ -136,9 +142,14 @@ class _Pools:
             if "place" in steps:
                 place = place + first * steps["place"]
             self._positions(
-                d + 1, at + first * steps["x"], out + p * steps["out"], place,
-                [*counts, f.load(self.counts[d], p)], f.value(0, "i64"), self.number,
-            )  # fmt: skip
+                d + 1,
+                at + first * steps["x"],
+                out + p * steps["out"],
+                place,
+                [*counts, f.load(self.counts[d], p)],
+                f.value(0, "i64"),
+                self.number,
+            )
 
     def _row(
         self, at: Value, out: Value, place: Value, counts: list[Value], begin: Value, count: Value

@@ -43,9 +43,15 @@ class Loops(NamedTuple):
 
 
 def reduce_function(
-    name: str, kind: str, expr: Expr, inputs: Sequence[Operand], compute: str, element: str,
-    outs: Sequence[Operand], loops: Loops,
-) -> Function:  # fmt: skip
+    name: str,
+    kind: str,
+    expr: Expr,
+    inputs: Sequence[Operand],
+    compute: str,
+    element: str,
+    outs: Sequence[Operand],
+    loops: Loops,
+) -> Function:
     """The kernel that computes `expr` in the type `compute` and reduces it as of type `element`.
 
     Operand steps are along the dimension of the lanes. Its buffers are the outputs, scratch memory
@@ -60,9 +66,16 @@ def reduce_function(
 
 class _Builder:
     def __init__(
-        self, name: str, kind: str, expr: Expr, inputs: Sequence[Operand], compute: str,
-        element: str, outs: Sequence[Operand], loops: Loops,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        kind: str,
+        expr: Expr,
+        inputs: Sequence[Operand],
+        compute: str,
+        element: str,
+        outs: Sequence[Operand],
+        loops: Loops,
+    ) -> None:
         self.expr, self.inputs, self.compute, self.element = expr, inputs, compute, element
         self.loops = loops
         f = self.f = Function(name)
@@ -70,9 +83,10 @@ class _Builder:
         arrays = [o for o in inputs if o.step != NUMBER]
         self.outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outs)]
         self.parts = [
-            f.buffer(f"part{i}", t, written=True) for i, t in enumerate(self.kinds.types)
+            f.buffer(f"part{i}", t, written=True)
+            for i, t in enumerate(self.kinds.types)
             if loops.pieces
-        ]  # fmt: skip
+        ]
         self.ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
         self.kept = [f.param(f"kept{d}") for d in range(loops.kept)]
         self.reduced = [f.param(f"reduced{d}") for d in range(loops.reduced)]
@@ -265,9 +279,12 @@ class _Builder:
         return target, bases
 
     def _walk(
-        self, bases: Sequence[Place], start: Place, count: Value,
+        self,
+        bases: Sequence[Place],
+        start: Place,
+        count: Value,
         last: Callable[[Sequence[Place], Place, Value], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Loops over the reduced dimensions, `count` from `start` on of the split one.
 
         `last` makes the innermost one: it is given the places where it begins, and its extent.

@@ -36,9 +36,16 @@ COMBINE: dict[str, Callable[[Function, Value, Value], Value]] = {
 
 
 def rows_function(
-    name: str, program: Program, operands: Sequence[Operand], outputs: Sequence[Operand],
-    dtype: str, rank: int, short: bool, stream: bool, cut: bool,
-) -> Function:  # fmt: skip
+    name: str,
+    program: Program,
+    operands: Sequence[Operand],
+    outputs: Sequence[Operand],
+    dtype: str,
+    rank: int,
+    short: bool,
+    stream: bool,
+    cut: bool,
+) -> Function:
     """The kernel of a program, whose operands' steps are along the row.
 
     Buffers: outputs, operands that are no numbers, for each output of columns its memory of
@@ -64,9 +71,14 @@ class Builder:
     """What the kernels of both kinds share: the arguments, and the order of the stages."""
 
     def __init__(
-        self, name: str, program: Program, operands: Sequence[Operand],
-        outputs: Sequence[Operand], dtype: str, rank: int,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        program: Program,
+        operands: Sequence[Operand],
+        outputs: Sequence[Operand],
+        dtype: str,
+        rank: int,
+    ) -> None:
         self.program = program
         self.dtype = dtype
         f = self.f = Function(name)
@@ -127,10 +139,14 @@ class Builder:
         self.stored = set()
         for loop in range(1, last + 1):
             self._known_after(loop - 1, final=False)
-            found = {p.column + 1 + i: s for i, s in enumerate(p.stages)
-                     if s.level == loop and s.kind in NEUTRAL}  # fmt: skip
-            written = [(i, o) for i, o in enumerate(p.outputs)
-                       if o.loop == loop and o.kind != "row"]  # fmt: skip
+            found = {
+                p.column + 1 + i: s
+                for i, s in enumerate(p.stages)
+                if s.level == loop and s.kind in NEUTRAL
+            }
+            written = [
+                (i, o) for i, o in enumerate(p.outputs) if o.loop == loop and o.kind != "row"
+            ]
             if found or written:
                 self.over_the_row(loop, last, found, written)
         self._known_after(last, final=True)
@@ -138,8 +154,11 @@ class Builder:
     def _known_after(self, level: int, final: bool) -> None:
         """The stages that are no loops and of which everything is known; in the end the outputs."""
         p, f = self.program, self.f
-        chosen = [(p.column + 1 + i, s) for i, s in enumerate(p.stages)
-                  if s.level == level and s.kind in ("row", "pick")]  # fmt: skip
+        chosen = [
+            (p.column + 1 + i, s)
+            for i, s in enumerate(p.stages)
+            if s.level == level and s.kind in ("row", "pick")
+        ]
         outputs = [(b, o) for b, o in zip(self.outs, p.outputs, strict=True) if o.kind == "row"]
         if not chosen and not (final and outputs):
             return
@@ -243,9 +262,17 @@ class _Rows(Builder):
     """One row after the other, its elements in lanes."""
 
     def __init__(
-        self, name: str, program: Program, operands: Sequence[Operand],
-        outputs: Sequence[Operand], dtype: str, rank: int, short: bool, stream: bool, cut: bool,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        program: Program,
+        operands: Sequence[Operand],
+        outputs: Sequence[Operand],
+        dtype: str,
+        rank: int,
+        short: bool,
+        stream: bool,
+        cut: bool,
+    ) -> None:
         self.far: dict[Buffer, Value] | None = {} if cut else None  # steps between segments
         super().__init__(name, program, operands, outputs, dtype, rank)
         self.short = short
@@ -309,8 +336,9 @@ class _Rows(Builder):
         with f.parallel(self.ceil(self.n, COLUMNS)) as piece:
             start = piece * COLUMNS
             with f.vector(f.call("minimum", self.n - start, COLUMNS)) as i:
-                totals = {j: f.state(f.const(0.0, "f64"), combine=lambda a, b: a + b)
-                          for j in self.parts}  # fmt: skip
+                totals = {
+                    j: f.state(f.const(0.0, "f64"), combine=lambda a, b: a + b) for j in self.parts
+                }
                 with f.loop(blocks) as block:
                     for j, part in self.parts.items():
                         value = f.load(part, block * self.n + start + i)
@@ -373,9 +401,14 @@ class _Rows(Builder):
         self.bases, self.following = row, following
 
     def _piece(
-        self, start: Value, count: Value, states: dict[int, State], found: dict[int, Stage],
-        written: list[tuple[int, Output]], ahead: bool,
-    ) -> None:  # fmt: skip
+        self,
+        start: Value,
+        count: Value,
+        states: dict[int, State],
+        found: dict[int, Stage],
+        written: list[tuple[int, Output]],
+        ahead: bool,
+    ) -> None:
         f = self.f
         exprs = [*(s.expr for s in found.values()), *(o.expr for _, o in written)]
         with f.vector(count, unroll(self.program, exprs)) as i:

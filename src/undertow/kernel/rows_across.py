@@ -20,9 +20,13 @@ PIECE = 128  # elements that are summed before their sum is added to the row's
 
 
 def rows_across_function(
-    name: str, program: Program, operands: Sequence[Operand], outputs: Sequence[Operand],
-    dtype: str, rank: int,
-) -> Function:  # fmt: skip
+    name: str,
+    program: Program,
+    operands: Sequence[Operand],
+    outputs: Sequence[Operand],
+    dtype: str,
+    rank: int,
+) -> Function:
     """The kernel of a program without outputs of columns.
 
     The operands' steps are along the innermost of the `rank` kept dimensions. Buffers: outputs,
@@ -42,9 +46,14 @@ def slots(p: Program) -> int:
 
 class _Across(Builder):
     def __init__(
-        self, name: str, program: Program, operands: Sequence[Operand],
-        outputs: Sequence[Operand], dtype: str, rank: int,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        program: Program,
+        operands: Sequence[Operand],
+        outputs: Sequence[Operand],
+        dtype: str,
+        rank: int,
+    ) -> None:
         super().__init__(name, program, operands, outputs, dtype, rank)
         self.memory = self.f.buffer("memory", dtype, written=True)
         # Reductions have two slots: what they found in all pieces, and in this one.
@@ -144,9 +153,8 @@ class _Across(Builder):
                         self._combine(s, self._slot(position), part)
 
     def _columns(
-        self, first: Value, several: int, found: dict[int, Stage],
-        written: list[tuple[int, Output]],
-    ) -> None:  # fmt: skip
+        self, first: Value, several: int, found: dict[int, Stage], written: list[tuple[int, Output]]
+    ) -> None:
         """Neighbouring columns of the stripe; what is known of rows is loaded and stored once."""
         f, stored = self.f, self.stored
         totals: dict[int, Value] = {}

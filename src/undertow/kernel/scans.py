@@ -118,9 +118,13 @@ class Lines(NamedTuple):
 
 
 def scan_function(
-    name: str, kind: str, dtype: str, outs: Sequence[Operand], inputs: Sequence[Operand],
+    name: str,
+    kind: str,
+    dtype: str,
+    outs: Sequence[Operand],
+    inputs: Sequence[Operand],
     lines: Lines,
-) -> Function:  # fmt: skip
+) -> Function:
     """The kernel of a scan.
 
     Steps of operands are along the last kept dimension; they count across lines only. Buffers: the
@@ -134,9 +138,14 @@ def scan_function(
 
 class _Builder:
     def __init__(
-        self, name: str, kind: str, dtype: str, outs: Sequence[Operand],
-        inputs: Sequence[Operand], lines: Lines,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        kind: str,
+        dtype: str,
+        outs: Sequence[Operand],
+        inputs: Sequence[Operand],
+        lines: Lines,
+    ) -> None:
         self.lines = lines
         f = self.f = Function(name)
         self.kinds = running(f, kind, dtype)

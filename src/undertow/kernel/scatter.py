@@ -42,9 +42,16 @@ def put(f: Function, kind: str, target: Buffer, place: Value, new: Value) -> Non
 
 
 def lines_function(
-    name: str, kind: str, out: Operand, source: Operand, indices: Sequence[Operand],
-    free: int, indexed: int, row: bool, filled: bool,
-) -> Function:  # fmt: skip
+    name: str,
+    kind: str,
+    out: Operand,
+    source: Operand,
+    indices: Sequence[Operand],
+    free: int,
+    indexed: int,
+    row: bool,
+    filled: bool,
+) -> Function:
     """Write along lines; see Note [order of writes].
 
     The dimensions are `free` ones, then `indexed` ones, which are walked in order, then, with
@@ -117,9 +124,14 @@ def lines_function(
 
 
 def buckets_function(
-    name: str, kind: str, dtype: str, base: int | None, source: Operand, indices: Sequence[str],
+    name: str,
+    kind: str,
+    dtype: str,
+    base: int | None,
+    source: Operand,
+    indices: Sequence[str],
     row: bool,
-) -> Function:  # fmt: skip
+) -> Function:
     """Write rows into buckets; see Note [order of writes].
 
     Buffers: out, whose rows are contiguous; x, if `base` is not None, with which all of out begins

@@ -54,10 +54,14 @@ class Geometry(NamedTuple):
     @property
     def padded(self) -> Shape:
         """The sizes that the kernel slides over."""
-        return tuple([
-            extent(n, d) + low + high
-            for n, d, (low, high) in zip(self.size, self.input_dilation, self.padding, strict=True)
-        ])  # fmt: skip
+        return tuple(
+            [
+                extent(n, d) + low + high
+                for n, d, (low, high) in zip(
+                    self.size, self.input_dilation, self.padding, strict=True
+                )
+            ]
+        )
 
     @property
     def extent(self) -> Shape:
@@ -129,16 +133,27 @@ def phases(geometry: Geometry) -> tuple[Phase, ...] | None:
 
 def _part(g: Geometry, dims: slice) -> Geometry:
     """The geometry of some dimensions."""
-    return Geometry(g.size[dims], g.kernel[dims], g.stride[dims], g.padding[dims],
-                    g.input_dilation[dims], g.dilation[dims])  # fmt: skip
+    return Geometry(
+        g.size[dims],
+        g.kernel[dims],
+        g.stride[dims],
+        g.padding[dims],
+        g.input_dilation[dims],
+        g.dilation[dims],
+    )
 
 
 def _beside(x: Phase, y: Phase) -> Phase:
     """A phase of the dimensions of both."""
     g, h = x.geometry, y.geometry
-    whole = Geometry(g.size + h.size, g.kernel + h.kernel, g.stride + h.stride,
-                     g.padding + h.padding, g.input_dilation + h.input_dilation,
-                     g.dilation + h.dilation)  # fmt: skip
+    whole = Geometry(
+        g.size + h.size,
+        g.kernel + h.kernel,
+        g.stride + h.stride,
+        g.padding + h.padding,
+        g.input_dilation + h.input_dilation,
+        g.dilation + h.dilation,
+    )
     return Phase(x.positions + y.positions, x.taps + y.taps, whole)
 
 

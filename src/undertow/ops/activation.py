@@ -32,9 +32,14 @@ def _clipped(x: Expr, low: Operand, high: Operand) -> Expr:
 
 
 def _published_inplace(
-    fn: Function, name: str, example: str, *, top: bool = False, method: bool = False,
+    fn: Function,
+    name: str,
+    example: str,
+    *,
+    top: bool = False,
+    method: bool = False,
     op: Op | None = None,
-) -> Function:  # fmt: skip
+) -> Function:
     """The in-place form of `fn` (of `op` alone), in nn.functional and where else torch has it."""
     form = inplace_form(fn, f"{name}_") if op is None else inplace_door(op, fn, f"{name}_")
     form.__doc__ = f"""In-place form of `{name}`; returns the tensor itself.

@@ -8,14 +8,7 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import (
-    binary_door,
-    cast,
-    compute_dtype,
-    elementwise,
-    operand,
-    unary_door,
-)
+from ..core.dispatch import binary_door, cast, compute_dtype, elementwise, operand, unary_door
 from ..core.inplace import inplace_door, zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
@@ -54,11 +47,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 _minus_op = elementwise_op(
-    "sub",
-    lambda a, b: a - b,
-    inputs="a b",
-    vjp={"a": lambda g: g, "b": lambda g: -g},
-    domain="ifc",
+    "sub", lambda a, b: a - b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: -g}, domain="ifc"
 )
 _minus = binary_door(_minus_op)
 _from = binary_door(
@@ -360,11 +349,7 @@ reciprocal = elementwise_function(
 # Powers --------------------------------------------------------------------------------------
 square = elementwise_function(
     elementwise_op(
-        "square",
-        lambda x: x * x,
-        inputs="x",
-        kind="number",
-        vjp={"x": lambda g, x: g * (x * 2)},
+        "square", lambda x: x * x, inputs="x", kind="number", vjp={"x": lambda g, x: g * (x * 2)}
     ),
     """`input * input`, elementwise.
 
@@ -557,11 +542,7 @@ _lerp = elementwise_op(
     lambda a, b, w: choose(call("abs", w) < 0.5, a + w * (b - a), b - (b - a) * (1 - w)),
     inputs="a b w",
     domain="fc",
-    vjp={
-        "a": lambda g, w: g * (1 - w),
-        "b": lambda g, w: g * w,
-        "w": lambda g, a, b: g * (b - a),
-    },
+    vjp={"a": lambda g, w: g * (1 - w), "b": lambda g, w: g * w, "w": lambda g, a, b: g * (b - a)},
 )
 
 
@@ -593,7 +574,12 @@ alias("mul", "multiply")
 alias("neg", "negative")
 alias("div", "divide")
 for _operator, _name in {
-    "__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
-    "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__ipow__": "pow_",
-}.items():  # fmt: skip
+    "__iadd__": "add_",
+    "__isub__": "sub_",
+    "__imul__": "mul_",
+    "__itruediv__": "div_",
+    "__ifloordiv__": "floor_divide_",
+    "__imod__": "remainder_",
+    "__ipow__": "pow_",
+}.items():
     attach(_operator, Tensor.__dict__[_name])

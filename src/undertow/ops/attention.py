@@ -25,9 +25,16 @@ from .softmax import masked_softmax, softmax
 # forward saved. With create_graph the rule is written in ops that have rules themselves; it then
 # computes and keeps the weights, as their derivatives need them.
 def _rule(
-    g: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, out: Tensor, out1: Tensor,
-    scale: float, causal: bool,
-) -> tuple[Tensor | None, ...]:  # fmt: skip
+    g: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    out: Tensor,
+    out1: Tensor,
+    scale: float,
+    causal: bool,
+) -> tuple[Tensor | None, ...]:
     if not current().grad:
         return (*apply(_backward, (g, q, k, v, mask, out, out1), (scale, causal)), None)
     weights = _weights(q, k, mask, scale, causal)
@@ -55,10 +62,15 @@ _backward = Op(
 
 @function(top=False, method=False, functional=True)
 def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
     enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`softmax(query @ keyᵀ * scale + mask) @ value` over the last two dimensions.
 
     A boolean mask tells where attention is allowed; a query that may look at nothing gets zeros.
@@ -113,8 +125,10 @@ def _four(x: Tensor) -> Tensor:
     """`x` with two leading dimensions, whatever it has."""
     if x.ndim == 4:
         return x
-    return reshaped(x, (*x.shape[:1], math.prod(x.shape[1:-2]), *x.shape[-2:]) if x.ndim > 2
-                    else (1, 1, *x.shape))  # fmt: skip
+    return reshaped(
+        x,
+        (*x.shape[:1], math.prod(x.shape[1:-2]), *x.shape[-2:]) if x.ndim > 2 else (1, 1, *x.shape),
+    )
 
 
 def _weights(q: Tensor, k: Tensor, mask: Tensor | None, scale: float, causal: bool) -> Tensor:

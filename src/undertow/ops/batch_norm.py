@@ -121,9 +121,16 @@ def _kept(x: Any, dims: Shape) -> Shape:
 
 
 def _forward(
-    k: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, dims: Shape, eps: float,
+    k: Any,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    mean: Any,
+    var: Any,
+    dims: Shape,
+    eps: float,
     momentum: float,
-) -> Any:  # fmt: skip
+) -> Any:
     """The result, mean and rstd; then the running statistics if they are given, or the variance."""
     kinds = (x.dtype, *[_wide(x)] * 2)
     if not x.size:
@@ -156,9 +163,17 @@ def _channel_dims(rank: int) -> Shape:
 
 
 def _backward(
-    k: Any, g: Any, x: Any, weight: Any, middle: Any, rstd: Any, dims: Shape, fixed: bool,
-    kinds: Any, needs: Any,
-) -> Any:  # fmt: skip
+    k: Any,
+    g: Any,
+    x: Any,
+    weight: Any,
+    middle: Any,
+    rstd: Any,
+    dims: Shape,
+    fixed: bool,
+    kinds: Any,
+    needs: Any,
+) -> Any:
     """What is needed of dx, dweight and dbias; `kinds` are the dtypes of the last two."""
     channels = (x.shape[1],)
     if not x.size:
@@ -186,16 +201,26 @@ def _zeros(k: Any, x: Any, channels: Shape, kinds: Any, needs: Any) -> Any:
 
 
 _channel_norm_backward = Op(
-    "channel_norm_backward", _backward, inputs="g x weight middle rstd",
-    params="dims fixed kinds needs", outputs=3,
-)  # fmt: skip
+    "channel_norm_backward",
+    _backward,
+    inputs="g x weight middle rstd",
+    params="dims fixed kinds needs",
+    outputs=3,
+)
 
 
 # The ops -------------------------------------------------------------------------------------
 def _rule(
-    g: Tensor, x: Tensor, weight: Tensor | None, middle: Tensor, rstd: Tensor, dims: Shape,
-    eps: float | None, kinds: Any, needs: tuple[bool, ...],
-) -> tuple[Tensor | None, ...]:  # fmt: skip
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    middle: Tensor,
+    rstd: Tensor,
+    dims: Shape,
+    eps: float | None,
+    kinds: Any,
+    needs: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:
     """The cotangents of x, weight and bias; without `eps` the statistics are fixed."""
     if current().grad:
         found = iter(_composed(g, x, weight, middle, rstd, dims, eps, kinds, needs))
@@ -206,9 +231,16 @@ def _rule(
 
 
 def _composed(
-    g: Tensor, x: Tensor, weight: Tensor | None, middle: Tensor, rstd: Tensor, dims: Shape,
-    eps: float | None, kinds: Any, needs: tuple[bool, ...],
-) -> list[Tensor]:  # fmt: skip
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    middle: Tensor,
+    rstd: Tensor,
+    dims: Shape,
+    eps: float | None,
+    kinds: Any,
+    needs: tuple[bool, ...],
+) -> list[Tensor]:
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
     g, h = cast(g, wide), cast(x, wide)
@@ -263,9 +295,13 @@ def _kinds(*given: Tensor | None) -> Any:
 
 
 def _by_running(
-    x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None,
-    bias: Tensor | None, eps: float,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> Tensor:
     """Every channel by the statistics that were kept for it."""
     operands = (x, weight, bias, running_mean, running_var)
     y: Tensor = apply(_fixed_norm, operands, (float(eps), _kinds(weight, bias)))[0]
@@ -329,13 +365,16 @@ def _group_backward(
             totals = [k.reduce("sum", each, (2,), True) for each in sums]
         else:
             scale = factor[0] if weight.dtype == wide else k.cast(factor[0], wide)
-            totals = [k.map_reduce("sum", _PRODUCT, (each, scale), (2,), True, wide)
-                      for each in sums]  # fmt: skip
+            totals = [
+                k.map_reduce("sum", _PRODUCT, (each, scale), (2,), True, wide) for each in sums
+            ]
         n = float(math.prod(inner.shape[2:]))
         # Of x itself, not by groups: a leaf keeps an array as its gradient only if it is no view.
         dims = tuple(range(2, len(x.shape)))
-        known = [k.reshape(k.copy(k.expand(o, sums[0].shape)), _kept(x, dims))
-                 for o in (*factor, middle, rstd, *totals)]  # fmt: skip
+        known = [
+            k.reshape(k.copy(k.expand(o, sums[0].shape)), _kept(x, dims))
+            for o in (*factor, middle, rstd, *totals)
+        ]
         found += k.rows(_slope_rows(weight is not None), (g, x, *known, n), dims, (x.dtype,))
     for needed, each, kind in zip(needs[1:], sums, kinds, strict=True):
         if needed:
@@ -345,15 +384,25 @@ def _group_backward(
 
 
 _group_norm_backward = Op(
-    "group_norm_backward", _group_backward, inputs="g x weight middle rstd", params="kinds needs",
+    "group_norm_backward",
+    _group_backward,
+    inputs="g x weight middle rstd",
+    params="kinds needs",
     outputs=3,
-)  # fmt: skip
+)
 
 
 def _group_rule(
-    g: Tensor, x: Tensor, weight: Tensor | None, out1: Tensor, out2: Tensor, groups: int,
-    eps: float, kinds: Any, needs: tuple[bool, ...],
-) -> tuple[Tensor | None, ...]:  # fmt: skip
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    out1: Tensor,
+    out2: Tensor,
+    groups: int,
+    eps: float,
+    kinds: Any,
+    needs: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:
     if current().grad:
         found = iter(_group_composed(g, x, weight, groups, eps, kinds, needs))
     else:
@@ -363,9 +412,14 @@ def _group_rule(
 
 
 def _group_composed(
-    g: Tensor, x: Tensor, weight: Tensor | None, groups: int, eps: float, kinds: Any,
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    groups: int,
+    eps: float,
+    kinds: Any,
     needs: tuple[bool, ...],
-) -> list[Tensor]:  # fmt: skip
+) -> list[Tensor]:
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
     rows_shape = (x.shape[0], groups, math.prod(x.shape[1:]) // groups)
@@ -461,10 +515,17 @@ def _momentum(op: str, momentum: float | None, tracked: Tensor | None) -> float:
 # Functions -----------------------------------------------------------------------------------
 @function(top=False, method=False, functional=True)
 def batch_norm(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-    weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-    momentum: float | None = 0.1, eps: float = 1e-05, *, num_batches_tracked: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float | None = 0.1,
+    eps: float = 1e-05,
+    *,
+    num_batches_tracked: Tensor | None = None,
+) -> Tensor:
     """Each channel of (N, C, …) with mean 0 and variance 1, times `weight` plus `bias`.
 
     In training by the mean and variance of the batch, towards which `running_mean` and
@@ -481,8 +542,16 @@ def batch_norm(
     tensor([0.2000])
     """
     op = "batch_norm"
-    _check(op, input, 2, eps, running_mean=running_mean, running_var=running_var, weight=weight,
-           bias=bias)  # fmt: skip
+    _check(
+        op,
+        input,
+        2,
+        eps,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
     _check_running(op, running_mean, running_var)
     if not training:
         if running_mean is None or running_var is None:
@@ -511,10 +580,15 @@ def batch_norm(
 
 @function(top=False, method=False, functional=True)
 def instance_norm(
-    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
-    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
-    momentum: float = 0.1, eps: float = 1e-05,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> Tensor:
     """Each channel of each element of (N, C, L, …) with mean 0 and variance 1.
 
     Then the channels are multiplied by `weight`, and `bias` is added. The running statistics move
@@ -526,8 +600,16 @@ def instance_norm(
              [-1.0000,  1.0000]]])
     """
     op = "instance_norm"
-    _check(op, input, 2, eps, running_mean=running_mean, running_var=running_var, weight=weight,
-           bias=bias)  # fmt: skip
+    _check(
+        op,
+        input,
+        2,
+        eps,
+        running_mean=running_mean,
+        running_var=running_var,
+        weight=weight,
+        bias=bias,
+    )
     _check_running(op, running_mean, running_var)
     momentum = float(momentum)
     if not use_input_stats:
@@ -552,9 +634,12 @@ def instance_norm(
 
 @function(top=False, method=False, functional=True)
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-05,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Each of `num_groups` groups of channels of each element of (N, C, …) with mean 0, variance 1.
 
     Then the channels are multiplied by `weight`, and `bias` is added.
@@ -603,9 +688,13 @@ def local_response_norm(
     rank = input.ndim - 1
     rest = rank - 1
     geometry = Geometry(
-        input.shape[1:], (width, *(1,) * rest), (1,) * rank,
-        ((width // 2, (width - 1) // 2), *((0, 0),) * rest), (1,) * rank, (1,) * rank,
-    )  # fmt: skip
+        input.shape[1:],
+        (width, *(1,) * rest),
+        (1,) * rank,
+        ((width // 2, (width - 1) // 2), *((0, 0),) * rest),
+        (1,) * rank,
+        (1,) * rank,
+    )
     x = cast(input, dtypes.of_array(_wide(input._array)))
     means = window_sums(x * x, geometry) / width
     return cast(x / (means * alpha + k) ** beta, input.dtype)

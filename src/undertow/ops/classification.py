@@ -106,9 +106,9 @@ def _operands(
     k: Any, x: Any, per_row: Sequence[Any], w: Any, dim: int, smoothing: float
 ) -> tuple[Any, ...]:
     """The operands of both: elements, then rows."""
-    columns = () if w is None or not smoothing else (
-        k.reshape(w, (-1, *[1] * (len(x.shape) - dim - 1))),
-    )  # fmt: skip
+    columns = (
+        () if w is None or not smoothing else (k.reshape(w, (-1, *[1] * (len(x.shape) - dim - 1))),)
+    )
     return x, *columns, *(k.slice(r, along(dim, None)) for r in per_row)
 
 
@@ -125,9 +125,17 @@ def _cross_entropy_forward(
 
 
 def _slope_forward(
-    k: Any, x: Any, target: Any, scale: Any, w: Any, v: Any, peak: Any, total: Any, dim: int,
+    k: Any,
+    x: Any,
+    target: Any,
+    scale: Any,
+    w: Any,
+    v: Any,
+    peak: Any,
+    total: Any,
+    dim: int,
     smoothing: float,
-) -> Any:  # fmt: skip
+) -> Any:
     per_row = (target, v, peak, total) if w is None else (target, v, peak, total, scale)
     operands = _operands(k, x, per_row, w, dim, smoothing)
     classes = x.shape[dim]
@@ -150,9 +158,14 @@ def _slope_rules(
 
 
 def _slope_rule_v(
-    g: Tensor, x: Tensor, target: Tensor, scale: Tensor | None, w: Tensor | None, dim: int,
+    g: Tensor,
+    x: Tensor,
+    target: Tensor,
+    scale: Tensor | None,
+    w: Tensor | None,
+    dim: int,
     smoothing: float,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     p, a, bw, factor = _slope_rules(x, scale, w, dim, smoothing)
     picked = apply(_pick, (g, target), (dim,))
     total = sum(g * (p * factor - bw), dim)
@@ -160,9 +173,14 @@ def _slope_rule_v(
 
 
 def _slope_rule_x(
-    g: Tensor, x: Tensor, scale: Tensor | None, w: Tensor | None, v: Tensor, dim: int,
+    g: Tensor,
+    x: Tensor,
+    scale: Tensor | None,
+    w: Tensor | None,
+    v: Tensor,
+    dim: int,
     smoothing: float,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     p, _, _, factor = _slope_rules(x, scale, w, dim, smoothing)
     return softmax_vjp(g, p, (dim,)) * (v.unsqueeze(dim) * factor)
 
@@ -240,9 +258,14 @@ def _class_weights(weight: Tensor, target: Tensor) -> Tensor:
 
 
 def _nll(
-    op: str, log_p: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int,
-    reduction: str, smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
+    op: str,
+    log_p: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    smoothing: float = 0.0,
+) -> Tensor:
     """The loss of log-probabilities; smoothing mixes in the mean over classes."""
     target, kept, dim = _checked(op, log_p, target, weight, ignore_index)
     picked: Tensor = apply(_pick, (log_p, target), (dim,))
@@ -258,9 +281,14 @@ def _nll(
 
 
 def _fused(
-    op: str, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int,
-    reduction: str, smoothing: float,
-) -> Tensor:  # fmt: skip
+    op: str,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    ignore_index: int,
+    reduction: str,
+    smoothing: float,
+) -> Tensor:
     """The loss of logits in one kernel; see Note [cross entropy]."""
     target, kept, dim = _checked(op, input, target, weight, ignore_index)
     scale = None if weight is None else _class_weights(weight, target)
@@ -294,9 +322,14 @@ def _reduced_rows(
 
 @function(top=False, method=False, functional=True)
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
-    ignore_index: int = -100, reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The negative of `input`, log-probabilities of shape (N, C, …), at the target classes.
 
     The mean is weighted by `weight`, and leaves out targets equal to `ignore_index`.
@@ -313,10 +346,15 @@ def nll_loss(
 
 @function(top=False, method=False, functional=True)
 def cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
-    ignore_index: int = -100, reduce: Any = None, reduction: str = "mean",
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    ignore_index: int = -100,
+    reduce: Any = None,
+    reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The cross entropy of logits (N, C, …) with class indices (N, …) or probabilities (N, C, …).
 
     >>> import undertow as ut
@@ -357,9 +395,15 @@ def cross_entropy(
 # Margins between classes ---------------------------------------------------------------------
 @function(top=False, method=False, functional=True)
 def multi_margin_loss(
-    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
-    size_average: Any = None, reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """How far each other class comes within `margin` of the target's, to the power `p`.
 
     >>> import undertow as ut
@@ -396,9 +440,12 @@ def multi_margin_loss(
 
 @function(top=False, method=False, functional=True)
 def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """How far the classes that are no target come within 1 of those that are.
 
     A row of `target` lists its classes and ends at the first -1.
@@ -437,9 +484,13 @@ def multilabel_margin_loss(
 
 @function(top=False, method=False, functional=True)
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The binary cross entropy of each class's logit, averaged over the classes.
 
     >>> import undertow as ut

@@ -445,9 +445,9 @@ def isin(
     dtype = compute_dtype("isin", operands, "promote")
     device = next(backend_of(o._array) for o in operands if isinstance(o, Tensor))
     x, test = (
-        cast(o.detach(), dtype) if isinstance(o, Tensor)
-        else wrap(device.full((), o, dtype.numpy)) for o in operands
-    )  # fmt: skip
+        cast(o.detach(), dtype) if isinstance(o, Tensor) else wrap(device.full((), o, dtype.numpy))
+        for o in operands
+    )
     if test.numel() == 0:
         found = wrap(device.full(x.shape, False, dtypes.bool.numpy))
     else:

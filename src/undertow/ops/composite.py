@@ -33,9 +33,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"{input.shape} and {weight.shape}"
         )
     if (
-        bias is None or weight.ndim != 2 or bias.shape != weight.shape[:1]
-        or not input.dtype is weight.dtype is bias.dtype or not input.is_floating_point()
-    ):  # fmt: skip
+        bias is None
+        or weight.ndim != 2
+        or bias.shape != weight.shape[:1]
+        or not input.dtype is weight.dtype is bias.dtype
+        or not input.is_floating_point()
+    ):
         return _biased("linear", matmul(input, weight.t()), bias)
     if input.ndim == 2:
         return apply(_linear, (input, weight, bias))

@@ -79,19 +79,35 @@ def _caster(name: str, dtype: DType) -> Callable[..., Tensor]:
 
 
 for _name, _dtype in {
-    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16,
-    "bfloat16": dtypes.bfloat16, "int": dtypes.int32, "long": dtypes.int64,
-    "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool,
-    "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
-}.items():  # fmt: skip
+    "float": dtypes.float32,
+    "double": dtypes.float64,
+    "half": dtypes.float16,
+    "bfloat16": dtypes.bfloat16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "short": dtypes.int16,
+    "char": dtypes.int8,
+    "byte": dtypes.uint8,
+    "bool": dtypes.bool,
+    "cfloat": dtypes.complex64,
+    "cdouble": dtypes.complex128,
+}.items():
     attach(_name, _caster(_name, _dtype))
 
 _TYPE_NAMES = {
-    dtypes.bool: "Bool", dtypes.uint8: "Byte", dtypes.int8: "Char", dtypes.int16: "Short",
-    dtypes.int32: "Int", dtypes.int64: "Long", dtypes.float16: "Half",
-    dtypes.bfloat16: "BFloat16", dtypes.float32: "Float", dtypes.float64: "Double",
-    dtypes.complex64: "ComplexFloat", dtypes.complex128: "ComplexDouble",
-}  # fmt: skip
+    dtypes.bool: "Bool",
+    dtypes.uint8: "Byte",
+    dtypes.int8: "Char",
+    dtypes.int16: "Short",
+    dtypes.int32: "Int",
+    dtypes.int64: "Long",
+    dtypes.float16: "Half",
+    dtypes.bfloat16: "BFloat16",
+    dtypes.float32: "Float",
+    dtypes.float64: "Double",
+    dtypes.complex64: "ComplexFloat",
+    dtypes.complex128: "ComplexDouble",
+}
 
 
 @function(top=False, name="type")

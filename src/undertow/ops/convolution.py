@@ -65,8 +65,10 @@ def _weight_forward(k: Any, x: Any, y: Any, geometry: Geometry, groups: int) -> 
     w = k.empty((y.shape[1], x.shape[1] // groups, *geometry.kernel), x.dtype)
     out, x, y = _grouped(k, w, 0, groups), _grouped(k, x, 1, groups), _grouped(k, y, 1, groups)
     last = range(3, 3 + len(geometry.size))
-    out, x, y = (k.permute(a, (*order, *last))
-                 for a, order in ((out, (2, 0, 1)), (x, (2, 1, 0)), (y, (1, 2, 0))))  # fmt: skip
+    out, x, y = (
+        k.permute(a, (*order, *last))
+        for a, order in ((out, (2, 0, 1)), (x, (2, 1, 0)), (y, (1, 2, 0)))
+    )
     k.conv(out, x, y, None, *geometry.of_kernel().steps)
     return w
 
@@ -165,9 +167,14 @@ def _geometry(
 
 @functools.lru_cache(maxsize=1024)
 def _transposed_geometry(
-    op: str, size: Shape, kernel: Shape, stride: Any, padding: Any, output_padding: Any,
+    op: str,
+    size: Shape,
+    kernel: Shape,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
     dilation: Any,
-) -> Geometry:  # fmt: skip
+) -> Geometry:
     """The geometry of the convolution whose input gradient is the transposed one, checked."""
     rank = len(size)
     steps = per_dim(op, "stride", stride, rank, 1)
@@ -190,10 +197,12 @@ def _transposed_geometry(
     # What output_padding adds at the end was out of reach of the last window.
     short = tuple([(low, high - more) for (low, high), more in zip(pads, extra, strict=True)])
     whole = Geometry(size, kernel, (1,) * rank, ((0, 0),) * rank, steps, gaps)
-    result = tuple([
-        n + reach - 1 - low - high
-        for n, reach, (low, high) in zip(whole.padded, whole.extent, short, strict=True)
-    ])  # fmt: skip
+    result = tuple(
+        [
+            n + reach - 1 - low - high
+            for n, reach, (low, high) in zip(whole.padded, whole.extent, short, strict=True)
+        ]
+    )
     if min(result, default=1) < 1 or 0 in size:
         raise ShapeError(
             f"[{op}] an input of size {size} with kernel {kernel}, stride {steps}, padding "
@@ -240,9 +249,18 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 def _convolve(
-    op: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any,
-    padding: Any, dilation: Any, groups: int, padding_mode: str, activation: str | None,
-) -> Tensor:  # fmt: skip
+    op: str,
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    padding_mode: str,
+    activation: str | None,
+) -> Tensor:
     x, batched = _batched(op, input, weight, rank)
     outputs, inputs = weight.shape[:2]
     _check(op, input, weight, bias, groups, outputs)
@@ -284,9 +302,17 @@ def _activated(op: str, activation: str | None, operands: Any, params: Any) -> T
 
 
 def _convolve_transposed(
-    op: str, rank: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any,
-    padding: Any, output_padding: Any, groups: int, dilation: Any,
-) -> Tensor:  # fmt: skip
+    op: str,
+    rank: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> Tensor:
     y, batched = _batched(op, input, weight, rank)
     inputs, outputs = weight.shape[:2]
     _check(op, input, weight, bias, groups, outputs * groups)
@@ -296,9 +322,14 @@ def _convolve_transposed(
             f"{groups} groups must divide, got an input with {y.shape[1]}"
         )
     geometry = _transposed_geometry(
-        op, y.shape[2:], weight.shape[2:], frozen(stride), frozen(padding),
-        frozen(output_padding), frozen(dilation),
-    )  # fmt: skip
+        op,
+        y.shape[2:],
+        weight.shape[2:],
+        frozen(stride),
+        frozen(padding),
+        frozen(output_padding),
+        frozen(dilation),
+    )
     out = apply(_input, (y, weight, bias), (geometry, groups))
     return out if batched else reshaped(out, out.shape[1:])
 
@@ -306,10 +337,17 @@ def _convolve_transposed(
 # Convolutions --------------------------------------------------------------------------------
 @function(method=False, functional=True)
 def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    *,
+    padding_mode: str = "zeros",
     activation: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Correlate signals (N, C, L) or (C, L) with kernels (O, C / groups, K).
 
     `padding` is an integer, "valid" (none), "same" (as many windows as ceil(L / stride), as in
@@ -328,16 +366,34 @@ def conv1d(
     >>> ut.conv1d(x, w, padding=[(1, 0)], padding_mode="circular")
     tensor([[[14., 21., 32., 43.]]])
     """
-    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups,
-                     padding_mode, activation)  # fmt: skip
+    return _convolve(
+        "conv1d",
+        1,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        dilation,
+        groups,
+        padding_mode,
+        activation,
+    )
 
 
 @function(method=False, functional=True)
 def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    *,
+    padding_mode: str = "zeros",
     activation: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Correlate images (N, C, H, W) or (C, H, W) with kernels (O, C / groups, kH, kW).
 
     The arguments are those of `conv1d`, as one integer or one for each dimension.
@@ -346,16 +402,34 @@ def conv2d(
     >>> ut.conv2d(ut.ones(1, 2, 3, 3), ut.ones(1, 2, 3, 3), padding=(0, 1))
     tensor([[[[12., 18., 12.]]]])
     """
-    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups,
-                     padding_mode, activation)  # fmt: skip
+    return _convolve(
+        "conv2d",
+        2,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        dilation,
+        groups,
+        padding_mode,
+        activation,
+    )
 
 
 @function(method=False, functional=True)
 def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1, *, padding_mode: str = "zeros",
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    *,
+    padding_mode: str = "zeros",
     activation: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Correlate volumes (N, C, D, H, W) or (C, D, H, W) with kernels (O, C / groups, kD, kH, kW).
 
     The arguments are those of `conv1d`, as one integer or one for each dimension.
@@ -364,15 +438,32 @@ def conv3d(
     >>> ut.conv3d(ut.ones(1, 1, 2, 2, 2), ut.ones(1, 1, 2, 2, 2), ut.tensor([0.5]))
     tensor([[[[[8.5000]]]]])
     """
-    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups,
-                     padding_mode, activation)  # fmt: skip
+    return _convolve(
+        "conv3d",
+        3,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        dilation,
+        groups,
+        padding_mode,
+        activation,
+    )
 
 
 @function(method=False, functional=True)
 def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """The transpose of `conv1d`: every input element adds the kernel to the output around it.
 
     The weight is (C, O / groups, K): as in the convolution from O to C channels whose gradient this
@@ -384,16 +475,30 @@ def conv_transpose1d(
     tensor([[[  1.,  10., 102.,  20., 200.]]])
     """
     return _convolve_transposed(
-        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
+        "conv_transpose1d",
+        1,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
 @function(method=False, functional=True)
 def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """The transpose of `conv2d`, with a weight (C, O / groups, kH, kW); see `conv_transpose1d`.
 
     >>> import undertow as ut
@@ -403,16 +508,30 @@ def conv_transpose2d(
               [1., 2., 1.]]]])
     """
     return _convolve_transposed(
-        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
+        "conv_transpose2d",
+        2,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )
 
 
 @function(method=False, functional=True)
 def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
     """The transpose of `conv3d`, with a weight (C, O / groups, kD, kH, kW); see `conv_transpose1d`.
 
     >>> import undertow as ut
@@ -420,6 +539,14 @@ def conv_transpose3d(
     (1, 2, 1, 2, 2)
     """
     return _convolve_transposed(
-        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
+        "conv_transpose3d",
+        3,
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        output_padding,
+        groups,
         dilation,
-    )  # fmt: skip
+    )

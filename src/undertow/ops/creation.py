@@ -316,12 +316,7 @@ def new_empty(
 
 @function(top=False)
 def new_tensor(
-    input: Tensor,
-    data: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
+    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A copy of `data` in the dtype and on the device of `input`.
 

@@ -52,9 +52,14 @@ _step = elementwise_op(
 
 @function(top=False, method=False, functional=True)
 def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
-    reduction: str = "mean", zero_infinity: bool = False,
-) -> Tensor:  # fmt: skip
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """The negative log-likelihood of label sequences, summed over all alignments with blanks.
 
     `log_probs` is (T, N, C) or (T, C); `targets` is (N, S), padded, or all labels concatenated.

@@ -135,8 +135,9 @@ def multinomial(
         # The largest of weight / exponential are a sample without replacement.
         noise = wrap(uniform_words(k, generator, weights.numel(), dtypes.float64, open=True))
         keys = weights / -noise.log().reshape(weights.shape)
-        return made(k.copy(k.slice(k.sort(keys._array, weights.ndim - 1, True)[1],
-                                   (..., slice(0, count)))))  # fmt: skip
+        return made(
+            k.copy(k.slice(k.sort(keys._array, weights.ndim - 1, True)[1], (..., slice(0, count))))
+        )
 
 
 @function(method=False)
@@ -231,9 +232,13 @@ def _floating(op: str, self: Tensor) -> None:
 
 
 def uniform_(
-    self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None,
+    self: Tensor,
+    from_: float = 0,
+    to: float = 1,
+    *,
+    generator: Generator | None = None,
     **bounds: float,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Fill with uniform numbers in [from, to).
 
     >>> import undertow as ut
@@ -366,6 +371,13 @@ def cauchy_(
 
 
 for _method in (
-    uniform_, normal_, log_normal_, bernoulli_, random_, exponential_, geometric_, cauchy_,
-):  # fmt: skip
+    uniform_,
+    normal_,
+    log_normal_,
+    bernoulli_,
+    random_,
+    exponential_,
+    geometric_,
+    cauchy_,
+):
     attach(_method.__name__, guarded(_method, _method.__name__))

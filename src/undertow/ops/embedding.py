@@ -121,9 +121,14 @@ def _limit_norms(weight: Tensor, indices: Tensor, max_norm: float, norm_type: fl
 
 @function(top=False, method=False, functional=True)
 def embedding(
-    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
-    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
     """The rows of the table `weight` at the indices `input`.
 
     Row `padding_idx` receives no gradient. `max_norm` first shrinks the rows that are looked up, in
@@ -144,11 +149,18 @@ def embedding(
 # Bags ----------------------------------------------------------------------------------------
 @function(top=False, method=False, functional=True)
 def embedding_bag(
-    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
-    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
-    sparse: bool = False, per_sample_weights: Tensor | None = None,
-    include_last_offset: bool = False, padding_idx: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """The sum, mean or maximum of the rows in each bag of indices.
 
     The bags are the rows of a 2-d `input`, or the parts of a 1-d one that start at `offsets`. An

@@ -65,9 +65,15 @@ def _places(samples: Any, size: Shape, target: Shape, kernel: Shape) -> Any:
 
 
 def _fractional(
-    op: str, rank: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any,
-    return_indices: bool, samples: Tensor | None,
-) -> Any:  # fmt: skip
+    op: str,
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any,
+    output_ratio: Any,
+    return_indices: bool,
+    samples: Tensor | None,
+) -> Any:
     check_planes(op, input, rank)
     size = input.shape[-rank:]
     kernel = per_dim(op, "kernel_size", kernel_size, rank, 1)
@@ -104,9 +110,13 @@ def _fractional(
 
 @function(top=False, method=False, functional=True)
 def fractional_max_pool2d(
-    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-    return_indices: bool = False, _random_samples: Tensor | None = None,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
     """The largest elements of windows at random places of images (N, C, H, W) or (C, H, W).
 
     There are `output_size` windows along each dimension, or `output_ratio` of its elements. Their
@@ -122,15 +132,27 @@ def fractional_max_pool2d(
              [16., 18., 19.],
              [21., 23., 24.]]])
     """
-    return _fractional("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio,
-                       return_indices, _random_samples)  # fmt: skip
+    return _fractional(
+        "fractional_max_pool2d",
+        2,
+        input,
+        kernel_size,
+        output_size,
+        output_ratio,
+        return_indices,
+        _random_samples,
+    )
 
 
 @function(top=False, method=False, functional=True)
 def fractional_max_pool3d(
-    input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-    return_indices: bool = False, _random_samples: Tensor | None = None,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
     """The largest elements of windows at random places of volumes; see `fractional_max_pool2d`.
 
     >>> import undertow as ut
@@ -138,5 +160,13 @@ def fractional_max_pool3d(
     >>> ut.nn.functional.fractional_max_pool3d(x, 2, output_ratio=0.5).shape
     (2, 3, 4, 4, 4)
     """
-    return _fractional("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio,
-                       return_indices, _random_samples)  # fmt: skip
+    return _fractional(
+        "fractional_max_pool3d",
+        3,
+        input,
+        kernel_size,
+        output_size,
+        output_ratio,
+        return_indices,
+        _random_samples,
+    )

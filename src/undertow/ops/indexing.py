@@ -83,29 +83,47 @@ def _index_put_forward(k: Any, x: Any, value: Any, *rest: Any, inplace: bool = F
 
 
 _index = Op(
-    "index", _index_forward, inputs="x *indices", params="dims",
+    "index",
+    _index_forward,
+    inputs="x *indices",
+    params="dims",
     vjp={"x": lambda g, indices, dims, x_shape: apply(_unindex, (g, *indices), (dims, x_shape))},
-)  # fmt: skip
+)
 _unindex: Op = Op(
-    "unindex", _unindex_forward, inputs="x *indices", params="dims shape",
+    "unindex",
+    _unindex_forward,
+    inputs="x *indices",
+    params="dims shape",
     vjp={"x": lambda g, indices, dims: apply(_index, (g, *indices), (dims,))},
-)  # fmt: skip
+)
 _index_last = Op(
-    "index_last", _index_last_forward, inputs="x *indices", params="dims",
-    vjp={"x": lambda g, indices, dims, x_shape: apply(
-        _index_put, (g.new_zeros(x_shape), g, *indices), (dims, "set"))},
-)  # fmt: skip
-_index_put: Op = Op(
-    "index_put", _index_put_forward, inputs="x value *indices", params="dims kind",
+    "index_last",
+    _index_last_forward,
+    inputs="x *indices",
+    params="dims",
     vjp={
-        "x": lambda g, indices, dims, kind: g if kind == "add" else apply(
-            _index_put, (g, g.new_zeros(()), *indices), (dims, kind)),
-        "value": lambda g, indices, dims, kind: apply(
-            _index if kind == "add" else _index_last, (g, *indices), (dims,)),
+        "x": lambda g, indices, dims, x_shape: apply(
+            _index_put, (g.new_zeros(x_shape), g, *indices), (dims, "set")
+        )
     },
-)  # fmt: skip
-_wrap_index = Op("wrap_index", lambda k, x, size: k.map(_WRAP, (x, size), x.dtype), inputs="x",
-                 params="size")  # fmt: skip
+)
+_index_put: Op = Op(
+    "index_put",
+    _index_put_forward,
+    inputs="x value *indices",
+    params="dims kind",
+    vjp={
+        "x": lambda g, indices, dims, kind: (
+            g if kind == "add" else apply(_index_put, (g, g.new_zeros(()), *indices), (dims, kind))
+        ),
+        "value": lambda g, indices, dims, kind: apply(
+            _index if kind == "add" else _index_last, (g, *indices), (dims,)
+        ),
+    },
+)
+_wrap_index = Op(
+    "wrap_index", lambda k, x, size: k.map(_WRAP, (x, size), x.dtype), inputs="x", params="size"
+)
 nonzero_op = Op("nonzero", lambda k, x: k.nonzero(x), inputs="x")
 
 
@@ -436,8 +454,11 @@ def index_item(op: str, x: Tensor, item: Any) -> Any:
     if isinstance(item, Tensor):
         dtype = item.dtype
         if dtype is dtypes.uint8:
-            warnings.warn("[index] a uint8 tensor is taken for a mask, which torch has deprecated; "
-                          "convert it with .to(ut.bool)", stacklevel=4)  # fmt: skip
+            warnings.warn(
+                "[index] a uint8 tensor is taken for a mask, which torch has deprecated; "
+                "convert it with .to(ut.bool)",
+                stacklevel=4,
+            )
             item, dtype = cast(item, dtypes.bool), dtypes.bool
         if dtype is dtypes.bool:
             return item if item.ndim else bool(backend_of(item._array).to_host(item._array))

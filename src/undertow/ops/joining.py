@@ -17,16 +17,7 @@ from ..errors import ArgumentError, DimError, DTypeError, ShapeError
 from ..shapes import as_int, wrap_dim
 from .creation import zeros
 from .from_data import tensor
-from .movement import (
-    along,
-    embed,
-    expanded,
-    narrowed,
-    own_dim,
-    reshaped,
-    selected,
-    slice_view,
-)
+from .movement import along, embed, expanded, narrowed, own_dim, reshaped, selected, slice_view
 
 # Joining -------------------------------------------------------------------------------------
 _cat = Op(
@@ -34,9 +25,12 @@ _cat = Op(
     lambda k, *given: k.concat(given[:-2], given[-2]),
     inputs="*tensors",
     params="dim edges",
-    vjp={"tensors": lambda g, dim, edges, position: narrowed(
-        g, dim, edges[position], edges[position + 1] - edges[position])},
-)  # fmt: skip
+    vjp={
+        "tensors": lambda g, dim, edges, position: narrowed(
+            g, dim, edges[position], edges[position + 1] - edges[position]
+        )
+    },
+)
 _stack = Op(
     "stack",
     lambda k, *given: k.concat([k.slice(x, along(given[-1], None)) for x in given[:-1]], given[-1]),

@@ -84,9 +84,13 @@ _huber = elementwise_op(
 
 @function(top=False, method=False, functional=True)
 def mse_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """The squared error; with `weight` its mean is the weighted mean.
 
     >>> import undertow as ut
@@ -99,9 +103,13 @@ def mse_loss(
 
 @function(top=False, method=False, functional=True)
 def l1_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean", weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """The absolute error; with `weight` its mean is the weighted mean.
 
     >>> import undertow as ut
@@ -125,9 +133,13 @@ def _mean_by_weight(
 
 @function(top=False, method=False, functional=True)
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean", beta: float = 1.0,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """The absolute error, rounded off to a parabola where it is below `beta`.
 
     >>> import undertow as ut
@@ -143,9 +155,12 @@ def smooth_l1_loss(
 
 @function(top=False, method=False, functional=True)
 def huber_loss(
-    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
     weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Half the squared error up to `delta`, and beyond it a line of slope `delta`.
 
     >>> import undertow as ut
@@ -181,9 +196,13 @@ _bce = elementwise_op(
 
 @function(top=False, method=False, functional=True)
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """`-(target * log(input) + (1 - target) * log(1 - input))` of probabilities.
 
     The logarithms are cut off at -100. From logits, use `binary_cross_entropy_with_logits`.
@@ -213,9 +232,14 @@ def binary_cross_entropy(
 
 @function(top=False, method=False, functional=True)
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean", pos_weight: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """`binary_cross_entropy(sigmoid(input), target)`, accurate for logits of any size.
 
     `pos_weight` multiplies the part of the positive examples.
@@ -242,9 +266,13 @@ def binary_cross_entropy_with_logits(
 
 @function(top=False, method=False, functional=True)
 def kl_div(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
-    reduction: str = "mean", log_target: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
     """`target * (log(target) - input)`, where `input` holds log-probabilities.
 
     The divergence in mathematics' sense is `reduction="batchmean"`; "mean" divides by the number
@@ -270,9 +298,15 @@ def kl_div(
 # Likelihoods ---------------------------------------------------------------------------------
 @function(top=False, method=False, functional=True)
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
-    size_average: Any = None, eps: float = 1e-8, reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The negative log-likelihood of counts `target` whose rate is `exp(input)` or `input`.
 
     `full` adds Stirling's approximation of `log(target!)` for targets above 1.
@@ -295,9 +329,13 @@ def poisson_nll_loss(
 
 @function(top=False, method=False, functional=True)
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+    input: Tensor,
+    target: Tensor,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The negative log-likelihood of `target` under normals with mean `input`, variance `var`.
 
     Variances below `eps` count as `eps`, and their gradient is the one at `eps`. `full` adds the

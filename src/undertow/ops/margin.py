@@ -16,9 +16,12 @@ from .losses import reduced
 
 @function(top=False, method=False, functional=True)
 def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
+    input: Tensor,
+    target: Tensor,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`log(1 + exp(-target * input))` for targets 1 and -1.
 
     >>> import undertow as ut
@@ -35,9 +38,13 @@ def soft_margin_loss(
 
 @function(top=False, method=False, functional=True)
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Distances of similar pairs (target 1); what dissimilar pairs (-1) lack to `margin`.
 
     >>> import undertow as ut
@@ -52,9 +59,14 @@ def hinge_embedding_loss(
 
 @function(top=False, method=False, functional=True)
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """What `input1` lacks to rank above `input2` by `margin` (target 1), or below (-1).
 
     >>> import undertow as ut
@@ -73,9 +85,14 @@ def margin_ranking_loss(
 
 @function(top=False, method=False, functional=True)
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None,
-    reduce: Any = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
     """`1 - cos` of similar vectors (target 1); how far `cos` of others (-1) exceeds `margin`.
 
     >>> import undertow as ut
@@ -98,10 +115,17 @@ def cosine_embedding_loss(
 
 @function(top=False, method=False, functional=True)
 def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
-    eps: float = 1e-6, swap: bool = False, size_average: Any = None, reduce: Any = None,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    size_average: Any = None,
+    reduce: Any = None,
     reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """How far the positive is from being closer to the anchor than the negative, by `margin`.
 
     `swap` also counts the distance from the positive to the negative.
@@ -121,10 +145,15 @@ def triplet_margin_loss(
 
 @function(top=False, method=False, functional=True)
 def triplet_margin_with_distance_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, *,
-    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
-    swap: bool = False, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
     """`triplet_margin_loss` with a distance of your own.
 
     >>> import undertow as ut
@@ -141,9 +170,14 @@ def triplet_margin_with_distance_loss(
 
 
 def _triplet(
-    op: str, anchor: Tensor, positive: Tensor, negative: Tensor,
-    distance: Callable[[Tensor, Tensor], Tensor], margin: float, swap: bool,
-) -> Tensor:  # fmt: skip
+    op: str,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    distance: Callable[[Tensor, Tensor], Tensor],
+    margin: float,
+    swap: bool,
+) -> Tensor:
     if not margin > 0:
         raise ArgumentError(f"[{op}] margin must be greater than 0, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:

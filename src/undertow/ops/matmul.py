@@ -257,11 +257,10 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 _dot = Op(
     "dot",
-    lambda k, a, b: k.reshape(
-        k.matmul(k.reshape(a, (1, a.size)), k.reshape(b, (b.size, 1))), ()),
+    lambda k, a, b: k.reshape(k.matmul(k.reshape(a, (1, a.size)), k.reshape(b, (b.size, 1))), ()),
     inputs="a b",
     vjp={"a": lambda g, b: g * b, "b": lambda g, a: g * a},
-)  # fmt: skip
+)
 
 
 def _vectors(op: str, a: Any, b: Any, second: str) -> list[Tensor]:
@@ -535,8 +534,11 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return a * b2 - a2 * b
 
 
-_MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist",
-          "donot_use_mm_for_euclid_dist")  # fmt: skip
+_MODES = (
+    "use_mm_for_euclid_dist_if_necessary",
+    "use_mm_for_euclid_dist",
+    "donot_use_mm_for_euclid_dist",
+)
 
 
 @function(method=False)

@@ -92,9 +92,9 @@ def _backward(
     operands = [o for o in (g, x, weight, middle, rstd) if o is not None]
     found = k.rows(program, (*operands, float(math.prod(shape))), dims, [t for _, t in wanted])
     # dx stays as it is: a leaf keeps an array as its gradient only if that is no view.
-    return tuple([
-        f if f.shape == s else k.reshape(f, s) for f, (s, _) in zip(found, wanted, strict=True)
-    ])  # fmt: skip
+    return tuple(
+        [f if f.shape == s else k.reshape(f, s) for f, (s, _) in zip(found, wanted, strict=True)]
+    )
 
 
 _norm_backward = Op(
@@ -103,9 +103,16 @@ _norm_backward = Op(
 
 
 def _rule(
-    g: Tensor, x: Tensor, weight: Tensor | None, middle: Tensor | None, rstd: Tensor, dims: Any,
-    eps: float, kind: Any, needs: tuple[bool, ...],
-) -> tuple[Tensor | None, ...]:  # fmt: skip
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    middle: Tensor | None,
+    rstd: Tensor,
+    dims: Any,
+    eps: float,
+    kind: Any,
+    needs: tuple[bool, ...],
+) -> tuple[Tensor | None, ...]:
     """The cotangents of x, weight and bias, where they are needed; see Note [norms]."""
     if current().grad:
         found = iter(_composed(g, x, weight, middle is not None, dims, eps, kind, needs))
@@ -115,9 +122,15 @@ def _rule(
 
 
 def _composed(
-    g: Tensor, x: Tensor, weight: Tensor | None, centred: bool, dims: Any, eps: float, kind: Any,
+    g: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    centred: bool,
+    dims: Any,
+    eps: float,
+    kind: Any,
     needs: tuple[bool, ...],
-) -> list[Tensor]:  # fmt: skip
+) -> list[Tensor]:
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
     g, h = cast(g, wide), cast(x, wide)
@@ -196,9 +209,12 @@ def _prepared(
 
 @function(top=False, method=False, functional=True)
 def layer_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-05,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`input` with mean 0 and variance 1 over its last dimensions, times `weight` plus `bias`.
 
     `normalized_shape` tells the sizes of those dimensions. The variance, of all elements and not

@@ -90,8 +90,10 @@ def _pairs(x: Tensor, pad: Any) -> list[tuple[int, int]]:
 def constant_padded(x: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
     """`x` with `value` added at the ends of each dimension, or cut off."""
     if any(low < 0 or high < 0 for low, high in pairs):
-        kept = [slice(max(-low, 0), n - max(-high, 0))
-                for n, (low, high) in zip(x.shape, pairs, strict=True)]  # fmt: skip
+        kept = [
+            slice(max(-low, 0), n - max(-high, 0))
+            for n, (low, high) in zip(x.shape, pairs, strict=True)
+        ]
         x = slice_view(x, tuple(kept))
     shape, slices = [], []
     for n, (low, high) in zip(x.shape, pairs, strict=True):

@@ -151,9 +151,14 @@ def check_planes(op: str, x: Tensor, rank: int, floating: bool = True) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _geometry(
-    op: str, size: Shape, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+    op: str,
+    size: Shape,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
     ceil_mode: bool,
-) -> Geometry:  # fmt: skip
+) -> Geometry:
     rank = len(size)
     kernel = per_dim(op, "kernel_size", kernel_size, rank, 1)
     steps = kernel if stride in (None, ()) else per_dim(op, "stride", stride, rank, 1)
@@ -183,23 +188,40 @@ def _geometry(
 
 # Maximum -------------------------------------------------------------------------------------
 def _max(
-    op: str, rank: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-    ceil_mode: bool, return_indices: bool,
-) -> Any:  # fmt: skip
+    op: str,
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
     check_planes(op, input, rank, floating=False)
     geometry = _geometry(
-        op, input.shape[-rank:], frozen(kernel_size), frozen(stride), frozen(padding),
-        frozen(dilation), bool(ceil_mode),
-    )  # fmt: skip
+        op,
+        input.shape[-rank:],
+        frozen(kernel_size),
+        frozen(stride),
+        frozen(padding),
+        frozen(dilation),
+        bool(ceil_mode),
+    )
     values, places = largest(input, geometry)
     return (values, indices(places)) if return_indices else values
 
 
 @function(method=False, functional=True)
 def max_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest element of each window of signals (N, C, L) or (C, L).
 
     `stride` is `kernel_size` unless given. `ceil_mode` adds the window that only begins inside.
@@ -212,15 +234,21 @@ def max_pool1d(
     >>> ut.max_pool1d(x, 3, stride=1, return_indices=True)
     (tensor([[5., 5., 4.]]), tensor([[1, 1, 3]]))
     """
-    return _max("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode,
-                return_indices)  # fmt: skip
+    return _max(
+        "max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
 
 
 @function(method=False, functional=True)
 def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`.
 
     The indices count the elements of an image row by row.
@@ -229,15 +257,21 @@ def max_pool2d(
     >>> ut.max_pool2d(ut.tensor([[[1.0, 2.0], [4.0, 3.0]]]), 2, return_indices=True)
     (tensor([[[4.]]]), tensor([[[2]]]))
     """
-    return _max("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode,
-                return_indices)  # fmt: skip
+    return _max(
+        "max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
 
 
 @function(method=False, functional=True)
 def max_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`.
 
     >>> import undertow as ut
@@ -246,8 +280,9 @@ def max_pool3d(
     <BLANKLINE>
              [[7.]]]])
     """
-    return _max("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode,
-                return_indices)  # fmt: skip
+    return _max(
+        "max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )
 
 
 # Mean ----------------------------------------------------------------------------------------
@@ -255,8 +290,14 @@ def max_pool3d(
 def _counts(geometry: Geometry, include_pad: bool) -> Any:
     """How many elements each window counts, as a number if all count the same."""
     total: Any = np.ones((), np.int64)
-    rows = zip(geometry.size, geometry.kernel, geometry.stride, geometry.output, geometry.padding,
-               strict=True)  # fmt: skip
+    rows = zip(
+        geometry.size,
+        geometry.kernel,
+        geometry.stride,
+        geometry.output,
+        geometry.padding,
+        strict=True,
+    )
     for size, kernel, stride, count, (pad, _) in rows:
         start = np.arange(count) * stride - pad
         end = np.minimum(start + kernel, size + pad)
@@ -267,14 +308,26 @@ def _counts(geometry: Geometry, include_pad: bool) -> Any:
 
 
 def _average(
-    op: str, rank: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any,
-    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
-) -> Tensor:  # fmt: skip
+    op: str,
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Tensor:
     check_planes(op, input, rank)
     geometry = _geometry(
-        op, input.shape[-rank:], frozen(kernel_size), frozen(stride), frozen(padding), 1,
+        op,
+        input.shape[-rank:],
+        frozen(kernel_size),
+        frozen(stride),
+        frozen(padding),
+        1,
         bool(ceil_mode),
-    )  # fmt: skip
+    )
     if divisor_override == 0:
         raise ArgumentError(f"[{op}] divisor_override must not be 0")
     counts = divisor_override or _counts(geometry, bool(count_include_pad))
@@ -293,9 +346,13 @@ def mean_of(x: Tensor, geometry: Geometry, counts: Any) -> Tensor:
 
 @function(method=False, functional=True)
 def avg_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The mean of each window of signals (N, C, L) or (C, L).
 
     `stride` is `kernel_size` unless given. The padding, which is zero, counts unless
@@ -308,15 +365,21 @@ def avg_pool1d(
     >>> ut.avg_pool1d(x, 2, padding=1, count_include_pad=False)
     tensor([[2., 5.]])
     """
-    return _average("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode,
-                    count_include_pad, None)  # fmt: skip
+    return _average(
+        "avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
+    )
 
 
 @function(top=False, method=False, functional=True)
 def avg_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """The mean of each window of images (N, C, H, W) or (C, H, W); see `avg_pool1d`.
 
     `divisor_override` divides the sums instead of how many elements a window has.
@@ -325,30 +388,58 @@ def avg_pool2d(
     >>> ut.nn.functional.avg_pool2d(ut.tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2)
     tensor([[[2.5000]]])
     """
-    return _average("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode,
-                    count_include_pad, divisor_override)  # fmt: skip
+    return _average(
+        "avg_pool2d",
+        2,
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+    )
 
 
 @function(top=False, method=False, functional=True)
 def avg_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`.
 
     >>> import undertow as ut
     >>> ut.nn.functional.avg_pool3d(ut.arange(8.0).reshape(1, 2, 2, 2), 2, divisor_override=7)
     tensor([[[[4.]]]])
     """
-    return _average("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode,
-                    count_include_pad, divisor_override)  # fmt: skip
+    return _average(
+        "avg_pool3d",
+        3,
+        input,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+    )
 
 
 # Norm ----------------------------------------------------------------------------------------
 def _lp(
-    op: str, rank: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any,
+    op: str,
+    rank: int,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Any,
+    stride: Any,
     ceil_mode: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     if norm_type == 0:
         raise ArgumentError(f"[{op}] norm_type must not be 0")
     if math.isinf(norm_type):
@@ -407,9 +498,15 @@ def lp_pool3d(
 
 # Unpooling -----------------------------------------------------------------------------------
 def _unpool(
-    op: str, rank: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
+    op: str,
+    rank: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
     output_size: Any,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     check_planes(op, input, rank)
     if indices.dtype is not dtypes.int64:
         raise DTypeError(f"[{op}] indices must be int64, got {indices.dtype}")
@@ -420,8 +517,12 @@ def _unpool(
     kernel = per_dim(op, "kernel_size", kernel_size, rank, 1)
     steps = kernel if stride in (None, ()) else per_dim(op, "stride", stride, rank, 1)
     pads = per_dim(op, "padding", padding, rank)
-    size = tuple([(n - 1) * step + width - 2 * pad for n, step, width, pad in
-                  zip(input.shape[-rank:], steps, kernel, pads, strict=True)])  # fmt: skip
+    size = tuple(
+        [
+            (n - 1) * step + width - 2 * pad
+            for n, step, width, pad in zip(input.shape[-rank:], steps, kernel, pads, strict=True)
+        ]
+    )
     if output_size is not None:
         wanted = tuple(output_size)
         if len(wanted) == rank + 2:
@@ -445,9 +546,13 @@ def _unpool(
 
 @function(top=False, method=False, functional=True)
 def max_unpool1d(
-    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
     output_size: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Zeros, with `input` at the places where `max_pool1d` found it.
 
     The arguments are those of the pooling. Where several sizes pool to the same, `output_size`
@@ -463,9 +568,13 @@ def max_unpool1d(
 
 @function(top=False, method=False, functional=True)
 def max_unpool2d(
-    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
     output_size: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Zeros, with `input` at the places where `max_pool2d` found it; see `max_unpool1d`.
 
     >>> import undertow as ut
@@ -478,9 +587,13 @@ def max_unpool2d(
 
 @function(top=False, method=False, functional=True)
 def max_unpool3d(
-    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
     output_size: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Zeros, with `input` at the places where `max_pool3d` found it; see `max_unpool1d`.
 
     >>> import undertow as ut

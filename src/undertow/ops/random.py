@@ -255,9 +255,9 @@ def bounded(op: str, low: Any, high: Any, dtype: DType) -> tuple[int, int]:
     if first >= last:
         raise ArgumentError(f"[{op}] low must be below high, got {first} and {last}")
     if dtype.category < 2:
-        smallest, largest = (0, 1) if dtype is dtypes.bool else (
-            dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max
-        )  # fmt: skip
+        smallest, largest = (
+            (0, 1) if dtype is dtypes.bool else (dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max)
+        )
         if first < smallest or last - 1 > largest:
             raise ArgumentError(
                 f"[{op}] {first} to {last - 1} do not fit into {dtype}, which holds {smallest} to "

@@ -44,9 +44,8 @@ def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tens
 
 # Whether elements are equal, or both NaN: an extreme that is NaN has its gradient go there.
 ties = binary_door(
-    elementwise_op("ties", lambda x, m: (x == m) | ((x != x) & (m != m)), inputs="x m",
-                   kind="bool")
-)  # fmt: skip
+    elementwise_op("ties", lambda x, m: (x == m) | ((x != x) & (m != m)), inputs="x m", kind="bool")
+)
 
 
 def count_of(shape: Shape, dims: tuple[int, ...]) -> int:
@@ -180,8 +179,9 @@ def prod(
     >>> ut.tensor([[1, 2], [3, 4]]).prod(dim=1)
     tensor([ 2, 12])
     """
-    dims = wrap_dims("prod", None if dim is None else (wrap_dim("prod", dim, input.ndim),),
-                     input.ndim)  # fmt: skip
+    dims = wrap_dims(
+        "prod", None if dim is None else (wrap_dim("prod", dim, input.ndim),), input.ndim
+    )
     return _total(_prod, input, dims, keepdim, dtype)
 
 
@@ -211,9 +211,11 @@ _chosen = Op(
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
 )
 _position = Op(
-    "position", lambda k, x, kind, dim, keepdim: k.reduce(kind, x, (dim,), keepdim), inputs="x",
+    "position",
+    lambda k, x, kind, dim, keepdim: k.reduce(kind, x, (dim,), keepdim),
+    inputs="x",
     params="kind dim keepdim",
-)  # fmt: skip
+)
 
 
 def _extreme(op: Op, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
@@ -334,9 +336,11 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 # Logic -----------------------------------------------------------------------------------------
 _truth = Op(
-    "truth", lambda k, x, kind, dims, keepdim: k.reduce(kind, x, dims, keepdim), inputs="x",
+    "truth",
+    lambda k, x, kind, dims, keepdim: k.reduce(kind, x, dims, keepdim),
+    inputs="x",
     params="kind dims keepdim",
-)  # fmt: skip
+)
 
 
 def _logic(kind: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
@@ -497,8 +501,10 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     (tensor(1.), tensor(3.))
     """
     dims = None if dim is None else (wrap_dim("aminmax", dim, input.ndim),)
-    return MinMax(_extreme(_amin, "aminmax", input, dims, keepdim),
-                  _extreme(_amax, "aminmax", input, dims, keepdim))  # fmt: skip
+    return MinMax(
+        _extreme(_amin, "aminmax", input, dims, keepdim),
+        _extreme(_amax, "aminmax", input, dims, keepdim),
+    )
 
 
 # Norms -----------------------------------------------------------------------------------------

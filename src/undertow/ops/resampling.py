@@ -180,10 +180,14 @@ def _check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) ->
 
 @function(top=False, method=False, functional=True)
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-    align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Signals, images or volumes (N, C, …) in another size, or larger by a factor.
 
     The modes are "nearest" (as OpenCV counts it), "nearest-exact", "linear" for (N, C, L),

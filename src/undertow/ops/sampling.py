@@ -30,9 +30,12 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 @function(top=False, method=False, functional=True)
 def grid_sample(
-    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
     align_corners: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The values of images (N, C, H, W) or volumes (N, C, D, H, W) at the points of `grid`.
 
     `grid` is (N, …, 2) or (N, …, 3) with x first, from -1 to 1 across the image: across the centres

@@ -44,8 +44,10 @@ def _shift_forward(k: Any, x: Any, dim: int, step: int, fill: Any) -> Any:
     count = x.shape[dim] - abs(step)
     if count > 0:
         target, source = (step, 0) if step > 0 else (0, -step)
-        k.assign(k.slice(out, along(dim, slice(target, target + count))),
-                 k.slice(x, along(dim, slice(source, source + count))))  # fmt: skip
+        k.assign(
+            k.slice(out, along(dim, slice(target, target + count))),
+            k.slice(x, along(dim, slice(source, source + count))),
+        )
     return out
 
 
@@ -149,13 +151,21 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 # Extremes --------------------------------------------------------------------------------------
 _cummax = Op(
-    "cummax", lambda k, x, dim: k.scan("max", x, dim), inputs="x", params="dim", outputs=2,
+    "cummax",
+    lambda k, x, dim: k.scan("max", x, dim),
+    inputs="x",
+    params="dim",
+    outputs=2,
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
-)  # fmt: skip
+)
 _cummin = Op(
-    "cummin", lambda k, x, dim: k.scan("min", x, dim), inputs="x", params="dim", outputs=2,
+    "cummin",
+    lambda k, x, dim: k.scan("min", x, dim),
+    inputs="x",
+    params="dim",
+    outputs=2,
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
-)  # fmt: skip
+)
 
 
 def _running_extreme(op: Op, input: Tensor, dim: Any) -> Selection:
@@ -229,9 +239,12 @@ def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 @function()
 def diff(
-    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
     append: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The n-th difference of neighbours along `dim`; booleans are compared.
 
     >>> import undertow as ut
@@ -242,9 +255,10 @@ def diff(
     if as_int("diff", "n", n) < 0:
         raise ArgumentError(f"[diff] n must be 0 or more, got {n}")
     for name, part in (("prepend", prepend), ("append", append)):
-        if part is not None and (part.ndim != input.ndim or
-                                 reduced_shape(part.shape, (d,), False)
-                                 != reduced_shape(input.shape, (d,), False)):  # fmt: skip
+        if part is not None and (
+            part.ndim != input.ndim
+            or reduced_shape(part.shape, (d,), False) != reduced_shape(input.shape, (d,), False)
+        ):
             raise ShapeError(
                 f"[diff] {name} of shape {part.shape} does not fit {input.shape}: they may differ "
                 f"in dimension {d} only"

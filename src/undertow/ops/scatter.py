@@ -60,29 +60,44 @@ def _scatter_forward(
 
 
 _gather = Op(
-    "gather", lambda k, x, index, dim: k.gather(x, dim, index), inputs="x index", params="dim",
+    "gather",
+    lambda k, x, index, dim: k.gather(x, dim, index),
+    inputs="x index",
+    params="dim",
     vjp={"x": lambda g, index, dim, x_shape: apply(_ungather, (g, index), (dim, x_shape))},
-)  # fmt: skip
+)
 _ungather: Op = Op(
     "ungather",
     lambda k, x, index, dim, shape: k.scatter("add", blank(k, shape, x.dtype), dim, index, x),
-    inputs="x index", params="dim shape",
+    inputs="x index",
+    params="dim shape",
     vjp={"x": lambda g, index, dim: apply(_gather, (g, index), (dim,))},
-)  # fmt: skip
+)
 _gather_last = Op(
-    "gather_last", _gather_last_forward, inputs="x index", params="dim",
-    vjp={"x": lambda g, index, dim, x_shape: apply(
-        _scatter, (g.new_zeros(x_shape), g, index), (dim, "set"))},
-)  # fmt: skip
-_scatter: Op = Op(
-    "scatter", _scatter_forward, inputs="x src index", params="dim kind",
+    "gather_last",
+    _gather_last_forward,
+    inputs="x index",
+    params="dim",
     vjp={
-        "x": lambda g, index, dim, kind: g if kind == "add" else apply(
-            _scatter, (g, g.new_zeros(()), index), (dim, kind)),
-        "src": lambda g, index, dim, kind: apply(
-            _gather if kind == "add" else _gather_last, (g, index), (dim,)),
+        "x": lambda g, index, dim, x_shape: apply(
+            _scatter, (g.new_zeros(x_shape), g, index), (dim, "set")
+        )
     },
-)  # fmt: skip
+)
+_scatter: Op = Op(
+    "scatter",
+    _scatter_forward,
+    inputs="x src index",
+    params="dim kind",
+    vjp={
+        "x": lambda g, index, dim, kind: (
+            g if kind == "add" else apply(_scatter, (g, g.new_zeros(()), index), (dim, kind))
+        ),
+        "src": lambda g, index, dim, kind: apply(
+            _gather if kind == "add" else _gather_last, (g, index), (dim,)
+        ),
+    },
+)
 
 
 # Checking ------------------------------------------------------------------------------------
@@ -214,9 +229,15 @@ def _scattered(name: str, kind: str, input: Tensor, dim: int, index: Tensor, src
 
 
 def _scatter_any(
-    name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+    name: str,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
     reduce: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     if (src is None) == (value is None):
         raise ArgumentError(f"[{name}] takes either src or value")
     if src is None:
@@ -234,9 +255,14 @@ def _scatter_any(
 
 @function()
 def scatter(
-    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
     reduce: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """`input` with the elements of `src`, or one value, written where `gather` would read them.
 
     With `reduce` "add" or "multiply" they are added to, or multiplied with, what is there. Of
@@ -275,12 +301,13 @@ _scatter_extreme = Op("scatter_extreme", _scatter_forward, inputs="x src index",
 _scatter_prod = Op(
     "scatter_prod",
     lambda k, x, src, index, dim: k.scatter("mul", x, dim, index, src),
-    inputs="x src index", params="dim",
+    inputs="x src index",
+    params="dim",
     vjp={  # only for inputs without zeros, see _scattered_product
         "x": lambda g, x, out: g * (out / x),
         "src": lambda g, src, index, dim, out: apply(_gather, (g * out, index), (dim,)) / src,
     },
-)  # fmt: skip
+)
 
 
 def _shared(g: Tensor, x: Tensor, src: Tensor, index: Tensor, dim: int, out: Tensor) -> Any:
@@ -364,8 +391,9 @@ def _reduced(
     if not index.numel():
         return x.clone()
     if not include_self:
-        x = apply(_scatter, (x, as_tensor_of(name, x, _start(name, x, reduce)), index),
-                  (dim, "set"))  # fmt: skip
+        x = apply(
+            _scatter, (x, as_tensor_of(name, x, _start(name, x, reduce)), index), (dim, "set")
+        )
     if reduce == "prod":
         return _scattered_product(x, dim, index, src)
     if reduce in ("amax", "amin"):
@@ -496,9 +524,14 @@ publish_inplace("index_fill", _index_fill_any)
 
 @function(inplace=True)
 def index_reduce(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
     include_self: bool = True,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The slices of `source` reduced (prod, mean, amax, amin) into the slices at `index`.
 
     >>> import undertow as ut

@@ -189,8 +189,9 @@ def repeat_interleave(
 _repeat_positions = Op(
     "repeat_positions",
     lambda k, ends, total: k.searchsorted(ends, k.arange(0, 1, total, _INT64), True),
-    inputs="ends", params="total",
-)  # fmt: skip
+    inputs="ends",
+    params="total",
+)
 _running_total = Op("running_total", lambda k, x: k.scan("sum", x, 0), inputs="x")
 
 

@@ -190,9 +190,12 @@ def _distinct(op: str, input: Tensor, in_order: bool, inverse: bool, counts: boo
 
 @function()
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
     dim: int | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The distinct elements in order, or the distinct slices along `dim`.
 
     return_inverse adds where each element went, return_counts how often each occurs.
@@ -206,9 +209,8 @@ def unique(
 
 @function()
 def unique_consecutive(
-    input: Tensor, return_inverse: bool = False, return_counts: bool = False,
-    dim: int | None = None,
-) -> Any:  # fmt: skip
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """The elements, or the slices along `dim`, with all but the first of each run left out.
 
     >>> import undertow as ut
@@ -220,16 +222,23 @@ def unique_consecutive(
 
 # Insertion points ------------------------------------------------------------------------------
 _searchsorted = Op(
-    "searchsorted", lambda k, edges, values, right: k.searchsorted(edges, values, right),
-    inputs="edges values", params="right",
-)  # fmt: skip
+    "searchsorted",
+    lambda k, edges, values, right: k.searchsorted(edges, values, right),
+    inputs="edges values",
+    params="right",
+)
 
 
 @function(method=False)
 def searchsorted(
-    sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
-    side: str | None = None, sorter: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    sorted_sequence: Tensor,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
     """Where `input` would be inserted into sorted sequences along their last dimension.
 
     Before equal elements, or after them with `right=True` (or `side="right"`).

@@ -89,10 +89,14 @@ class Family:
     def _make(self, order: int) -> Callable[..., Tensor]:
         return unary_door(
             elementwise_op(
-                f"{self._name}_{order}", lambda x: self._expr(order, x), inputs="x", kind="float",
-                domain="f", vjp={"x": self._rule(order)},
+                f"{self._name}_{order}",
+                lambda x: self._expr(order, x),
+                inputs="x",
+                kind="float",
+                domain="f",
+                vjp={"x": self._rule(order)},
             )
-        )  # fmt: skip
+        )
 
 
 _polygamma: Family = Family(
@@ -212,10 +216,11 @@ def _sinc_derivative(order: int, x: Expr) -> Expr:
     near = call("minimum", u * u, edge * edge)
     first = (order + 1) // 2
     terms = [
-        (-1.0) ** k * math.factorial(2 * k)
+        (-1.0) ** k
+        * math.factorial(2 * k)
         / (math.factorial(2 * k - order) * math.factorial(2 * k + 1))
         for k in range(first + 12 + order, first - 1, -1)
-    ]  # fmt: skip
+    ]
     series = polynomial(near, tuple(terms))
     if order % 2:
         series = u * series

@@ -89,9 +89,13 @@ def _moment(
 
 @function()
 def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
     correction: float | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The variance over all or some dimensions: squared deviations over `n - correction`.
 
     correction is 1 by default (the unbiased estimate); `unbiased=False` means 0.
@@ -105,9 +109,13 @@ def var(
 
 @function()
 def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
     correction: float | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The standard deviation over all or some dimensions: the root of `var`.
 
     >>> import undertow as ut
@@ -119,9 +127,13 @@ def std(
 
 @function(method=False)
 def var_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
     correction: float | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """The variance and the mean.
 
     >>> import undertow as ut
@@ -134,9 +146,13 @@ def var_mean(
 
 @function(method=False)
 def std_mean(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
     correction: float | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean.
 
     >>> import undertow as ut
@@ -177,9 +193,11 @@ _median = Op(
     vjp={"x": lambda g, x, out: even_share(g, x, out, tuple(range(x.ndim)))},
 )
 _median_position = Op(
-    "median_position", lambda k, x, dim, skip: _middle_index(k, x, dim, skip)[1], inputs="x",
+    "median_position",
+    lambda k, x, dim, skip: _middle_index(k, x, dim, skip)[1],
+    inputs="x",
     params="dim skip",
-)  # fmt: skip
+)
 
 
 def _medians(op: str, input: Tensor, dim: Any, keepdim: bool, skip: bool) -> Any:
@@ -329,9 +347,13 @@ def _interpolated(x: Tensor, q: Tensor, interpolation: str, skip: bool) -> Tenso
 
 @function()
 def quantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
     interpolation: str = "linear",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The q-th quantiles of all elements, or along a dim; NaN if any element is.
 
     q is a number from 0 to 1 or a tensor of them, which then form the first dimension.
@@ -346,9 +368,13 @@ def quantile(
 
 @function()
 def nanquantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+    input: Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
     interpolation: str = "linear",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The q-th quantiles of the elements that are not NaN; see `quantile`.
 
     >>> import undertow as ut
@@ -377,8 +403,9 @@ def _histc_forward(k: Any, x: Any, bins: int, low: float, high: float) -> Any:
 
 
 _histc = Op("histc", _histc_forward, inputs="x", params="bins low high")
-_bincount = Op("bincount", lambda k, x, length: k.bincount(x, None, length), inputs="x",
-               params="length")  # fmt: skip
+_bincount = Op(
+    "bincount", lambda k, x, length: k.bincount(x, None, length), inputs="x", params="length"
+)
 
 
 @function()

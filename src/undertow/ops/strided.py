@@ -166,8 +166,10 @@ def _fold_forward(k: Any, x: Any, shape: Shape, dim: int, size: int, step: int) 
         count = x.shape[dim] if shape else 1
         if shape:
             region = k.slice(out, along(dim, slice(start, start + (count - 1) * step + width)))
-            k.assign(_unfold_forward(k, region, dim, width, step),
-                     k.slice(x, (..., slice(start, start + width))))  # fmt: skip
+            k.assign(
+                _unfold_forward(k, region, dim, width, step),
+                k.slice(x, (..., slice(start, start + width))),
+            )
         elif width:
             k.assign(out, k.reshape(x, ()))
         total = out if total is None else k.map(_ADD, (total, out), x.dtype)

@@ -28,9 +28,13 @@ def unary(
 ) -> Callable[..., Tensor]:
     """A published function of one tensor; without an expression, the primitive of its name."""
     op = elementwise_op(
-        name, expr or (lambda x: call(name, x)), inputs="x", kind="float", domain=domain,
+        name,
+        expr or (lambda x: call(name, x)),
+        inputs="x",
+        kind="float",
+        domain=domain,
         vjp={"x": rule},
-    )  # fmt: skip
+    )
     return elementwise_function(op, doc, inplace=True)
 
 
@@ -290,9 +294,13 @@ rad2deg = unary(
 
 
 def _binary(
-    name: str, expr: Callable[[Expr, Expr], Operand], doc: str, kind: str = "promote",
-    inplace: bool = False, **vjp: Callable[..., Any],
-) -> Callable[..., Tensor]:  # fmt: skip
+    name: str,
+    expr: Callable[[Expr, Expr], Operand],
+    doc: str,
+    kind: str = "promote",
+    inplace: bool = False,
+    **vjp: Callable[..., Any],
+) -> Callable[..., Tensor]:
     op = elementwise_op(name, expr, inputs="a b", kind=kind, domain="f", vjp=vjp)
     return elementwise_function(op, doc, inplace=inplace)
 

@@ -57,8 +57,9 @@ def _fold_forward(k: Any, x: Any, geometry: Geometry) -> Any:
 
 def _inside(geometry: Geometry) -> tuple[slice, ...]:
     """Where the image is in its padding."""
-    places = [slice(low, low + n)
-              for n, (low, _) in zip(geometry.size, geometry.padding, strict=True)]  # fmt: skip
+    places = [
+        slice(low, low + n) for n, (low, _) in zip(geometry.size, geometry.padding, strict=True)
+    ]
     return (slice(None), slice(None), *places)
 
 
@@ -131,9 +132,13 @@ def unfold(
 
 @function(top=False, method=False, functional=True)
 def fold(
-    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
     stride: Any = 1,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Columns as `unfold` lays them out, added up where their windows were: its transpose.
 
     >>> import undertow as ut
@@ -147,9 +152,13 @@ def fold(
     if input.dtype is dtypes.bool:
         raise DTypeError(f"[{op}] is not defined for bool tensors; convert them with .to(ut.int64)")
     geometry = _geometry(
-        op, per_dim(op, "output_size", output_size, 2, 1), frozen(kernel_size), frozen(dilation),
-        frozen(padding), frozen(stride),
-    )  # fmt: skip
+        op,
+        per_dim(op, "output_size", output_size, 2, 1),
+        frozen(kernel_size),
+        frozen(dilation),
+        frozen(padding),
+        frozen(stride),
+    )
     rows, windows = input.shape[-2:]
     taps, count = math.prod(geometry.kernel), math.prod(geometry.output)
     if rows % taps or windows != count:

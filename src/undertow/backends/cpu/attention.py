@@ -75,9 +75,13 @@ def _run(
         masking = "bool" if mask.dtype == bool else "add"
     threads = current_limit()
     key = (
-        kind, masking, None if mask is None else mask.strides, threads, lse.dtype,
+        kind,
+        masking,
+        None if mask is None else mask.strides,
+        threads,
+        lse.dtype,
         *((x.shape, x.strides) for x in arrays.values()),
-    )  # fmt: skip
+    )
     plan = _plans.get(key)
     if plan is None:
         if len(_plans) >= _REMEMBERED:
@@ -86,9 +90,13 @@ def _run(
     scratch, work = np.empty(plan.scratch, lse.dtype), np.empty(plan.work + 4096, np.uint8)
     given = [*arrays.values(), lse, scratch, *([] if mask is None else [mask])]
     plan.call(
-        pool.pointer(threads), *map(address, given), ctypes.addressof(plan.products),
-        address(work) + 4095 & ~4095, *plan.ints, scale,
-    )  # fmt: skip
+        pool.pointer(threads),
+        *map(address, given),
+        ctypes.addressof(plan.products),
+        address(work) + 4095 & ~4095,
+        *plan.ints,
+        scale,
+    )
 
 
 def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any, threads: int) -> _Plan:
@@ -133,8 +141,10 @@ class _Layouts:
     def plan(self, name: str, r: int, s: int) -> Any:
         """One product's plan, for blocks of r queries and s keys."""
         scores = self.fake(r, s, self.pitch)
-        of = {n: self.fake(r if n in ("q", "g", "out", "dq") else s, self.width[n], self.row[n])
-              for n in self.row}  # fmt: skip
+        of = {
+            n: self.fake(r if n in ("q", "g", "out", "dq") else s, self.width[n], self.row[n])
+            for n in self.row
+        }
         gathered = self.fake(r, self.width["v"], self.width["v"] * self.size)
         if name == "scores":
             c, a, b = scores, of["q"], of["k"].T

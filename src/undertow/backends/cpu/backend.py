@@ -95,9 +95,14 @@ class CpuBackend(NumpyBackend):
         return super().recurrence(a, b, dim, reverse)
 
     def map_reduce(
-        self, kind: str, expr: Expr, operands: Sequence[Any], dims: tuple[int, ...], keepdim: bool,
+        self,
+        kind: str,
+        expr: Expr,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
+        keepdim: bool,
         dtype: NumpyDType,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         if max([o.size for o in operands if o.__class__ is np.ndarray]) >= _MAP_REDUCED:
             from .reductions import run_map_reduce
 
@@ -107,9 +112,12 @@ class CpuBackend(NumpyBackend):
         return super().map_reduce(kind, expr, operands, dims, keepdim, dtype)
 
     def rows(
-        self, program: Program, operands: Sequence[Any], dims: tuple[int, ...],
+        self,
+        program: Program,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
-    ) -> tuple[Array, ...]:  # fmt: skip
+    ) -> tuple[Array, ...]:
         if max([o.size for o in operands if o.__class__ is np.ndarray]) >= _ROWS:
             from .rows import run_rows
 
@@ -119,10 +127,16 @@ class CpuBackend(NumpyBackend):
         return super().rows(program, operands, dims, dtypes)
 
     def window(
-        self, kind: str, x: Array, kernel: Shape, stride: Shape,
-        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        self,
+        kind: str,
+        x: Array,
+        kernel: Shape,
+        stride: Shape,
+        padding: tuple[tuple[int, int], ...],
+        input_dilation: Shape,
+        dilation: Shape,
         divisor: float = 1.0,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         steps = (kernel, stride, padding, input_dilation, dilation, divisor)
         if x.size >= _WINDOWS:
             from .windows import run_window
@@ -146,10 +160,17 @@ class CpuBackend(NumpyBackend):
         return bool(run_add_product(out, a, b))
 
     def conv(
-        self, out: Array, x: Array, w: Array, bias: Array | None, stride: Shape,
-        padding: tuple[tuple[int, int], ...], input_dilation: Shape, dilation: Shape,
+        self,
+        out: Array,
+        x: Array,
+        w: Array,
+        bias: Array | None,
+        stride: Shape,
+        padding: tuple[tuple[int, int], ...],
+        input_dilation: Shape,
+        dilation: Shape,
         relu: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
             from .conv import run_conv
 
@@ -168,9 +189,17 @@ class CpuBackend(NumpyBackend):
         return super().attention(q, k, v, mask, scale, causal)
 
     def attention_backward(
-        self, g: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, lse: Array,
-        scale: float, causal: bool,
-    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        self,
+        g: Array,
+        q: Array,
+        k: Array,
+        v: Array,
+        mask: Array | None,
+        out: Array,
+        lse: Array,
+        scale: float,
+        causal: bool,
+    ) -> tuple[Array, Array, Array]:
         if _attends(q, k, v):
             from .attention import run_attention_backward
 

@@ -25,10 +25,34 @@ if MODE not in ("auto", "always", "never"):
 # bound by memory in both, all others cost NumPy several times as much per element (and erf, which
 # it computes by a long formula, many times).
 _CHEAP = {
-    "add", "sub", "mul", "div", "neg", "abs", "sqrt", "maximum", "minimum", "copysign", "floor",
-    "ceil", "trunc", "rint", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
-    "logical_not", "bit_and", "bit_or", "bit_xor", "bit_not",
-}  # fmt: skip
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "abs",
+    "sqrt",
+    "maximum",
+    "minimum",
+    "copysign",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+    "bit_and",
+    "bit_or",
+    "bit_xor",
+    "bit_not",
+}
 # Multiplications in a product from which on ours is used: up to 2^18 NumPy's BLAS runs on one
 # thread, and costs less to call.
 MULTIPLIED = (1 << 18) + 1

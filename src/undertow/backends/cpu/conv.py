@@ -135,8 +135,12 @@ def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool
     rows = bias is not None and not one and len(w) == 1
     last = relu and not one and (rows or bias is None)  # nothing is added afterwards
     if one and x.shape[-1] > 1:
-        gemm(x.transpose(2, 1, 0, 3), w.transpose(2, 0, 3, 1), out[..., 0].swapaxes(0, 1),
-             summed=True)  # fmt: skip
+        gemm(
+            x.transpose(2, 1, 0, 3),
+            w.transpose(2, 0, 3, 1),
+            out[..., 0].swapaxes(0, 1),
+            summed=True,
+        )
     elif one:
         gemm(x[..., 0].swapaxes(0, 1), w[..., 0].swapaxes(1, 2), out[..., 0].swapaxes(0, 1))
     else:
@@ -198,8 +202,18 @@ def _windows_right(
     if not w.flags.c_contiguous:
         w = backend.copy(w)
     threads = current_limit()
-    key = ("right", x.shape, x.strides, w.shape, target.strides, geometry, x.dtype, bias is None,
-           relu, threads)  # fmt: skip
+    key = (
+        "right",
+        x.shape,
+        x.strides,
+        w.shape,
+        target.strides,
+        geometry,
+        x.dtype,
+        bias is None,
+        relu,
+        threads,
+    )
     found = _plans.get(key)
     if found is None:
         epilogue = Epilogue("" if bias is None else "rows", RELU if relu else None)
@@ -211,27 +225,47 @@ def _windows_right(
 
 
 def _plan_right(
-    out: Any, step: int, x: Any, w: Any, epilogue: Epilogue, geometry: Geometry, windows: Windows,
+    out: Any,
+    step: int,
+    x: Any,
+    w: Any,
+    epilogue: Epilogue,
+    geometry: Geometry,
+    windows: Windows,
     threads: int,
-) -> _Planned:  # fmt: skip
+) -> _Planned:
     n, groups = x.shape[:2]
     outputs, steps = w.shape[1], math.prod(w.shape[2:])
     type = _TYPES[x.dtype.name]
     size = width(type)
     setting = Setting(host(), *cache_sizes(), threads)
     o = Operands(
-        outputs, math.prod(geometry.output), steps, n * groups, (steps * size, size),
-        (3 * size, size), (out.strides[2], step), size, size,
-    )  # fmt: skip
+        outputs,
+        math.prod(geometry.output),
+        steps,
+        n * groups,
+        (steps * size, size),
+        (3 * size, size),
+        (out.strides[2], step),
+        size,
+        size,
+    )
     choice = choose_packed(o, setting, windows, left=False)
     meeting = geometry.kernel, geometry.output, geometry.stride, geometry.dilation
     map = _map(x, 2, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
     outer = [(0, w.strides[0]), x.strides[:2], out.strides[:2], (0, outputs * size)]
     plan = assembled(
-        setting, o, choice, epilogue, (type, type), (n, groups), outer,
-        (0, ctypes.addressof(map)), out.shape,
-    )  # fmt: skip
+        setting,
+        o,
+        choice,
+        epilogue,
+        (type, type),
+        (n, groups),
+        outer,
+        (0, ctypes.addressof(map)),
+        out.shape,
+    )
     return _Planned(plan, map)
 
 
@@ -266,10 +300,19 @@ def _plan_left(
     size = width(type)
     setting = Setting(host(), *cache_sizes(), threads)
     o = Operands(
-        math.prod(geometry.output) * n, outputs, math.prod(geometry.kernel), groups,
-        (size, 3 * size), (step, w.strides[1]), (outputs * size, size), size, size,
-        images, x.strides[2], w.strides[2],
-    )  # fmt: skip
+        math.prod(geometry.output) * n,
+        outputs,
+        math.prod(geometry.kernel),
+        groups,
+        (size, 3 * size),
+        (step, w.strides[1]),
+        (outputs * size, size),
+        size,
+        size,
+        images,
+        x.strides[2],
+        w.strides[2],
+    )
     choice = choose_packed(o, setting, windows, left=True)
     meeting = geometry.output, geometry.kernel, geometry.dilation, geometry.stride
     map = _map(x, 0, geometry, *meeting)
@@ -277,9 +320,16 @@ def _plan_left(
     outer = [x.strides[1:2], w.strides[:1], out.strides[:1], (0,)]
     steps = (ctypes.c_int64 * 2)(*o.b)
     plan = assembled(
-        setting, o, choice, Epilogue(), (type, type), (groups,), outer,
-        (ctypes.addressof(map), ctypes.addressof(steps)), out.shape,
-    )  # fmt: skip
+        setting,
+        o,
+        choice,
+        Epilogue(),
+        (type, type),
+        (groups,),
+        outer,
+        (ctypes.addressof(map), ctypes.addressof(steps)),
+        out.shape,
+    )
     return _Planned(plan, (map, steps))
 
 
@@ -291,9 +341,14 @@ def _remember(key: Any, plan: _Planned) -> _Planned:
 
 
 def _map(
-    x: Any, dim: int, geometry: Geometry, taps: Shape, positions: Shape, stride: Shape,
+    x: Any,
+    dim: int,
+    geometry: Geometry,
+    taps: Shape,
+    positions: Shape,
+    stride: Shape,
     dilation: Shape,
-) -> Any:  # fmt: skip
+) -> Any:
     """What the packing function is told, in as many dimensions as it has.
 
     `dim` is that of the channels. Which of kernel and output are the taps, and which the
@@ -303,7 +358,14 @@ def _map(
     # A line of one element may have any step, but lanes are counted in elements.
     steps = [x.itemsize if n == 1 else s for n, s in zip(x.shape[3:], x.strides[3:], strict=True)]
     numbers = [x.strides[dim]]
-    for field, fill in ((taps, 1), (positions, 1), (geometry.size, 1), (stride, 1), (dilation, 1),
-                        (low, 0), (steps, 0)):  # fmt: skip
+    for field, fill in (
+        (taps, 1),
+        (positions, 1),
+        (geometry.size, 1),
+        (stride, 1),
+        (dilation, 1),
+        (low, 0),
+        (steps, 0),
+    ):
         numbers += [*(fill,) * (RANK - len(field)), *field]
     return (ctypes.c_int64 * len(numbers))(*numbers)

@@ -22,8 +22,12 @@ NARROW = 8  # columns or rows, of which a tile would be too narrow to pay
 _REMEMBERED = 4096
 _kernels: dict[Any, Callable[..., None]] = {}
 _turned: dict[Any, _Turned | None] = {}
-_WORDS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32),
-          8: np.dtype(np.uint64)}  # fmt: skip
+_WORDS = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
 
 
 def run_copy(x: Any) -> Any:

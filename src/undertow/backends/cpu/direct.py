@@ -184,9 +184,15 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     streams = out.nbytes >= STREAMED and parts == 1 and step == 1
     streams = streams and not any(s * out.itemsize % STREAM for s in steps[:5])
     return _Plan(
-        slide_function, key, key._replace(stream=True) if streams else None, ints, table,
-        size * dtype.itemsize, 0, order,
-    )  # fmt: skip
+        slide_function,
+        key,
+        key._replace(stream=True) if streams else None,
+        ints,
+        table,
+        size * dtype.itemsize,
+        0,
+        order,
+    )
 
 
 def _unrolled(
@@ -236,9 +242,14 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     (variants, groups, images), outputs = x.shape[:3], w.shape[1]
     dtype = _compute(x)
     windows = Windows(
-        x, geometry.kernel, geometry.dilation, every(geometry.output, geometry.stride),
-        [low for low, _ in geometry.padding], 1, dtype.itemsize,
-    )  # fmt: skip
+        x,
+        geometry.kernel,
+        geometry.dilation,
+        every(geometry.output, geometry.stride),
+        [low for low, _ in geometry.padding],
+        1,
+        dtype.itemsize,
+    )
     together = 1
     tiles = math.prod(windows.grid)
     if tiles == 1:
@@ -270,8 +281,20 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     if size * dtype.itemsize > SCRATCH:
         return None
     ints = windows.ints(blocks, size, tiles == 1, starts)
-    ints += [variants, groups, images, outputs, len(places), together, times, chunks, starts[3],
-             *out_steps[:3], *windows.steps[:2], *w_steps]  # fmt: skip
+    ints += [
+        variants,
+        groups,
+        images,
+        outputs,
+        len(places),
+        together,
+        times,
+        chunks,
+        starts[3],
+        *out_steps[:3],
+        *windows.steps[:2],
+        *w_steps,
+    ]
     held = 24 if machine().vector == 64 else 10
     many = _at_once(outputs, max(min(held // unrolled, 8), 1))
     tall = windows.tile[2] < FLAT and len(rows) > 3

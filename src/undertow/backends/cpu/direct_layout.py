@@ -36,9 +36,15 @@ class Windows:
     """Tiles and what they see of x; the parameters that all kernels of this form begin with."""
 
     def __init__(
-        self, x: Any, long: Shape, by_long: Shape, taps: Sequence[Sequence[int]],
-        lows: Sequence[int], images: int, width: int,
-    ) -> None:  # fmt: skip
+        self,
+        x: Any,
+        long: Shape,
+        by_long: Shape,
+        taps: Sequence[Sequence[int]],
+        lows: Sequence[int],
+        images: int,
+        width: int,
+    ) -> None:
         self.long, self.by_long = three(long), three(by_long)
         # Along each dimension, where the taps are, from the first on.
         self.taps = [*[(0,)] * (3 - len(taps)), *taps]
@@ -130,10 +136,23 @@ class Windows:
     def ints(self, rounds: int, per_thread: int, framed: bool, starts: list[int]) -> list[int]:
         """The parameters of kernel/direct's `_Windows`."""
         return [
-            *self.long, *self.tile, *self.grid, *self.by_long, *self.low, *self.size, *self.seen,
-            self.line, len(self.phases), rounds, self.image, per_thread, framed, *self.steps[3:],
-            self.steps[2], *starts[:3],
-        ]  # fmt: skip
+            *self.long,
+            *self.tile,
+            *self.grid,
+            *self.by_long,
+            *self.low,
+            *self.size,
+            *self.seen,
+            self.line,
+            len(self.phases),
+            rounds,
+            self.image,
+            per_thread,
+            framed,
+            *self.steps[3:],
+            self.steps[2],
+            *starts[:3],
+        ]
 
     def lines(self, dtype: str, taps: int) -> Lines:
         """What the kernel is told; the taps of a row are one run if neighbours are."""
@@ -170,18 +189,23 @@ def classes_of(
         if e > 1 and (geometry.stride[d] > 1 or (d == 1 and len(geometry.size) == 3 and size % e)):
             return None  # rows of a tile would not be one after the other
         met = [
-            [(t, (r + t * by - low) // e) for t in range(geometry.kernel[d])
-             if not (r + t * by - low) % e]
+            [
+                (t, (r + t * by - low) // e)
+                for t in range(geometry.kernel[d])
+                if not (r + t * by - low) % e
+            ]
             for r in range(e)
-        ]  # fmt: skip
+        ]
         least = min(u for members in met for _, u in members)
         long.append(-(-size // e))
         lows.append(-least)
         taps.append(sorted({u - least for members in met for _, u in members}))
-        found.append([
-            (r, -(-(size - r) // e), [(t, u - least) for t, u in members])
-            for r, members in enumerate(met)
-        ])  # fmt: skip
+        found.append(
+            [
+                (r, -(-(size - r) // e), [(t, u - least) for t, u in members])
+                for r, members in enumerate(met)
+            ]
+        )
     missing = 3 - len(long)
     found = [[(0, 1, [(0, 0)])]] * missing + found
     kernel = three(geometry.kernel)

@@ -58,9 +58,14 @@ _plans: dict[Any, Plan] = {}
 
 
 def gemm(
-    a: Any, b: Any, out: Any = None, bias: Any = None, accumulate: bool = False,
-    activation: Activation | None = None, summed: bool = False,
-) -> Any:  # fmt: skip
+    a: Any,
+    b: Any,
+    out: Any = None,
+    bias: Any = None,
+    accumulate: bool = False,
+    activation: Activation | None = None,
+    summed: bool = False,
+) -> Any:
     """`activation(a @ b + out + bias)` for arrays of one floating dtype; batches broadcast.
 
     Operands may have any strides. `out` is added if `accumulate` is set, otherwise overwritten;
@@ -75,9 +80,18 @@ def gemm(
     """
     threads = current_limit()
     key = (
-        a.shape, a.strides, b.shape, b.strides, a.dtype, threads, accumulate, activation,
-        out if out is None else out.strides, bias if bias is None else bias.ndim, summed,
-    )  # fmt: skip
+        a.shape,
+        a.strides,
+        b.shape,
+        b.strides,
+        a.dtype,
+        threads,
+        accumulate,
+        activation,
+        out if out is None else out.strides,
+        bias if bias is None else bias.ndim,
+        summed,
+    )
     plan = _plans.get(key)
     if plan is None:
         if a.itemsize == 2 and (summed or not _converts(a)):
@@ -103,9 +117,14 @@ def _converts(a: Any) -> bool:
 
 
 def _by_floats(
-    a: Any, b: Any, out: Any, bias: Any, accumulate: bool, activation: Activation | None,
+    a: Any,
+    b: Any,
+    out: Any,
+    bias: Any,
+    accumulate: bool,
+    activation: Activation | None,
     summed: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """A product of halves for which there are no instructions, or more than one block of steps."""
     x, y, there, added = (None if z is None else z.astype(np.float32) for z in (a, b, out, bias))
     result = gemm(x, y, there, added, accumulate, activation, summed)
@@ -128,9 +147,14 @@ def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
     if _DATA is None:
         a, b, out, bias = map(jit.address, (a, b, out, bias))
     plan.call(
-        pool.pointer(plan.threads) if plan.threads > 1 else None, plan.numbers, a, b, out, bias,
+        pool.pointer(plan.threads) if plan.threads > 1 else None,
+        plan.numbers,
+        a,
+        b,
+        out,
+        bias,
         _scratch(plan.scratch) if plan.scratch else None,
-    )  # fmt: skip
+    )
 
 
 class _Scratch(threading.local):
@@ -157,9 +181,16 @@ def _pages(bytes: int) -> int:
 
 
 def make_plan(
-    setting: Setting, a: Any, b: Any, out: Any = None, bias: Any = None, accumulate: bool = False,
-    activation: Activation | None = None, summed: bool = False, choice: Choice | None = None,
-) -> Plan:  # fmt: skip
+    setting: Setting,
+    a: Any,
+    b: Any,
+    out: Any = None,
+    bias: Any = None,
+    accumulate: bool = False,
+    activation: Activation | None = None,
+    summed: bool = False,
+    choice: Choice | None = None,
+) -> Plan:
     """The plan for operands like these; tests give their own setting and choice."""
     images, a_image, b_image = (len(a), a.strides[0], b.strides[0]) if summed else (1, 0, 0)
     if summed:
@@ -178,8 +209,20 @@ def make_plan(
         *batch, m = *batch[:-1], m * batch[-1]
         steps = [(*s[:-3], *s[-2:]) for s in steps]
     a_steps, b_steps, c_steps = ((s[-2], s[-1]) for s in steps)
-    o = Operands(m, n, k, math.prod(batch), a_steps, b_steps, c_steps, width(type), width(memory),
-                 images, a_image, b_image)  # fmt: skip
+    o = Operands(
+        m,
+        n,
+        k,
+        math.prod(batch),
+        a_steps,
+        b_steps,
+        c_steps,
+        width(type),
+        width(memory),
+        images,
+        a_image,
+        b_image,
+    )
     epilogue = Epilogue("" if bias is None else "columns" if bias.ndim == 1 else "rows", activation)
     chosen = choice or choose(o._replace(m=max(m, 1), n=max(n, 1)), setting)
     debug.note(f"product of {a.dtype.name} {a.shape} @ {b.shape}: {chosen}")
@@ -188,15 +231,23 @@ def make_plan(
         epilogue = epilogue._replace(bias=_TURNED[epilogue.bias])
     maps = _map(*o.a), _map(*(o.b[::-1] if chosen.thin else o.b))
     outer = [*(s[:-2] for s in steps), (0,) * len(batch)]
-    return assembled(setting, o, chosen, epilogue, (type, memory), batch, outer, maps, shape,
-                     accumulate)  # fmt: skip
+    return assembled(
+        setting, o, chosen, epilogue, (type, memory), batch, outer, maps, shape, accumulate
+    )
 
 
 def assembled(
-    setting: Setting, o: Operands, choice: Choice, epilogue: Epilogue, types: tuple[str, str],
-    batch: Sequence[int], outer: Sequence[Sequence[int]], maps: tuple[int, int],
-    shape: tuple[int, ...], accumulate: bool = False,
-) -> Plan:  # fmt: skip
+    setting: Setting,
+    o: Operands,
+    choice: Choice,
+    epilogue: Epilogue,
+    types: tuple[str, str],
+    batch: Sequence[int],
+    outer: Sequence[Sequence[int]],
+    maps: tuple[int, int],
+    shape: tuple[int, ...],
+    accumulate: bool = False,
+) -> Plan:
     """The plan of a product for which everything is chosen.
 
     Args:
@@ -219,8 +270,15 @@ def assembled(
     table = (ctypes.c_int64 * len(numbers))(*numbers)
     threads = setting.threads if layout["tasks"] > 1 else 1
     scratch = layout["thread_bytes"] * threads
-    return Plan(_driver(choice.thin), shape, choice.transposed, ctypes.addressof(table), scratch,
-                threads, table)  # fmt: skip
+    return Plan(
+        _driver(choice.thin),
+        shape,
+        choice.transposed,
+        ctypes.addressof(table),
+        scratch,
+        threads,
+        table,
+    )
 
 
 def _joins(rows: int, a: tuple[int, ...], b: tuple[int, ...], c: tuple[int, ...]) -> bool:
@@ -248,8 +306,9 @@ def _layout(
     widths = {strip_width, strip_width + bool(wider_strips)} - {0}
     sizes = [Tile(r, w) for r in rows for w in widths]
     if thin:
-        tiles = last = _tiles("gemm_thin", thin_tile_text, ThinShape(type, _ANY, epilogue),
-                              target, sizes)  # fmt: skip
+        tiles = last = _tiles(
+            "gemm_thin", thin_tile_text, ThinShape(type, _ANY, epilogue), target, sizes
+        )
     else:
         # Only the last strip may end with a part of a vector. It is read as a whole all the same
         # if packing has filled it with zeros: a mask costs a multiply-add in every step.
@@ -261,23 +320,41 @@ def _layout(
             ends = [tile for tile in sizes if tile.vectors == strip_width]
             last = _tiles("gemm_tile", tile_text, part, target, ends)
     return {
-        "row_parts": choice.row_parts, "column_parts": choice.column_parts,
-        "columns": o.n, "k": o.k,
-        "images": o.images, "a_image": o.a_image, "b_image": o.b_image,
-        "panels": choice.panels, "panel_rows": panel_rows, "longer_panels": longer_panels,
-        "strips": choice.strips, "strip_width": strip_width, "wider_strips": wider_strips,
-        "depths": evenly(o.k, choice.depth), "depth": choice.depth,
-        "a_row": o.a[0], "a_k": o.a[1], "b_k": o.b[0], "b_column": o.b[1],
-        "c_row": o.c[0], "c_column": o.c[1],
+        "row_parts": choice.row_parts,
+        "column_parts": choice.column_parts,
+        "columns": o.n,
+        "k": o.k,
+        "images": o.images,
+        "a_image": o.a_image,
+        "b_image": o.b_image,
+        "panels": choice.panels,
+        "panel_rows": panel_rows,
+        "longer_panels": longer_panels,
+        "strips": choice.strips,
+        "strip_width": strip_width,
+        "wider_strips": wider_strips,
+        "depths": evenly(o.k, choice.depth),
+        "depth": choice.depth,
+        "a_row": o.a[0],
+        "a_k": o.a[1],
+        "b_k": o.b[0],
+        "b_column": o.b[1],
+        "c_row": o.c[0],
+        "c_column": o.c[1],
         "bias_row": size if epilogue.bias == "rows" else 0,
         "bias_column": size if epilogue.bias == "columns" else 0,
-        "size": size, "lanes": lanes,
+        "size": size,
+        "lanes": lanes,
         "pack_a": _packer(target, choice.pack_a, memory, type),
         "pack_b": _packer(target, choice.pack_b, memory, type),
-        "packed_row": row, "group": choice.group, "staying": choice.staying, "b_bytes": b_bytes,
+        "packed_row": row,
+        "group": choice.group,
+        "staying": choice.staying,
+        "b_bytes": b_bytes,
         "thread_bytes": a_bytes + b_bytes,
-        "tiles": tiles, "last_tiles": last,
-    }  # fmt: skip
+        "tiles": tiles,
+        "last_tiles": last,
+    }
 
 
 _ANY = Tile(0, 0)

@@ -24,20 +24,40 @@ from .irbuilder import Function, Value, module
 # After a plan's fields come the batch's sizes, then its steps in a, b, c and the bias.
 COMMON = [
     "batch_rank",
-    "tasks", "row_parts", "column_parts",  # the parts of one matrix
-    "columns", "k",
-    "images", "a_image", "b_image",  # the product is a sum of so many, with steps in bytes
-    "panels", "panel_rows", "longer_panels",  # the first so many have one row more
-    "strips", "strip_width", "wider_strips",  # the first so many have one vector or column more
-    "depths", "depth",  # blocks of k: how many, and their size
-    "a_row", "a_k", "b_k", "b_column", "c_row", "c_column", "bias_row", "bias_column",  # in bytes
+    "tasks",
+    "row_parts",
+    "column_parts",  # the parts of one matrix
+    "columns",
+    "k",
+    "images",
+    "a_image",
+    "b_image",  # the product is a sum of so many, with steps in bytes
+    "panels",
+    "panel_rows",
+    "longer_panels",  # the first so many have one row more
+    "strips",
+    "strip_width",
+    "wider_strips",  # the first so many have one vector or column more
+    "depths",
+    "depth",  # blocks of k: how many, and their size
+    "a_row",
+    "a_k",
+    "b_k",
+    "b_column",
+    "c_row",
+    "c_column",
+    "bias_row",
+    "bias_column",  # in bytes
     "size",  # bytes of an element to compute with
     "accumulate",
-    "pack_a", "map_a", "pack_b", "map_b",  # functions and their maps; without one, read in place
+    "pack_a",
+    "map_a",
+    "pack_b",
+    "map_b",  # functions and their maps; without one, read in place
     "packed_row",  # bytes of a packed row in which k runs fastest
     "tiles",  # micro-kernels by width and rows
     "thread_bytes",  # of scratch
-]  # fmt: skip
+]
 WIDE = [
     *COMMON,
     "last_tiles",  # the same for the last strip
@@ -163,9 +183,13 @@ class Tasks:
         f.put(f"call void {function}(ptr {map}, ptr {base}, {given}, ptr {to}, i64 {row})")
 
     def call_tile(
-        self, table: str, width: Value, rows: Value, types: list[tuple[str, str]],
+        self,
+        table: str,
+        width: Value,
+        rows: Value,
+        types: list[tuple[str, str]],
         given: list[Value],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Call the micro-kernel for tiles of a size."""
         f = self.f
         entry = f.add(f.mul(f.sub(width, 1), MOST_ROWS), f.sub(rows, 1))
@@ -233,8 +257,21 @@ class _WideTasks(Tasks):
         c = f.add(f.mul(row, field["c_row"]), f.mul(column, field["c_column"]))
         bias = f.add(f.mul(row, field["bias_row"]), f.mul(column, field["bias_column"]))
         coming = f.at(a, f.mul(rows, a_row))
-        given = [self.k, a, a_row, a_k, b, b_k, f.at(self.bases[2], c), field["c_row"],
-                 field["c_column"], columns, self.mode, coming, f.at(self.bias, bias)]  # fmt: skip
+        given = [
+            self.k,
+            a,
+            a_row,
+            a_k,
+            b,
+            b_k,
+            f.at(self.bases[2], c),
+            field["c_row"],
+            field["c_column"],
+            columns,
+            self.mode,
+            coming,
+            f.at(self.bias, bias),
+        ]
         last = f.compare("eq", f.add(strip, 1), field["strips"])
         table = f.select(last, self.last_tiles, self.tiles, "ptr")
         self.call_tile(table, vectors, rows, PARAMETERS, given)

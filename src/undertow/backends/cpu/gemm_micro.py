@@ -29,10 +29,20 @@ LINE = 64  # bytes
 AHEAD = 8  # steps of B that are asked for in advance when it is read in place
 ADD, FINISH = 1, 2  # modes: add to the result that is there; apply the epilogue
 PARAMETERS = [
-    ("i64", "k"), ("ptr", "a"), ("i64", "a_row"), ("i64", "a_k"), ("ptr", "b"), ("i64", "b_k"),
-    ("ptr", "c"), ("i64", "c_row"), ("i64", "c_column"), ("i64", "columns"), ("i64", "mode"),
-    ("ptr", "next"), ("ptr", "bias"),
-]  # fmt: skip
+    ("i64", "k"),
+    ("ptr", "a"),
+    ("i64", "a_row"),
+    ("i64", "a_k"),
+    ("ptr", "b"),
+    ("i64", "b_k"),
+    ("ptr", "c"),
+    ("i64", "c_row"),
+    ("i64", "c_column"),
+    ("i64", "columns"),
+    ("i64", "mode"),
+    ("ptr", "next"),
+    ("ptr", "bias"),
+]
 
 
 class Activation(NamedTuple):
@@ -116,8 +126,10 @@ class _Tile:
 
     def write(self) -> None:
         f = self.f
-        sums = [[f.variable(self.vector, "zeroinitializer") for _ in range(self.vectors)]
-                for _ in range(self.rows)]  # fmt: skip
+        sums = [
+            [f.variable(self.vector, "zeroinitializer") for _ in range(self.vectors)]
+            for _ in range(self.rows)
+        ]
         self.a, self.b = f.variable("ptr", "%a"), f.variable("ptr", "%b")
         steps, wide = LINE // self.size, self.vectors * self.lanes * width(self.shape.memory)
         coming, result = f.variable("ptr", "%next"), f.variable("i64", 0)
@@ -164,8 +176,9 @@ class _Tile:
         for r in range(self.rows):
             row = f.at(row, "%c_row") if r else row
             if self.shape.spread:
-                places.append([f.at(row, f.mul("%c_column", v * self.lanes))
-                               for v in range(self.vectors)])  # fmt: skip
+                places.append(
+                    [f.at(row, f.mul("%c_column", v * self.lanes)) for v in range(self.vectors)]
+                )
             else:
                 places.append([f.at(row, v * bytes) for v in range(self.vectors)])
         tile = [(r, v) for r in range(self.rows) for v in range(self.vectors)]

@@ -22,9 +22,15 @@ from .irbuilder import Function, Value, module
 
 AHEAD = 8  # steps of k that are asked for in advance
 PARAMETERS = [
-    ("ptr", "map"), ("ptr", "from"), ("i64", "k0"), ("i64", "k"), ("i64", "first"),
-    ("i64", "count"), ("ptr", "to"), ("i64", "row"),
-]  # fmt: skip
+    ("ptr", "map"),
+    ("ptr", "from"),
+    ("i64", "k0"),
+    ("i64", "k"),
+    ("i64", "first"),
+    ("i64", "count"),
+    ("ptr", "to"),
+    ("i64", "row"),
+]
 
 
 def pack_text(name: str, kind: str, source: str, type: str, target: Target) -> str:

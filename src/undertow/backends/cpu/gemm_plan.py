@@ -178,10 +178,14 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
         pass_width = staying * math.ceil(vectors / strips) * lanes  # columns in one pass over A
 
         def cost(
-            rows: int, columns: int, depths: int = evenly(o.k, depth), waits: int = waits,
-            once: tuple[float, float] = once, pass_width: int = pass_width,
+            rows: int,
+            columns: int,
+            depths: int = evenly(o.k, depth),
+            waits: int = waits,
+            once: tuple[float, float] = once,
+            pass_width: int = pass_width,
             read: float = _READ[o.m * depth * size > setting.level2 // 2],
-        ) -> float:  # fmt: skip
+        ) -> float:
             tiles = rows * columns / (o.m * o.n) * panels * strips
             work = tiles * (o.k * (step + waits) + depths * _CALL)
             reading = math.ceil(columns / pass_width) * read
@@ -189,9 +193,19 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
             return work + packing + rows * columns * depths * passing
 
         choice = Choice(
-            False, transposed, spread, tile, lanes, panels, strips, depth, how_a, how_b, group,
+            False,
+            transposed,
+            spread,
+            tile,
+            lanes,
+            panels,
+            strips,
+            depth,
+            how_a,
+            how_b,
+            group,
             staying,
-        )  # fmt: skip
+        )
         yield choice, cost, least
 
 

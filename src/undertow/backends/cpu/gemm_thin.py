@@ -21,10 +21,19 @@ from .gemm_tiles import Target, Tile
 from .irbuilder import Function, Value, Variable, module
 
 TILE = [
-    ("i64", "k"), ("ptr", "a"), ("i64", "a_row"), ("ptr", "b"), ("i64", "b_column"), ("ptr", "c"),
-    ("i64", "c_row"), ("i64", "c_column"), ("i64", "mode"), ("ptr", "bias"), ("i64", "bias_row"),
+    ("i64", "k"),
+    ("ptr", "a"),
+    ("i64", "a_row"),
+    ("ptr", "b"),
+    ("i64", "b_column"),
+    ("ptr", "c"),
+    ("i64", "c_row"),
+    ("i64", "c_column"),
+    ("i64", "mode"),
+    ("ptr", "bias"),
+    ("i64", "bias_row"),
     ("i64", "bias_column"),
-]  # fmt: skip
+]
 MOST_COLUMNS = 5  # of a tile
 
 
@@ -66,8 +75,10 @@ class _ThinTile:
 
     def write(self) -> None:
         f, lanes = self.f, self.lanes
-        sums = [[f.variable(self.vector, "zeroinitializer") for _ in range(self.columns)]
-                for _ in range(self.rows)]  # fmt: skip
+        sums = [
+            [f.variable(self.vector, "zeroinitializer") for _ in range(self.columns)]
+            for _ in range(self.rows)
+        ]
         rest = f.rem("%k", lanes)
         whole = f.sub("%k", rest)
         with f.loop(0, whole, lanes) as p:
@@ -103,8 +114,11 @@ class _ThinTile:
         """Add the lanes, and what is there; apply the epilogue; store."""
         f, type = self.f, self.type
         places = [(r, s) for r in range(self.rows) for s in range(self.columns)]
-        c = [f.at(row, f.mul("%c_column", s)) for row in
-             self.lines("%c", "%c_row", self.rows) for s in range(self.columns)]  # fmt: skip
+        c = [
+            f.at(row, f.mul("%c_column", s))
+            for row in self.lines("%c", "%c_row", self.rows)
+            for s in range(self.columns)
+        ]
         for begin in range(0, len(places), self.lanes):
             group = range(begin, min(begin + self.lanes, len(places)))
             total = f.variable(self.vector, self.added([sums[i] for i in group]))
@@ -122,8 +136,10 @@ class _ThinTile:
     def finished(self, value: str, places: list[tuple[int, int]]) -> str:
         f, (bias, activation) = self.f, self.epilogue
         if bias:
-            where = [f.at("%bias", f.add(f.mul("%bias_row", r), f.mul("%bias_column", s)))
-                     for r, s in places]  # fmt: skip
+            where = [
+                f.at("%bias", f.add(f.mul("%bias_row", r), f.mul("%bias_column", s)))
+                for r, s in places
+            ]
             value = f.op(f"fadd {self.vector} {value}, {self.gathered(where)}")
         return activation.emit(f, value, self.vector) if activation else value
 
@@ -140,8 +156,10 @@ class _ThinTile:
         f, lanes = self.f, self.lanes
         half = lanes // 2
         while half:
-            pairs = [(sums[i], sums[i + 1] if i + 1 < len(sums) else "poison")
-                     for i in range(0, len(sums), 2)]  # fmt: skip
+            pairs = [
+                (sums[i], sums[i + 1] if i + 1 < len(sums) else "poison")
+                for i in range(0, len(sums), 2)
+            ]
             # Segments of 2*half lanes, of x then of y, shrink to half their length.
             low = [2 * half * (i // half) + i % half for i in range(lanes)]
             sums = []
@@ -174,10 +192,20 @@ class _ThinTasks(Tasks):
                 column, columns = self.piece(strip, "strip_width", "wider_strips")
                 c = f.add(f.mul(row, field["c_row"]), f.mul(column, field["c_column"]))
                 bias = f.add(f.mul(row, field["bias_row"]), f.mul(column, field["bias_column"]))
-                given = [self.k, f.at(self.bases[0], a), field["a_row"],
-                         f.at(b, f.mul(column, b_column)), b_column, f.at(self.bases[2], c),
-                         field["c_row"], field["c_column"], self.mode, f.at(self.bias, bias),
-                         field["bias_row"], field["bias_column"]]  # fmt: skip
+                given = [
+                    self.k,
+                    f.at(self.bases[0], a),
+                    field["a_row"],
+                    f.at(b, f.mul(column, b_column)),
+                    b_column,
+                    f.at(self.bases[2], c),
+                    field["c_row"],
+                    field["c_column"],
+                    self.mode,
+                    f.at(self.bias, bias),
+                    field["bias_row"],
+                    field["bias_column"],
+                ]
                 self.call_tile(self.tiles, columns, rows, TILE, given)
 
 

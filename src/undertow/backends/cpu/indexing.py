@@ -51,9 +51,13 @@ def run_gather(x: Any, dim: int, index: Any) -> Any:
 def run_take(x: Any, index: tuple[Any, ...]) -> Any:
     """`Backend.take`; None if there is no kernel."""
     arrays = [i for i in index if i.__class__ is np.ndarray]
-    key = ("take", x.dtype, x.shape, x.strides,
-           *[(i.dtype, i.shape, i.strides) if i.__class__ is np.ndarray else None
-             for i in index])  # fmt: skip
+    key = (
+        "take",
+        x.dtype,
+        x.shape,
+        x.strides,
+        *[(i.dtype, i.shape, i.strides) if i.__class__ is np.ndarray else None for i in index],
+    )
     return _read(key, x, arrays, lambda: take_space(x, index, arrays))
 
 
@@ -78,8 +82,10 @@ def _read_plan(x: Any, indices: Sequence[Any], space: Space | None) -> _Plan | N
     out = row_major(space.shape)
     sizes, steps = coalesce(space.shape, [out, space.x, *space.indices])
     inner = [s[-1] if s[-1] in (0, 1) else None for s in steps]
-    operands = [Operand(t, s) for t, s in zip(
-        [word, word, *(type_of(i.dtype) for i in indices)], inner, strict=True)]  # fmt: skip
+    operands = [
+        Operand(t, s)
+        for t, s in zip([word, word, *(type_of(i.dtype) for i in indices)], inner, strict=True)
+    ]
     size = math.prod(space.shape) * x.itemsize
     stream = size >= STREAMED and not sizes[-1] * x.itemsize % STREAM
     rank = len(sizes)
@@ -126,10 +132,12 @@ def take_space(x: Any, index: tuple[Any, ...], arrays: Sequence[Any]) -> Space |
     before, after = (0,) * len(lead), (0,) * len(rest)
     moves = tuple([steps[d] for d in lead]) + (0,) * len(common) + tuple([steps[d] for d in rest])
     wide = [
-        before + (0,) * (len(common) - a.ndim)
-        + tuple([0 if n == 1 else s for n, s in zip(a.shape, own, strict=True)]) + after
+        before
+        + (0,) * (len(common) - a.ndim)
+        + tuple([0 if n == 1 else s for n, s in zip(a.shape, own, strict=True)])
+        + after
         for a, own in zip(arrays, owns, strict=True)
-    ]  # fmt: skip
+    ]
     free = [*range(len(lead)), *range(len(shape) - len(rest), len(shape))]
     lasts = [x.shape[d] - 1 for d in dims]
     return Space(shape, free, moves, wide, [steps[d] for d in dims], lasts)

@@ -171,9 +171,14 @@ class Function:
         return self.op(f"icmp slt <{lanes} x i32> <{ramp}>, {count}")
 
     def load_lanes(
-        self, vector: str, suffix: str, pointer: str, mask: str, align: int,
+        self,
+        vector: str,
+        suffix: str,
+        pointer: str,
+        mask: str,
+        align: int,
         other: str = "zeroinitializer",
-    ) -> str:  # fmt: skip
+    ) -> str:
         """The lanes of a mask from memory; those of `other`, or zero, in the others."""
         lanes = f"<{vector[1:].split()[0]} x i1>"
         name = f"@llvm.masked.load.{suffix}.p0"

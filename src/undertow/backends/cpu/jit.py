@@ -157,8 +157,11 @@ def _prepare() -> _Tools:
 
 def _changed(known: dict[str, bool]) -> str:
     """The features of this processor, changed as the environment asks, with their dependents."""
-    needs = {"avx": {"avx2", "fma", "f16c"}, "avx2": {"avx512f"},
-             "avx512f": {name for name in known if name.startswith("avx512")}}  # fmt: skip
+    needs = {
+        "avx": {"avx2", "fma", "f16c"},
+        "avx2": {"avx512f"},
+        "avx512f": {name for name in known if name.startswith("avx512")},
+    }
     if "sse2" in known:
         # Gathers are slow on most processors, and half as fast on Intel's since Downfall was
         # mitigated. A load for each lane is never much slower, and often twice as fast.
@@ -213,9 +216,13 @@ def _find(
 
 
 def _compile(
-    tools: _Tools, name: str, symbol: str, text: str, source: str | Callable[[], str] | None,
+    tools: _Tools,
+    name: str,
+    symbol: str,
+    text: str,
+    source: str | Callable[[], str] | None,
     tuned: bool,
-) -> bytes:  # fmt: skip
+) -> bytes:
     """The object code of a module in which `name` is called `symbol` and all else is internal."""
     llvm, machine = tools.llvm, tools.machine
     debug.loops(name, source)
@@ -284,8 +291,15 @@ def _key(*parts: str) -> str:
 def _circumstances() -> bytes:
     tools = _tools()
     package = sys.modules[__name__.partition(".")[0]]
-    facts = (package.__version__, tools.versions, tools.triple, tools.cpu, tools.features, LEVEL,
-             _content(_here))  # fmt: skip
+    facts = (
+        package.__version__,
+        tools.versions,
+        tools.triple,
+        tools.cpu,
+        tools.features,
+        LEVEL,
+        _content(_here),
+    )
     return repr(facts).encode()
 
 

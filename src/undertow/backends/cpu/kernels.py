@@ -16,18 +16,31 @@ from . import jit
 from .jit import address as address
 from .llvm import Machine, emit
 
-_C_TYPES = {"ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "f32": ctypes.c_float,
-            "f64": ctypes.c_double}  # fmt: skip
+_C_TYPES = {
+    "ptr": ctypes.c_void_p,
+    "i64": ctypes.c_int64,
+    "f32": ctypes.c_float,
+    "f64": ctypes.c_double,
+}
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 
 TYPES: dict[Any, str] = {
     np.dtype(name): kind
     for name, kind in (
-        ("bool", "bool"), ("int8", "i8"), ("int16", "i16"), ("int32", "i32"), ("int64", "i64"),
-        ("uint8", "u8"), ("uint16", "u16"), ("uint32", "u32"), ("uint64", "u64"),
-        ("float16", "f16"), ("float32", "f32"), ("float64", "f64"),
+        ("bool", "bool"),
+        ("int8", "i8"),
+        ("int16", "i16"),
+        ("int32", "i32"),
+        ("int64", "i64"),
+        ("uint8", "u8"),
+        ("uint16", "u16"),
+        ("uint32", "u32"),
+        ("uint64", "u64"),
+        ("float16", "f16"),
+        ("float32", "f32"),
+        ("float64", "f64"),
     )
-}  # fmt: skip
+}
 
 
 def type_of(dtype: Any) -> str:

@@ -54,11 +54,27 @@ class Machine(NamedTuple):
 _TYPES = {"bool": "i1", "f32": "float", "f64": "double", **{t: f"i{t[1:]}" for t in INTEGERS}}
 _IN_MEMORY = {**_TYPES, "bool": "i8", "f16": "half", "bf16": "i16"}
 _FLOAT_OPS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_INTEGER_OPS = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor",
-                "shl": "shl"}  # fmt: skip
-_INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint",
-               "maximum": "maximum", "minimum": "minimum", "copysign": "copysign", "abs": "fabs",
-               "fma": "fma"}  # fmt: skip
+_INTEGER_OPS = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+    "shl": "shl",
+}
+_INTRINSICS = {
+    "sqrt": "sqrt",
+    "floor": "floor",
+    "ceil": "ceil",
+    "trunc": "trunc",
+    "rint": "rint",
+    "maximum": "maximum",
+    "minimum": "minimum",
+    "copysign": "copysign",
+    "abs": "fabs",
+    "fma": "fma",
+}
 # Added to a small number, they leave its nearest whole number in the low bits.
 _MAGIC = {"f32": 1.5 * 2.0**23, "f64": 1.5 * 2.0**52}
 
@@ -404,21 +420,26 @@ class _Emitter:
         ]
         while len(loaded) > 1:
             loaded = [
-                self.combine(s, loaded[i], loaded[i + 1], lanes) if i + 1 < len(loaded)
+                self.combine(s, loaded[i], loaded[i + 1], lanes)
+                if i + 1 < len(loaded)
                 else loaded[i]
                 for i in range(0, len(loaded), 2)
-            ]  # fmt: skip
+            ]
         (found,) = loaded
         while lanes > 1:
             halves: list[list[str]] = []
             for first in (0, lanes // 2):
                 picks = ", ".join(f"i32 {first + j}" for j in range(lanes // 2))
                 picks = f"<{lanes // 2} x i32> <{picks}>"
-                halves.append([
-                    self.new(f"shufflevector {self.type(t, lanes)} {v}, "
-                             f"{self.type(t, lanes)} poison, {picks}")
-                    for t, v in zip(kinds, found, strict=True)
-                ])  # fmt: skip
+                halves.append(
+                    [
+                        self.new(
+                            f"shufflevector {self.type(t, lanes)} {v}, "
+                            f"{self.type(t, lanes)} poison, {picks}"
+                        )
+                        for t, v in zip(kinds, found, strict=True)
+                    ]
+                )
             lanes //= 2
             found = self.combine(s, halves[0], halves[1], lanes)
         one = [
@@ -512,8 +533,10 @@ class _Emitter:
             for i, less in enumerate((1, lanes)):
                 masks[i] = self.below(self.new(f"sub {kind} {twice}, splat (i32 {less})"))
         second = self.integer("add", offset, str(lanes - 1))
-        low, high = (self.contiguous(buffer, at, mask)
-                     for at, mask in zip((offset, second), masks, strict=True))  # fmt: skip
+        low, high = (
+            self.contiguous(buffer, at, mask)
+            for at, mask in zip((offset, second), masks, strict=True)
+        )
         picks = ", ".join(f"i32 {2 * i + (2 * i >= lanes)}" for i in range(lanes))
         vector = f"<{lanes} x {_IN_MEMORY[buffer.dtype]}>"
         return self.new(f"shufflevector {vector} {low}, {vector} {high}, <{lanes} x i32> <{picks}>")
@@ -526,8 +549,9 @@ class _Emitter:
         if ahead > first:
             more = self.contiguous(buffer, self.integer("add", at.text, str(first + lanes)), "")
             picks = ", ".join(f"i32 {ahead - first + j}" for j in range(lanes))
-            text = self.new(f"shufflevector {vector} {text}, {vector} {more}, "
-                            f"<{lanes} x i32> <{picks}>")  # fmt: skip
+            text = self.new(
+                f"shufflevector {vector} {text}, {vector} {more}, <{lanes} x i32> <{picks}>"
+            )
         return _Reg(self.widen(text, buffer.dtype, lanes), varying=True)
 
     def gather(self, places: str, kind: str, align: int) -> str:
@@ -537,9 +561,11 @@ class _Emitter:
         name = f"@llvm.masked.gather.v{lanes}{_suffix(kind)}.v{lanes}p0"
         types = [f"<{lanes} x ptr>", "i32", f"<{lanes} x i1>", vector]
         self.module.declare(name, vector, types)
-        return self.new(f"call {vector} {name}(<{lanes} x ptr> {places}, i32 {align}, "
-                        f"<{lanes} x i1> {self.mask or 'splat (i1 true)'}, "
-                        f"{vector} zeroinitializer)")  # fmt: skip
+        return self.new(
+            f"call {vector} {name}(<{lanes} x ptr> {places}, i32 {align}, "
+            f"<{lanes} x i1> {self.mask or 'splat (i1 true)'}, "
+            f"{vector} zeroinitializer)"
+        )
 
     def places(self, buffer: Buffer, at: _Reg, kind: str) -> str:
         offsets = f"<{self.lanes} x i64> {self.vector(at, 'i64')}"
@@ -579,8 +605,10 @@ class _Emitter:
             name = f"@llvm.masked.scatter.v{lanes}{_suffix(kind)}.v{lanes}p0"
             pointer, places = f"<{lanes} x ptr>", self.places(s.buffer, at, kind)
         self.module.declare(name, "void", [vector, pointer, "i32", f"<{lanes} x i1>"])
-        self.line(f"call void {name}({vector} {text}, {pointer} {places}, i32 {align}, "
-                  f"<{lanes} x i1> {self.mask or 'splat (i1 true)'})")  # fmt: skip
+        self.line(
+            f"call void {name}({vector} {text}, {pointer} {places}, i32 {align}, "
+            f"<{lanes} x i1> {self.mask or 'splat (i1 true)'})"
+        )
 
     def store_every_other(self, buffer: Buffer, offset: str, text: str) -> None:
         """Store a vector with step two as two, which leave what lies between as it is."""
@@ -597,12 +625,15 @@ class _Emitter:
                 below = self.below(self.new(f"sub {word} {left}, splat (i32 {first})"))
                 mask = self.new(f"and {flags} {below}, {even}")
             picks = ", ".join(f"i32 {(first + j) // 2}" for j in range(lanes))
-            part = self.new(f"shufflevector {vector} {text}, {vector} poison, "
-                            f"<{lanes} x i32> <{picks}>")  # fmt: skip
+            part = self.new(
+                f"shufflevector {vector} {text}, {vector} poison, <{lanes} x i32> <{picks}>"
+            )
             start = self.integer("add", offset, str(first))
             place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {start}")
-            self.line(f"call void {name}({vector} {part}, ptr {place}, i32 {WIDTH[buffer.dtype]}, "
-                      f"{flags} {mask})")  # fmt: skip
+            self.line(
+                f"call void {name}({vector} {part}, ptr {place}, i32 {WIDTH[buffer.dtype]}, "
+                f"{flags} {mask})"
+            )
 
     def prefetch(self, s: Prefetch) -> None:
         kind = _IN_MEMORY[s.buffer.dtype]
@@ -823,8 +854,10 @@ class _Emitter:
             letter, word = ("ps", "i16") if dtype == "f32" else ("pd", "i8")
             name = f"@llvm.x86.avx512.mask.scalef.{letter}.512"
             self.module.declare(name, kind, [kind, kind, kind, word, "i32"])
-            return self.new(f"call {kind} {name}({kind} {x}, {kind} {n}, {kind} zeroinitializer, "
-                            f"{word} -1, i32 4)")  # fmt: skip
+            return self.new(
+                f"call {kind} {name}({kind} {x}, {kind} {n}, {kind} zeroinitializer, "
+                f"{word} -1, i32 4)"
+            )
         # In two factors, lest one overflow; adding `magic` leaves a whole number in the low bits.
         magic, half = (self.real(v, dtype, lanes) for v in (_MAGIC[dtype], 0.5))
         word = self.type("i32" if dtype == "f32" else "i64", lanes)

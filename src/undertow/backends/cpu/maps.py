@@ -40,9 +40,11 @@ class _Plan(NamedTuple):
 
 
 def run_maps(
-    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...],
+    exprs: tuple[Expr, ...],
+    operands: Sequence[Any],
+    dtypes: tuple[Any, ...],
     into: Sequence[Any] | None = None,
-) -> tuple[Any, ...] | None:  # fmt: skip
+) -> tuple[Any, ...] | None:
     """The arrays of several expressions over the same operands; None if there is no kernel.
 
     They are fresh arrays, or those to write into, which must not overlap one another nor an operand
@@ -94,9 +96,11 @@ def run_maps(
 
 
 def _make(
-    exprs: tuple[Expr, ...], operands: Sequence[Any], dtypes: tuple[Any, ...],
+    exprs: tuple[Expr, ...],
+    operands: Sequence[Any],
+    dtypes: tuple[Any, ...],
     into: Sequence[Any] | None,
-) -> _Plan | None:  # fmt: skip
+) -> _Plan | None:
     """The plan for operands like these; None if there is no kernel for them."""
     arrays = [o for o in operands if o.__class__ is _ndarray]
     given = arrays if into is None else [*arrays, *into]
@@ -151,9 +155,13 @@ def _make(
 
 
 def _kernel(
-    exprs: tuple[Expr, ...], inputs: list[Operand], outputs: list[Operand], compute: str,
-    rank: int, stream: bool,
-) -> Callable[..., None] | None:  # fmt: skip
+    exprs: tuple[Expr, ...],
+    inputs: list[Operand],
+    outputs: list[Operand],
+    compute: str,
+    rank: int,
+    stream: bool,
+) -> Callable[..., None] | None:
     key = (tuple(map(str, exprs)), tuple(inputs), tuple(outputs), compute, rank, stream)
     if key not in _kernels:
 

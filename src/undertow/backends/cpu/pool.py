@@ -115,9 +115,12 @@ def _build() -> None:
         system = library.usleep if futex is None else library.syscall
         yields = library.sched_yield
     module = text(
-        "undertow_pool", platform.machine(), futex,
-        little=sys.byteorder == "little", microseconds=unit,
-    )  # fmt: skip
+        "undertow_pool",
+        platform.machine(),
+        futex,
+        little=sys.byteorder == "little",
+        microseconds=unit,
+    )
     install = jit.load("undertow_pool", module, why="the thread pool")
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(install)(core)
     functions = {"system": system, "yield": yields}
@@ -141,9 +144,11 @@ def _start(wanted: int) -> None:
     """Start workers up to the number wanted, or as many as the system lets us have."""
     while len(_workers) < wanted:
         worker = threading.Thread(
-            target=_function("worker"), args=(_core,), daemon=True,
+            target=_function("worker"),
+            args=(_core,),
+            daemon=True,
             name=f"undertow-{len(_workers) + 1}",
-        )  # fmt: skip
+        )
         try:
             worker.start()
         except RuntimeError:  # no more threads

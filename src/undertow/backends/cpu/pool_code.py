@@ -90,10 +90,12 @@ MOST = 0x7FFF  # threads that the gate can count
 CALLS = ("futex", "set_places", "get_places", "name")
 # The numbers of futex, sched_setaffinity, sched_getaffinity, gettid where a pointer has 64 bits.
 FUTEX = {
-    "x86_64": (202, 203, 204, 186), "ppc64le": (221, 222, 223, 207),
-    "aarch64": (98, 122, 123, 178), "riscv64": (98, 122, 123, 178),
+    "x86_64": (202, 203, 204, 186),
+    "ppc64le": (221, 222, 223, 207),
+    "aarch64": (98, 122, 123, 178),
+    "riscv64": (98, 122, 123, 178),
     "loongarch64": (98, 122, 123, 178),
-}  # fmt: skip
+}
 
 _COMMON = r"""
 define void @$entry(ptr %core) {
@@ -647,7 +649,7 @@ define internal void @write_mode(ptr %mode) alwaysinline {
 
 def text(
     entry: str, machine: str, futex: tuple[int, ...] | None, *, little: bool, microseconds: int
-) -> str:  # fmt: skip
+) -> str:
     """The module; `entry(core)` writes the functions' addresses into the core.
 
     Args:

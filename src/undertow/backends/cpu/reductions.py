@@ -190,9 +190,14 @@ def _rank(size: int, step: int) -> tuple[int, int]:
 
 
 def _kernel(
-    kind: str, expr: Expr, inputs: list[Operand], compute: str, element: str,
-    outs: list[Operand], loops: Loops,
-) -> Callable[..., None] | None:  # fmt: skip
+    kind: str,
+    expr: Expr,
+    inputs: list[Operand],
+    compute: str,
+    element: str,
+    outs: list[Operand],
+    loops: Loops,
+) -> Callable[..., None] | None:
     key = (kind, str(expr), tuple(inputs), compute, element, tuple(outs), loops)
     if key not in _kernels:
 

@@ -119,13 +119,18 @@ def _make(
         for o, t in zip(program.outputs, results, strict=True)
     ]
     inputs = [Operand(t, c) for t, c in zip(types, classes, strict=True)]
-    stream = not across and like is None and all(
-        o.kind != "element" or (
-            math.prod(shape) * np.dtype(t).itemsize >= STREAMED
-            and n * np.dtype(t).itemsize % STREAM == 0
+    stream = (
+        not across
+        and like is None
+        and all(
+            o.kind != "element"
+            or (
+                math.prod(shape) * np.dtype(t).itemsize >= STREAMED
+                and n * np.dtype(t).itemsize % STREAM == 0
+            )
+            for o, t in zip(program.outputs, dtypes, strict=True)
         )
-        for o, t in zip(program.outputs, dtypes, strict=True)
-    )  # fmt: skip
+    )
     how = "across" if across else (n <= PIECE, stream, cut)
     call = _kernel(program, inputs, outputs, wide, len(sizes), how)
     if call is None:
@@ -174,9 +179,8 @@ def _across(sizes: Sizes, along: Sequence[int], kept: Sequence[int]) -> bool:
 
 
 def _kernel(
-    program: Program, inputs: list[Operand], outputs: list[Operand], wide: str, rank: int,
-    how: Any,
-) -> Callable[..., None] | None:  # fmt: skip
+    program: Program, inputs: list[Operand], outputs: list[Operand], wide: str, rank: int, how: Any
+) -> Callable[..., None] | None:
     key = (program.key, tuple(inputs), tuple(outputs), wide, rank, how)
     if key not in _kernels:
 

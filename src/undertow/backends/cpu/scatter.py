@@ -65,9 +65,14 @@ def run_put(kind: str, x: Any, index: tuple[Any, ...], source: Any, inplace: boo
 
 
 def _run(
-    kind: str, x: Any, form: Any, indices: list[Any], source: Any, inplace: bool,
+    kind: str,
+    x: Any,
+    form: Any,
+    indices: list[Any],
+    source: Any,
+    inplace: bool,
     space_of: Callable[[Any, Sequence[Any]], Space | None],
-) -> Any:  # fmt: skip
+) -> Any:
     word = WORDS.get(x.itemsize) if kind == "set" else type_of(x.dtype)
     if not word or source.dtype != x.dtype:
         return None
@@ -86,8 +91,18 @@ def _run(
         indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
     out = x if inplace else memory.empty(x.shape, x.dtype)
     same = not inplace and not any(x.strides)
-    key = (kind, form, same, current_limit(), x.dtype, out.shape, out.strides, source.shape,
-           source.strides, *[(i.dtype, i.shape, i.strides) for i in indices])  # fmt: skip
+    key = (
+        kind,
+        form,
+        same,
+        current_limit(),
+        x.dtype,
+        out.shape,
+        out.strides,
+        source.shape,
+        source.strides,
+        *[(i.dtype, i.shape, i.strides) for i in indices],
+    )
     space: Space | None = None
     try:
         plan = _plans[key]
@@ -146,9 +161,17 @@ def _lines(
     # Then the lines are all of the target, and each knows its own elements.
     filled = not row and space.reaches == [1] and same == math.prod(lines) * (space.lasts[0] + 1)
     call = _kernel(
-        "scatter", lines_function, kind, operands[0], operands[1], tuple(operands[2:]), outer,
-        len(length), row, filled,
-    )  # fmt: skip
+        "scatter",
+        lines_function,
+        kind,
+        operands[0],
+        operands[1],
+        tuple(operands[2:]),
+        outer,
+        len(length),
+        row,
+        filled,
+    )
     ints = [*lines, *length, *(sizes[-1:] if row else ())]
     for mine, other, last in zip(free, along, inner, strict=True):
         ints += mine[:outer] + other

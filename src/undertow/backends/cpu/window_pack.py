@@ -31,9 +31,12 @@ RANK = 3
 # What the map holds: sizes of taps, positions and elements, and how they meet; steps in bytes.
 MAP = [
     "channel_step",
-    *(f"{name}{d}" for name in
-      ("taps", "positions", "size", "stride", "dilation", "padding", "step") for d in range(RANK)),
-]  # fmt: skip
+    *(
+        f"{name}{d}"
+        for name in ("taps", "positions", "size", "stride", "dilation", "padding", "step")
+        for d in range(RANK)
+    ),
+]
 MOST_STRIDE = 8
 _TAPS = 32  # in the table of places and masks
 _TOGETHER = 4  # vectors
@@ -147,9 +150,10 @@ class _WindowPacker:
             starts = f.div(here, across), f.rem(here, across), f.sub(start, begin)
             places = [
                 f.sub(f.mul(q, step), padding)
-                for q, step, padding in
-                zip(starts, self.of("stride"), self.of("padding"), strict=True)
-            ]  # fmt: skip
+                for q, step, padding in zip(
+                    starts, self.of("stride"), self.of("padding"), strict=True
+                )
+            ]
             entry = f.at(to, f.mul(n, _CUT * 8))
             for field, number in enumerate((begin, end, *places)):
                 f.store("i64", number, f.at(entry, 8 * field), 8)
@@ -172,8 +176,10 @@ class _WindowPacker:
         place: Value = 0
         for element, step in zip(elements, self.of("step"), strict=True):
             place = f.add(place, f.mul(element, step))
-        inside = [f.op(f"icmp ult i64 {element}, {size}")
-                  for element, size in zip(elements[:2], sizes[:2], strict=True)]  # fmt: skip
+        inside = [
+            f.op(f"icmp ult i64 {element}, {size}")
+            for element, size in zip(elements[:2], sizes[:2], strict=True)
+        ]
         # Elements are counted from the one at lane 0.
         start, all = elements[2], self.lanes * self.stride
         low = f.least(f.most(f.mul(first, self.stride), f.sub(0, start)), all)

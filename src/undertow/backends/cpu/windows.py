@@ -39,9 +39,15 @@ class _Plan(NamedTuple):
 
 
 def run_window(
-    kind: str, x: Any, kernel: Sizes, stride: Sizes, padding: Padding, input_dilation: Sizes,
-    dilation: Sizes, divisor: float = 1.0,
-) -> Any:  # fmt: skip
+    kind: str,
+    x: Any,
+    kernel: Sizes,
+    stride: Sizes,
+    padding: Padding,
+    input_dilation: Sizes,
+    dilation: Sizes,
+    divisor: float = 1.0,
+) -> Any:
     """`Backend.window`; None if there is no kernel."""
     if divisor != 1:
         kind = "mean"
@@ -116,9 +122,16 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan | None:
         ints += [step, shift] if places else []
         rows = output[-1]
     pooled = Pool(
-        kind, dtype, "" if places is None else type_of(places), len(sizes), outer, taps,
-        lane if lane in (1, 2) else None, hop if hop == 1 else None, across,
-    )  # fmt: skip
+        kind,
+        dtype,
+        "" if places is None else type_of(places),
+        len(sizes),
+        outer,
+        taps,
+        lane if lane in (1, 2) else None,
+        hop if hop == 1 else None,
+        across,
+    )
     ints += [lane] * (pooled.lane is None) + [hop] * (pooled.hop is None)
     cut = output[0] if outer else len(tables[-1])
     # Elements that are read for one position of the first dimension, or for a run.
@@ -127,9 +140,14 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan | None:
     together = max(BLOCK // max(each * cut if outer else each, 1), 1)
     held = [t.ctypes.data for t in tables]
     return _Plan(
-        _kernel(pooled), laid, tuple(np.argsort(order).tolist()) if across else None, places,
-        tables, held, [together, chunk, *ints],
-    )  # fmt: skip
+        _kernel(pooled),
+        laid,
+        tuple(np.argsort(order).tolist()) if across else None,
+        places,
+        tables,
+        held,
+        [together, chunk, *ints],
+    )
 
 
 def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
