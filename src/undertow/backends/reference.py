@@ -212,12 +212,8 @@ def _is_half(dtype: Any) -> bool:
 class NumpyBackend(Backend):
     """Every form by NumPy on `ndarray`s."""
 
-    def run(self, forward: Callable[..., Any], arrays: Sequence[Any], params: Sequence[Any]) -> Any:
-        token = silence()
-        try:
-            return forward(self, *arrays, *params)
-        finally:
-            restore(token)
+    begin = staticmethod(silence)
+    end = staticmethod(restore)
 
     def contiguous(self, x: Array) -> bool:
         return x.flags.c_contiguous
