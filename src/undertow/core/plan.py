@@ -200,7 +200,7 @@ class Plan:
             if call is not None:
                 rule, picks, simple = call
                 expr = traced(rule, 1 + len(picks)) if simple else None
-                if expr is None or expr.head == "const":
+                if expr is None or (expr.head == "arg" and expr.args != (0,)):
                     return None
                 expr = substitute(expr, [arg(0), *(arg(1 + j) for j in picks)])
             exprs.append(expr)
