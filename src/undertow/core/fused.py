@@ -47,8 +47,8 @@ class Fused:
     """The gradients of an op's inputs as expressions over the cotangent and the saved values.
 
     `exprs` has one per input: None where none is wanted. An expression that is the cotangent
-    itself is passed through, a constant is filled in. Where both inputs are one tensor, the sum of what they get is one
-    expression, too: the first gets it, the second nothing.
+    itself is passed through, a constant is filled in. Where both inputs are one tensor, the sum of
+    what they get is one expression, too: the first gets it, the second nothing.
     """
 
     __slots__ = ("both", "exprs", "numbers", "places", "runs")
