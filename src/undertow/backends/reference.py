@@ -400,6 +400,9 @@ class NumpyBackend(Backend):
             found = value(s.compact, s.used)
             if s.kind == "pick":
                 found = np.take_along_axis(spread(values[s.operand]), found, dims[0])
+            elif s.kind == "first":
+                start = tuple([slice(0, 1 if d in dims else None) for d in range(len(shape))])
+                found = spread(found)[start]
             elif s.kind in NEUTRAL:
                 kind = "max" if s.kind == "peak" else s.kind
                 found = self.reduce(kind, spread(found), dims, True)
