@@ -99,6 +99,26 @@ def test_an_empty_batch_leaves_them() -> None:
     assert grad(y.sum(), w)[0].tolist() == [0.0] * 3
 
 
+@pytest.mark.parametrize("shape", [(0, 4, 3), (2, 4, 0), (0, 4)])
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm", "group_norm", "evaluated"])
+def test_gradients_of_an_empty_batch_are_zero(name: str, shape: tuple[int, ...]) -> None:
+    """Of the first and of the second order: no element depends on the parameters."""
+    if name == "instance_norm" and len(shape) == 2:
+        return  # refused, as it is with elements
+    x, w, b = leaf(np.zeros(shape)), leaf(np.ones(4)), leaf(np.ones(4))
+    run = {
+        "batch_norm": lambda: F.batch_norm(x, None, None, w, b, True),
+        "instance_norm": lambda: F.instance_norm(x, None, None, w, b),
+        "group_norm": lambda: F.group_norm(x, 2, w, b),
+        "evaluated": lambda: F.batch_norm(x, b.detach(), b.detach(), w, b),
+    }[name]
+    first = grad(run().sum(), [x, w, b], create_graph=True)
+    second = grad(sum(g.square().sum() for g in first), [x, w, b], materialize_grads=True)
+    for found, t in zip([*first, *second], [x, w, b] * 2, strict=True):
+        assert found.shape == t.shape
+        assert not found.any()
+
+
 def test_instances_share_running_statistics() -> None:
     x = normal(4, 3, 5)
     mean, var = ut.zeros(3, dtype=ut.float64), ut.ones(3, dtype=ut.float64)

@@ -244,6 +244,8 @@ def _composed(
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
     g, h = cast(g, wide), cast(x, wide)
+    if not x.numel():  # nothing has a mean
+        eps = None
     if eps is None:
         rstd = rstd.detach()
         h = (h - middle.detach()) * rstd
