@@ -129,8 +129,9 @@ def _by_floats(
     x, y, there, added = (None if z is None else z.astype(np.float32) for z in (a, b, out, bias))
     result = gemm(x, y, there, added, accumulate, activation, summed)
     if out is None:
-        return result.astype(a.dtype)
-    out[...] = result
+        out = empty(result.shape, a.dtype)
+    with np.errstate(all="ignore"):  # as where packing converts
+        out[...] = result
     return out
 
 

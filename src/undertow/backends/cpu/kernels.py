@@ -44,9 +44,8 @@ TYPES: dict[Any, str] = {
 
 
 def type_of(dtype: Any) -> str:
-    """The loop IR's name of a NumPy dtype; "" for one that kernels on this machine do not know."""
-    found = TYPES.get(dtype) or ("bf16" if dtype.name == "bfloat16" else "")
-    return "" if found == "f16" and not machine().half else found
+    """The loop IR's name of a NumPy dtype; "" for one that kernels do not know."""
+    return TYPES.get(dtype) or ("bf16" if dtype.name == "bfloat16" else "")
 
 
 @functools.cache
