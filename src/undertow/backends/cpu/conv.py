@@ -33,9 +33,9 @@ from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
+from .plans import Plans
 from .window_pack import MOST_STRIDE, RANK, Windows, pieces
 
-_REMEMBERED = 1024  # plans
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
 _RELU = call("maximum", arg(0), 0)
@@ -48,7 +48,7 @@ class _Planned(NamedTuple):
     map: Any
 
 
-_plans: dict[Any, _Planned] = {}
+_plans = Plans()
 
 
 def run_conv(
@@ -217,8 +217,8 @@ def _windows_right(
     found = _plans.get(key)
     if found is None:
         epilogue = Epilogue("" if bias is None else "rows", RELU if relu else None)
-        plan = _plan_right(target, step, x, w, epilogue, geometry, windows, threads)
-        found = _remember(key, plan)
+        given = (target, step, x, w, epilogue, geometry, windows, threads)
+        found = _plans.make(key, _plan_right, *given)
     run(found.plan, w, x, target, bias)
     if target is not out:
         backend.assign(out, target)
@@ -283,7 +283,7 @@ def _windows_left(
     key = ("left", x.shape, x.strides, w.shape, w.strides, geometry, x.dtype, threads)
     found = _plans.get(key)
     if found is None:
-        found = _remember(key, _plan_left(result, x, w, step, geometry, windows, threads))
+        found = _plans.make(key, _plan_left, result, x, w, step, geometry, windows, threads)
     run(found.plan, x, w, result)
     rank = len(geometry.size)
     backend.assign(out, result.transpose(1, 0, 2 + rank, *range(2, 2 + rank)))
@@ -331,13 +331,6 @@ def _plan_left(
         out.shape,
     )
     return _Planned(plan, (map, steps))
-
-
-def _remember(key: Any, plan: _Planned) -> _Planned:
-    if len(_plans) >= _REMEMBERED:
-        _plans.clear()
-    _plans[key] = plan
-    return plan
 
 
 def _map(

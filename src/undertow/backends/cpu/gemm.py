@@ -33,9 +33,9 @@ from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
 from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
+from .plans import Plans
 from .window_pack import Windows, window_text
 
-_REMEMBERED = 4096  # plans
 _PAGE = 4096
 _DEEPEST = 16384  # steps of k in one block, up to which halves are packed as floats
 _MEMORY = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     memory: Any  # what the table is made of, kept alive
 
 
-_plans: dict[Any, Plan] = {}
+_plans = Plans()
 
 
 def gemm(
@@ -97,10 +97,8 @@ def gemm(
         if a.itemsize == 2 and (summed or not _converts(a)):
             return _by_floats(a, b, out, bias, accumulate, activation, summed)
         setting = Setting(host(), *cache_sizes(), threads)
-        plan = make_plan(setting, a, b, out, bias, accumulate, activation, summed)
-        if len(_plans) >= _REMEMBERED:
-            _plans.clear()
-        _plans[key] = plan
+        given = (setting, a, b, out, bias, accumulate, activation, summed)
+        plan = _plans.make(key, make_plan, *given)
     if out is None:
         out = empty(plan.shape, a.dtype)
     elif np.may_share_memory(out, a) or np.may_share_memory(out, b):
