@@ -34,7 +34,7 @@ from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
 from .plans import Plans
-from .window_pack import MOST_STRIDE, RANK, Windows, pieces
+from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
@@ -153,20 +153,21 @@ def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool
 
 def _windows(
     x: Any, dim: int, stride: int, lines: Sequence[int], backend: Backend
-) -> tuple[Any, Windows]:
+) -> tuple[Any, WindowPacking]:
     """How to pack windows of x, with channels in `dim`; and x, copied if that must be.
 
     Positions are `stride` elements apart, in lines as long as the last number says.
     """
     if x.strides[-1] != x.itemsize and x.shape[-1] > 1:
         if x.strides[dim] == x.itemsize:
-            return x, Windows(turned=True)
+            return x, WindowPacking(channels_last=True)
         if stride <= MOST_STRIDE:
             x = backend.copy(x)
     if stride > MOST_STRIDE:
-        return backend.copy(x.swapaxes(dim, -1)).swapaxes(dim, -1), Windows(turned=True)
+        x = backend.copy(x.swapaxes(dim, -1)).swapaxes(dim, -1)
+        return x, WindowPacking(channels_last=True)
     lanes = host().vector // x.itemsize
-    return x, Windows(stride, pieces(lines[-1], lanes, math.prod(lines[:-1])))
+    return x, WindowPacking(stride, pieces(lines[-1], lanes, math.prod(lines[:-1])))
 
 
 def _flat(x: Any, step: int) -> Any:
@@ -231,7 +232,7 @@ def _plan_right(
     w: Any,
     epilogue: Epilogue,
     geometry: Geometry,
-    windows: Windows,
+    windows: WindowPacking,
     threads: int,
 ) -> _Planned:
     n, groups = x.shape[:2]
@@ -292,7 +293,7 @@ def _windows_left(
 
 
 def _plan_left(
-    out: Any, x: Any, w: Any, step: int, geometry: Geometry, windows: Windows, threads: int
+    out: Any, x: Any, w: Any, step: int, geometry: Geometry, windows: WindowPacking, threads: int
 ) -> _Planned:
     n, groups, images = x.shape[:3]
     outputs = w.shape[1]

@@ -21,7 +21,7 @@ from ...kernel.ir import STREAM, Function
 from ...kernel.windows import Geometry
 from ..threads import current_limit
 from . import choice, pool
-from .direct_layout import FIRST, Windows, classes_of, every, steps_of_six, three
+from .direct_layout import FIRST, TileLayout, classes_of, every, steps_of_six, three
 from .kernels import address, kernel, machine, type_of
 from .plans import STREAMED, Plans, aligned
 
@@ -140,7 +140,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     else:
         long, lows = geometry.output, [low for low, _ in geometry.padding]
         taps = every(geometry.kernel, geometry.dilation)
-    windows = Windows(x, long, geometry.stride, taps, lows, channels, dtype.itemsize)
+    windows = TileLayout(x, long, geometry.stride, taps, lows, channels, dtype.itemsize)
     more: list[int] = []
     rounds: list[int] = []
     order: list[int] | None = None
@@ -192,7 +192,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
 
 
 def _unrolled(
-    windows: Windows, kind: str, channels: int, limit: int
+    windows: TileLayout, kind: str, channels: int, limit: int
 ) -> tuple[Lines, list[int], list[int]]:
     """How taps are unrolled, up to a limit; the places of the first of each run, and of rounds."""
     spans: list[Sequence[int]] = list(windows.taps)
@@ -237,7 +237,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         return None
     (variants, groups, images), outputs = x.shape[:3], w.shape[1]
     dtype = _compute(x)
-    windows = Windows(
+    windows = TileLayout(
         x,
         geometry.kernel,
         geometry.dilation,

@@ -34,12 +34,12 @@ from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
 from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
 from .plans import Plans
-from .window_pack import Windows, window_text
+from .window_pack import WindowPacking, window_text
 
 _PAGE = 4096
 _DEEPEST = 16384  # steps of k in one block, up to which halves are packed as floats
 _MEMORY = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
-_TURNED = {"": "", "columns": "rows", "rows": "columns"}
+_SWAPPED = {"": "", "columns": "rows", "rows": "columns"}
 
 
 class Plan(NamedTuple):
@@ -227,7 +227,7 @@ def make_plan(
     debug.note(f"product of {a.dtype.name} {a.shape} @ {b.shape}: {chosen}")
     if chosen.transposed:
         o, steps = o.transposed(), [steps[1], steps[0], steps[2]]
-        epilogue = epilogue._replace(bias=_TURNED[epilogue.bias])
+        epilogue = epilogue._replace(bias=_SWAPPED[epilogue.bias])
     maps = _map(*o.a), _map(*(o.b[::-1] if chosen.thin else o.b))
     outer = [*(s[:-2] for s in steps), (0,) * len(batch)]
     return assembled(
@@ -388,8 +388,8 @@ _maps: list[Any] = []  # kept alive
 
 
 @functools.cache
-def _packer(target: Target, how: str | Windows, memory: str, type: str) -> int:
-    if isinstance(how, Windows):
+def _packer(target: Target, how: str | WindowPacking, memory: str, type: str) -> int:
+    if isinstance(how, WindowPacking):
         return _load("window_pack", window_text, how, memory, type, target)
     return _load("gemm_pack", pack_text, how, memory, type, target) if how else 0
 

@@ -79,21 +79,21 @@ def run_maps(
             numbers = [float(plan.half.type(n)) for n in numbers]
     elif plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
         return None  # it would wrap around
-    places = list(map(address, arrays))
+    addresses = list(map(address, arrays))
     if into is not None:
         outs = list(into)
     elif plan.like is None:
-        outs = [memory.empty(plan.shape, t, places) for t in dtypes]
+        outs = [memory.empty(plan.shape, t, addresses) for t in dtypes]
     else:
         outs = [np.empty_like(arrays[plan.like], t) for t in dtypes]
-    places = [*map(address, outs), *places]
-    if plan.stream is not None and (into is None or places[0] not in places[len(outs) :]):
-        heads = {-p % STREAM / o.itemsize for o, p in zip(outs, places, strict=False)}
+    addresses = [*map(address, outs), *addresses]
+    if plan.stream is not None and (into is None or addresses[0] not in addresses[len(outs) :]):
+        heads = {-p % STREAM / o.itemsize for o, p in zip(outs, addresses, strict=False)}
         head = heads.pop()
         if not heads and head.is_integer():
-            plan.stream(pool.pointer(), *places, int(head), *plan.ints, *numbers)
+            plan.stream(pool.pointer(), *addresses, int(head), *plan.ints, *numbers)
             return tuple(outs)
-    plan.call(pool.pointer(), *places, *plan.ints, *numbers)
+    plan.call(pool.pointer(), *addresses, *plan.ints, *numbers)
     return tuple(outs)
 
 

@@ -1,4 +1,4 @@
-"""Random streams by kernels: their words, and maps that toss a coin for each element."""
+"""Random streams by kernels: their words, and maps with a Bernoulli draw for each element."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.coins import CHUNK, coin_map_function
+from ...kernel.bernoulli import CHUNK, bernoulli_map_function
 from ...kernel.expr import Expr
 from ...kernel.lower import NotCompiled
 from ...kernel.philox import philox_function
@@ -33,29 +33,29 @@ def run_philox(seed: int, offset: int, count: int) -> Any:
 def run_coin_map(
     expr: Expr, x: Any, numbers: tuple[float, ...], limit: int, seed: int, offset: int
 ) -> Any | None:
-    """The array of an expression over elements, coins and numbers; None if there is no kernel."""
+    """The array of an expression over elements, draws and numbers; None if there is no kernel."""
     if offset % 4:
         return None
     key = (expr, x.dtype, len(numbers))
     call = _plans.get(key)
     if call is None:
-        call = _plans.make(key, _coin_map, *key)
+        call = _plans.make(key, _bernoulli_map, *key)
     if not call:
         return None
     if not x.flags.c_contiguous:
         x = np.ascontiguousarray(x)
     out = memory.empty(x.shape, x.dtype)
     threads = current_limit()
-    coins = memory.empty((threads * CHUNK,), np.dtype(np.uint8))
-    places = [address(a) for a in (out, x, coins, coins)]
+    draws = memory.empty((threads * CHUNK,), np.dtype(np.uint8))
+    addresses = [address(a) for a in (out, x, draws, draws)]
     words = (seed & 0xFFFFFFFF, seed >> 32)
-    call(pool.pointer(threads), *places, x.size, offset // 4, *words, limit, *numbers)
+    call(pool.pointer(threads), *addresses, x.size, offset // 4, *words, limit, *numbers)
     return out
 
 
-def _coin_map(expr: Expr, dtype: Any, numbers: int) -> Callable[..., None]:
+def _bernoulli_map(expr: Expr, dtype: Any, numbers: int) -> Callable[..., None]:
     kind = type_of(dtype)
     if kind not in ("f16", "bf16", "f32", "f64"):
-        raise NotCompiled("coins are for floating numbers")
+        raise NotCompiled("draws are for floating numbers")
     compute = "f64" if kind == "f64" else "f32"
-    return kernel("coins", coin_map_function, expr, kind, compute, numbers)
+    return kernel("bernoulli_map", bernoulli_map_function, expr, kind, compute, numbers)

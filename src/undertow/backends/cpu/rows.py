@@ -62,8 +62,8 @@ def run_rows(
             parts.append(memory.empty(plan.parts, plan.wide))
     threads = current_limit()
     parts += [memory.empty((threads, size), plan.wide) for size in plan.own]
-    places = [*map(address, outs), *read, *map(address, parts)]
-    plan.call(pool.pointer(threads), *places, *plan.ints, *numbers)
+    addresses = [*map(address, outs), *read, *map(address, parts)]
+    plan.call(pool.pointer(threads), *addresses, *plan.ints, *numbers)
     return tuple(outs)
 
 
@@ -79,8 +79,8 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
         "column": tuple([n if d in dims else 1 for d, n in enumerate(shape)]),
     }
     whole = row_major(shape) if source is None else own[source]
-    places = {"element": whole, "row": row_major(shapes["row"])}
-    walked = [places[o.kind] for o in program.outputs if o.kind != "column"] + own
+    made = {"element": whole, "row": row_major(shapes["row"])}
+    walked = [made[o.kind] for o in program.outputs if o.kind != "column"] + own
     row_sizes, along = some(shape, dims, walked)
     sizes, steps = some(shape, [d for d in range(len(shape)) if d not in dims], walked)
     across = _across(program, sizes, [s[-1] for s in along], [s[-1] for s in steps])
@@ -119,8 +119,8 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
     ints += row_sizes[:1] if cut else ()
     parts = (-(-math.prod(sizes) // together), n)
     dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
-    made = [shapes[o.kind] for o in program.outputs]
-    return _Plan(call, made, source, parts, own_sizes, dtype, ints)
+    out_shapes = [shapes[o.kind] for o in program.outputs]
+    return _Plan(call, out_shapes, source, parts, own_sizes, dtype, ints)
 
 
 def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: bool) -> None:

@@ -113,12 +113,12 @@ def _run(
         space = space_of(out, indices)
         _into_buckets(kind, word, out, None if inplace else x, space, indices, source)
         return out
-    places = [address(out), address(source), *map(address, indices)]
+    addresses = [address(out), address(source), *map(address, indices)]
     if plan.filled:
-        places.append(address(x))
+        addresses.append(address(x))
     elif not inplace:
         _assign(out, x)
-    plan.call(pool.pointer(), *places, *plan.ints)
+    plan.call(pool.pointer(), *addresses, *plan.ints)
     return out
 
 
@@ -175,7 +175,7 @@ def _piece(width: int, lines: int, moving: bool, itemsize: int) -> int:
     """How many elements of a row one thread takes.
 
     Where there are fewer lines than threads, they share a row, but not a cache line of it; unless
-    its elements go to different places, where two threads hardly ever meet.
+    its elements go to different addresses, where two threads hardly ever meet.
     """
     if lines >= FEWEST:
         return min(width, PIECE)

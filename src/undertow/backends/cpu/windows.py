@@ -30,7 +30,7 @@ class _Plan(NamedTuple):
     call: Callable[..., None]
     shape: Sizes  # of the results, as their memory has it
     order: Sizes | None  # of the dimensions then, if it is another
-    positions: Any  # their dtype, for max
+    indices: Any  # their dtype, for max
     tables: list[Any]  # the spans and runs; their addresses are in `held`
     held: list[int]
     ints: list[int]
@@ -58,13 +58,13 @@ def run_window(
     if not plan:
         return None
     outs = [memory.empty(plan.shape, x.dtype, (address(x),))]
-    if plan.positions is not None:
-        outs.append(memory.empty(plan.shape, plan.positions))
+    if plan.indices is not None:
+        outs.append(memory.empty(plan.shape, plan.indices))
     numbers = (divisor,) if kind == "mean" else ()
     plan.call(pool.pointer(), *map(address, outs), address(x), *plan.held, *plan.ints, *numbers)
     if plan.order is not None:
         outs = [out.transpose(plan.order) for out in outs]
-    return outs[0] if plan.positions is None else tuple(outs)
+    return outs[0] if plan.indices is None else tuple(outs)
 
 
 def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
@@ -73,9 +73,9 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
     rank, output = len(geometry.size), geometry.output
     if dtype == "bool" or not rank or 0 in output:
         raise NotCompiled("no numbers, or no windows")
-    positions = None
+    indices = None
     if kind == "max":
-        positions = _INT32 if math.prod(geometry.size) < 1 << 31 else _INT64
+        indices = _INT32 if math.prod(geometry.size) < 1 << 31 else _INT64
     lead = x.ndim - rank
     steps = [s // x.itemsize for s in x.strides]
     channels = x.shape[lead - 1] if lead and steps[lead - 1] == 1 and steps[-1] != 1 else 0
@@ -96,7 +96,7 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
     for d in range(outer):
         step, here = spans[d][2], steps[lead + d]
         ints += [output[d], here, here * step, own[lead + d]]
-        if positions:
+        if indices:
             per_element = math.prod(geometry.size[d + 1 :])
             ints += [per_element, per_element * step]
     taps: int | None = None
@@ -112,10 +112,10 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
         taps = most if 0 < most <= UNROLLED else None
         lane = steps[-1] * shift
         ints += [len(runs), steps[-1], steps[-1] * step]
-        ints += [step, shift] if positions else []
+        ints += [step, shift] if indices else []
     lane_known, hop_known = lane if lane in (1, 2) else None, hop if hop == 1 else None
-    place = "" if positions is None else type_of(positions)
-    how = Pool(kind, dtype, place, len(sizes), outer, taps, lane_known, hop_known, across)
+    index = "" if indices is None else type_of(indices)
+    how = Pool(kind, dtype, index, len(sizes), outer, taps, lane_known, hop_known, across)
     ints += [lane] * (lane_known is None) + [hop] * (hop_known is None)
     cut = output[0] if outer else len(tables[-1])
     # Elements that are read for one position of the first dimension, or for a run.
@@ -126,7 +126,7 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
     back = tuple(np.argsort(order).tolist()) if across else None
     held = [t.ctypes.data for t in tables]
     call = kernel("window", pool_function, how)
-    return _Plan(call, laid, back, positions, tables, held, [together, chunk, *ints])
+    return _Plan(call, laid, back, indices, tables, held, [together, chunk, *ints])
 
 
 def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
