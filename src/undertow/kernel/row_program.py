@@ -76,9 +76,8 @@ class Program:
         self.outputs: list[Output] = []
         self.uses_column = False  # the order of the elements matters
 
-    @property
-    def key(self) -> str:
-        """Everything about it, as text."""
+    def __repr__(self) -> str:
+        """Everything about it."""
         return f"{self.elements} {self.per_row} {self.numbers}\n{self}"
 
     def __str__(self) -> str:
