@@ -40,7 +40,7 @@ class Case:
     orders: int = 2
     dtype: str = "float64"
     workers: int = 0
-    edge: bool = False  # compared number by number, see `judge.usable`
+    edge: str = ""  # "each" number of an edge is compared alone, or the "whole"; see `judge.usable`
 
     def text(self) -> str:
         """The case as a function of the library, the dtype and a step along a random direction."""

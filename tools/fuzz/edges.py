@@ -17,25 +17,27 @@ def words(text: str) -> list[str]:
 SPECIAL = [0.0, -0.0, inf, -inf, nan, 1.0, -1.0, 0.5, -0.5, 2.0, 3.0, -2.5, 1e-3, 88.0, -88.0]
 RANGE = {
     "float32": [1e-45, -1e-40, 1.1754944e-38, 3.4028235e38, -3.4028235e38, 1e10, -1e-20, 1e20],
-    "float64": [5e-324, -1e-310, 2.3e-308, 1.7976931348623157e308, -1e300, 1e10, -1e-200, 1e17],
+    "float64": [1e10, -1e-20, 1e20, -1e-100, 1e100],  # nobody arbitrates further out
 }
+# Left out because torch is wrong at edges: i0, sinc, logit, logaddexp2, addcdiv, softsign,
+# tanhshrink, hardsigmoid (its sixth is in single precision), and the product of many numbers.
 UNARY = words(
     """
     abs acos acosh asin asinh atan atanh ceil cos cosh deg2rad digamma erf erfc erfinv exp exp2
-    expm1 floor frac isfinite isinf isnan lgamma log log10 log1p log2 logit nan_to_num neg positive
-    reciprocal relu round rsqrt sgn sigmoid sign signbit sin sinc sinh sqrt square tan tanh trunc
+    expm1 floor frac isfinite isinf isnan lgamma log log10 log1p log2 nan_to_num neg positive
+    reciprocal relu round rsqrt sgn sigmoid sign signbit sin sinh sqrt square tan tanh trunc
     """
 )
 ACTIVATIONS = words(
     """
-    celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish relu6 selu
-    silu softplus softshrink softsign tanhshrink
+    celu elu gelu hardshrink hardswish hardtanh leaky_relu logsigmoid mish relu6 selu
+    silu softplus softshrink
     """
 )
 BINARY = words(
     """
     add atan2 copysign div eq floor_divide fmax fmin fmod ge gt heaviside hypot le logaddexp
-    logaddexp2 lt maximum minimum mul ne pow remainder sub xlogy
+    lt maximum minimum mul ne pow remainder sub xlogy
     """
 )
 REDUCTIONS = words(
@@ -46,10 +48,9 @@ REDUCTIONS = words(
 )
 OTHERS = [
     "lib.clamp({x}, -1, 1)",
-    "lib.clamp({x}, {y}, {y} + 1)",
+    "lib.clamp({x}, min={y})",
     "lib.where({x} > {y}, {x}, {y})",
     "lib.lerp({x}, {y}, 0.5)",
-    "lib.addcdiv({x}, {y}, {z})",
     "{x} ** 2",
     "{x} ** 0.5",
     "{x} ** -1",
@@ -60,7 +61,7 @@ OTHERS = [
     "{x}.norm(p=0)",
     "lib.nan_to_num({x}, 1.0, 2.0, 3.0)",
     "lib.isclose({x}, {y}, equal_nan=True)",
-    "{x}.topk(1, 0)[0]",
+    "{x}.amax(0)",
     "F.normalize({x}, dim=0)",
     "F.mse_loss({x}, {y})",
     "F.smooth_l1_loss({x}, {y})",
@@ -109,13 +110,11 @@ def make(seed: int) -> Case:
     elementwise = code.startswith(("lib.", "F.")) and "(1, -1)" not in code
     pool = [*SPECIAL, *RANGE[dtype]] if elementwise else SPECIAL
     names = [n for n in "xyz" if f"{{{n}}}" in code]
-    leaves = tuple(Line(f"x{j}", literal(random, pool, shape)) for j in range(len(names)))
-    lines = []
-    operands = {}
-    for leaf, name in zip(leaves, names, strict=True):
-        operands[name] = leaf.name
-        if seed % 4 == 3 and shape:
-            lines.append(Line(f"c_{leaf.name}", f"{leaf.name}.tile((4001,))"))
-            operands[name] = f"c_{leaf.name}"
-    lines.append(Line("v", code.format(**operands)))
-    return Case(f"edges, seed {seed}", leaves, tuple(lines), 1, dtype, edge=True)
+    arrays = [literal(random, pool, shape) for _ in names]
+    if seed % 4 == 3 and "prod" not in code:
+        arrays = [f"np.tile({array}, 4001)" for array in arrays]
+    leaves = tuple(Line(f"x{j}", array) for j, array in enumerate(arrays))
+    operands = {name: leaf.name for name, leaf in zip(names, leaves, strict=True)}
+    edge = "each" if elementwise else "whole"
+    line = Line("v", code.format(**operands))
+    return Case(f"edges, seed {seed}", leaves, (line,), 1, dtype, edge=edge)

@@ -16,6 +16,7 @@ import torch
 from . import faults
 from .case import Case
 from .judge import UNDECIDED, verdict
+from .known import known
 from .shrink import shrink
 
 PATIENCE = 120.0  # seconds for one case, shrunk and all; then it hangs
@@ -77,4 +78,5 @@ def differ(name: str, seed: int) -> str:
         return again not in ("", UNDECIDED) and again.startswith("refused") == refused
 
     case = shrink(case, fails)
-    return case.script(verdict(case))
+    wrong = verdict(case)
+    return UNDECIDED if known(case, wrong) else case.script(wrong)

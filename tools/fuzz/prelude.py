@@ -65,8 +65,19 @@ def derivatives(
 def distance(found: Any, expected: Any, least: float) -> float:
     """The largest difference, as a fraction of the largest number, or of `least` if that is more.
 
-    With least = 0 every number is compared with itself. None stands for zeros.
+    None stands for zeros.
     """
+    b = np.zeros(1) if expected is None else np.asarray(expected, np.float64)
+    scale = np.abs(b[np.isfinite(b)]).max(initial=least)
+    return _gap(found, expected, lambda b: scale)
+
+
+def each_distance(found: Any, expected: Any, least: float) -> float:
+    """The same, with each number compared with itself."""
+    return _gap(found, expected, lambda b: np.clip(np.abs(b), least, 1e300))
+
+
+def _gap(found: Any, expected: Any, scale: Callable[[Any], Any]) -> float:
     if found is None and expected is None:
         return 0.0
     a = np.zeros(np.shape(expected)) if found is None else np.asarray(found, np.float64)
@@ -74,6 +85,5 @@ def distance(found: Any, expected: Any, least: float) -> float:
     if a.shape != b.shape or (np.isnan(a) != np.isnan(b)).any():
         return np.inf
     with np.errstate(all="ignore"):
-        gaps = np.where((a == b) | np.isnan(a), 0.0, np.abs(a - b))
-        scale = np.abs(b[np.isfinite(b)]).max(initial=least) if least else np.abs(b) + 1e-37
-        return float((gaps / scale).max(initial=0.0))
+        gaps = np.where((a == b) | np.isnan(a), 0.0, np.abs(a - b) / scale(b))
+    return float(np.where(np.isnan(gaps), np.inf, gaps).max(initial=0.0))
