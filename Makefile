@@ -86,3 +86,10 @@ $(VENV)/.torch: $(VENV)/.dev
 $(VENV)/.jax: $(VENV)/.torch
 	$(PIP) $(JAX)
 	@touch $@
+
+SECONDS ?= 600
+SEED ?= 0
+
+.PHONY: fuzz
+fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, for SECONDS=600
+	PYTHONPATH=tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) $(ARGS)
