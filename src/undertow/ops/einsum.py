@@ -84,7 +84,7 @@ def _contract(a: Labelled, b: Labelled, needed: set[Label]) -> Labelled:
 def _matrices(
     x: Labelled, batch: list[Label], rows: list[Label], columns: list[Label]
 ) -> tuple[Tensor, bool]:
-    """`x` as (batch, rows, columns), or transposed as (batch, columns, rows) if that saves a copy."""
+    """`x` as (batch, rows, columns), or as (batch, columns, rows) if that saves a copy."""
     for first, second, transposed in ((rows, columns, False), (columns, rows, True)):
         ordered = x.ordered([*batch, *first, *second])
         shape = tuple(math.prod(map(x.size, group)) for group in (batch, first, second))
