@@ -21,7 +21,7 @@ from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import call, trace
 from ..shapes import Shape, as_int, as_shape, broadcast_shapes
-from .creation import given_shape
+from .creation import given_shape, of_tensor
 from .from_data import made
 
 _INT64, _U64 = np.dtype(np.int64), np.dtype(np.uint64)
@@ -208,45 +208,26 @@ def randn(
     return drawn("randn", _draw_normal(dtype), shape, dtype, device, generator, requires_grad)
 
 
-@function(method=False)
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+rand_like = of_tensor(
+    "rand_like",
+    rand,
     """`rand` with the shape, dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.rand_like(ut.zeros(2, dtype=ut.float64)).dtype
     undertow.float64
-    """
-    dtype, device = dtype or input.dtype, device or input.device
-    return drawn("rand_like", uniform_words, input.shape, dtype, device, generator, requires_grad)
-
-
-@function(method=False)
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    """,
+)
+randn_like = of_tensor(
+    "randn_like",
+    randn,
     """`randn` with the shape, dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.randn_like(ut.zeros(2, 3)).shape
     (2, 3)
-    """
-    dtype, device = dtype or input.dtype, device or input.device
-    draw = _draw_normal(dtype)
-    return drawn("randn_like", draw, input.shape, dtype, device, generator, requires_grad)
+    """,
+)
 
 
 def bounded(op: str, low: Any, high: Any, dtype: DType) -> tuple[int, int]:
@@ -287,7 +268,7 @@ def randint(
     True
     """
     given = list(args)
-    if given and not isinstance(given[-1], (int, Tensor, np.integer)):
+    if size is None and given and not isinstance(given[-1], (int, Tensor, np.integer)):
         size = given.pop()
     if len(given) == 2:
         low, high = given
@@ -306,34 +287,16 @@ def randint(
     return made(k.reshape(array, shape), requires_grad)
 
 
-@function(method=False)
-def randint_like(
-    input: Tensor,
-    *args: Any,
-    low: Any = 0,
-    high: Any = None,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+randint_like = of_tensor(
+    "randint_like",
+    randint,
     """`randint` with the shape, dtype and device of `input`: `randint_like(input, [low,] high)`.
 
     >>> import undertow as ut
     >>> ut.randint_like(ut.zeros(2, 3), 5).dtype
     undertow.float32
-    """
-    return randint(
-        *args,
-        input.shape,
-        low=low,
-        high=high,
-        generator=generator,
-        dtype=dtype or input.dtype,
-        device=device or input.device,
-        requires_grad=requires_grad,
-    )
+    """,
+)
 
 
 @function(method=False)
