@@ -116,7 +116,7 @@ def _search(x: Tensor, target: Shape) -> Tensor:
 
 
 @function(method=False, functional=True)
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of `output_size` windows that cover signals (N, C, L) or (C, L).
 
     >>> import undertow as ut
@@ -127,7 +127,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that cover images (N, C, H, W) or (C, H, W), as many as `output_size`.
 
     An integer is for both dimensions; None keeps the size of one.
@@ -141,7 +141,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that cover (N, C, D, H, W) or (C, D, H, W); see `adaptive_avg_pool2d`.
 
     >>> import undertow as ut
@@ -152,7 +152,9 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of `output_size` windows that cover signals (N, C, L) or (C, L).
 
     With `return_indices`, also where they were, of equal ones the first.
@@ -166,7 +168,9 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of windows that cover (N, C, H, W) or (C, H, W).
 
     `output_size` is as in `adaptive_avg_pool2d`, the indices as in `max_pool2d`.
@@ -179,7 +183,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of windows that cover (N, C, D, H, W); see `adaptive_max_pool2d`.
 
     >>> import undertow as ut

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import dtypes
 from ..backends.registry import CPU, backend_of
@@ -14,8 +15,8 @@ from ..core.dispatch import cast, transfer
 from ..core.inplace import overwrite
 from ..core.register import attach, function
 from ..core.tensor import Tensor, wrap
-from ..devices import Device
-from ..dtypes import DType
+from ..devices import Device, DeviceLike
+from ..dtypes import DType, DTypeLike, Number
 from ..errors import ArgumentError, DTypeError, ShapeError
 
 
@@ -27,12 +28,40 @@ def _to(input: Tensor, dtype: DType | None, device: Any, copy: bool) -> Tensor:
     return out.clone() if copy and out is input else out
 
 
+@overload
+def to(
+    input: Tensor,
+    dtype: DTypeLike,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    other: Tensor,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+) -> Tensor: ...
 @function(top=False)
 def to(
     input: Tensor,
     *args: Any,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     other: Tensor | None = None,
     non_blocking: bool = False,
     copy: bool = False,
@@ -110,8 +139,12 @@ _TYPE_NAMES = {
 }
 
 
+@overload
+def type_(input: Tensor) -> str: ...
+@overload
+def type_(input: Tensor, dtype: DTypeLike, non_blocking: bool = False) -> Tensor: ...
 @function(top=False, name="type")
-def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_(input: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type in torch's old manner, or the tensor in another dtype.
 
     >>> import undertow as ut
@@ -204,7 +237,7 @@ def tolist(input: Tensor) -> Any:
 
 
 @function(top=False)
-def numpy(input: Tensor, *, force: bool = False) -> Any:
+def numpy(input: Tensor, *, force: bool = False) -> NDArray[Any]:
     """The elements as a NumPy array that shares the tensor's memory.
 
     Writing to the array changes the tensor and everything that shares its memory, without raising
@@ -237,7 +270,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return overwrite("copy_", self, transfer(src, self.device))
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
     """Set every element to `value`, a number or a zero-dimensional tensor.
 
     >>> import undertow as ut
@@ -326,7 +359,7 @@ def numel(input: Tensor) -> int:
 
 
 @function(method=False)
-def result_type(*operands: Any) -> DType:
+def result_type(*operands: Tensor | Number) -> DType:
     """The dtype that arithmetic between these tensors and numbers gives, by torch's rules.
 
     >>> import undertow as ut

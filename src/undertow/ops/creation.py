@@ -55,10 +55,10 @@ def given_shape(op: str, sizes: Any, size: Any) -> Shape:
 
 @function(method=False)
 def zeros(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Zeros of the given shape.
@@ -73,10 +73,10 @@ def zeros(
 
 @function(method=False)
 def ones(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones of the given shape.
@@ -90,10 +90,10 @@ def ones(
 
 @function(method=False)
 def empty(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
@@ -146,7 +146,11 @@ def full(
 
 @function(method=False)
 def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    s: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A number as a zero-dimensional tensor of the default dtype, whatever the number's type.
 
@@ -300,7 +304,12 @@ new_full = of_tensor(
 
 @function(top=False)
 def new_tensor(
-    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A copy of `data` in the dtype and on the device of `input`.
 
@@ -319,12 +328,12 @@ def new_tensor(
 # Sequences ----------------------------------------------------------------------------------
 @function(method=False)
 def arange(
-    start: Any = 0,
-    end: Any = None,
-    step: Any = 1,
+    start: Tensor | Number = 0,
+    end: Tensor | Number | None = None,
+    step: Tensor | Number = 1,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`start`, `start + step`, … below `end`; int64 when all three are integers.
@@ -398,12 +407,12 @@ def _spaced(op: str, start: Any, end: Any, steps: Any, dtype: Any, device: Any) 
 
 @function(method=False)
 def linspace(
-    start: Any,
-    end: Any,
+    start: Tensor | Number,
+    end: Tensor | Number,
     steps: int,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included.
@@ -424,13 +433,13 @@ def linspace(
 
 @function(method=False)
 def logspace(
-    start: Any,
-    end: Any,
+    start: Tensor | Number,
+    end: Tensor | Number,
     steps: int,
     base: float = 10.0,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`base` to the powers `linspace(start, end, steps)`.
@@ -453,8 +462,8 @@ def eye(
     n: int,
     m: int | None = None,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere.

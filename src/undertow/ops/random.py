@@ -8,7 +8,8 @@ was cut or where it ran.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from ..backends.registry import backend_of, backend_on
 from ..core.generator import Generator, default_generator
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..dtypes import DType
+from ..devices import DeviceLike
+from ..dtypes import DType, DTypeLike, Number
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import call, trace
-from ..shapes import Shape, as_int, as_shape, broadcast_shapes
+from ..shapes import Ints, Shape, as_int, as_shape, broadcast_shapes
 from .creation import given_shape, of_tensor
 from .from_data import made
 
@@ -170,11 +172,11 @@ def check_std(op: str, std: Any) -> None:
 # New tensors --------------------------------------------------------------------------------
 @function(method=False)
 def rand(
-    *sizes: Any,
-    size: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform random numbers in [0, 1).
@@ -190,11 +192,11 @@ def rand(
 
 @function(method=False)
 def randn(
-    *sizes: Any,
-    size: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal random numbers with mean 0 and variance 1.
@@ -247,15 +249,36 @@ def bounded(op: str, low: Any, high: Any, dtype: DType) -> tuple[int, int]:
     return first, last
 
 
+@overload
+def randint(
+    high: int,
+    size: Sequence[int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor: ...
+@overload
+def randint(
+    low: int,
+    high: int,
+    size: Sequence[int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor: ...
 @function(method=False)
 def randint(
     *args: Any,
-    low: Any = 0,
-    high: Any = None,
-    size: Any = None,
+    low: int = 0,
+    high: int | None = None,
+    size: Sequence[int] | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random integers from `low` (0 unless given) to below `high`.
@@ -304,8 +327,8 @@ def randperm(
     n: int,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """The integers 0 to n - 1 in random order.
@@ -325,13 +348,13 @@ def randperm(
 
 @function(method=False)
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
+    mean: Tensor | Number = 0.0,
+    std: Tensor | Number = 1.0,
+    size: Sequence[int] | None = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal random numbers of given mean and standard deviation, numbers or tensors.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..backends.registry import backend_of
@@ -41,7 +42,12 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 @function()
 def slice_scatter(
-    input: Tensor, src: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+    input: Tensor,
+    src: Tensor,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
 ) -> Tensor:
     """A copy with `src` in place of the slice `start:end:step` of dimension `dim`.
 
@@ -73,7 +79,11 @@ def diagonal_scatter(
 
 @function()
 def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None
+    input: Tensor,
+    src: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None = None,
 ) -> Tensor:
     """A copy with `src` in place of `as_strided(size, stride, storage_offset)`.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from typing import Any
 
 from .. import dtypes
 from ..core.dispatch import elementwise, unary_door
 from ..core.op import elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
+from ..dtypes import Number
 from ..errors import DTypeError
 from ..kernel.expr import call
 from ..kernel.expr import where as choose
@@ -31,8 +31,8 @@ _sign = unary_door(
 )
 
 
-@function(inplace=True)
-def sign(input: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def sign(input: Tensor | Number) -> Tensor:
     """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN.
 
     >>> import undertow as ut
