@@ -227,6 +227,9 @@ def elementwise_function(
 
     door.__doc__ = doc
     function(name=public, method=method, top=top, functional=functional, dunder=dunder)(door)
+    door.__annotations__ = dict.fromkeys(door.__annotations__, "Tensor")
+    if op.arity > 1:
+        door.__annotations__ |= dict.fromkeys(("input", "other"), "Tensor | Number")
     if inplace:
         attach(f"{public}_", inplace_door(op, door, f"{public}_"))
     return door

@@ -207,8 +207,8 @@ def resolve_neg(input: Tensor) -> Tensor:
 
 # To Python and NumPy ------------------------------------------------------------------------
 @function(top=False)
-def item(input: Tensor) -> Any:
-    """The one element as a Python number.
+def item(input: Tensor) -> int | float:
+    """The one element as a Python number (a complex one too, which its type leaves out).
 
     >>> import undertow as ut
     >>> ut.tensor([2.5]).item()
