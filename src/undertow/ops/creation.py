@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..backends.registry import backend_on
+from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import apply, cast, expand, transfer
 from ..core.modes import current
 from ..core.op import Op
@@ -164,11 +164,17 @@ def scalar_tensor(
 
 
 # In the manner of another tensor -------------------------------------------------------------
-def of_tensor(op: str, make: Callable[..., Tensor], doc: str) -> Callable[..., Tensor]:
+Fill = Callable[[Any, Shape, Any], Any]  # of a backend, a shape and a NumPy dtype: an array
+
+
+def of_tensor(
+    op: str, make: Callable[..., Tensor], doc: str, fill: Fill | None = None
+) -> Callable[..., Tensor]:
     """Publish `make` as a function of a tensor, `input`, whose dtype and device are the defaults.
 
     The function `…_like` takes its shape from there as well, the method `new_…` does not. Their
-    other parameters are those of `make`, which takes the shape as `size`.
+    other parameters are those of `make`, which takes the shape as `size`. `fill` is what `make`
+    does when no option is given: the shortcut for the calls that rules make.
     """
     make = inspect.unwrap(make)
     alike = op.endswith("_like")
@@ -187,6 +193,12 @@ def of_tensor(op: str, make: Callable[..., Tensor], doc: str) -> Callable[..., T
     def method(
         input: Tensor, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any
     ) -> Tensor:
+        if fill is not None and dtype is None and device is None and not kwargs:
+            array = input._array
+            if not alike:
+                return made(fill(backend_of(array), given_shape(op, args, None), array.dtype))
+            if not args:
+                return made(fill(backend_of(array), tuple(array.shape), array.dtype))
         options = {
             "dtype": input.dtype if dtype is None else dtype,
             "device": input.device if device is None else device,
@@ -220,6 +232,18 @@ def _check_call(op: str, signature: inspect.Signature, *args: Any, **kwargs: Any
         raise DTypeError(f"[{op}] {error}; its arguments are {shown}") from None
 
 
+def _zeros(k: Any, shape: Shape, dtype: Any) -> Any:
+    return k.full(shape, 0, dtype)
+
+
+def _ones(k: Any, shape: Shape, dtype: Any) -> Any:
+    return k.full(shape, 1, dtype)
+
+
+def _empty(k: Any, shape: Shape, dtype: Any) -> Any:
+    return k.empty(shape, dtype)
+
+
 zeros_like = of_tensor(
     "zeros_like",
     zeros,
@@ -229,6 +253,7 @@ zeros_like = of_tensor(
     >>> ut.zeros_like(ut.tensor([1, 2]))
     tensor([0, 0])
     """,
+    _zeros,
 )
 ones_like = of_tensor(
     "ones_like",
@@ -239,6 +264,7 @@ ones_like = of_tensor(
     >>> ut.ones_like(ut.tensor([5, 6]))
     tensor([1, 1])
     """,
+    _ones,
 )
 empty_like = of_tensor(
     "empty_like",
@@ -249,6 +275,7 @@ empty_like = of_tensor(
     >>> ut.empty_like(ut.ones(2, 3)).shape
     (2, 3)
     """,
+    _empty,
 )
 full_like = of_tensor(
     "full_like",
@@ -269,6 +296,7 @@ new_zeros = of_tensor(
     >>> ut.tensor([1, 2]).new_zeros(3)
     tensor([0, 0, 0])
     """,
+    _zeros,
 )
 new_ones = of_tensor(
     "new_ones",
@@ -279,6 +307,7 @@ new_ones = of_tensor(
     >>> ut.tensor([1, 2]).new_ones(3)
     tensor([1, 1, 1])
     """,
+    _ones,
 )
 new_empty = of_tensor(
     "new_empty",
@@ -289,6 +318,7 @@ new_empty = of_tensor(
     >>> ut.tensor([1, 2]).new_empty(3).dtype
     undertow.int64
     """,
+    _empty,
 )
 new_full = of_tensor(
     "new_full",
