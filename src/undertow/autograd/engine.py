@@ -29,7 +29,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any
 
-from ..backends.registry import OF_CLASS, backend_of
+from ..backends.registry import backend_of
 from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
@@ -136,7 +136,7 @@ def _fused_step(
         if saved[i]._alias is not None:
             saved = plan.unpack(node, saved)
             break
-    results = fused.gradients(OF_CLASS.get(g.__class__) or g.backend, g, saved)
+    results = fused.gradients(g, saved)
     if plan.tensors and not run.retain_graph:
         node.saved = None
     inbox = run.task.inbox
@@ -288,7 +288,7 @@ def _add(pair: list[Any], owned: bool) -> Any:
     if owned or k.owned(pair, 0):
         k.add_into(*pair)
         return pair[0]
-    return _SUM[k](*pair)[0]
+    return (_SUM.get(pair[0].__class__) or _SUM.of(pair[0]))(*pair)
 
 
 def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> Any:

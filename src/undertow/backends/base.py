@@ -143,20 +143,20 @@ class Backend(ABC):
         finally:
             self.end(token)
 
-    def prepare(
-        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]
-    ) -> Callable[..., Sequence[Array]]:
+    def prepare(self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]) -> Callable[..., Any]:
         """`maps` of these expressions as a function of its operands, for who calls it often.
 
+        Of a single expression it gives the array itself, else a sequence of them.
         `arrays` tells which operands are arrays; the others are numbers. The arrays have one dtype,
         a floating one or int64, and so have the results, but for comparisons' booleans.
         """
         kinds = [_BOOL if is_boolean(e) else None for e in exprs]
         first = arrays.index(True)
 
-        def run(*operands: Any) -> Sequence[Array]:
+        def run(*operands: Any) -> Any:
             dtype = operands[first].dtype
-            return self.maps(exprs, operands, [kind or dtype for kind in kinds])
+            found = self.maps(exprs, operands, [kind or dtype for kind in kinds])
+            return found if len(exprs) > 1 else found[0]
 
         return run
 

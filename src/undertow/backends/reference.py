@@ -581,59 +581,6 @@ class NumpyBackend(Backend):
             total = total / total.dtype.type(divisor)
         return total.astype(dtype, copy=False)
 
-    def attention(
-        self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
-    ) -> tuple[Array, Array]:
-        scores = self._scores(q, k, mask, scale, causal)
-        wide = scores.dtype
-        with np.errstate(all="ignore"):
-            peak = scores.max(axis=-1, keepdims=True)
-            masked = mask is not None or causal
-            if masked:
-                peak = np.where(peak == -np.inf, wide.type(0), peak)
-            weights = np.exp(scores - peak)
-            total = weights.sum(axis=-1, keepdims=True)
-            lse = peak + np.log(total)
-            if masked:
-                lse = np.where(total == 0, wide.type(np.inf), lse)
-                total = np.where(total == 0, wide.type(1), total)
-            out = self.matmul(weights / total, v.astype(wide, copy=False))
-        return out.astype(q.dtype, copy=False), lse[..., 0]
-
-    def attention_backward(
-        self,
-        g: Array,
-        q: Array,
-        k: Array,
-        v: Array,
-        mask: Array | None,
-        out: Array,
-        lse: Array,
-        scale: float,
-        causal: bool,
-    ) -> tuple[Array, Array, Array]:
-        dtype = q.dtype
-        weights = np.exp(self._scores(q, k, mask, scale, causal) - lse[..., None])
-        g, q, k, v, out = (x.astype(weights.dtype, copy=False) for x in (g, q, k, v, out))
-        dot = (g * out).sum(axis=-1, keepdims=True)
-        slopes = weights * (self.matmul(g, v.swapaxes(-2, -1)) - dot) * weights.dtype.type(scale)
-        found = (
-            self.matmul(slopes, k),
-            self.matmul(slopes.swapaxes(-2, -1), q),
-            self.matmul(weights.swapaxes(-2, -1), g),
-        )
-        return tuple(x.astype(dtype, copy=False) for x in found)
-
-    def _scores(self, q: Array, k: Array, mask: Array | None, scale: float, causal: bool) -> Array:
-        wide = np.dtype(np.float32) if _is_half(q.dtype) else q.dtype
-        q, k = q.astype(wide, copy=False), k.astype(wide, copy=False)
-        scores = self.matmul(q, k.swapaxes(-2, -1)) * wide.type(scale)
-        if causal:
-            mask = np.arange(q.shape[-2])[:, None] >= np.arange(k.shape[-2])
-        if mask is not None and mask.dtype == bool:
-            return np.where(mask, scores, wide.type(-np.inf))
-        return scores if mask is None else scores + mask.astype(wide, copy=False)
-
     def sort(
         self, x: Array, dim: int, descending: bool, count: int | None = None
     ) -> tuple[Array, Array]:

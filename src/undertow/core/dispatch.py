@@ -94,16 +94,13 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     if not needs:
         return
     metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
-    differentiable = False
-    for _, dtype in metas:
-        kind = dtype.kind
-        if kind == "c":
-            raise UnsupportedError(
-                f"[{op.name}] gradients through complex tensors are not supported yet; "
-                "detach() the input or compute under no_grad()"
-            )
-        differentiable = differentiable or kind == "f" or kind == "V"
-    if not differentiable:
+    made = [dtype.kind for _, dtype in metas]
+    if "c" in made:
+        raise UnsupportedError(
+            f"[{op.name}] gradients through complex tensors are not supported yet; "
+            "detach() the input or compute under no_grad()"
+        )
+    if "f" not in made and "V" not in made:
         return
     plan = op.plan(len(parents), needs, numbers)
     state = current()
@@ -113,10 +110,10 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     else:
         saved, versions = plan.save(inputs, params, outs)
     node = new_node(plan, tuple(parents), tuple(indices), metas, saved, versions)
-    for i, out in enumerate(outs):
-        if metas[i][1].kind in "fV":
-            out._node = node
-            out._index = i
+    for i, kind in enumerate(made):
+        if kind == "f" or kind == "V":
+            outs[i]._node = node
+            outs[i]._index = i
     if state.anomaly:
         node.site = forward_stack()
 

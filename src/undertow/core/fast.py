@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..backends.registry import OF_CLASS
+from ..backends.registry import OF_CLASS, backend_of
 from .dispatch import broadcast_edge, elementwise, expand, record
 from .fused import Prepared
 from .inplace import check_writable, inplace
@@ -38,14 +38,14 @@ _GIVE_UP = (
 
 def unary_function(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of one tensor."""
-    prepared: Prepared | None = None
+    runs = Later(op, (True,))
     boolean = op.kind == "bool"
     whole = "i" in op.domain and op.kind in _AS_THEY_ARE
     floating = "f" in op.domain
     plan: Plan | None = None
 
     def door(input: Any) -> Tensor:
-        nonlocal plan, prepared
+        nonlocal plan
         state = current()
         try:
             x = input._array
@@ -54,9 +54,7 @@ def unary_function(op: Op) -> Callable[..., Tensor]:
                 floating if dtype is _FLOAT32 or dtype is _FLOAT64 else whole and dtype is _INT64
             ):
                 return elementwise(op, input)
-            if prepared is None:
-                prepared = Prepared((op.expr,), (True,))
-            (r,) = prepared[OF_CLASS.get(x.__class__) or x.backend](x)
+            r = (runs.get(x.__class__) or runs.of(x))(x)
         except _GIVE_UP:
             return elementwise(op, input)
         t = wrap(r)
@@ -69,13 +67,9 @@ def unary_function(op: Op) -> Callable[..., Tensor]:
                 if alias is not None or plan.keep is None:
                     record(op, (input,), (), (t,))
                 else:
-                    t._node = new_node(
-                        plan,
-                        (parent,),
-                        (input._index,),
-                        ((r.shape, dtype),),
-                        plan.keep(input, None, t),
-                    )
+                    meta = ((r.shape, dtype),)
+                    saved = plan.keep(input, None, t)
+                    t._node = new_node(plan, (parent,), (input._index,), meta, saved)
         return t
 
     return door
@@ -83,8 +77,8 @@ def unary_function(op: Op) -> Callable[..., Tensor]:
 
 def binary_function(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of two tensors or numbers, at least one of them a tensor."""
-    arrays: Prepared | None = None  # of two arrays
-    beside: Prepared | None = None  # of an array and a number
+    runs = Later(op, (True, True))
+    runs_beside = Later(op, (True, False))  # a number
     boolean = op.kind == "bool"
     whole = "i" in op.domain and op.kind in _AS_THEY_ARE
     floating = "f" in op.domain
@@ -93,7 +87,6 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
     plans: list[Plan | None] = [None] * 8
 
     def door(input: Any, other: Any) -> Tensor:
-        nonlocal arrays, beside
         state = current()
         kind = other.__class__
         number = kind is float or kind is int
@@ -106,18 +99,18 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
                 else whole and dtype is _INT64 and kind is not float
             ):
                 return elementwise(op, input, other)
-            k = OF_CLASS.get(x.__class__) or x.backend
             if number:
-                if beside is None:
-                    beside = Prepared((op.expr,), (True, False))
-                (r,) = beside[k](x, other)
+                r = (runs_beside.get(x.__class__) or runs_beside.of(x))(x, other)
             else:
                 y = other._array
-                if y.dtype is not dtype or (OF_CLASS.get(y.__class__) or y.backend) is not k:
+                run = runs.get(x.__class__)
+                if y.dtype is not dtype or y.__class__ is not x.__class__:
                     return elementwise(op, input, other)
-                if arrays is None:
-                    arrays = Prepared((op.expr,), (True, True))
-                (r,) = arrays[k](x, y)
+                if run is None:
+                    if backend_of(x) is not backend_of(y):
+                        return elementwise(op, input, other)
+                    run = runs.of(x)
+                r = run(x, y)
         except _GIVE_UP:
             return elementwise(op, input, other)
         t = wrap(r)
@@ -154,17 +147,26 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
                 versions = None
                 if alias is not None and saved and plan.tensors:
                     saved, versions = plan.seal(list(saved))
-                t._node = new_node(
-                    plan,
-                    (parent, other_parent),
-                    (input._index, 0 if number else other._index),
-                    ((shape, dtype),),
-                    saved,
-                    versions,
-                )
+                parents = (parent, other_parent)
+                indices = (input._index, 0 if number else other._index)
+                t._node = new_node(plan, parents, indices, ((shape, dtype),), saved, versions)
         return t
 
     return door
+
+
+class Later(Prepared):
+    """An op's expression, prepared; traced when it is first needed."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op, arrays: tuple[bool, ...]) -> None:
+        super().__init__((), arrays)
+        self.op = op
+
+    def of(self, array: Any) -> Callable[..., Any]:
+        self.exprs = (self.op.expr,)
+        return super().of(array)
 
 
 _EXACT = 1 << 53  # integers up to here are floats

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..backends.base import Backend
+from ..backends.registry import OF_CLASS, backend_of
 from ..errors import UndertowError
 from ..kernel.expr import Expr, arg, substitute, trace
 
@@ -29,8 +29,11 @@ def traced(rule: Callable[..., Any], arity: int) -> Expr | None:
         return None
 
 
-class Prepared(dict[Backend, Callable[..., Sequence[Any]]]):
-    """Some expressions as a function of their operands, made for each backend that meets them."""
+class Prepared(dict[Any, Callable[..., Any]]):
+    """Some expressions as a function of their operands, made for each backend that meets them.
+
+    Looked up by the class of an array where that tells the backend (`OF_CLASS`), else `of` tells.
+    """
 
     __slots__ = ("arrays", "exprs")
 
@@ -38,8 +41,13 @@ class Prepared(dict[Backend, Callable[..., Sequence[Any]]]):
         self.exprs = exprs
         self.arrays = arrays
 
-    def __missing__(self, backend: Backend) -> Callable[..., Sequence[Any]]:
-        run = self[backend] = backend.prepare(self.exprs, self.arrays)
+    def of(self, array: Any) -> Callable[..., Any]:
+        """The function for the backend of an array, in case its class was not found."""
+        kind = array.__class__
+        key, backend = (kind, OF_CLASS[kind]) if kind in OF_CLASS else (array.backend,) * 2
+        run = self.get(key)
+        if run is None:
+            run = self[key] = backend.prepare(self.exprs, self.arrays)
         return run
 
 
@@ -51,7 +59,7 @@ class Fused:
     what they get is one expression, too: the first gets it, the second nothing.
     """
 
-    __slots__ = ("both", "exprs", "numbers", "places", "runs")
+    __slots__ = ("both", "constant", "exprs", "numbers", "places", "runs", "single")
 
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
         self.exprs = exprs
@@ -60,33 +68,48 @@ class Fused:
         self.numbers = () if all(arrays) else tuple([not is_array for is_array in arrays])
         # Where each input's gradient is among what is computed, if not simply in order.
         self.places: list[int | float | None] | None = None
-        if len(computed) < len(exprs):
+        self.single = len(computed) == 1
+        in_order = [*computed, *[None] * (len(exprs) - len(computed))]
+        if any(e is not c for e, c in zip(exprs, in_order, strict=True)):
             order = iter(range(len(computed)))
             self.places = [None if e is None else _place(e, order) for e in exprs]
+        self.constant = any(p.__class__ is float for p in self.places or ())
         self.both: Prepared | None = None
         if pair and len(computed) == 2:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
             self.both = Prepared((one[0] + one[1],), (True, True))
 
-    def gradients(self, k: Backend, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+    def gradients(self, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
         """For each input its gradient, as an array; None where there is none, or none more."""
-        if self.runs is None:
-            found: Sequence[Any] = ()
-        elif self.numbers:
-            values = [
-                s if number else s._array for s, number in zip(saved, self.numbers, strict=True)
-            ]
-            found = self.runs[k](g, *values)
-        elif len(saved) == 2:
-            a, b = saved[0]._array, saved[1]._array
-            if a is b and self.both is not None:
-                return *self.both[k](g, a), None
-            found = self.runs[k](g, a, b)
+        runs = self.runs
+        if runs is None:
+            found: Any = ()
         else:
-            found = self.runs[k](g, *[s._array for s in saved])
+            run = runs.get(g.__class__) or runs.of(g)
+            if self.numbers:
+                pairs = zip(saved, self.numbers, strict=True)
+                found = run(g, *[s if number else s._array for s, number in pairs])
+            elif len(saved) == 1:
+                found = run(g, saved[0]._array)
+            elif len(saved) == 2:
+                a, b = saved[0]._array, saved[1]._array
+                if a is b and self.both is not None:
+                    return (self.both.get(g.__class__) or self.both.of(g))(g, a), None
+                found = run(g, a, b)
+            else:
+                found = run(g, *[s._array for s in saved])
+            if self.single:
+                found = (found,)
         if self.places is None:
             return found
-        return [_placed(k, p, g, found) for p in self.places]
+        if self.constant:
+            k = backend_of(g)
+            filled = [
+                k.full(g.shape, p, g.dtype) if p.__class__ is float else p for p in self.places
+            ]
+            found = [*found, g]  # g is the last one, _THROUGH
+            return [found[p] if p.__class__ is int else p for p in filled]
+        return [None if p is None else g if p == _THROUGH else found[p] for p in self.places]
 
 
 _THROUGH = -1
@@ -97,9 +120,3 @@ def _place(expr: Expr, order: Iterator[int]) -> int | float:
     if expr.head == "const":
         return float(expr.args[0])
     return _THROUGH if expr.head == "arg" else next(order)
-
-
-def _placed(k: Backend, place: int | float | None, g: Any, found: Sequence[Any]) -> Any:
-    if place.__class__ is float:
-        return k.full(g.shape, place, g.dtype)
-    return None if place is None else g if place == _THROUGH else found[place]  # type: ignore[index]

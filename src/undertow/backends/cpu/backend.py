@@ -83,9 +83,7 @@ class CpuBackend(NumpyBackend):
                 return found[0]
         return super().map(expr, operands, dtype, out)
 
-    def prepare(
-        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]
-    ) -> Callable[..., Sequence[Array]]:
+    def prepare(self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]) -> Callable[..., Any]:
         return prepared(exprs, arrays, self.maps)
 
     def add_into(self, target: Array, value: Array) -> None:

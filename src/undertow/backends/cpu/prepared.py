@@ -13,7 +13,7 @@ def run(a0, a1, a2):
     t1 = mul(a0, t0)
     t2 = mul(a0, a2)
     t3 = sub(t1, t2)
-    return (t3 if t3.__class__ is ndarray else asarray(t3),)
+    return t3 if t3.__class__ is ndarray else asarray(t3)
 
 Note [floating-point warnings]
 NumPy warns when a result is infinite or NaN; torch does not, and neither do we. Setting NumPy's
@@ -25,7 +25,7 @@ catches the error and goes the long way, which sets the error state.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,12 +41,13 @@ _BOOL = np.dtype(bool)
 
 def prepared(
     exprs: tuple[Expr, ...], arrays: tuple[bool, ...], maps: Callable[..., Any]
-) -> Callable[..., Sequence[Any]]:
+) -> Callable[..., Any]:
     """The function of `Backend.prepare`; large arrays go to `maps`."""
     kinds = [_BOOL if is_boolean(e) else None for e in exprs]
 
-    def large(operands: tuple[Any, ...], dtype: Any) -> Sequence[Any]:
-        return maps(exprs, operands, [kind or dtype for kind in kinds])
+    def large(operands: tuple[Any, ...], dtype: Any) -> Any:
+        found = maps(exprs, operands, [kind or dtype for kind in kinds])
+        return found if len(exprs) > 1 else found[0]
 
     scope = {**UFUNCS, "large": large, "ndarray": np.ndarray, "asarray": np.asarray}
     scope["__name__"] = __name__
@@ -75,7 +76,7 @@ def text(exprs: tuple[Expr, ...], arrays: tuple[bool, ...], limit: int) -> str:
         else f"asarray({r}, {first}.dtype)"
         for e, r in zip(exprs, results, strict=True)
     ]
-    code.append(f"return ({', '.join(found)},)")
+    code.append(f"return {', '.join(found)}")
     return "\n".join([f"def run({', '.join(names)}):", *(f"    {line}" for line in code)])
 
 
