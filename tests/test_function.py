@@ -510,6 +510,44 @@ def test_saving_an_output_makes_no_cycle() -> None:
         gc.enable()
 
 
+@pytest.mark.parametrize("save", ["before", "after", "never"])
+def test_changing_an_input_makes_no_cycle(save: str) -> None:
+    """The node must not hold the tensor that it has become the history of."""
+
+    class Double(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            if save == "before":
+                ctx.save_for_backward(x)
+            x.mul_(2)
+            if save == "after":
+                ctx.save_for_backward(x)
+            constant = x > 0
+            ctx.mark_non_differentiable(constant)
+            references.extend([weakref.ref(ctx), weakref.ref(x), weakref.ref(constant)])
+            return x, constant
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, _: Any) -> Any:
+            return g * 2
+
+    references: list[Any] = []
+    x = leaf([1.0])
+    gc.collect()
+    gc.disable()
+    try:
+        y, constant = Double.apply(x.clone())
+        del constant
+        assert references[2]() is None
+        assert references[0]() is y.grad_fn
+        assert grad(y, x)[0].item() == 2
+        del y
+        assert [r() for r in references] == [None] * 3
+    finally:
+        gc.enable()
+
+
 def test_none_can_be_saved_and_other_things_cannot() -> None:
     class Optional(Function):
         @staticmethod

@@ -471,6 +471,7 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
     ctx.saved = tuple(
         None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps
     )
+    ctx._dirty = ctx._constant = ()  # they hold the node, or are of no use to it
     return wrapped
 
 
