@@ -957,3 +957,69 @@ def test_keyword_only_arguments_are_an_error() -> None:
 
     with pytest.raises(ArgumentError, match="n"):
         Keyword.apply(leaf(1.0))
+
+
+# Freeing early -------------------------------------------------------------------------------
+@pytest.mark.parametrize("hooked", [False, True])
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_boxed_gradients(create_graph: bool, hooked: bool) -> None:
+    class Pair(Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx: Any, grads: Any) -> Any:
+            assert isinstance(grads, list)
+            first = weakref.ref(grads[0])
+            result = grads[0] * 2
+            grads[0] = None
+            alive.append(first() is not None)
+            result = result + grads.pop() * 3
+            grads.clear()
+            return result
+
+    alive: list[bool] = []
+    seen: list[Any] = []
+    x = leaf([1.0, 2.0])
+    a, b = Pair.apply(x)
+    if hooked:
+        a.grad_fn.register_hook(lambda _, outs: seen.append([g.tolist() for g in outs]))
+    (a.sum() + (b * 10).sum()).backward(create_graph=create_graph)
+    assert x.grad.tolist() == [32, 32]
+    if not create_graph:  # else what it gets is a stand-in with a history
+        assert alive == [hooked]
+    assert seen == ([[[1, 1], [10, 10]]] if hooked else [])
+
+
+def test_saved_tensors_that_are_cleared_when_first_asked_for() -> None:
+    class Product(Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any) -> Any:
+            extra = x * y
+            refs.append(weakref.ref(extra))
+            ctx.save_for_backward(x, y, extra)
+            assert len(ctx.saved_tensors) == len(ctx.saved_tensors) == 3
+            return x * y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, y, extra = ctx.saved_tensors
+            assert refs[-1]() is extra
+            del extra
+            assert refs[-1]() is None
+            with pytest.raises(FreedError, match="clear_saved_tensors_on_access"):
+                _ = ctx.saved_tensors
+            return g * y, g * x
+
+    refs: list[Any] = []
+    x, y = leaf(2.0), leaf(3.0)
+    z = Product.apply(x, y)
+    z.backward(retain_graph=True)
+    assert (x.grad.item(), y.grad.item()) == (3, 2)
+    with pytest.raises(FreedError, match="first asked for"):
+        z.backward()
