@@ -890,3 +890,49 @@ def test_grad_takes_the_arguments_of_torch() -> None:
         ut.autograd.grad(x * x, x, only_inputs=False)
     with pytest.raises(TypeError, match="decorates functions, got int"):
         ut.no_grad(3)
+
+
+# Nodes by themselves -------------------------------------------------------------------------
+def test_a_node_can_be_called() -> None:
+    """Its rule alone: no hooks, nothing freed, recorded if recording is on."""
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    y = x * w
+    y.grad_fn.register_hook(lambda *_: pytest.fail("called"))
+    y.grad_fn.register_prehook(lambda *_: pytest.fail("called"))
+    y.register_hook(lambda *_: pytest.fail("called"))
+    for _ in range(2):
+        a, b = y.grad_fn(ut.tensor([1.0, 10.0]))
+        assert (a.tolist(), b.tolist()) == ([3, 40], [1, 20])
+        assert a.requires_grad
+    with ut.no_grad():
+        a, b = y.grad_fn(ut.ones(2))
+        assert not a.requires_grad
+    assert (x * 3).grad_fn(ut.ones(2))[1] is None
+    assert x.sum().grad_fn(ut.tensor(2.0)).tolist() == [2, 2]
+    assert y.grad_fn(None) == (None, None)
+    first, _ = ut.var_mean(x)
+    assert first.grad_fn(None, ut.tensor(2.0)).tolist() == [1, 1]
+    accumulate = y.grad_fn.next_functions[0][0]
+    with ut.no_grad():
+        assert accumulate(ut.ones(2)) == accumulate(ut.ones(2)) == ()
+    assert x.grad.tolist() == [2, 2]
+    with pytest.raises(ut.errors.ShapeError, match=r"shape \(3,\), the output \(2,\)"):
+        y.grad_fn(ut.ones(3))
+    with pytest.raises(ut.errors.ArgumentError, match="1 outputs, got 2 gradients"):
+        y.grad_fn(ut.ones(2), ut.ones(2))
+    z = x * x
+    z.sum().backward()
+    with pytest.raises(ut.errors.FreedError):
+        z.grad_fn(ut.ones(2))
+
+
+def test_a_node_keeps_what_the_user_notes() -> None:
+    x = leaf([1.0])
+    y = (x * x).exp()
+    y.grad_fn.metadata["who"] = "me"
+    assert y.grad_fn.metadata == {"who": "me"}
+    node = y.grad_fn.next_functions[0][0]
+    assert node.metadata == {}
+    assert node.next_functions[0][0].metadata == {}
+    y.backward()
+    assert y.grad_fn.metadata == {"who": "me"}

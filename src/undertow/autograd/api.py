@@ -16,7 +16,7 @@ from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from . import executors
-from .engine import Run, copied, deliver
+from .engine import Run, copied, deliver, running
 from .graph import GradientEdge
 from .task import Task
 
@@ -275,6 +275,7 @@ def _run(
     keep = create_graph if retain_graph is None else retain_graph
     run = Run(task, keep, create_graph, captures)
     state = current()
+    outer = running.get()
     inside = (
         with_grad(state, create_graph)
         if state.plain
@@ -282,18 +283,20 @@ def _run(
     )
     hushed = None
     try:
+        running.set(run)
         enter(inside)
         hushed = hush(silent)
         ready: list[int] = []
         for target, seed in zip(task.seeds, seeds, strict=True):
             if target is not None:
                 deliver(run, target, seed._array if run.bare else seed, ready)
-        if count > 1 and executors.worth_pooling(task):
+        if count > 1 and state.threads and executors.worth_pooling(task):
             executors.run_pooled(run, ready, count)
         else:
             executors.run_serial(run, ready)
     finally:
         enter(state)  # not by the token, which an interrupt might have kept from us
+        running.set(outer)
         if hushed is not None:
             unhush(hushed)
     return [run.captured.get(edge) for edge in targets or ()]

@@ -17,6 +17,7 @@ threads takes: there a gradient may come before its turn.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from sys import getrefcount
 from threading import Lock
 from typing import Any
@@ -45,6 +46,7 @@ class Run:
     """A task with what its caller wants from it."""
 
     __slots__ = (
+        "__weakref__",
         "alone",
         "bare",
         "captured",
@@ -74,6 +76,9 @@ class Run:
         self.bare = not create_graph
         self.plain = not current().anomaly
         self.quick = self.bare and captures is None and self.plain
+
+
+running: ContextVar[Run | None] = ContextVar("undertow_running", default=None)  # the innermost
 
 
 def advance(run: Run, ready: list[int], limit: int) -> None:

@@ -63,6 +63,7 @@ class Node:
 
     __slots__ = (
         "__weakref__",
+        "_metadata",
         "hooks",
         "indices",
         "metas",
@@ -91,6 +92,15 @@ class Node:
     def name(self) -> str:
         """torch's manner of naming: `MulBackward`."""
         return "".join(p.capitalize() for p in self.plan.op.name.split("_") if p) + "Backward"
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict of the user's own, kept as long as the node."""
+        try:
+            return self._metadata
+        except AttributeError:  # no constructor makes one
+            self._metadata: dict[Any, Any] = {}
+            return self._metadata
 
     def __repr__(self) -> str:
         return f"<{self.name()} at {id(self):#x}>"
