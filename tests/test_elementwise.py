@@ -459,7 +459,8 @@ def test_rule_is_fused(name: str) -> None:
     ruled = [name in op.rules and op.rules[name][0].__name__ != "no_slope" for name in op.inputs]
     for needs in itertools.product([False, True], repeat=op.arity):
         if any(needs) and all(r or not n for r, n in zip(ruled, needs, strict=True)):
-            assert op.plan(needs, (False,) * op.arity).fused is not None, needs
+            bits = sum(need << i for i, need in enumerate(needs))
+            assert op.plan(op.arity, bits).fused is not None, needs
 
 
 if __name__ == "__main__":

@@ -50,13 +50,13 @@ def test_modes_end_when_an_error_passes() -> None:
 def test_an_interrupt_of_backward_leaves_the_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also one that comes before its first node."""
 
-    def interrupt(_: Any) -> None:
+    def interrupt() -> None:
         raise KeyboardInterrupt
 
     x = ut.ones(2, requires_grad=True)
     loss = (x * x).sum()
     with monkeypatch.context() as patch:
-        patch.setattr("undertow.autograd.api.hush", interrupt)
+        patch.setattr("undertow.autograd.api.silence", interrupt)
         with pytest.raises(KeyboardInterrupt):
             loss.backward()
     assert ut.is_grad_enabled()

@@ -648,9 +648,9 @@ def test_two_threads_share_one_version(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(Version):
         __slots__ = ()
 
-        def __init__(self, doomed: bool = False) -> None:
+        def __init__(self, overwritten: bool = False) -> None:
             time.sleep(0.05)
-            super().__init__(doomed)
+            super().__init__(overwritten)
 
     monkeypatch.setattr("undertow.core.tensor.Version", Slow)
     y = ut.ones(2)

@@ -384,4 +384,6 @@ def can_cast(from_: Any, to: Any) -> builtins.bool:
 
 
 _INFINITY = np.inf
+OBJECT = np.dtype(object)  # of what is no array
+UINT64 = np.dtype(np.uint64)  # of random words
 _BY_PYTHON.update({type(True): bool, type(1): int64, type(1.0): float64, type(1j): complex128})

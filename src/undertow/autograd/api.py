@@ -6,18 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ..backends.quiet import hush, silent, unhush
-from ..backends.registry import CPU, backend_of
+from ..backends.quiet import restore, silence
+from ..backends.registry import backend_of, backend_on
 from ..core.modes import current, enter, leave, with_grad
 from ..core.node import Node
 from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from . import executors
-from .engine import Run, copied, deliver, running
+from .engine import Run, deliver, running
 from .graph import GradientEdge
+from .hooks import copied
 from .task import Task
 
 _workers = 1
@@ -169,12 +168,10 @@ def _edge(op: str, i: int, t: Any) -> tuple[Node, int]:
     return node, t._index
 
 
-def _memory(t: Tensor) -> int:
+def _memory(t: Tensor) -> tuple[Any, int]:
     """What two tensors have in common if they share memory."""
-    array = getattr(t._array, "host", t._array)
-    while getattr(array, "base", None) is not None:
-        array = array.base
-    return id(array)
+    k = backend_of(t._array)
+    return k, k.memory(t._array)
 
 
 def _apart(g: Tensor, create_graph: bool) -> Tensor:
@@ -223,7 +220,7 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
             starts.append((node, root._index))
         elif isinstance(root, GradientEdge):
             shape, dtype = root.node.metas[root.output_nr]
-            backend = CPU if seed is None else backend_of(seed._array)
+            backend = backend_on(None) if seed is None else backend_of(seed._array)
             starts.append((root.node, root.output_nr))
         else:
             raise GradientError(f"[{op}] starts from tensors, got {type(root).__name__}")
@@ -233,8 +230,7 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
                     f"[{op}] a gradient is created only for one-element outputs, this one has "
                     f"shape {tuple(shape)}; reduce it with sum() or pass a gradient of that shape"
                 )
-            plain = backend is CPU and not shape
-            seed = wrap(np.array(1, dtype) if plain else backend.full(shape, 1, dtype))
+            seed = wrap(backend.full(shape, 1, dtype))
         else:
             _check_seed(op, seed, shape, dtype, backend)
         seeds.append(seed)
@@ -281,11 +277,11 @@ def _run(
         if state.plain
         else state.but(grad=create_graph, inference=False)
     )
-    hushed = None
+    silenced = None
     try:
         running.set(run)
         enter(inside)
-        hushed = hush(silent)
+        silenced = silence()
         ready: list[int] = []
         for target, seed in zip(task.seeds, seeds, strict=True):
             if target is not None:
@@ -297,6 +293,6 @@ def _run(
     finally:
         enter(state)  # not by the token, which an interrupt might have kept from us
         running.set(outer)
-        if hushed is not None:
-            unhush(hushed)
+        if silenced is not None:
+            restore(silenced)
     return [run.captured.get(edge) for edge in targets or ()]

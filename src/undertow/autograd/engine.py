@@ -3,6 +3,10 @@
 Every executor runs exactly this code; they only choose the thread. The lock guards the task's
 state and is never held while anything is computed.
 
+Where to look: the **backward** of a node is `_fused_step` or `_rule_step`, or `_full_step` with all
+that a node can have besides; the **order** is `advance` (who is ready runs, newest first) and the
+task's slots; the **accumulation** is `deliver` on the way and `accumulate` at a leaf.
+
 Note [bare gradients]
 In a first-order pass (`create_graph=False`) gradients travel as bare arrays, and a node whose rule
 is fused (Note [fused rules]) never sees a Tensor. Rules as written, hooks and captures get the
@@ -13,33 +17,38 @@ Where a weight is used twice, its gradient is a sum of products. A matrix produc
 there as it stores its result, so the second one is not made apart and added in another pass over
 both. That is only done where it gives the very bits of the other way, which a pass with several
 threads takes: there a gradient may come before its turn.
+
+Note [stealing]
+A leaf may keep the very array that arrived as its `.grad`, and a sum may be added to in place, only
+if nobody else holds it: no other edge, saved value or user, nor a view of its memory. The backend
+tells (`owned`), about an array that stands in a list; so whoever asks holds it nowhere else.
 """
 
 from __future__ import annotations
 
 from contextvars import ContextVar
-from sys import getrefcount
 from threading import Lock
 from typing import Any
 
-import numpy as np
-
-from ..backends.cpu.choice import crossover
-from ..backends.memory import owns
-from ..backends.registry import CPU, backend_of
-from ..core.dispatch import apply
+from ..backends.registry import backend_of
+from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
-from ..core.op import OPS
 from ..core.tensor import Tensor, share, wrap
 from ..errors import GradientError
 from ..kernel.expr import trace
+from .hooks import (
+    check_returned,
+    copied,
+    run_posthooks,
+    run_prehooks,
+    run_tensor_hooks,
+    summed,
+    wrong_gradient,
+)
 from .task import Slots, Target, Task
 
-_ndarray = np.ndarray
-_np_add = np.add
-_SUM = trace(lambda a, b: a + b, 2)
-_LARGE = crossover(_SUM)  # elements from which on the CPU has a faster way to add
+_SUM = Prepared((trace(lambda a, b: a + b, 2),), (True, True))
 
 
 class Run:
@@ -54,7 +63,6 @@ class Run:
         "create_graph",
         "lock",
         "plain",
-        "quick",
         "retain_graph",
         "task",
     )
@@ -75,7 +83,6 @@ class Run:
         self.alone = True  # no second thread works at it
         self.bare = not create_graph
         self.plain = not current().anomaly
-        self.quick = self.bare and captures is None and self.plain
 
 
 running: ContextVar[Run | None] = ContextVar("undertow_running", default=None)  # the innermost
@@ -85,114 +92,92 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
     """Run up to `limit` of the ready nodes, newest first; those they make ready join the list."""
     task = run.task
     nodes, inbox, targets = task.nodes, task.inbox, task.targets
-    quick, plain, keep, alone = run.quick, run.plain, run.retain_graph, run.alone
-    bare, captures = run.bare, run.captures
+    bare, plain, captures = run.bare, run.plain, run.captures
     while ready and limit:
         limit -= 1
         i = ready.pop()
         node = nodes[i]
         try:
-            if quick and node.hooks is None:
-                g = inbox[i]
-                kind = node.__class__
-                if kind is Node and g.__class__ is _ndarray:
-                    plan = node.plan
-                    fused = plan._fused
-                    if fused is False:
-                        fused = plan.fused
-                    saved = node.saved
-                    if fused is not None and saved is not None:
-                        for k in plan.tensors:
-                            if saved[k]._alias is not None:
-                                saved = plan.unpack(node, saved)
-                                break
-                        inbox[i] = None
-                        dtype = g.dtype
-                        for target, result in zip(targets[i], fused(g, saved)):  # noqa: B905 (hot)
-                            if target is None:
-                                continue
-                            if result.__class__ is not _ndarray or result.dtype is not dtype:
-                                if result is None:  # another one has this one's share
-                                    deliver(run, target, None, ready)
-                                    continue
-                                result = np.asarray(result, dtype)
-                            j = target[0]
-                            cell = inbox[j]
-                            if cell is None:  # one output, one edge: nobody else delivers here
-                                inbox[j] = result
-                                ready.append(j)
-                            elif (
-                                alone
-                                and cell.__class__ is Slots
-                                and cell.owned
-                                and cell.next == target[2]
-                                and not cell.pending
-                            ):  # `deliver`, without the lock that nobody contends for
-                                if result.size < _LARGE:
-                                    _np_add(cell.value, result, cell.value)
-                                else:
-                                    CPU.map(_SUM, (cell.value, result), dtype, cell.value)
-                                cell.next += 1
-                                if cell.next == cell.total:
-                                    _completed(task, j, ready)
-                            else:
-                                deliver(run, target, result, ready)
-                        result = cell = None  # likewise: `del results` below
-                        if not keep and plan.tensors:
-                            node.saved = None
+            g = inbox[i]
+            if (
+                node.__class__ is Node
+                and node.hooks is None
+                and plain
+                and g is not None
+                and g.__class__ is not list
+            ):
+                inbox[i] = None
+                row = targets[i]
+                if captures is not None:
+                    if (node, 0) in captures:
+                        run.captured[node, 0] = wrap(g) if bare else g
+                    if not any(row):
                         continue
-                    inbox[i] = None
-                    row = targets[i]
-                    if alone and plan.op.factors is not None and saved is not None:
-                        row = _add_products(run, node, g, row, ready)
-                    results = node.backward([wrap(g)], row)
-                    if not keep:
-                        node.release()
-                    _deliver_all(run, node, row, results, ready)
-                    del results  # a leaf may be about to keep one of them, see Note [stealing]
-                    continue
-                if kind is AccumulateGrad and g.__class__ is _ndarray:
-                    inbox[i] = None
-                    accumulate(node, g, False)  # type: ignore[arg-type]
-                    continue
-                del g
-            elif plain and node.hooks is None and node.__class__ is Node:
-                g = inbox[i]
-                if g.__class__ is Tensor or g.__class__ is _ndarray:  # one output
-                    inbox[i] = None
-                    given: Any = wrap(g) if bare else g
-                    if captures is not None and (node, 0) in captures:
-                        run.captured[node, 0] = given
-                    row = targets[i]
-                    if any(row):
-                        results = node.backward([given], row)
-                        if not keep:
-                            node.release()
-                        _deliver_all(run, node, row, results, ready)
-                        del results
-                    continue
-                del g
-            _full_step(run, i, node, ready)
+                if bare:
+                    fused = node.plan._fused
+                    if fused is False:
+                        fused = node.plan.fused
+                    if fused is not None:
+                        _fused_step(run, node, fused, g, row, ready)
+                        continue
+                    g = wrap(g)
+                _rule_step(run, node, g, row, ready)
+            else:
+                g = None
+                _full_step(run, i, node, ready)
         except BaseException as error:
             _explain(error, node)
             raise
 
 
+def _fused_step(
+    run: Run, node: Node, fused: Any, g: Any, row: list[Target | None], ready: list[int]
+) -> None:
+    """All gradients of an elementwise op at once, on bare arrays; see Note [fused rules]."""
+    results = fused.gradients(backend_of(g), g, node.values())
+    if not run.retain_graph:
+        node.release()
+    inbox = run.task.inbox
+    for target, result in zip(row, results):  # noqa: B905 (hot)
+        if target is not None:
+            if inbox[target[0]] is None:  # one output, one edge: nobody else delivers here
+                inbox[target[0]] = result
+                ready.append(target[0])
+            else:
+                deliver(run, target, result, ready)
+
+
+def _rule_step(run: Run, node: Node, g: Tensor, row: Any, ready: list[int]) -> None:
+    """A rule as written, of a node with one output and nothing besides."""
+    if run.bare and run.alone and node.plan.op.factors is not None and node.saved is not None:
+        row = _add_products(run, node, g._array, row, ready)
+    results = node.backward([g], row)
+    if not run.retain_graph:
+        node.release()
+    _deliver_all(run, node, row, results, ready)
+
+
 def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
-    """Hooks, captures, several outputs, rules as written: everything that a node can have."""
+    """Hooks, captures, leaves, several outputs, anomaly mode: everything that a node can have."""
     task = run.task
     grads = task.take(i)
-    if run.bare:
-        grads = [None if g is None else wrap(g) for g in grads]
-    if node.hooks is not None:
-        _before(node, grads)
+    hooks = node.hooks
+    leaf = isinstance(node, AccumulateGrad)
+    if run.bare and (not leaf or hooks is not None or run.captures is not None):
+        every = range(len(grads))
+        private = [grads[j] is not None and backend_of(grads[j]).owned(grads, j) for j in every]
+        grads = [None if grad is None else wrap(grad) for grad in grads]
+    else:
+        private = [False] * len(grads)
+    if hooks is not None:
+        run_tensor_hooks(node, grads, private)
     if run.captures is not None:
         for out, grad in enumerate(grads):
             if grad is not None and (node, out) in run.captures:
                 run.captured[node, out] = grad
-    if isinstance(node, AccumulateGrad):
+    if leaf:
         if run.captures is None and grads[0] is not None:
-            _arrive(run, node, grads)
+            _arrive(run, node, grads)  # type: ignore[arg-type]
         return
     targets = task.targets[i]
     if not any(targets):
@@ -205,51 +190,21 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
 def _arrive(run: Run, node: AccumulateGrad, grads: list[Any]) -> None:
     """The gradient of a leaf, between the hooks of its node."""
     hooks = node.hooks
-    if hooks is not None and hooks.pre:
-        grads[:] = _run_prehooks(node, grads)
-    given = tuple(grads) if hooks is not None and hooks.post else ()
-    grad = grads.pop()
-    if grad is not None:
+    if hooks is None:
+        accumulate(node, grads, run.create_graph)
+        return
+    if hooks.pre:
+        grads[:] = run_prehooks(node, grads)
+    given = tuple(grads) if hooks.post else ()
+    if grads[0] is not None:
         if run.bare:
-            grad = grad._array  # no Tensor holds it now, unless a hook kept that
-        accumulate(node, grad, run.create_graph)
+            grads[0] = grads[0]._array  # no Tensor holds it now, unless a hook kept that
+        accumulate(node, grads, run.create_graph)
     if given:
-        for hook in list(hooks.post.values()):  # type: ignore[union-attr]
+        for hook in list(hooks.post.values()):
             changed = hook((), given)
             if changed is not None:
-                _as_list(node, changed, 0, "a hook", "inputs")
-
-
-def _run_prehooks(node: Node, grads: list[Any]) -> list[Any]:
-    for hook in list(node.hooks.pre.values()):  # type: ignore[union-attr]
-        before = _versions(grads)
-        changed = hook(tuple(grads))
-        _check_unchanged(node, grads, before)
-        if changed is not None:
-            grads = _as_list(node, changed, len(grads), "a prehook", "outputs")
-            for out, grad in enumerate(grads):
-                _check_hooked(node, out, grad, "a prehook")
-    return grads
-
-
-def _versions(grads: Any) -> list[int]:
-    return [g._version if isinstance(g, Tensor) else 0 for g in grads]
-
-
-def _check_unchanged(node: Node, grads: Any, before: list[int]) -> None:
-    """A gradient may be on its way to several nodes, so a hook must not change it in place."""
-    if _versions(grads) != before:
-        raise GradientError(
-            f"[{node.name()}] a hook changed a gradient in place; return a new one instead"
-        )
-
-
-def _check_hooked(node: Node, out: int, grad: Any, who: str) -> None:
-    """A gradient that a hook returned must fit the output that it is for."""
-    shape, dtype = node.metas[out]
-    array = getattr(grad, "_array", None)
-    if grad is not None and (array is None or array.shape != shape or array.dtype != dtype):
-        raise _wrong_gradient(node, grad, shape, dtype, who)
+                check_returned(node, changed, 0, "a hook", "inputs")
 
 
 def _deliver_all(run: Run, node: Node, targets: Any, results: Any, ready: list[int]) -> None:
@@ -262,7 +217,7 @@ def _deliver_all(run: Run, node: Node, targets: Any, results: Any, ready: list[i
             shape, dtype = task.nodes[target[0]].metas[target[1]]
             array = getattr(result, "_array", None)
             if array is None or array.shape != shape or array.dtype != dtype:
-                raise _wrong_gradient(node, result, shape, dtype)
+                raise wrong_gradient(node, result, shape, dtype)
             if run.bare:
                 result = array
             del array
@@ -272,13 +227,12 @@ def _deliver_all(run: Run, node: Node, targets: Any, results: Any, ready: list[i
 def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
     """Put a gradient into its slot, add what can be added, note the node if it became ready."""
     task = run.task
-    lock = run.lock
     j, out, slot = target
     cell = task.inbox[j]
     if cell.__class__ is list:
         outputs, cell = cell, cell[out]
         if cell.__class__ is not Slots:
-            with lock:
+            with run.lock:
                 outputs[out] = grad
                 _completed(task, j, ready)
             return
@@ -286,60 +240,32 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
         task.inbox[j] = grad
         ready.append(j)
         return
-    with lock:
+    if (
+        cell.owned
+        and run.alone
+        and run.bare
+        and cell.next == slot
+        and grad is not None
+        and not cell.pending
+    ):  # the same as below, without the lock that nobody contends for
+        backend_of(grad).add_into(cell.value, grad)
+        cell.next += 1
+        if cell.next == cell.total:
+            _completed(task, j, ready)
+        return
+    with run.lock:
         pair = cell.offer(slot, grad)
         if pair is None:
             if cell.next == cell.total:
                 _completed(task, j, ready)
             return
+    del grad
     while pair is not None:
-        owned = cell.owned or _sole(pair[0], _IN_SLOT)  # a statement of its own: it counts
-        total = _add(pair[0], pair[1], owned)
-        with lock:
+        total = _add(pair, cell.owned)
+        with run.lock:
             pair = cell.settle(total)
             if pair is None and cell.next == cell.total:
                 _completed(task, j, ready)
-
-
-def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> Any:
-    """Add the node's gradients to those that are there already, if they are products.
-
-    Returns the row of targets without those that are done; see Note [added products].
-    """
-    inbox, plan, saved = run.task.inbox, node.plan, node.saved
-    factors = plan.op.factors
-    assert factors is not None
-    left = None
-    for k, target in enumerate(row):
-        if target is None or g.ndim != 2:
-            continue
-        cell = inbox[target[0]]
-        if (
-            cell.__class__ is not Slots
-            or cell.value is None
-            or cell.next != target[2]
-            or cell.pending
-            or cell.busy
-            or not (cell.owned or _sole(cell.value, _IN_CELL))
-        ):
-            continue
-        other = saved[plan.calls[k][1][0]]
-        if other.__class__ is not Tensor or other._alias is not None:
-            continue  # its version is to be checked
-        if not CPU.add_product(cell.value, *factors[k](g, other._array)):
-            continue
-        left = list(row) if left is None else left
-        left[k] = None
-        cell.owned = True
-        cell.next += 1
-        if cell.next == cell.total:
-            _completed(run.task, target[0], ready)
-    return row if left is None else left
-
-
-def _sole(array: Any, count: int) -> bool:
-    """Whether nobody holds a gradient but those who are known to; see Note [stealing]."""
-    return array.__class__ is _ndarray and getrefcount(array) <= count and owns(array)
 
 
 def _completed(task: Task, j: int, ready: list[int]) -> None:
@@ -352,22 +278,56 @@ def _completed(task: Task, j: int, ready: list[int]) -> None:
         ready.append(j)
 
 
-def _add(a: Any, b: Any, owned: bool) -> Any:
-    """The sum of two gradients, bare or not; in place when `a` is a sum made here."""
-    if a.__class__ is _ndarray and b.__class__ is _ndarray:
-        if a.size >= _LARGE:
-            return CPU.map(_SUM, (a, b), a.dtype, a if owned else None)
-        if owned:
-            return _np_add(a, b, a)
-        total = _np_add(a, b)
-        return total if total.__class__ is _ndarray else np.asarray(total)
-    if isinstance(a, Tensor):
-        return _sum(a, b)
-    return _sum(wrap(a), wrap(b))._array
+def _add(pair: list[Any], owned: bool) -> Any:
+    """The sum of two gradients, bare or not; in place when nobody else has the first one."""
+    if pair[0].__class__ is Tensor:
+        return summed(*pair)
+    k = backend_of(pair[0])
+    if owned or k.owned(pair, 0):
+        k.add_into(*pair)
+        return pair[0]
+    return _SUM[k](*pair)[0]
 
 
-def _sum(a: Tensor, b: Tensor) -> Tensor:
-    return apply(OPS["add"], (a, b))
+def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> Any:
+    """Add the node's gradients to those that are there already, if they are products.
+
+    Returns the row of targets without those that are done; see Note [added products].
+    """
+    inbox, plan, saved = run.task.inbox, node.plan, node.saved
+    factors = plan.op.factors
+    assert factors is not None
+    left = None
+    k = backend_of(g)
+    for i, target in enumerate(row):
+        if target is None or len(g.shape) != 2:
+            continue
+        cell = inbox[target[0]]
+        if (
+            cell.__class__ is not Slots
+            or cell.value is None
+            or cell.next != target[2]
+            or cell.pending
+            or cell.busy
+        ):
+            continue
+        other = saved[plan.calls[i][1][0]]
+        if other.__class__ is not Tensor or other._alias is not None:
+            continue  # its version is to be checked
+        held = [cell.value]
+        cell.value = None
+        added = (cell.owned or k.owned(held, 0)) and k.add_product(
+            held[0], *factors[i](k, g, other._array)
+        )
+        cell.value = held[0]
+        if added:
+            left = list(row) if left is None else left
+            left[i] = None
+            cell.owned = True
+            cell.next += 1
+            if cell.next == cell.total:
+                _completed(run.task, target[0], ready)
+    return row if left is None else left
 
 
 def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
@@ -379,7 +339,7 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
         grads = node.materialize(grads)
     hooks = node.hooks
     if hooks is not None and hooks.pre:
-        grads = _run_prehooks(node, grads)
+        grads = run_prehooks(node, grads)
         if all(g is None for g in grads):
             return [None] * len(targets)
         if any(g is None for g in grads):
@@ -396,184 +356,68 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     if not run.retain_graph:
         node.release()
     if hooks is not None and hooks.post:
-        for hook in list(hooks.post.values()):
-            before = _versions((*results, *grads))
-            changed = hook(tuple(results), tuple(grads))
-            _check_unchanged(node, (*results, *grads), before)
-            if changed is not None:
-                results = _as_list(node, changed, len(targets), "a hook", "inputs")
+        results = run_posthooks(node, results, grads)
     if state.anomaly and state.check_nan:
         _check_nan(node, results)
     return results
 
 
-def _as_list(node: Node, changed: Any, count: int, who: str, what: str) -> list[Any]:
-    grads = list(changed) if isinstance(changed, (tuple, list)) else [changed]
-    if len(grads) != count:
-        raise GradientError(
-            f"[{node.name()}] {who} returned {len(grads)} gradients for {count} {what}"
-        )
-    return grads
-
-
-def _before(node: Node, grads: list[Any]) -> None:
-    """Run the hooks on the node's output gradients, then fill `.grad` of retained tensors."""
-    hooks = node.hooks
-    assert hooks is not None
-    for out, table in list(hooks.tensor.items()):
-        for hook in list(table.values()):
-            if grads[out] is None:
-                break
-            _make_private(grads, out)
-            changed = hook(grads[out])
-            if changed is not None:
-                _check_hooked(node, out, changed, "a tensor hook")
-                grads[out] = changed
-    for out, reference in hooks.capture.items():
-        tensor = reference()
-        if tensor is not None and grads[out] is not None:
-            old = tensor._grad
-            tensor._grad = copied(grads[out]) if old is None else _sum(old, grads[out])
-
-
-def _make_private(grads: list[Any], out: int) -> None:
-    """A hook may change its gradient in place, so nobody else may hold the same memory."""
-    grad = grads[out]
-    array = grad._array
-    if (
-        array.__class__ is not _ndarray
-        or not owns(array)
-        or getrefcount(array) > _HELD_TWICE
-        or getrefcount(grad) > _HELD_TWICE
-    ):
-        grads[out] = copied(grad)
-
-
-def copied(grad: Tensor) -> Tensor:
-    """A gradient in memory of its own."""
-    return apply(OPS["clone"], (grad,))
-
-
-def accumulate(node: AccumulateGrad, grad: Any, create_graph: bool) -> None:
-    """Add a gradient, a bare array or a Tensor, to the leaf's `.grad`; then its hooks."""
+def accumulate(node: AccumulateGrad, arrived: list[Any], create_graph: bool) -> None:
+    """Add the one gradient in a list, bare or not, to the leaf's `.grad`; then its hooks."""
     leaf = node.leaf()
     if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
-        bare = grad.__class__ is not Tensor
-        if _misfit(leaf._array, grad if bare else grad._array):
-            arrived = wrap(grad) if bare else grad
-            raise GradientError(
-                f"[backward] a gradient of shape {arrived.shape}, {arrived.dtype} on "
-                f"{arrived.device} arrived for a leaf of shape {leaf.shape}, {leaf.dtype} on "
-                f"{leaf.device}; its data was replaced after the forward"
-            )
+        bare = arrived[0].__class__ is not Tensor
+        array = arrived[0] if bare else arrived[0]._array
+        k = backend_of(leaf._array)
+        if (
+            array.shape != leaf._array.shape
+            or array.dtype != leaf._array.dtype
+            or backend_of(array) is not k
+        ):
+            raise _misfit(leaf, wrap(array))
+        del array
         with node.lock:
             old = leaf._grad
             if old is None:
-                # Note [stealing]: the leaf may keep the array itself only if nobody else holds
-                # it: no other edge, saved value or user (the count), no buffer that it is a view
-                # of (the base).
-                alone = bare and getrefcount(grad) <= _SOLE
-                if alone and grad.__class__ is _ndarray and owns(grad):
-                    leaf._grad = wrap(grad)
+                if bare and k.owned(arrived, 0):
+                    leaf._grad = wrap(arrived[0])
                 else:
-                    leaf._grad = copied(wrap(grad) if bare else grad)
-            elif bare and old._node is None and grad.__class__ is _ndarray and _plain(old._array):
-                with np.errstate(all="ignore"):
-                    _add(old._array, grad, True)
+                    leaf._grad = copied(wrap(arrived[0]) if bare else arrived[0])
+            elif bare and old._node is None and _addable(k, old._array):
+                k.add_into(old._array, arrived[0])
                 share(old).version.value += 1
             else:
-                leaf._grad = _sum(old, wrap(grad) if bare else grad)
+                leaf._grad = summed(old, wrap(arrived[0]) if bare else arrived[0])
         if node.post_accumulate:
             for hook in list(node.post_accumulate.values()):
                 hook(leaf)
 
 
-def _misfit(leaf: Any, grad: Any) -> bool:
-    return (
-        leaf.shape != grad.shape or leaf.dtype != grad.dtype or leaf.__class__ is not grad.__class__
-    )
-
-
-def _plain(array: Any) -> bool:
+def _addable(k: Any, array: Any) -> bool:
     """Whether a gradient, which a user may have set, can be added to in place."""
-    flags = array.flags
-    return flags.forc and flags.writeable
+    return backend_of(array) is k and k.contiguous(array) and k.writable(array)
 
 
-def _probe() -> int:
-    """What `getrefcount` says in `accumulate` for an array that only its caller holds."""
-
-    def callee(array: Any) -> int:
-        return getrefcount(array)
-
-    array = np.empty(1)
-    return callee(array)
-
-
-def _probe_twice() -> int:
-    """What it says for something held by a local and by one other thing, as in `_make_private`."""
-    holder = [np.empty(1)]
-    array = holder[0]
-    return getrefcount(array)
-
-
-def _probe_cell() -> int:
-    """What it says in `_sole` for the value of a slot."""
-
-    def callee(array: Any, _: int) -> int:
-        return getrefcount(array)
-
-    cell = Slots(1)
-    cell.value = np.empty(1)
-    return callee(cell.value, 0)
-
-
-def _probe_slot() -> int:
-    """What it says there for one that a pair to be added holds as well."""
-
-    def callee(array: Any, _: int) -> int:
-        return getrefcount(array)
-
-    cell = Slots(1)
-    cell.value = np.empty(1)
-    pair = (cell.value, None)
-    return callee(pair[0], 0)
-
-
-_SOLE = _probe()
-_IN_CELL = _probe_cell()
-_IN_SLOT = _probe_slot()
-_HELD_TWICE = _probe_twice()
-
-
-def _wrong_gradient(
-    node: Node, result: Any, shape: Any, dtype: Any, who: str = "its rule"
-) -> Exception:
-    found = (
-        f"shape {result.shape} and {result.dtype}"
-        if isinstance(result, Tensor)
-        else f"type {type(result).__name__}"
-    )
+def _misfit(leaf: Tensor, arrived: Tensor) -> GradientError:
     return GradientError(
-        f"[{node.name()}] {who} returned a gradient of {found}; expected a Tensor of shape "
-        f"{tuple(shape)} and undertow.{dtype.name}"
+        f"[backward] a gradient of shape {arrived.shape}, {arrived.dtype} on {arrived.device} "
+        f"arrived for a leaf of shape {leaf.shape}, {leaf.dtype} on {leaf.device}; its data was "
+        "replaced after the forward"
     )
 
 
 def _check_nan(node: Node, results: Any) -> None:
     for i, result in enumerate(results):
-        if isinstance(result, Tensor):
-            host = backend_of(result._array).to_host(result._array)
-            if np.isnan(host).any():
-                where = (
-                    "".join(node.site)
-                    if node.site
-                    else ("not known: the forward ran outside of detect_anomaly()")
-                )
-                raise GradientError(
-                    f"[{node.name()}] its backward returned NaN in gradient {i}; the forward call "
-                    f"that made it:\n{where}"
-                )
+        if isinstance(result, Tensor) and bool(result.isnan().any()):
+            where = (
+                "".join(node.site)
+                if node.site
+                else "not known: the forward ran outside of detect_anomaly()"
+            )
+            raise GradientError(
+                f"[{node.name()}] its backward returned NaN in gradient {i}; the forward call "
+                f"that made it:\n{where}"
+            )
 
 
 def _explain(error: BaseException, node: Node) -> None:

@@ -20,18 +20,17 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-import numpy as np
-
+from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import forward_stack
 from ..core.inplace import _commit, check_writable
 from ..core.modes import current, enable_grad, no_grad
 from ..core.node import AccumulateGrad, Barrier, Node, version_error
-from ..core.op import Packed
+from ..core.saved import Packed
 from ..core.tensor import Tensor, beside, connected, node_of, share, wrap
 from ..errors import ArgumentError, DTypeError, FreedError, GradientError, UnsupportedError
 
-_NO_TENSOR = ((), np.dtype(object))  # the meta of an output that is no tensor
+_NO_TENSOR = ((), dtypes.OBJECT)  # the meta of an output that is no tensor
 _wanted: ContextVar[Any] = ContextVar("undertow_wanted", default=(None, ()))
 
 
@@ -79,15 +78,9 @@ class FunctionCtx(Node):
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         tensors = [a for a in args if isinstance(a, Tensor)]
-        self.parents = tuple(node_of(t) for t in tensors)
-        self.indices = tuple(t._index for t in tensors)
-        self.metas = ()
-        self.saved = ()
-        self.versions = None
-        self.hooks = None
-        self.site = None
+        super().__init__(tuple(node_of(t) for t in tensors), tuple(t._index for t in tensors))
         self._tensors = tuple(isinstance(a, Tensor) for a in args)
-        self._kinds = tuple(t._array.__class__ for t in tensors)
+        self._sources = tuple(backend_of(t._array) for t in tensors)
         self._enabled = current().grad
         self._recording = self._enabled and any(p is not None for p in self.parents)
 
@@ -213,7 +206,10 @@ class FunctionCtx(Node):
                         "no tensor; return None there"
                     )
                 continue
-            if isinstance(result, Tensor) and result._array.__class__ is not self._kinds[len(kept)]:
+            if (
+                isinstance(result, Tensor)
+                and backend_of(result._array) is not self._sources[len(kept)]
+            ):
                 raise GradientError(
                     f"[{self.name()}] backward returned a gradient for argument {i} on "
                     f"{result.device}, where the argument is not; move it there"
@@ -267,13 +263,7 @@ class _Probe(Node):
     __slots__ = ()
 
     def __init__(self, meta: Any) -> None:
-        self.parents = ()
-        self.indices = ()
-        self.metas = (meta,)
-        self.saved = ()
-        self.versions = None
-        self.hooks = None
-        self.site = None
+        super().__init__(metas=(meta,))
 
     def name(self) -> str:
         return "Constant"

@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..backends.registry import backend_of
 from ..core.dispatch import apply
 from ..core.modes import enable_grad
@@ -207,10 +205,11 @@ def _rows(output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> 
     size = output.numel()
     rows: list[list[Tensor]] = [[] for _ in inputs]
     backend = backend_of(output._array)
+    one = backend.full((1,), 1, output._array.dtype)
     for j in range(size):
-        seed = np.zeros(size, output._array.dtype)
-        seed[j] = 1
-        vector = wrap(backend.from_host(seed.reshape(output.shape)))
+        seed = backend.full((size,), 0, output._array.dtype)
+        backend.assign(backend.slice(seed, (slice(j, j + 1),)), one)
+        vector = wrap(backend.reshape(seed, output.shape))
         found = _gradients(
             "jacobian", (output,), inputs, (vector,), create_graph, strict, "the output does"
         )

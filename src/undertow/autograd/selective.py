@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core.dispatch import apply, record, transfer
 from ..core.modes import State, Switch, current, enter, leave
 from ..core.op import OPS, Op
-from ..core.tensor import Tensor, node_of
+from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, VersionError
 from .checkpoint import CheckpointError
 
@@ -174,6 +174,6 @@ class _Reuse(Switch):
             transfer(t, found.device) if t.device != found.device else t.detach()
             for t in found.tensors
         )
-        if current().grad and any(isinstance(t, Tensor) and node_of(t) is not None for t in inputs):
+        if current().grad:
             record(op, inputs, params, outs)
         return outs[0] if op.outputs == 1 else outs

@@ -33,27 +33,29 @@ class Slots:
         self.pending: dict[int, Any] = {}
         self.busy = False  # somebody is adding at this moment
 
-    def offer(self, slot: int, grad: Any) -> tuple[Any, Any] | None:
+    def offer(self, slot: int, grad: Any) -> list[Any] | None:
         """A gradient (or None) has arrived at `slot`; answers as `claim` does."""
-        if slot == self.next and not self.busy and grad is not None and self.value is not None:
-            self.busy = True
-            return self.value, grad
         self.pending[slot] = grad
         return self.claim()
 
-    def claim(self) -> tuple[Any, Any] | None:
-        """Two gradients that the caller must now add and `settle`; None when there are none."""
+    def claim(self) -> list[Any] | None:
+        """Two gradients that the caller must now add and `settle`; None when there are none.
+
+        They are the caller's: until then nobody else here holds them.
+        """
         while not self.busy and self.next in self.pending:
             grad = self.pending.pop(self.next)
             if grad is not None and self.value is not None:
                 self.busy = True
-                return self.value, grad
+                pair = [self.value, grad]
+                self.value = None
+                return pair
             self.next += 1
             if grad is not None:
                 self.value = grad
         return None
 
-    def settle(self, value: Any) -> tuple[Any, Any] | None:
+    def settle(self, value: Any) -> list[Any] | None:
         """The sum that was asked for; answers as `claim` does."""
         self.value = value
         self.owned = True

@@ -1,127 +1,87 @@
-"""The backend protocol: the closed list of kernel forms that a device answers.
+"""The contract: the closed list of forms that a device answers, and how few of them it must.
 
 Arrays are opaque to everyone but their backend; all that others read is `shape`, `strides` (in
-bytes), `dtype` (NumPy's) and `size`. A CPU array is an `ndarray`. Views share memory; every other
-form returns a fresh array, except `assign` and `conv`, which write. An op's forward is a short
-composition of these forms; a device that answers them all runs every op.
+bytes), `dtype` (NumPy's), `size` and `backend`, the instance that runs it. (A CPU array is an
+`ndarray`, which cannot know its backend: `registry.backend_of` is the one place that knows.) Views
+share memory; every other form returns a fresh array, except `assign`, `add_into`, `add_product`
+and `conv`, and those that are given an `out` or told to work in place, which write. An op's
+forward is a short composition of forms, so a device that answers them runs every op.
+
+Note [what a device must answer]
+The twelve abstract forms. Every other form has a default: views are arithmetic on `StridedArray`s
+(backends/strided), the rest are compositions of other forms (here, or in backends/compositions
+where they are longer). A device overrides a default where it knows something faster.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
+import numpy as np
+
 from ..devices import Device
-from ..kernel.expr import Expr
+from ..kernel.expr import Expr, call, trace
 from ..kernel.row_program import Program
+from ..kernel.windows import Geometry
+from . import strided
+from .philox import philox_words
 
 Array = Any
 NumpyDType = Any
 Shape = tuple[int, ...]
+Padding = tuple[tuple[int, int], ...]
+
+_SUM = trace(lambda a, b: a + b, 2)
+_INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
+_TABLES = 256  # kept on a device
 
 
 class Backend(ABC):
-    """One device's implementation of every form."""
+    """One device. See Note [what a device must answer]."""
 
     device: Device
 
-    # Memory -------------------------------------------------------------------------------
-    @abstractmethod
-    def from_host(self, array: Array) -> Array:
-        """An array on this device with a NumPy array's elements (may share memory on the CPU)."""
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._tables: dict[Any, Array] = {}
 
-    @abstractmethod
-    def to_host(self, array: Array) -> Array:
-        """The elements as a NumPy array (may share memory on the CPU)."""
-
+    # Must be answered: memory -----------------------------------------------------------------
     @abstractmethod
     def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
         """Uninitialised row-major memory."""
 
     @abstractmethod
-    def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
-        """Every element is `value`."""
+    def from_host(self, array: Any) -> Array:
+        """An array on this device with a NumPy array's elements (may share memory on the CPU)."""
 
     @abstractmethod
-    def arange(self, start: Any, step: Any, count: int, dtype: NumpyDType) -> Array:
-        """`start + i * step` for i below `count`."""
-
-    @abstractmethod
-    def philox(self, seed: int, offset: int, count: int) -> Array:
-        """`count` words (uint32) of the Philox 4x32-10 stream of `seed`, from word `offset` on."""
-
-    @abstractmethod
-    def coin_map(
-        self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
-    ) -> Array:
-        """A scalar expression over each element of floating `x`, its coin, and the numbers.
-
-        The coin of the element at the row-major position i tells whether word `offset` + i of the
-        Philox stream of `seed` is below `limit`; the offset is a multiple of four.
-        """
-
-    @abstractmethod
-    def copy(self, x: Array) -> Array:
-        """A fresh row-major copy."""
-
-    @abstractmethod
-    def cast(self, x: Array, dtype: NumpyDType) -> Array:
-        """A fresh copy in another dtype.
-
-        Complex to real drops the imaginary part, floating to integer truncates, and an integer
-        that is too large wraps around.
-        """
+    def to_host(self, array: Array) -> Any:
+        """The elements as a NumPy array (may share memory on the CPU)."""
 
     @abstractmethod
     def assign(self, target: Array, source: Array) -> None:
-        """Write `source`, broadcast and cast, into the memory of `target`."""
+        """Write `source`, broadcast and cast, into the memory of `target`.
 
-    # Views --------------------------------------------------------------------------------
+        Complex to real drops the imaginary part, floating to integer truncates, and an integer
+        that is too large wraps around. The two may overlap.
+        """
+
+    # Must be answered: computation ------------------------------------------------------------
     @abstractmethod
-    def as_strided(self, x: Array, shape: Shape, strides: Shape, offset: int) -> Array:
-        """A view by element strides, from `offset` elements past x's own first element."""
+    def maps(
+        self,
+        exprs: tuple[Expr, ...],
+        operands: Sequence[Any],
+        dtypes: Sequence[NumpyDType],
+        outs: Sequence[Array] | None = None,
+    ) -> Sequence[Array]:
+        """Scalar expressions over broadcast operands (arrays of one dtype, or numbers).
 
-    @abstractmethod
-    def storage_offset(self, x: Array) -> int:
-        """Elements between the start of the memory that x looks at and its first element."""
-
-    @abstractmethod
-    def root(self, x: Array) -> Array:
-        """The whole memory that x looks at, as a one-dimensional array."""
-
-    @abstractmethod
-    def reshape(self, x: Array, shape: Shape) -> Array | None:
-        """A view in another shape, or None when the strides do not allow one."""
-
-    @abstractmethod
-    def permute(self, x: Array, dims: Sequence[int]) -> Array:
-        """A view with its dimensions in another order."""
-
-    @abstractmethod
-    def expand(self, x: Array, shape: Shape) -> Array:
-        """A view broadcast to `shape`."""
-
-    @abstractmethod
-    def slice(self, x: Array, slices: tuple[Any, ...]) -> Array:
-        """A view by Python slices with positive or negative steps, integers, None and Ellipsis."""
-
-    @abstractmethod
-    def part(self, x: Array, which: str) -> Array:
-        """A view of a complex array's "real" or "imag" part."""
-
-    @abstractmethod
-    def bits(self, x: Array, dtype: NumpyDType) -> Array:
-        """A view of the same bytes as another dtype; the last dimension's size scales with it."""
-
-    # Computation --------------------------------------------------------------------------
-    @abstractmethod
-    def map(
-        self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
-    ) -> Array:
-        """A scalar expression over broadcast operands (arrays of one dtype, or numbers).
-
-        With `out`, an array of that dtype, written into it; it may be one of the operands.
+        A boolean array may stand beside those of the one dtype, for `where`. With `outs`, arrays
+        of those dtypes, written into them; an operand may be one of them.
         """
 
     @abstractmethod
@@ -134,39 +94,8 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def map_reduce(
-        self,
-        kind: str,
-        expr: Expr,
-        operands: Sequence[Any],
-        dims: tuple[int, ...],
-        keepdim: bool,
-        dtype: NumpyDType,
-    ) -> Array:
-        """`reduce(kind, map(expr, operands, dtype), dims, keepdim)`, at once."""
-
-    @abstractmethod
-    def rows(
-        self,
-        program: Program,
-        operands: Sequence[Any],
-        dims: tuple[int, ...],
-        dtypes: Sequence[NumpyDType],
-    ) -> tuple[Array, ...]:
-        """A row program (kernel/rows) over broadcast operands; rows lie along `dims`, not empty.
-
-        Operands of rows have size 1 along `dims`, and so have results of rows; results of columns
-        have size 1 along the others. Half precision is computed in single. A program that uses the
-        column takes one dim.
-        """
-
-    @abstractmethod
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         """kind: sum prod logaddexp; or max min, which return values and indices of positions."""
-
-    @abstractmethod
-    def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
-        """`h[i] = a[i] * h[i-1] + b[i]` along `dim` from zero; reversed, from the other end."""
 
     @abstractmethod
     def gather(self, x: Array, dim: int, index: Array) -> Array:
@@ -182,10 +111,247 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def take(self, x: Array, index: tuple[Any, ...]) -> Array:
-        """Advanced indexing by integer arrays and full slices (NumPy's rules), as a copy."""
+    def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n)."""
 
     @abstractmethod
+    def sort(
+        self, x: Array, dim: int, descending: bool, count: int | None = None
+    ) -> tuple[Array, Array]:
+        """Stably sorted values and their indices; NaN counts as largest.
+
+        With a count, only the first so many; which of equal elements are the last is left open.
+        """
+
+    @abstractmethod
+    def nonzero(self, x: Array) -> Array:
+        """Coordinates of the nonzero elements in row-major order: (count, ndim), int64."""
+
+    # Around an op -----------------------------------------------------------------------------
+    def run(self, forward: Callable[..., Any], arrays: Sequence[Any], params: Sequence[Any]) -> Any:
+        """Run an op's forward; a device that needs something set meanwhile overrides this."""
+        return forward(self, *arrays, *params)
+
+    def prepare(
+        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]
+    ) -> Callable[..., Sequence[Array]]:
+        """`maps` of these expressions as a function of its operands, for who calls it often.
+
+        `arrays` tells which operands are arrays; the others are numbers. The arrays have one dtype,
+        a floating one or int64, and so have the results, but for comparisons' booleans.
+        """
+        kinds = [_BOOL if is_boolean(e) else None for e in exprs]
+        first = arrays.index(True)
+
+        def run(*operands: Any) -> Sequence[Array]:
+            dtype = operands[first].dtype
+            return self.maps(exprs, operands, [kind or dtype for kind in kinds])
+
+        return run
+
+    # Questions about an array -----------------------------------------------------------------
+    def contiguous(self, x: Array) -> bool:
+        """Whether its elements lie in row-major order without gaps."""
+        return strided.contiguous(x.shape, x.strides, x.dtype.itemsize)
+
+    def writable(self, x: Array) -> bool:
+        """Whether its memory may be changed."""
+        return True
+
+    def memory(self, x: Array) -> int:
+        """A number that two arrays have in common if they look at the same buffer."""
+        return id(x.buffer)
+
+    def owned(self, holder: list[Any], i: int) -> bool:
+        """Whether nobody but `holder[i]` holds that array, or another that shares its memory.
+
+        The list is asked about rather than the array, so that the count of references is the same
+        however deep the call: its own one, and that of the question.
+        """
+        return getrefcount(holder[i]) <= 2 and getrefcount(holder[i].buffer) <= 2
+
+    def address(self, x: Array) -> int:
+        """The address of the first element, as far as the device has such a thing."""
+        return self.memory(x) + int(x.offset)
+
+    def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
+        """Raise `error(elements as a NumPy array)` unless `low <= x < high` everywhere.
+
+        Returns a number that no element is below. A device may look later, when it waits for
+        results anyway, and answers None then.
+        """
+        if not x.size:
+            return low
+        dims = tuple(range(len(x.shape)))
+        least, most = (self.to_host(self.reduce(r, x, dims, False))[()] for r in ("min", "max"))
+        if not (least >= low and most < high):
+            raise error(self.to_host(x))
+        return least
+
+    # Making arrays ----------------------------------------------------------------------------
+    def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
+        """Every element is `value`."""
+        out = self.empty(shape, dtype)
+        self.assign(out, self.from_host(np.array(value, dtype)))
+        return out
+
+    def arange(self, start: Any, step: Any, count: int, dtype: NumpyDType) -> Array:
+        """`start + i * step` for i below `count`."""
+        steps = np.arange(count, dtype=np.int64 if np.dtype(dtype).kind in "iub" else np.float64)
+        return self.from_host((start + steps * step).astype(dtype))
+
+    def table(self, make: Callable[..., Any], *args: Any) -> Array:
+        """The NumPy array `make(*args)` on this device, kept for the next time; never write to it.
+
+        `make` is a function defined once; the arguments are hashable.
+        """
+        key = (make, args)
+        found = self._tables.get(key)
+        if found is None:
+            if len(self._tables) >= _TABLES:
+                self._tables.clear()
+            found = self._tables[key] = self.from_host(make(*args))
+        return found
+
+    def philox(self, seed: int, offset: int, count: int) -> Array:
+        """`count` words (uint32) of the Philox 4x32-10 stream of `seed`, from word `offset` on."""
+        return self.from_host(philox_words(seed, offset, count))
+
+    def copy(self, x: Array) -> Array:
+        """A fresh row-major copy."""
+        return self.cast(x, x.dtype)
+
+    def cast(self, x: Array, dtype: NumpyDType) -> Array:
+        """A fresh copy in another dtype, converted as by `assign`."""
+        out = self.empty(x.shape, np.dtype(dtype))
+        self.assign(out, x)
+        return out
+
+    def transfer(self, x: Array, target: Backend) -> Array:
+        """A fresh array with these elements on another device."""
+        return target.from_host(self.to_host(x))
+
+    def concat(self, arrays: Sequence[Array], dim: int) -> Array:
+        """Arrays of one dtype joined along `dim`."""
+        from .compositions import concat
+
+        return concat(self, arrays, dim)
+
+    # Views ------------------------------------------------------------------------------------
+    def as_strided(self, x: Array, shape: Shape, strides: Shape, offset: int) -> Array:
+        """A view by element strides, from `offset` elements past x's own first element."""
+        size = x.dtype.itemsize
+        return x.seen(shape, tuple([s * size for s in strides]), offset * size)
+
+    def storage_offset(self, x: Array) -> int:
+        """Elements between the start of the memory that x looks at and its first element."""
+        return int(x.offset // x.dtype.itemsize)
+
+    def storage_size(self, x: Array) -> int:
+        """Elements of x's dtype in the whole memory that x looks at."""
+        return int(x.buffer.nbytes // x.dtype.itemsize)
+
+    def reshape(self, x: Array, shape: Shape) -> Array | None:
+        """A view in another shape, or None when the strides do not allow one."""
+        strides = strided.reshaped(x.shape, x.strides, shape)
+        return None if strides is None else x.seen(shape, strides)
+
+    def permute(self, x: Array, dims: Sequence[int]) -> Array:
+        """A view with its dimensions in another order."""
+        return strided.permuted(x, dims)
+
+    def expand(self, x: Array, shape: Shape) -> Array:
+        """A view broadcast to `shape`."""
+        return strided.expanded(x, shape)
+
+    def slice(self, x: Array, slices: tuple[Any, ...]) -> Array:
+        """A view by Python slices with positive or negative steps, integers, None and Ellipsis."""
+        return strided.sliced(x, slices)
+
+    def part(self, x: Array, which: str) -> Array:
+        """A view of a complex array's "real" or "imag" part."""
+        dtype = np.dtype(f"f{x.dtype.itemsize // 2}")
+        return x.seen(x.shape, x.strides, 0 if which == "real" else dtype.itemsize, dtype)
+
+    def bits(self, x: Array, dtype: NumpyDType) -> Array:
+        """A view of the same bytes as another dtype; the last dimension's size scales with it."""
+        dtype = np.dtype(dtype)
+        if dtype.itemsize == x.dtype.itemsize:
+            return x.seen(x.shape, x.strides, 0, dtype)
+        last = x.shape[-1] * x.dtype.itemsize // dtype.itemsize
+        return x.seen((*x.shape[:-1], last), (*x.strides[:-1], dtype.itemsize), 0, dtype)
+
+    # Computation by other forms ---------------------------------------------------------------
+    def map(
+        self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
+    ) -> Array:
+        """`maps` of one expression."""
+        return self.maps((expr,), operands, (dtype,), None if out is None else (out,))[0]
+
+    def add_into(self, target: Array, value: Array) -> None:
+        """Add `value`, of the same shape and dtype, to `target` in its memory."""
+        self.maps((_SUM,), (target, value), (target.dtype,), (target,))
+
+    def add_product(self, target: Array, a: Array, b: Array) -> bool:
+        """Add the product of two matrices to `target`, rounded as if it was made first.
+
+        False, and nothing has happened, where that is not to be had.
+        """
+        return False
+
+    def map_reduce(
+        self,
+        kind: str,
+        expr: Expr,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
+        keepdim: bool,
+        dtype: NumpyDType,
+    ) -> Array:
+        """`reduce(kind, map(expr, operands, dtype), dims, keepdim)`, at once."""
+        return self.reduce(kind, self.map(expr, operands, dtype), dims, keepdim)
+
+    def rows(
+        self,
+        program: Program,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
+        dtypes: Sequence[NumpyDType],
+    ) -> tuple[Array, ...]:
+        """A row program (kernel/rows) over broadcast operands; rows lie along `dims`, not empty.
+
+        Operands of rows have size 1 along `dims`, and so have results of rows; results of columns
+        have size 1 along the others. Half precision is computed in single. A program that uses the
+        column takes one dim.
+        """
+        from .compositions import rows
+
+        return rows(self, program, operands, dims, dtypes)
+
+    def random_map(
+        self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
+    ) -> Array:
+        """A scalar expression over each element of floating `x`, its random bit, and the numbers.
+
+        The bit of the element at the row-major position i tells whether word `offset` + i of the
+        Philox stream of `seed` is below `limit`; the offset is a multiple of four.
+        """
+        words = self.reshape(self.cast(self.philox(seed, offset, x.size), _INT64), x.shape)
+        drawn = self.map(_BELOW, (words, limit), _BOOL)
+        return self.map(expr, (x, drawn, *numbers), x.dtype)
+
+    def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
+        """`h[i] = a[i] * h[i-1] + b[i]` along `dim` from zero; reversed, from the other end."""
+        from .compositions import recurrence
+
+        return recurrence(self, a, b, dim, reverse)
+
+    def take(self, x: Array, index: tuple[Any, ...]) -> Array:
+        """Advanced indexing by integer arrays and full slices (NumPy's rules), as a copy."""
+        from .compositions import take
+
+        return take(self, x, index)
+
     def put(
         self, kind: str, x: Array, index: tuple[Any, ...], source: Array, inplace: bool = False
     ) -> Array:
@@ -193,16 +359,10 @@ class Backend(ABC):
 
         kind as in `scatter`; source broadcasts to the shape that `take` would give.
         """
+        from .compositions import put
 
-    @abstractmethod
-    def concat(self, arrays: Sequence[Array], dim: int) -> Array:
-        """Arrays of one dtype joined along `dim`."""
+        return put(self, kind, x, index, source, inplace)
 
-    @abstractmethod
-    def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
-        """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n)."""
-
-    @abstractmethod
     def conv(
         self,
         out: Array,
@@ -210,7 +370,7 @@ class Backend(ABC):
         w: Array,
         bias: Array | None,
         stride: Shape,
-        padding: tuple[tuple[int, int], ...],
+        padding: Padding,
         input_dilation: Shape,
         dilation: Shape,
         relu: bool = False,
@@ -219,17 +379,22 @@ class Backend(ABC):
 
         With `relu` what is negative then becomes 0. Written into `out`, which is (n, g, o, …); see
         Note [convolution geometry] in kernel/windows. All four arrays may have any strides: an op
-        turns its operands and its result by permuted and reversed views, never by copies.
+        permutes its operands and its result by views, never by copies.
         """
+        from .compositions import conv
 
-    @abstractmethod
+        sizes = x.shape[3:], w.shape[3:]
+        conv(self, out, x, w, bias, Geometry(*sizes, stride, padding, input_dilation, dilation))
+        if relu:
+            self.map(_RELU, (out,), out.dtype, out)
+
     def window(
         self,
         kind: str,
         x: Array,
         kernel: Shape,
         stride: Shape,
-        padding: tuple[tuple[int, int], ...],
+        padding: Padding,
         input_dilation: Shape,
         dilation: Shape,
         divisor: float = 1.0,
@@ -238,11 +403,17 @@ class Backend(ABC):
 
         Floating sums are divided by the divisor, in single precision at least.
         max, which takes no input dilation, also returns where in those dimensions, flattened, the
-        largest element is (int32 if that holds all places, else int64): of equal ones the first, of
-        several NaN any. Padding never wins; a window of nothing else has any place.
+        largest element is (int32 if that holds all positions, else int64): of equal ones the first,
+        of several NaN any. Padding never wins; a window of nothing else has any position.
         """
+        from .compositions import window_max, window_sum
 
-    @abstractmethod
+        size = x.shape[len(x.shape) - len(kernel) :]
+        geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
+        if kind == "max":
+            return window_max(self, x, geometry)
+        return window_sum(self, x, geometry, divisor)
+
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
     ) -> tuple[Array, Array]:
@@ -252,8 +423,10 @@ class Backend(ABC):
         lets query i look at keys up to i. A query that may look nowhere gets zeros. The second
         result holds for each query the logarithm of the sum of its exponentials (+inf: nowhere).
         """
+        from .compositions import attention
 
-    @abstractmethod
+        return attention(self, q, k, v, mask, scale, causal)
+
     def attention_backward(
         self,
         g: Array,
@@ -267,24 +440,46 @@ class Backend(ABC):
         causal: bool,
     ) -> tuple[Array, Array, Array]:
         """The cotangents of q, k and v, given that of `attention`'s first result."""
+        from .compositions import attention_backward
 
-    @abstractmethod
-    def sort(
-        self, x: Array, dim: int, descending: bool, count: int | None = None
-    ) -> tuple[Array, Array]:
-        """Stably sorted values and their indices; NaN counts as largest.
+        return attention_backward(self, g, q, k, v, mask, out, lse, scale, causal)
 
-        With a count, only the first so many; which of equal elements are the last is left open.
-        """
-
-    @abstractmethod
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         """Insertion points (int64) into the last dimension; leading dimensions correspond."""
+        from .compositions import searchsorted
 
-    @abstractmethod
-    def nonzero(self, x: Array) -> Array:
-        """Coordinates of the nonzero elements in row-major order: (count, ndim), int64."""
+        return searchsorted(self, edges, values, right)
 
-    @abstractmethod
     def bincount(self, x: Array, weights: Array | None, length: int) -> Array:
-        """Occurrences (int64), or summed weights, of each of the values 0 to length - 1."""
+        """Occurrences (int64), or summed weights (float64), of each of the values 0 to length-1."""
+        flat = self.reshape(self.cast(x, _INT64), (x.size,))
+        if weights is None:
+            source = self.full((x.size,), 1, _INT64)
+        else:
+            source = self.reshape(self.cast(weights, np.dtype(np.float64)), (x.size,))
+        return self.scatter("add", self.full((length,), 0, source.dtype), 0, flat, source, True)
+
+
+_BELOW = trace(lambda a, b: call("lt", a, b), 2)
+_RELU = trace(lambda a: call("where", call("lt", a, 0), 0, a), 1)
+_BOOLEAN = {
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "logical_not",
+}
+
+
+def is_boolean(expr: Expr) -> bool:
+    """Whether an expression is a comparison or a predicate, whose result is boolean."""
+    return expr.head in _BOOLEAN

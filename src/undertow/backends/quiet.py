@@ -2,10 +2,17 @@
 
 `np.errstate` costs about a microsecond, as much as a small op. Where NumPy has the context variable
 behind it, setting that directly costs a tenth.
+
+    token = silence()
+    try:
+        …
+    finally:
+        restore(token)
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,19 +20,17 @@ import numpy as np
 try:
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
-    silent: Any = _make_extobj(all="ignore")
-    hush: Any = _extobj_contextvar.set
-    unhush: Any = _extobj_contextvar.reset
-    unhush(hush(silent))
+    silence: Any = partial(_extobj_contextvar.set, _make_extobj(all="ignore"))
+    restore: Any = _extobj_contextvar.reset
+    restore(silence())
 except (ImportError, TypeError):  # another NumPy: the public way
-    silent = None
 
-    def hush(_: Any) -> Any:
-        """Silence warnings; pass the result to `unhush`."""
+    def silence() -> Any:
+        """Silence warnings; pass the result to `restore`."""
         state = np.errstate(all="ignore")
         state.__enter__()
         return state
 
-    def unhush(token: Any) -> None:
-        """Undo `hush`."""
+    def restore(token: Any) -> None:
+        """Undo `silence`."""
         token.__exit__(None, None, None)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
-from ..devices import Device
 from ..kernel.erf import erf_formula
 from ..kernel.expr import Expr, trace
 from ..kernel.row_program import NEUTRAL, Program
 from ..kernel.windows import Geometry
 from .base import Array, Backend, NumpyDType, Shape
+from .memory import owns
 from .philox import philox_words
-from .quiet import hush, silent, unhush
+from .quiet import restore, silence
 from .sliding import correlate, window_max, window_sum
 from .threads import blas_threads, current_limit
 
@@ -113,9 +114,11 @@ def compile_map(expr: Expr, arity: int) -> Callable[..., Any]:
     return found[1]
 
 
-def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
-    if [str(a) for a in expr.args] == [f"a{i}" for i in range(arity)] and expr.head in UFUNCS:
-        return UFUNCS[expr.head]
+def python_lines(exprs: Sequence[Expr]) -> tuple[list[str], list[str]]:
+    """Assignments that compute expressions of `a0`, `a1` …, and a name for each result.
+
+    There is a line per distinct subexpression; the names of the primitives are those of `UFUNCS`.
+    """
     names: dict[str, str] = {}
     lines: list[str] = []
     done: dict[int, str] = {}
@@ -130,16 +133,22 @@ def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
             text = f"{node.head}({', '.join(visit(a) for a in node.args)})"
             if text not in names:
                 names[text] = f"t{len(names)}"
-                lines.append(f"    {names[text]} = {text}")
+                lines.append(f"{names[text]} = {text}")
             done[id(node)] = names[text]
         return done[id(node)]
 
-    result = visit(expr)
+    return lines, [visit(expr) for expr in exprs]
+
+
+def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
+    if [str(a) for a in expr.args] == [f"a{i}" for i in range(arity)] and expr.head in UFUNCS:
+        return UFUNCS[expr.head]
+    lines, (result,) = python_lines((expr,))
     arguments = ", ".join(f"a{i}" for i in range(arity))
-    source = "\n".join([f"def kernel({arguments}):", *lines, f"    return {result}"])
-    # The name lets the warnings filter of core/dispatch know NumPy's warnings from in there.
+    body = "".join(f"    {line}\n" for line in lines)
+    # The name lets the filter of Note [floating-point warnings] know warnings from in there.
     scope: dict[str, Any] = {**UFUNCS, "__name__": __name__}
-    exec(source, scope)
+    exec(f"def kernel({arguments}):\n{body}    return {result}", scope)
     kernel: Callable[..., Any] = scope["kernel"]
     if len(lines) < 2:
         return kernel  # one ufunc knows by itself about half precision and weak numbers
@@ -203,8 +212,27 @@ def _is_half(dtype: Any) -> bool:
 class NumpyBackend(Backend):
     """Every form by NumPy on `ndarray`s."""
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def run(self, forward: Callable[..., Any], arrays: Sequence[Any], params: Sequence[Any]) -> Any:
+        token = silence()
+        try:
+            return forward(self, *arrays, *params)
+        finally:
+            restore(token)
+
+    def contiguous(self, x: Array) -> bool:
+        return x.flags.c_contiguous
+
+    def writable(self, x: Array) -> bool:
+        return x.flags.writeable
+
+    def memory(self, x: Array) -> int:
+        return id(_owner(x))
+
+    def owned(self, holder: list[Any], i: int) -> bool:
+        return getrefcount(holder[i]) <= 2 and owns(holder[i])
+
+    def address(self, x: Array) -> int:
+        return int(x.__array_interface__["data"][0])
 
     def from_host(self, array: Array) -> Array:
         return array
@@ -218,7 +246,7 @@ class NumpyBackend(Backend):
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
         if value == 0 and not (isinstance(value, float) and math.copysign(1, value) < 0):
             return np.zeros(shape, dtype)
-        return np.full(shape, value, dtype)
+        return np.full(shape, value, dtype) if shape else np.array(value, dtype)
 
     def arange(self, start: Any, step: Any, count: int, dtype: NumpyDType) -> Array:
         steps = np.arange(count, dtype=np.int64 if np.dtype(dtype).kind in "iub" else np.float64)
@@ -227,11 +255,11 @@ class NumpyBackend(Backend):
     def philox(self, seed: int, offset: int, count: int) -> Array:
         return philox_words(seed, offset, count)
 
-    def coin_map(
+    def random_map(
         self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
     ) -> Array:
-        coins = self.philox(seed, offset, x.size).reshape(x.shape) < limit
-        return self.map(expr, (x, coins, *numbers), x.dtype)
+        drawn = self.philox(seed, offset, x.size).reshape(x.shape) < limit
+        return self.map(expr, (x, drawn, *numbers), x.dtype)
 
     def copy(self, x: Array) -> Array:
         return np.array(x, order="C", copy=True)
@@ -247,32 +275,26 @@ class NumpyBackend(Backend):
     def assign(self, target: Array, source: Array) -> None:
         if source.dtype.kind == "c" and target.dtype.kind not in "cb":
             source = source.real
-        token = hush(silent)  # not called through the dispatch door, which hushes
+        token = silence()  # an in-place change calls it outside of `run`
         try:
             np.copyto(target, source, casting="unsafe")
         finally:
-            unhush(token)
+            restore(token)
 
     def as_strided(self, x: Array, shape: Shape, strides: Shape, offset: int) -> Array:
         size = x.itemsize
         steps = tuple([s * size for s in strides])
         if 0 in shape:
-            return np.ndarray(shape, x.dtype, strides=steps, buffer=self.root(x))
+            return np.ndarray(shape, x.dtype, strides=steps, buffer=_whole(x))
         start = (self.storage_offset(x) + offset) * size
-        return np.ndarray(shape, x.dtype, self.root(x), start, steps)
+        return np.ndarray(shape, x.dtype, _whole(x), start, steps)
 
     def storage_offset(self, x: Array) -> int:
         owner = _owner(x)
         return int((x.__array_interface__["data"][0] - byte_bounds(owner)[0]) // x.itemsize)
 
-    def root(self, x: Array) -> Array:
-        owner = _owner(x)
-        if owner.flags.forc:
-            flat = owner.reshape(-1, order="A")
-        else:
-            low, high = byte_bounds(owner)
-            flat = as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
-        return flat if owner.dtype == x.dtype else flat.view(x.dtype)
+    def storage_size(self, x: Array) -> int:
+        return int(_whole(x).size)
 
     def reshape(self, x: Array, shape: Shape) -> Array | None:
         if x.flags.c_contiguous:
@@ -305,6 +327,20 @@ class NumpyBackend(Backend):
 
     def bits(self, x: Array, dtype: NumpyDType) -> Array:
         return x.view(dtype)
+
+    def maps(
+        self,
+        exprs: tuple[Expr, ...],
+        operands: Sequence[Any],
+        dtypes: Sequence[NumpyDType],
+        outs: Sequence[Array] | None = None,
+    ) -> Sequence[Array]:
+        found = [NumpyBackend.map(self, e, operands, d) for e, d in zip(exprs, dtypes, strict=True)]
+        if outs is None:
+            return found
+        for out, value in zip(outs, found, strict=True):
+            np.copyto(out, value)
+        return outs
 
     def map(
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
@@ -668,6 +704,17 @@ def _owner(x: Array) -> Array:
         if not isinstance(base, np.ndarray):
             return owner
         owner = base
+
+
+def _whole(x: Array) -> Array:
+    """The whole memory that x looks at, as a one-dimensional array."""
+    owner = _owner(x)
+    if owner.flags.forc:
+        flat = owner.reshape(-1, order="A")
+    else:
+        low, high = byte_bounds(owner)
+        flat = as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
+    return flat if owner.dtype == x.dtype else flat.view(x.dtype)
 
 
 def _gather_index(index: Array, dim: int) -> tuple[Array, ...]:

@@ -2,41 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 from ..devices import Device
-from ..errors import DeviceError
+from ..errors import ArgumentError, DeviceError
 from .base import Backend
-from .boxed import BoxedArray, BoxedBackend
+from .boxed import BoxedBackend
 from .cpu.backend import CpuBackend
 from .memory import keep_memory
 
+GROUP = "undertow.backends"  # the entry points of packages that bring a device
+_ndarray = np.ndarray
+
 keep_memory()
 CPU = CpuBackend(Device("cpu"))
-_by_array: dict[type, Backend] = {np.ndarray: CPU, BoxedArray: BoxedBackend()}
-_by_device: dict[str, Backend] = {str(b.device): b for b in _by_array.values()}
+_makers: dict[str, Callable[[Device], Backend]] = {"reference": BoxedBackend}
+_running: dict[str, Backend] = {"cpu": CPU, "cpu:0": CPU}  # by the device's name
 
 
 def backend_of(array: Any) -> Backend:
     """The backend whose array this is."""
-    return _by_array[array.__class__]
+    return CPU if array.__class__ is _ndarray else array.backend
+
+
+def register_backend(type: str, make: Callable[[Device], Backend]) -> None:
+    """Bring a device: `make(device)` is called when a tensor of that type is first wanted.
+
+    Each index ("npu:0", "npu:1") gets a backend of its own; "npu" is "npu:0" if there is one.
+    A package does this by itself with an entry point of the group `undertow.backends`, whose name
+    is the device type and whose object is `make`. See docs/devices.md.
+
+    >>> import undertow as ut
+    >>> from undertow.backends.boxed import BoxedBackend
+    >>> ut.register_backend("toy", BoxedBackend)
+    >>> ut.ones(2, device="toy")
+    tensor([1., 1.], device='toy')
+    """
+    if not str(type).isidentifier():
+        raise ArgumentError(f"[register_backend] a device type is a plain word, got {type!r}")
+    if type == "cpu" or _makers.get(type, make) is not make:
+        raise ArgumentError(f"[register_backend] there is a device {type!r} already")
+    if not callable(make):
+        raise ArgumentError(f"[register_backend] make must be callable, got {make!r}")
+    _makers[type] = make
 
 
 def backend_on(device: Device | str | None) -> Backend:
     """The backend of a device; None means the CPU."""
     if device is None:
         return CPU
-    name = str(Device(device))
-    found = _by_device.get("cpu" if name == "cpu:0" else name)
+    wanted = Device(device)
+    found = _running.get(str(wanted))
     if found is None:
-        raise DeviceError(
-            f"[device] there is no device {name!r} here; the devices are {', '.join(_by_device)}"
-        )
+        make = _makers.get(wanted.type) or _installed(wanted.type)
+        if make is None or wanted.type == "cpu":
+            raise DeviceError(
+                f"[device] there is no device {str(wanted)!r} here; the devices are "
+                f"{', '.join(map(str, devices()))}"
+            )
+        found = make(wanted)
+        if not isinstance(found, Backend):
+            raise DeviceError(f"[device] {wanted.type!r} made {found!r}, which is no Backend")
+        found = _running.setdefault(str(found.device), found)
+        _running[str(wanted)] = found
     return found
 
 
+def _installed(type: str) -> Callable[[Device], Backend] | None:
+    """What an installed package brings for a device type."""
+    for entry in metadata.entry_points(group=GROUP, name=type):
+        make: Callable[[Device], Backend] = entry.load()
+        _makers[type] = make
+        return make
+    return None
+
+
 def devices() -> list[Device]:
-    """All devices of this process, the CPU first."""
-    return [backend.device for backend in _by_device.values()]
+    """The devices that are running or can be asked for, the CPU first."""
+    running = {str(b.device): b.device for b in _running.values()}
+    brought = {entry.name for entry in metadata.entry_points(group=GROUP)}
+    others = [Device(t) for t in sorted({*_makers, *brought}) if t not in running]
+    return [*running.values(), *others]

@@ -65,9 +65,21 @@ def _spread(x: Array, geometry: Geometry) -> Array:
     if shape == geometry.size and all(pair == (0, 0) for pair in geometry.padding):
         return x
     out = np.zeros((*x.shape[:lead], *[max(n, 0) for n in shape]), x.dtype)
+    outer, inner = spread_slices(geometry, lead)
+    out[outer] = x[inner]
+    return out
+
+
+def spread_slices(geometry: Geometry, lead: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Where in a dilated and padded array which part of the elements stands.
+
+    There are `lead` dimensions before those of the geometry.
+    """
     inner: list[Any] = [slice(None)] * lead
     outer: list[Any] = [slice(None)] * lead
-    rows = zip(geometry.size, shape, geometry.input_dilation, geometry.padding, strict=True)
+    rows = zip(
+        geometry.size, geometry.padded, geometry.input_dilation, geometry.padding, strict=True
+    )
     for size, whole, step, (low, _) in rows:
         begin = max(-(low // step), 0)  # the first element that is not cut off
         end = max(min(size, -((low - whole) // step)), begin)
@@ -76,8 +88,7 @@ def _spread(x: Array, geometry: Geometry) -> Array:
         outer.append(
             slice(start, start + (end - begin - 1) * step + 1 if end > begin else start, step)
         )
-    out[tuple(outer)] = x[tuple(inner)]
-    return out
+    return tuple(outer), tuple(inner)
 
 
 def _windows(x: Array, geometry: Geometry, positions: Shape) -> Array:

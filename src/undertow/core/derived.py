@@ -10,7 +10,7 @@ elementwise, too, the same happens to them, to any order.
 Only sums, differences, products and quotients are differentiated here. Other primitives may be
 somebody's way to compute an op (the series of `digamma`, the branches of `sigmoid`), of which the
 op's own rule knows the better derivative: a rule that has any runs as written. So it does on
-anything but floating CPU tensors of one dtype and shape.
+anything but floating tensors of one dtype and shape.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..kernel.expr import Expr, arg, substitute, trace
+from ..kernel.expr import Expr, arg, substitute
 from .dispatch import alike, apply
+from .fused import traced
 from .op import Op, elementwise_op
 
 _MEANING: dict[str, Callable[..., Any]] = {
@@ -35,11 +36,8 @@ _LONGEST = 48  # primitives in an expression, beyond which a rule runs as writte
 
 def derived(op: Op, rule: Callable[..., Any], arity: int) -> Callable[..., Any]:
     """A rule of `op`, of so many arguments, as one op where that is possible."""
-    try:
-        expr = trace(rule, arity)
-    except Exception:  # the rule uses something not elementwise
-        return rule
-    made = as_op(f"{op.name}_backward", expr, arity)
+    expr = traced(rule, arity)
+    made = None if expr is None else as_op(f"{op.name}_backward", expr, arity)
     if made is None:
         return rule
 

@@ -7,14 +7,13 @@ that changes is the base's: the base becomes `view_write(base, value, steps)`; s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from ..backends.quiet import hush, silent, unhush
 from ..backends.registry import backend_of
+from ..backends.strided import overlaps
 from ..errors import DTypeError, InplaceError, ShapeError
-from .dispatch import _mixed_devices, apply, cast, expand, record
+from .dispatch import apply, cast, expand, mixed_devices, record
 from .modes import current, enter, leave
 from .node import AccumulateGrad, Barrier, Node
 from .op import Op
@@ -30,12 +29,12 @@ Geometry = tuple[tuple[int, ...], int, int]  # strides, offset and extent of mem
 
 def _geometry(array: Any, steps: tuple[Any, ...]) -> Geometry | None:
     storage = any(op.name == "as_strided" for op, _ in steps)
-    if array.flags.c_contiguous and not storage:
+    backend = backend_of(array)
+    if backend.contiguous(array) and not storage:
         return None
     strides = tuple(s // array.dtype.itemsize for s in array.strides)
     if storage:
-        backend = backend_of(array)
-        return strides, backend.storage_offset(array), backend.root(array).size
+        return strides, backend.storage_offset(array), backend.storage_size(array)
     extent = 1 + sum((n - 1) * s for n, s in zip(array.shape, strides, strict=True))
     return strides, 0, extent if array.size else 0
 
@@ -66,7 +65,7 @@ def replay(x: Tensor, steps: tuple[Any, ...]) -> Tensor:
 
 
 def _within(g: Tensor, steps: Any, geometry: Any) -> Tensor:
-    if geometry is not None or not g._array.flags.c_contiguous:
+    if geometry is not None or not g.is_contiguous():
         g = apply(_laid_out, (g,), (geometry,))
     return replay(g, steps)
 
@@ -123,7 +122,7 @@ def refresh(t: Tensor, alias: Alias) -> None:
     finally:
         leave(token)
     alias.made = alias.version.value
-    _rehang(t, fresh._node, fresh._index)
+    _set_history(t, fresh._node, fresh._index)
     alias.seen = seen  # last: until then another thread, or a second try, does it again
 
 
@@ -152,7 +151,7 @@ def _steps(alias: Alias) -> tuple[Any, ...]:
     return turns[:missed] + listed(alias.steps)
 
 
-def _rehang(t: Tensor, node: Node | None, index: int) -> None:
+def _set_history(t: Tensor, node: Node | None, index: int) -> None:
     """Make `t` output `index` of `node`; `retain_grad` is about the tensor, so it moves along."""
     old, i = t._node, t._index
     t._node, t._index = node, index
@@ -164,14 +163,13 @@ def _rehang(t: Tensor, node: Node | None, index: int) -> None:
 
 def check_writable(op: str, t: Tensor) -> None:
     """Raise unless `t` may be changed in place now; nothing has been changed then."""
-    array = getattr(t._array, "host", t._array)
-    flags = array.flags
-    if not flags.writeable:
+    array = t._array
+    if not backend_of(array).writable(array):
         raise InplaceError(
             f"[{op}] this tensor shares read-only NumPy memory; clone() it before changing it"
         )
-    base = array if t._base is None else getattr(t._base._array, "host", t._base._array)
-    if (not flags.forc and _overlaps(array)) or (not base.flags.forc and _overlaps(base)):
+    base = t._base
+    if _overlaps(array) or (base is not None and _overlaps(base._array)):
         raise InplaceError(
             f"[{op}] several elements of this tensor of shape {t.shape} and strides {t.stride()} "
             "share one memory location (an expanded or overlapping view); clone() it before "
@@ -204,24 +202,8 @@ def _check_graph(op: str, t: Tensor) -> None:
 
 
 def _overlaps(array: Any) -> bool:
-    """Whether two elements of a strided array share memory."""
-    span = 0
-    ambiguous = False
-    dims = list(zip(array.strides, array.shape, strict=True))
-    for stride, size in sorted(dims):
-        if size == 0:
-            return False
-        if size > 1:
-            if stride == 0:
-                return True
-            ambiguous = ambiguous or stride <= span
-            span += stride * (size - 1)
-    if not ambiguous:
-        return False
-    places = np.zeros((), np.int64)
-    for stride, size in dims:
-        places = places[..., None] + np.arange(size) * stride
-    return bool(np.unique(places).size < places.size)
+    """Whether two elements share memory."""
+    return not backend_of(array).contiguous(array) and overlaps(array.shape, array.strides)
 
 
 def _check_history(op: str, t: Tensor, node: Node | None) -> None:
@@ -298,16 +280,12 @@ def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = (
     backend = backend_of(t._array)
     for i in inputs:
         if isinstance(i, Tensor) and backend_of(i._array) is not backend:
-            raise _mixed_devices(op, backend, backend_of(i._array))
+            raise mixed_devices(op, backend, backend_of(i._array))
     after = wrap(t._array)
     if current().grad and any(isinstance(i, Tensor) and node_of(i) is not None for i in inputs):
         record(op, inputs, params, (after,))
     _check_history(name, t, after._node)
-    token = hush(silent)
-    try:
-        op.forward(backend, *arrays, *params, inplace=True)
-    finally:
-        unhush(token)
+    backend.run(partial(op.forward, inplace=True), arrays, params)
     _commit(t, after)
     return t
 
@@ -328,7 +306,7 @@ def turn(name: str, t: Tensor, step: Any, back: Any) -> Tensor:
         finally:
             leave(token)
         t._array = turned._array
-        _rehang(t, turned._node, turned._index)
+        _set_history(t, turned._node, turned._index)
     if alias.base is None:
         alias.turns = (back, *alias.turns)
     else:
@@ -347,12 +325,12 @@ def _commit(t: Tensor, value: Tensor) -> None:
     base = alias.base
     if base is None:
         if node is not None:
-            _rehang(t, node, value._index)
+            _set_history(t, node, value._index)
     elif node is not None or base._node is not None:
         after = wrap(base._array)
         steps = _steps(alias)
         record(_view_write, (base, value), (steps, _geometry(base._array, steps)), (after,))
-        _rehang(base, after._node, after._index)
+        _set_history(base, after._node, after._index)
         if t._node is not None and t._node.hooks is not None:
             node_of(t)  # a retained gradient is that of the new value
 
@@ -363,7 +341,7 @@ def _before(t: Tensor) -> Tensor:
         return t
     old = wrap(t._array)
     old._node, old._index = node_of(t), t._index
-    old._alias = Alias(Version(doomed=True))
+    old._alias = Alias(Version(overwritten=True))
     return old
 
 
@@ -376,57 +354,4 @@ def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of `{name.rstrip('_')}`; returns the tensor itself."
-    return method
-
-
-_EXACT = 1 << 53  # integers up to here are floats
-
-
-def inplace_door(op: Op, function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]:
-    """The in-place method of an elementwise op; without gradients it computes into the memory."""
-    slow = inplace(function, name)
-
-    def method(self: Tensor, *others: Any, **kwargs: Any) -> Tensor:
-        x = self._array
-        state = current()
-        if len(others) + 1 != op.arity or kwargs or not state.plain:
-            return slow(self, *others, **kwargs)
-        if x.__class__ is not np.ndarray or x.dtype.kind != "f" or "f" not in op.domain:
-            return slow(self, *others)
-        base = self._base
-        if state.grad and (node_of(self) or (base is not None and base._node is not None)):
-            return slow(self, *others)
-        operands = [x]
-        for other in others:
-            kind = other.__class__
-            if kind is float or (kind is int and -_EXACT <= other <= _EXACT):
-                if x.itemsize == 2:  # a ufunc would round the number
-                    return slow(self, *others)
-                operands.append(other)
-                continue
-            y = getattr(other, "_array", None)
-            if y.__class__ is not np.ndarray or y.dtype != x.dtype:
-                return slow(self, *others)
-            if y.shape != x.shape[x.ndim - y.ndim :] or (state.grad and node_of(other) is not None):
-                return slow(self, *others)
-            operands.append(y)
-        expr = op.expr
-        assert expr is not None
-        large = x.size >= op.limit
-        if not large and not isinstance(op.kernel, np.ufunc):
-            return slow(self, *others)
-        check_writable(name, self)
-        token = hush(silent)
-        try:
-            if large:
-                backend_of(x).map(expr, operands, x.dtype, x)
-            else:
-                op.kernel(*operands, out=x)
-        finally:
-            unhush(token)
-        share(self).version.value += 1
-        return self
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = slow.__doc__
     return method

@@ -11,7 +11,7 @@ from ..errors import DTypeError, FreedError, GradientError, VersionError
 from .modes import current
 
 if TYPE_CHECKING:
-    from .op import Plan
+    from .plan import Plan
     from .tensor import Tensor
 
 Meta = tuple[tuple[int, ...], Any]  # the shape and NumPy dtype of an output
@@ -84,6 +84,18 @@ class Node:
     site: Any  # the forward stack, in anomaly mode
     runs_empty = False  # whether the rule runs though no gradient has arrived
 
+    def __init__(
+        self,
+        parents: tuple[Node | None, ...] = (),
+        indices: tuple[int, ...] = (),
+        metas: tuple[Meta, ...] = (),
+    ) -> None:
+        self.parents = parents
+        self.indices = indices
+        self.metas = metas
+        self.saved = ()
+        self.versions = self.hooks = self.site = None
+
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """The parent node and its output number for each input, as in torch."""
@@ -121,6 +133,10 @@ class Node:
     # What the engine asks of a node ----------------------------------------------------------
     def backward(self, grads: list[Any], wanted: Any) -> Any:
         """Gradients for the inputs where `wanted` is not None, from those of the outputs."""
+        return self.plan.run(self, grads, self.values(), wanted)
+
+    def values(self) -> Any:
+        """What was saved, checked, and attached to the graph where a gradient is recorded."""
         saved = self.saved
         if saved is None:
             raise FreedError(
@@ -129,13 +145,12 @@ class Node:
             )
         plan = self.plan
         if plan.outs and current().grad:  # a saved output must be attached to the graph
-            saved = plan.unpack(self, saved)
+            return plan.unpack(self, saved)
         else:
             for i in plan.tensors:
                 if saved[i]._alias is not None:
-                    saved = plan.unpack(self, saved)
-                    break
-        return plan.run(self, grads, saved, wanted)
+                    return plan.unpack(self, saved)
+        return saved
 
     def materialize(self, grads: list[Any]) -> list[Any]:
         """Zeros for the outputs that no gradient reached, when some gradient did.
@@ -160,6 +175,29 @@ class Node:
             self.saved = None
 
 
+_new = object.__new__
+
+
+def new_node(
+    plan: Plan,
+    parents: tuple[Node | None, ...],
+    indices: tuple[int, ...],
+    metas: tuple[Meta, ...],
+    saved: Any,
+    versions: tuple[int, ...] | None = None,
+) -> Node:
+    """The node of a call of an op: the one place that makes them."""
+    node: Node = _new(Node)  # without __init__, which costs as much as a small op
+    node.plan = plan
+    node.parents = parents
+    node.indices = indices
+    node.metas = metas
+    node.saved = saved
+    node.versions = versions
+    node.hooks = node.site = None
+    return node
+
+
 class AccumulateGrad(Node):
     """The node of a leaf: it adds what arrives to the leaf's `.grad`.
 
@@ -171,18 +209,11 @@ class AccumulateGrad(Node):
     __slots__ = ("holds", "leaf", "lock", "post_accumulate")
 
     def __init__(self, leaf: Tensor) -> None:
+        super().__init__(metas=((leaf._array.shape, leaf._array.dtype),))
         self.leaf = weakref.ref(leaf)
         self.lock = Lock()  # two backward passes may end here at once
         self.holds: Tensor | None = None
         self.post_accumulate: dict[int, Callable[..., Any]] | None = None
-        array = leaf._array
-        self.metas = ((array.shape, array.dtype),)
-        self.parents = ()
-        self.indices = ()
-        self.saved = ()
-        self.versions = None
-        self.hooks = None
-        self.site = None
 
     @property
     def variable(self) -> Tensor | None:
@@ -205,14 +236,8 @@ class Barrier(Node):
     __slots__ = ("message",)
 
     def __init__(self, message: str, sources: list[tuple[Node | None, int]], meta: Meta) -> None:
+        super().__init__(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
         self.message = message
-        self.parents = tuple(node for node, _ in sources)
-        self.indices = tuple(index for _, index in sources)
-        self.metas = (meta,)
-        self.saved = ()
-        self.versions = None
-        self.hooks = None
-        self.site = None
 
     def name(self) -> str:
         return "NotDifferentiable"

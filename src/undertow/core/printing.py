@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..backends.registry import CPU, backend_of
+from ..backends.registry import backend_of
 from ..errors import ArgumentError
 from .tensor import Tensor
 
@@ -165,30 +165,40 @@ def _edges(size: int, summarise: bool) -> tuple[range, range]:
     return range(size), range(0)
 
 
-def _shown(x: Any, summarise: bool) -> Any:
-    """The elements that will be written, as one row."""
+def _shown(k: Any, x: Any, summarise: bool) -> Any:
+    """The elements that will be written, as a NumPy array; the others stay on the device."""
     for dim, size in enumerate(x.shape):
         first, last = _edges(size, summarise)
         if len(first) < size:
-            x = np.take(x, [*first, *last], axis=dim)
-    return x.reshape(-1)
+            lead = (slice(None),) * dim
+            parts = (slice(first.start, first.stop), slice(last.start, last.stop))
+            x = k.concat([k.slice(x, (*lead, part)) for part in parts], dim)
+    return k.to_host(x)
 
 
-def _write(x: Any, indent: int, summarise: bool, notation: Notation | ComplexNotation) -> str:
-    """The nested brackets of an array; `indent` is the column of its opening bracket."""
-    if x.ndim == 0:
+def _write(
+    x: Any,
+    sizes: tuple[int, ...],
+    indent: int,
+    summarise: bool,
+    notation: Notation | ComplexNotation,
+) -> str:
+    """The nested brackets of the shown elements `x` of an array of these sizes.
+
+    `indent` is the column of the opening bracket.
+    """
+    if not sizes:
         return notation.write(x.item())
-    first, last = _edges(len(x), summarise)
-    dots = len(first) < len(x)
-    if x.ndim > 1:
-        parts = [_write(x[i], indent + 1, summarise, notation) for i in (*first, *last)]
+    first, _ = _edges(sizes[0], summarise)
+    dots = len(first) < sizes[0]
+    if len(sizes) > 1:
+        parts = [_write(row, sizes[1:], indent + 1, summarise, notation) for row in x]
         if dots:
             parts.insert(len(first), "...")
-        return f"[{(',' + chr(10) * (x.ndim - 1) + ' ' * (indent + 1)).join(parts)}]"
-    items = [notation.write(v) for v in x[: len(first)].tolist()]
+        return f"[{(',' + chr(10) * (len(sizes) - 1) + ' ' * (indent + 1)).join(parts)}]"
+    items = [notation.write(v) for v in x.tolist()]
     if dots:
-        items.append(" ..." if first else "...")
-        items += [notation.write(v) for v in x[last.start :].tolist()]
+        items.insert(len(first), " ..." if first else "...")
     per_line = max(1, (_options.linewidth - indent) // (notation.width + 2))
     lines = [", ".join(items[i : i + per_line]) for i in range(0, len(items), per_line)]
     return f"[{(',' + chr(10) + ' ' * (indent + 1)).join(lines)}]"
@@ -196,7 +206,7 @@ def _write(x: Any, indent: int, summarise: bool, notation: Notation | ComplexNot
 
 def _suffixes(t: Tensor) -> Iterator[str]:
     """What the numbers alone do not tell."""
-    if backend_of(t._array) is not CPU:
+    if t.device.type != "cpu":
         yield f"device='{t.device}'"
     default = dtypes.get_default_dtype()
     usual: tuple[dtypes.DType, ...] = (default,)  # an empty tensor shows no other by its elements
@@ -215,11 +225,11 @@ def _suffixes(t: Tensor) -> Iterator[str]:
 
 def describe(t: Tensor, prefix: str = "tensor(") -> str:
     """The text of `repr(t)` and `str(t)`."""
-    array = backend_of(t._array).to_host(t._array)
-    if array.size:
-        summarise = array.size > _options.threshold
-        notation = ComplexNotation if array.dtype.kind == "c" else Notation
-        text = prefix + _write(array, len(prefix), summarise, notation(_shown(array, summarise)))
+    if t.numel():
+        summarise = t.numel() > _options.threshold
+        shown = _shown(backend_of(t._array), t._array, summarise)
+        notation = (ComplexNotation if t.is_complex() else Notation)(shown.reshape(-1))
+        text = prefix + _write(shown, t.shape, len(prefix), summarise, notation)
     else:
         text = prefix + "[]"
     column = len(text) - text.rfind("\n") + 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.registry import CPU, backend_of
+from ..backends.registry import backend_of, backend_on
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError, UnsupportedError
 from .modes import current
 from .node import AccumulateGrad
@@ -31,7 +31,7 @@ def host_array(op: str, t: Tensor) -> Any:
             f"[{op}] this tensor requires gradients, which NumPy would lose; "
             "use tensor.detach().numpy(), or no_grad()"
         )
-    if backend_of(t._array) is not CPU:
+    if t.device.type != "cpu":
         raise DeviceError(
             f"[{op}] this tensor is on device {str(t.device)!r}, whose memory NumPy cannot share; "
             "use tensor.cpu().numpy()"
@@ -103,8 +103,6 @@ def _index(self: Tensor) -> int:
 # Python: copies and pickles ------------------------------------------------------------------
 def _rebuild(host: Any, device: str, requires_grad: bool) -> Tensor:
     """A tensor from what `__reduce_ex__` stored."""
-    from ..backends.registry import backend_on
-
     return wrap(backend_on(device).from_host(host)).requires_grad_(requires_grad)
 
 

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ..errors import (
     ArgumentError,
     BoundsError,
@@ -17,8 +15,10 @@ from ..errors import (
     OutOfMemoryError,
     UndertowError,
 )
-from .dispatch import binary_door, elementwise, unary_door
-from .inplace import inplace, inplace_door
+from .dispatch import elementwise
+from .fast import binary_function, inplace_elementwise, unary_function
+from .foreign import BOOLEANS, INTEGERS, NUMBERS
+from .inplace import inplace
 from .op import Op
 from .tensor import Tensor
 
@@ -30,14 +30,14 @@ FUNCTIONAL: dict[str, Callable[..., Any]] = {}  # undertow.nn.functional.<name>
 _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 # The annotations that `guarded` understands, and what they accept: more than they say, for what
 # converts by itself.
-_INTEGER = (int, np.integer, Tensor)
-_NUMBER = (*_INTEGER, float, np.floating)
+_INTEGER = (*INTEGERS, Tensor)
+_NUMBER = (*NUMBERS, Tensor)
 _KINDS: dict[str, Any] = {
     "Tensor": Tensor,
     "int": _INTEGER,
     "float": _NUMBER,
     "str": str,
-    "bool": (int, np.bool_),
+    "bool": BOOLEANS,
     "None": type(None),
     "Sequence[Tensor]": (Iterable, Tensor),
 }
@@ -215,7 +215,7 @@ def elementwise_function(
 ) -> Callable[..., Tensor]:
     """Publish an elementwise op whose public signature is just its tensors; see `function`."""
     public = name or op.name
-    doors = {1: unary_door, 2: binary_door}
+    doors = {1: unary_function, 2: binary_function}
     if op.arity in doors:
         door = doors[op.arity](op)
     else:
@@ -226,5 +226,5 @@ def elementwise_function(
     door.__doc__ = doc
     function(name=public, method=method, top=top, functional=functional, dunder=dunder)(door)
     if inplace:
-        attach(f"{public}_", inplace_door(op, door, f"{public}_"))
+        attach(f"{public}_", inplace_elementwise(op, door, f"{public}_"))
     return door

@@ -27,15 +27,15 @@ if hasattr(os, "register_at_fork"):  # another thread of the parent may hold it 
 class Version:
     """How often a buffer has been changed in place; one object for all tensors that share it.
 
-    `doomed` marks the stand-in that an in-place op computes from: its memory is about to be
-    overwritten, so whoever saves it saves a copy.
+    `overwritten` marks the stand-in that an in-place op computes from: its memory is about to
+    change, so whoever saves it saves a copy.
     """
 
-    __slots__ = ("doomed", "value")
+    __slots__ = ("overwritten", "value")
 
-    def __init__(self, doomed: bool = False) -> None:
+    def __init__(self, overwritten: bool = False) -> None:
         self.value = 0
-        self.doomed = doomed
+        self.overwritten = overwritten
 
 
 # The way from a base to a view, as (the way before, the last step): a view of a view shares the
@@ -236,12 +236,11 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        array = getattr(self._array, "host", self._array)
-        return int(array.__array_interface__["data"][0])
+        return backend_of(self._array).address(self._array)
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
-        return bool(self._array.flags.c_contiguous)
+        return backend_of(self._array).contiguous(self._array)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating one."""
@@ -444,7 +443,7 @@ class Tensor:
     def _is_view(self) -> bool:
         return self._base is not None
 
-    def _twin(self) -> Tensor:
+    def _as_saved(self) -> Tensor:
         """The same memory and version outside the graph: how an output saves itself.
 
         Until somebody shares the memory of the output (`share`), there is no version to follow;
@@ -463,7 +462,7 @@ class Tensor:
 
     def _kept(self) -> Tensor:
         """Itself, or a copy of its value and history when its memory is about to be overwritten."""
-        if self._alias is None or not self._alias.version.doomed:
+        if self._alias is None or not self._alias.version.overwritten:
             return self
         kept = wrap(backend_of(self._array).copy(self._array))
         kept._node, kept._index = node_of(self), self._index
@@ -483,14 +482,13 @@ def wrap_error(op: str, dim: Any) -> Exception:
     return DimError(f"[{op}] dim {dim} given for a tensor of 0 dimensions")
 
 
-def wrap(array: Any) -> Tensor:
-    """A tensor without history around a fresh array."""
+def wrap(array: Any, node: Node | None = None, index: int = 0) -> Tensor:
+    """A tensor around a fresh array, output `index` of `node`: the one place that makes them."""
     t: Tensor = _new(Tensor)
     t._array = array
-    t._node = None
-    t._index = 0
-    t._alias = None
-    t._grad = None
+    t._node = node
+    t._index = index
+    t._alias = t._grad = None
     return t
 
 

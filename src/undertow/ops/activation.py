@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..core.dispatch import binary_door, elementwise, unary_door
+from ..core.dispatch import elementwise
+from ..core.fast import binary_function, inplace_elementwise, unary_function
 from ..core.inplace import inplace as inplace_form
-from ..core.inplace import inplace_door
 from ..core.op import Op, elementwise_op
 from ..core.register import FUNCTIONAL, elementwise_function, function
 from ..core.tensor import Tensor
@@ -41,7 +41,7 @@ def _published_inplace(
     op: Op | None = None,
 ) -> Function:
     """The in-place form of `fn` (of `op` alone), in nn.functional and where else torch has it."""
-    form = inplace_form(fn, f"{name}_") if op is None else inplace_door(op, fn, f"{name}_")
+    form = inplace_form(fn, f"{name}_") if op is None else inplace_elementwise(op, fn, f"{name}_")
     form.__doc__ = f"""In-place form of `{name}`; returns the tensor itself.
 
     >>> import undertow as ut
@@ -60,7 +60,7 @@ _relu_op = elementwise_op(
     domain="if",
     vjp={"x": lambda g, x: where(x <= 0, 0, g)},
 )
-_relu = unary_door(_relu_op)
+_relu = unary_function(_relu_op)
 relu_ = _published_inplace(
     _relu, "relu", "ut.relu_(x)\n    tensor([0., 2.])", top=True, method=True, op=_relu_op
 )
@@ -144,7 +144,7 @@ _leaky_op = elementwise_op(
         "slope": lambda g, x: where(x > 0, 0, g * x),
     },
 )
-_leaky_relu = binary_door(_leaky_op)
+_leaky_relu = binary_function(_leaky_op)
 
 
 def _leaky(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -231,7 +231,7 @@ def _shrinking(name: str, value: Callable[[Expr, Expr], Operand]) -> Function:
         domain="f",
         vjp={"x": lambda g, x, lambd: where(abs(x) <= lambd, 0, g)},
     )
-    return binary_door(op)
+    return binary_function(op)
 
 
 _hardshrink = _shrinking("hardshrink", lambda x, lambd: x)
@@ -262,7 +262,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return _softshrink(input, lambd)
 
 
-_hardsigmoid = unary_door(
+_hardsigmoid = unary_function(
     elementwise_op(
         "hardsigmoid",
         lambda x: _clipped(x + 3, 0, 6) / 6,
@@ -285,7 +285,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return (_hardsigmoid_ if inplace else _hardsigmoid)(input)
 
 
-_hardswish = unary_door(
+_hardswish = unary_function(
     elementwise_op(
         "hardswish",
         lambda x: x * _clipped(x + 3, 0, 6) / 6,
@@ -315,7 +315,7 @@ def _expm1_below(x: Expr) -> Expr:
     return call("expm1", call("minimum", x, 0))
 
 
-_elu_door = binary_door(
+_elu_door = binary_function(
     elementwise_op(
         "elu",
         lambda x, alpha: choose(x > 0, x, alpha * _expm1_below(x)),
@@ -345,7 +345,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return (elu_ if inplace else _elu_door)(input, alpha)
 
 
-_celu_door = binary_door(
+_celu_door = binary_function(
     elementwise_op(
         "celu",
         lambda x, alpha: choose(x > 0, x, alpha * call("expm1", call("minimum", x, 0) / alpha)),
@@ -382,7 +382,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 # The constants that keep mean 0 and variance 1 (Klambauer et al. 2017).
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
-_selu = unary_door(
+_selu = unary_function(
     elementwise_op(
         "selu",
         lambda x: _SELU_SCALE * choose(x > 0, x, _SELU_ALPHA * _expm1_below(x)),
@@ -412,7 +412,7 @@ def _silu_slope(g: Any, x: Any) -> Any:
     return g * (s * (1 + x * (1 - s)))
 
 
-_silu = unary_door(
+_silu = unary_function(
     elementwise_op(
         "silu", lambda x: x / (1 + call("exp", -x)), inputs="x", domain="fc", vjp={"x": _silu_slope}
     )
@@ -482,7 +482,7 @@ def _mish_slope(g: Any, x: Any) -> Any:
     return g * (t + x * sigmoid(x) * (1 - t * t))
 
 
-_mish = unary_door(
+_mish = unary_function(
     elementwise_op(
         "mish",
         lambda x: x * call("tanh", _softplus_expr(x, 1.0, 20.0)),
@@ -526,7 +526,7 @@ softsign = elementwise_function(
 )
 
 
-_tanhshrink = unary_door(
+_tanhshrink = unary_function(
     elementwise_op(
         "tanhshrink",
         lambda x: x - call("tanh", x),
@@ -554,7 +554,7 @@ def _gelu_slope(g: Any, x: Any) -> Any:
     return g * (0.5 * (1 + erf(x * math.sqrt(0.5))) + x * density)
 
 
-_gelu = unary_door(
+_gelu = unary_function(
     elementwise_op(
         "gelu",
         lambda x: 0.5 * x * (1 + erf_expr(x * math.sqrt(0.5))),
@@ -573,7 +573,7 @@ def _gelu_tanh_slope(g: Any, x: Any) -> Any:
     return g * (0.5 * (1 + t) + 0.5 * x * ((1 - t * t) * (linear + 3 * cubic * squared)))
 
 
-_gelu_tanh = unary_door(
+_gelu_tanh = unary_function(
     elementwise_op(
         "gelu_tanh",
         lambda x: 0.5 * x * (1 + call("tanh", x * (_GELU_TANH[0] + _GELU_TANH[1] * (x * x)))),
@@ -605,7 +605,7 @@ def _gate_slope(g: Any, a: Any, b: Any) -> Any:
     return g * (a * (s * (1 - s)))
 
 
-_gated = binary_door(
+_gated = binary_function(
     elementwise_op(
         "gated",
         lambda a, b: a / (1 + call("exp", -b)),

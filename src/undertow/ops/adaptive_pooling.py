@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
-from ..backends.registry import backend_of
-from ..core.dispatch import cast
+from ..core.dispatch import cast, table
 from ..core.modes import no_grad
 from ..core.register import function
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor
 from ..errors import ArgumentError
+from ..kernel import tables
 from ..kernel.windows import Geometry
 from ..shapes import Shape, per_dim
 from .comparison import where
@@ -42,19 +39,6 @@ def _even(size: Shape, target: Shape) -> Geometry:
     return Geometry(size, widths, widths, ((0, 0),) * rank, (1,) * rank, (1,) * rank)
 
 
-@functools.lru_cache(maxsize=256)
-def _spans(size: int, count: int) -> tuple[Any, Any]:
-    """The elements of each window (count, width), the last one repeated, and their numbers."""
-    steps = np.arange(count)
-    start, end = steps * size // count if count else steps, -(-(steps + 1) * size // max(count, 1))
-    width = int((end - start).max(initial=1))
-    return np.minimum(start[:, None] + np.arange(width), end[:, None] - 1), end - start
-
-
-def _constant(x: Tensor, values: Any) -> Tensor:
-    return wrap(backend_of(x._array).from_host(values))
-
-
 def adaptive_mean(op: str, x: Tensor, output_size: Any, rank: int) -> Tensor:
     """The means of windows over the last dimensions."""
     check_planes(op, x, rank)
@@ -69,14 +53,12 @@ def adaptive_mean(op: str, x: Tensor, output_size: Any, rank: int) -> Tensor:
     for d, (n, m) in enumerate(zip(even.output, target, strict=True)):
         if n != m:
             dim = x.ndim - rank + d
-            places, counts = _spans(n, m)
-            seen = index_by(out, (_constant(x, places),), (dim,))
-            behind = (1,) * (rank - 1 - d)
-            inside = np.arange(places.shape[1]) < counts[:, None]
-            if not inside.all():
-                seen = where(_constant(x, inside.reshape(*places.shape, *behind)), seen, 0)
-            shares = counts.astype(wide.dtype.numpy).reshape(-1, *behind)
-            out = seen.sum(dim + 1) / _constant(x, shares)
+            behind = rank - 1 - d
+            seen = index_by(out, (table(x, tables.span_positions, n, m),), (dim,))
+            if not tables.span_inside(n, m, behind).all():
+                seen = where(table(x, tables.span_inside, n, m, behind), seen, 0)
+            shares = table(x, tables.span_counts, n, m, behind, wide.dtype.numpy)
+            out = seen.sum(dim + 1) / shares
     return cast(out if out is not x else x.clone(), x.dtype)
 
 
@@ -100,7 +82,7 @@ def _search(x: Tensor, target: Shape) -> Tensor:
     with no_grad():
         for d in reversed(range(rank)):
             dim, size = x.ndim - rank + d, x.shape[-rank + d]
-            places = _constant(x, _spans(size, target[d])[0])
+            places = table(x, tables.span_positions, size, target[d])
             seen = index_by(x, (places,), (dim,))
             best = seen.argmax(dim + 1, keepdim=True)
             x = seen.gather(dim + 1, best).squeeze(dim + 1)

@@ -8,8 +8,9 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import binary_door, cast, compute_dtype, elementwise, operand, unary_door
-from ..core.inplace import inplace_door, zeros_of
+from ..core.dispatch import cast, compute_dtype, elementwise, operand
+from ..core.fast import binary_function, inplace_elementwise, unary_function
+from ..core.inplace import zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor
@@ -30,7 +31,7 @@ def no_slope(g: Tensor) -> Tensor:
 _plus_op = elementwise_op(
     "add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g}
 )
-_plus = binary_door(_plus_op)
+_plus = binary_function(_plus_op)
 attach("__add__", _plus)
 attach("__radd__", _plus)
 
@@ -49,8 +50,8 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 _minus_op = elementwise_op(
     "sub", lambda a, b: a - b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: -g}, domain="ifc"
 )
-_minus = binary_door(_minus_op)
-_from = binary_door(
+_minus = binary_function(_minus_op)
+_from = binary_function(
     elementwise_op(
         "rsub",
         lambda a, b: b - a,
@@ -80,8 +81,10 @@ _plus_scaled = elementwise_op("add_scaled", lambda a, b, alpha: a + b * alpha, i
 def _publish_scaled(fn: Callable[..., Tensor], op: Op, sign: int) -> None:
     """The in-place form of `add` or `sub`; with a factor, too, it is one kernel."""
     name = f"{fn.__name__}_"
-    plain = inplace_door(op, fn, name)
-    scaled = inplace_door(_plus_scaled, lambda a, b, alpha: fn(a, b, alpha=sign * alpha), name)
+    plain = inplace_elementwise(op, fn, name)
+    scaled = inplace_elementwise(
+        _plus_scaled, lambda a, b, alpha: fn(a, b, alpha=sign * alpha), name
+    )
 
     def method(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
         if alpha.__class__ in (int, float) and alpha != 1:
@@ -171,8 +174,8 @@ _over_op = elementwise_op(
     kind="float",
     vjp={"a": lambda g, b: g / b, "b": lambda g, a, b: -g * ((a / b) / b)},
 )
-_over = binary_door(_over_op)
-_under = binary_door(
+_over = binary_function(_over_op)
+_under = binary_function(
     elementwise_op(
         "rdiv",
         lambda a, b: b / a,
@@ -187,21 +190,22 @@ attach("__rtruediv__", _under)
 
 def _no_zero_divisor(op: Op) -> Callable[..., Tensor]:
     """The door of a division that integers cannot do by zero."""
-    door = binary_door(op)
+    door = binary_function(op)
+
+    def by_zero(_: Any = None) -> ArgumentError:
+        return ArgumentError(
+            f"[{op.name}] integer division by zero; "
+            "make the divisor nonzero or convert to a floating dtype first"
+        )
 
     def checked(input: Any, other: Any) -> Tensor:
         out = door(input, other)
         if out.__class__ is Tensor and out._array.dtype.kind in "iu" and out._array.size:
             zero = other == 0
             if isinstance(zero, Tensor):
-                k = backend_of(zero._array)
-                every = tuple(range(zero.ndim))
-                zero = bool(k.to_host(k.reduce("any", zero._array, every, False)))
-            if zero:
-                raise ArgumentError(
-                    f"[{op.name}] integer division by zero; "
-                    "make the divisor nonzero or convert to a floating dtype first"
-                )
+                backend_of(zero._array).require(zero._array, 0, 1, by_zero)
+            elif zero:
+                raise by_zero()
         return out
 
     return checked
@@ -216,7 +220,7 @@ _floored = _no_zero_divisor(
         domain="if",
     )
 )
-_truncated = binary_door(
+_truncated = binary_function(
     elementwise_op(
         "trunc_divide",
         lambda a, b: call("trunc", a / b),
@@ -257,7 +261,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     return (_truncated if dtype.category != 1 else _truncated_integer)(input, other)
 
 
-attach("div_", inplace_door(_over_op, div, "div_"))
+attach("div_", inplace_elementwise(_over_op, div, "div_"))
 
 
 @function(inplace=True)
@@ -359,7 +363,7 @@ square = elementwise_function(
     """,
     inplace=True,
 )
-_cube = unary_door(
+_cube = unary_function(
     elementwise_op(
         "cube",
         lambda x: x * x * x,
@@ -427,8 +431,8 @@ _pow = elementwise_op(
     domain="ifc",
     vjp={"a": _pow_base, "b": _pow_exponent},
 )
-_power = binary_door(_pow)
-_power_of_number = binary_door(
+_power = binary_function(_pow)
+_power_of_number = binary_function(
     elementwise_op(
         "pow_number",
         lambda x, n: call("pow", x, n),

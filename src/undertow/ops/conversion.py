@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
-from ..backends.registry import CPU, backend_of
+from ..backends.registry import backend_of
 from ..core import protocol
 from ..core.dispatch import cast, transfer
 from ..core.inplace import overwrite
@@ -200,7 +198,7 @@ def tolist(input: Tensor) -> Any:
     [[1, 2], [3, 4]]
     """
     host = backend_of(input._array).to_host(input._array)
-    return (host.astype(np.float32) if host.dtype.kind == "V" else host).tolist()
+    return (host.astype(dtypes.float32.numpy) if host.dtype.kind == "V" else host).tolist()
 
 
 @function(top=False)
@@ -219,7 +217,7 @@ def numpy(input: Tensor, *, force: bool = False) -> Any:
     """
     if not force:
         return protocol.host_array("numpy", input)
-    return CPU.to_host(backend_of(input._array).to_host(input._array)).view()
+    return backend_of(input._array).to_host(input._array).view()
 
 
 # Changing in place --------------------------------------------------------------------------

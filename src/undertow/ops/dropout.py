@@ -26,7 +26,7 @@ _kept_or_saturated = trace(
 )
 _dropout: Op = Op(
     "dropout",
-    lambda k, x, scale, *coin: k.coin_map(_kept, x, (scale,), *coin),
+    lambda k, x, scale, *coin: k.random_map(_kept, x, (scale,), *coin),
     inputs="x",
     params="scale limit seed offset",
     vjp={
@@ -37,7 +37,7 @@ _dropout: Op = Op(
 )
 _alpha_dropout = Op(
     "alpha_dropout",
-    lambda k, x, scale, shift, rest, *coin: k.coin_map(
+    lambda k, x, scale, shift, rest, *coin: k.random_map(
         _kept_or_saturated, x, (scale, shift, rest), *coin
     ),
     inputs="x",

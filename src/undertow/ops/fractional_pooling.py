@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ..backends.registry import backend_of
+from .. import dtypes
+from ..core.dispatch import cast
 from ..core.modes import no_grad
 from ..core.register import function
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Shape, per_dim
+from .creation import arange, full
+from .joining import cat
 from .movement import reshaped
 from .pooling import check_planes, pick
 from .random import rand
@@ -35,33 +36,35 @@ def _target(op: str, size: Shape, output_size: Any, output_ratio: Any) -> Shape:
     return tuple([int(n * r) for n, r in zip(size, ratios, strict=True)])
 
 
-def _starts(samples: Any, size: int, count: int, kernel: int) -> Any:
+def _starts(samples: Tensor, size: int, count: int, kernel: int) -> Tensor:
     """The first elements of the windows along a dimension, (…, count), from samples (…).
 
     Steps of two sizes in an order that the sample shifts; the last window ends with the dimension.
     """
-    starts = np.full((*samples.shape, count), size - kernel)
-    if count > 1:
-        step = samples.dtype.type(size - kernel) / samples.dtype.type(count - 1)
-        shift = samples[..., None]
-        every = (np.arange(count - 1, dtype=samples.dtype) + shift) * step
-        starts[..., :-1] = every.astype(np.int64) - (shift * step).astype(np.int64)
-    return starts
+    device = samples.device
+    last = full((*samples.shape, 1), size - kernel, dtype=dtypes.int64, device=device)
+    if count == 1:
+        return last
+    step = (size - kernel) / (count - 1)
+    shift = samples.unsqueeze(-1)
+    every = (arange(count - 1, dtype=samples.dtype, device=device) + shift) * step
+    first = cast(every, dtypes.int64) - cast(shift * step, dtypes.int64)
+    return cat((first, last), -1)
 
 
-def _places(samples: Any, size: Shape, target: Shape, kernel: Shape) -> Any:
+def _positions(samples: Tensor, size: Shape, target: Shape, kernel: Shape) -> Tensor:
     """The elements of all windows, (…, windows, elements), counted over all dimensions."""
     rank = len(size)
-    places = np.zeros((1,) * (samples.ndim - 1 + 2 * rank), np.int64)
+    found: Any = 0
     for d in range(rank):
         # In torch the samples of images are for the width first, those of volumes for the depth.
         own = samples[..., rank - 1 - d if rank == 2 else d]
         starts = _starts(own, size[d], target[d], kernel[d])
-        covered = starts[..., None] + np.arange(kernel[d])
+        covered = starts.unsqueeze(-1) + arange(kernel[d], device=samples.device)
         before, between, after = d, rank - 1, rank - 1 - d
         shape = (*own.shape, *(1,) * before, target[d], *(1,) * between, kernel[d], *(1,) * after)
-        places = places * size[d] + covered.reshape(shape)
-    return places.reshape(*samples.shape[:-1], math.prod(target), math.prod(kernel))
+        found = found * size[d] + reshaped(covered, shape)
+    return reshaped(found, (*samples.shape[:-1], math.prod(target), math.prod(kernel)))
 
 
 def _fractional(
@@ -94,12 +97,11 @@ def _fractional(
         raise DTypeError(
             f"[{op}] _random_samples must be {input.dtype} like the input, got {samples.dtype}"
         )
-    backend = backend_of(input._array)
-    drawn = backend.to_host(samples._array).reshape(*lead, rank)
-    if drawn.dtype.itemsize == 2:
-        drawn = drawn.astype(np.float32)
-    places = wrap(backend.from_host(_places(drawn, size, target, kernel)))
     with no_grad():
+        drawn = reshaped(samples.detach(), (*lead, rank))
+        if drawn.dtype.itemsize == 2:
+            drawn = cast(drawn, dtypes.float32)
+        places = _positions(drawn, size, target, kernel)
         flat = reshaped(input.detach(), (*lead, math.prod(size)))
         seen = flat.gather(-1, reshaped(places, (*lead, math.prod(places.shape[len(lead) :]))))
         best = reshaped(seen, places.shape).argmax(-1, keepdim=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..backends.quiet import hush, silent, unhush
+from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast, transfer
 from ..core.modes import current
@@ -161,11 +161,11 @@ def _fitted(op: str, array: Any, dtype: DType) -> Any:
         array = array.real
     if dtype is dtypes.uint8 and kind in "fci":
         array = array.astype(np.int64)
-    token = hush(silent)
+    token = silence()
     try:
         return array.astype(dtype.numpy, copy=False)
     finally:
-        unhush(token)
+        restore(token)
 
 
 @function(method=False)

@@ -37,9 +37,7 @@ from ..shapes import Shape, broadcast_shapes
 from .movement import reshaped, slice_view
 
 _ALL = slice(None)
-_INT64 = np.dtype(np.int64)
-_UINT64 = np.dtype(np.uint64)
-_BOOL = np.dtype(bool)
+_INT64, _BOOL = dtypes.int64.numpy, dtypes.bool.numpy
 _LONG_LIST = 32  # elements, from which on a list is never a tuple
 _NO_NUMBERS = (Tensor, slice, list, tuple, range, np.ndarray)
 EQUAL = trace(lambda a, b: a == b, 2)
@@ -165,7 +163,7 @@ def position_tensor(op: str, value: Any, name: str = "index") -> Tensor:
     dtype = value._array.dtype
     if dtype == _INT64:
         return value
-    if dtype == np.int32:
+    if dtype == dtypes.int32.numpy:
         return cast(value, dtypes.int64)
     raise DTypeError(
         f"[{op}] {name} must be int64 or int32, got {value.dtype}; convert it with .to(ut.int64)"
@@ -180,24 +178,19 @@ def in_range(op: str, index: Tensor, size: int, dim: int, negative: bool = False
     k = backend_of(array)
     if 0 in array.strides:  # an expanded index says the same along a dimension
         array = k.slice(array, tuple([0 if step == 0 else _ALL for step in array.strides]))
-    every = tuple(range(len(array.shape)))
-    # Read as unsigned, a negative number is larger than any size: one pass will do.
-    words = k.bits(array, _UINT64)
-    if array.size < 1 << 18 and array.__class__ is np.ndarray:
-        if words.max() < size:
-            return index
-    elif int(k.to_host(k.reduce("max", words, every, False))) < size:
-        return index
-    low = int(k.to_host(k.reduce("min", array, every, False)))
-    high = int(k.to_host(k.reduce("max", array, every, False)))
-    if high >= size or low < (-size if negative else 0):
-        bad = high if high >= size else low
-        first = -size if negative else 0
+    first = -size if negative else 0
+
+    def error(host: Any) -> BoundsError:
+        low, high = int(host.min()), int(host.max())
         allowed = f"expected {first} to {size - 1}" if size else "there is nothing to index"
-        raise BoundsError(
-            f"[{op}] index {bad} is out of range for dimension {dim} of size {size}; {allowed}"
+        return BoundsError(
+            f"[{op}] index {high if high >= size else low} is out of range for dimension {dim} of "
+            f"size {size}; {allowed}"
         )
-    return apply(_wrap_index, (index,), (size,)) if low < 0 else index
+
+    least = k.require(array, first, size, error)
+    counted_back = negative and (least is None or least < 0)
+    return apply(_wrap_index, (index,), (size,)) if counted_back else index
 
 
 def coordinates(mask: Tensor) -> list[Tensor]:
@@ -299,7 +292,7 @@ def _by_whole_mask(x: Tensor, mask: Tensor) -> Any:
     count = len(array.shape)
     if array.dtype != _BOOL or not count or array.shape != shape[:count]:
         return x, None
-    if count > 1 and not x._array.flags.c_contiguous:
+    if count > 1 and not x.is_contiguous():
         return x, None
     flat = x if count == 1 else reshaped(x, (array.size, *shape[count:]))
     return flat, coordinates(reshaped(mask.detach(), (array.size,)))[0]

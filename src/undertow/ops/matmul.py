@@ -13,14 +13,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
-from ..backends.cpu.choice import MULTIPLIED, threshold
-from ..backends.registry import CPU, backend_of
-from ..core.dispatch import apply, expand, record
-from ..core.modes import current
-from ..core.node import Node
+from ..backends.registry import backend_of
+from ..core.dispatch import apply, expand
+from ..core.foreign import host_number, is_foreign
 from ..core.op import Op
 from ..core.register import alias, attach, function
 from ..core.tensor import Tensor, node_of, wrap
@@ -29,21 +25,15 @@ from ..shapes import broadcast_shapes, wrap_dim
 from .comparison import where
 from .movement import reshaped
 
-_ndarray = np.ndarray
-_new = object.__new__
-_FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-_LARGE = threshold(MULTIPLIED)  # from so many multiplications on the backend does better
-_TENSORS = (False, False)  # neither operand is a number
 
-
-def _turned(k: Any, x: Any) -> Any:
+def _transposed(k: Any, x: Any) -> Any:
     n = len(x.shape)
     return k.permute(x, (*range(n - 2), n - 1, n - 2))
 
 
 def _product_op(ta: bool, tb: bool) -> Op:
     def forward(k: Any, a: Any, b: Any) -> Any:
-        return k.matmul(_turned(k, a) if ta else a, _turned(k, b) if tb else b)
+        return k.matmul(_transposed(k, a) if ta else a, _transposed(k, b) if tb else b)
 
     def by_a(g: Tensor, b: Tensor) -> Tensor:
         return product(b, g, tb, True) if ta else product(g, b, False, not tb)
@@ -58,17 +48,17 @@ def _product_op(ta: bool, tb: bool) -> Op:
 
 
 # The same derivatives for bare matrices, by the flags; see Note [added products].
-_FACTORS_A: dict[tuple[bool, bool], Callable[[Any, Any], tuple[Any, Any]]] = {
-    (False, False): lambda g, b: (g, b.transpose()),
-    (False, True): lambda g, b: (g, b),
-    (True, False): lambda g, b: (b, g.transpose()),
-    (True, True): lambda g, b: (b.transpose(), g.transpose()),
+_FACTORS_A: dict[tuple[bool, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] = {
+    (False, False): lambda k, g, b: (g, _transposed(k, b)),
+    (False, True): lambda k, g, b: (g, b),
+    (True, False): lambda k, g, b: (b, _transposed(k, g)),
+    (True, True): lambda k, g, b: (_transposed(k, b), _transposed(k, g)),
 }
-_FACTORS_B: dict[tuple[bool, bool], Callable[[Any, Any], tuple[Any, Any]]] = {
-    (False, False): lambda g, a: (a.transpose(), g),
-    (True, False): lambda g, a: (a, g),
-    (False, True): lambda g, a: (g.transpose(), a),
-    (True, True): lambda g, a: (g.transpose(), a.transpose()),
+_FACTORS_B: dict[tuple[bool, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] = {
+    (False, False): lambda k, g, a: (_transposed(k, a), g),
+    (True, False): lambda k, g, a: (a, g),
+    (False, True): lambda k, g, a: (_transposed(k, g), a),
+    (True, True): lambda k, g, a: (_transposed(k, g), _transposed(k, a)),
 }
 
 
@@ -76,49 +66,8 @@ _PRODUCTS = {(ta, tb): _product_op(ta, tb) for ta in (False, True) for tb in (Fa
 
 
 def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
-    """`a' @ b'` of tensors of one dtype with the same batch dimensions; see Note [one product].
-
-    Two matrices, the case of almost every training step, take a door of their own.
-    """
-    state = current()
-    x, y = a._array, b._array
-    kind = x.dtype
-    if (
-        x.ndim != 2
-        or x.__class__ is not _ndarray
-        or y.__class__ is not _ndarray
-        or not (kind is _FLOAT32 or kind is _FLOAT64)
-        or not state.plain
-    ):
-        return apply(_PRODUCTS[ta, tb], (a, b))
-    if ta:
-        x = x.transpose()
-    if tb:
-        y = y.transpose()
-    try:
-        r = CPU.matmul(x, y) if x.size * y.shape[1] >= _LARGE else x.dot(y)
-    except (RuntimeWarning, FloatingPointError):  # see Note [floating-point warnings]
-        return apply(_PRODUCTS[ta, tb], (a, b))
-    t: Tensor = _new(Tensor)
-    t._array = r
-    t._index = 0
-    t._node = t._alias = t._grad = None
-    if state.grad:
-        if a._alias is None and b._alias is None:
-            left, right = a._node, b._node
-            if left is not None or right is not None:
-                needs = (left is not None, right is not None)
-                node: Node = _new(Node)
-                node.plan = _PRODUCTS[ta, tb].plan(needs, _TENSORS)
-                node.parents = (left, right)
-                node.indices = (a._index, b._index)
-                node.metas = ((r.shape, kind),)
-                node.saved = (a,) if left is None else (b,) if right is None else (b, a)
-                node.hooks = node.site = node.versions = None
-                t._node = node
-        elif node_of(a) is not None or node_of(b) is not None:
-            record(_PRODUCTS[ta, tb], (a, b), (), (t,))
-    return t
+    """`a' @ b'` of tensors of one dtype with the same batch dimensions; see Note [one product]."""
+    return apply(_PRODUCTS[ta, tb], (a, b))
 
 
 @function(dunder="__matmul__")
@@ -129,12 +78,6 @@ def matmul(input: Any, other: Any) -> Tensor:
     >>> ut.matmul(ut.tensor([[1.0, 2.0], [3.0, 4.0]]), ut.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    try:
-        x, y = input._array, other._array
-        if x.ndim == 2 and y.ndim == 2 and x.dtype is y.dtype and x.dtype.kind == "f":
-            return product(input, other)
-    except (AttributeError, ValueError):
-        pass  # the long way finds out what is wrong
     a, b = operands("matmul", input, other)
     if not a.ndim or not b.ndim:
         raise ShapeError(
@@ -193,9 +136,8 @@ def operands(op: str, *values: Any) -> list[Tensor]:
 def _tensor(op: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, np.ndarray):
-        dtypes.of_array(value.dtype)
-        return wrap(value)
+    if is_foreign(value):
+        return wrap(host_number(value))
     raise DTypeError(f"[{op}] expects tensors, got {type(value).__name__}")
 
 
@@ -360,7 +302,7 @@ def _added(op: str, input: Tensor, result: Tensor, beta: Any, alpha: Any) -> Ten
     if beta == 0:
         if node_of(input) is None:
             return result
-        never = wrap(backend_of(input._array).full((), False, np.dtype(bool)))
+        never = wrap(backend_of(input._array).full((), False, dtypes.bool.numpy))
         return result + where(never, input, 0)
     return result + (input if beta == 1 else input * beta)
 

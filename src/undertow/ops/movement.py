@@ -71,7 +71,7 @@ def reshaped(x: Tensor, shape: Shape) -> Tensor:
 def _in_shape(x: Tensor, shape: Shape) -> Tensor:
     """A view in another shape if the strides allow it, else a copy."""
     array = x._array
-    fits = array.flags.c_contiguous or backend_of(array).reshape(array, shape) is not None
+    fits = backend_of(array).reshape(array, shape) is not None
     return apply(_view if fits else _copied, (x,), (shape,))
 
 
@@ -144,7 +144,7 @@ def view(input: Tensor, *sizes_: Any, size: Any = None, dtype: Any = None) -> Te
         return bits_as(input, dtypes.as_dtype(sizes_[0] if dtype is None else dtype))
     array = input._array
     wanted = infer_size("view", sizes("view", sizes_, size), array.size)
-    if not array.flags.c_contiguous and backend_of(array).reshape(array, wanted) is None:
+    if backend_of(array).reshape(array, wanted) is None:
         raise ShapeError(
             f"[view] a tensor of shape {input.shape} with strides {input.stride()} cannot be seen "
             f"as {wanted} without a copy; use reshape{wanted} or contiguous() first"
@@ -548,4 +548,4 @@ def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     >>> ut.zeros(2, 3).t().contiguous().is_contiguous()
     True
     """
-    return input if input._array.flags.c_contiguous else input.clone()
+    return input if input.is_contiguous() else input.clone()

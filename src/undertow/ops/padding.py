@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from ..backends.registry import backend_of
-from ..core.dispatch import apply
+from ..core.dispatch import apply, table
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
+from ..kernel import tables
 from ..shapes import Shape, as_int
 from .indexing import index_by, number_for
 from .movement import slice_view
@@ -70,8 +68,8 @@ def continued(x: Tensor, pairs: Sequence[tuple[int, int]], mode: str) -> Tensor:
     """`x` padded, in a mode but "constant", by its own elements; itself if there is no padding."""
     for d, (low, high) in enumerate(pairs):
         if low or high:
-            places = _places(x.shape[d], low, high, mode)
-            x = index_by(x, (wrap(backend_of(x._array).from_host(places)),), (d,))
+            positions = table(x, tables.padded_positions, x.shape[d], low, high, mode)
+            x = index_by(x, (positions,), (d,))
     return x
 
 
@@ -101,24 +99,3 @@ def constant_padded(x: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tens
         shape.append(start + n + max(high, 0))
         slices.append(slice(start, start + n))
     return apply(_pad, (x,), (tuple(shape), tuple(slices), value))
-
-
-def _places(size: int, low: int, high: int, mode: str) -> Any:
-    """Which elements of a dimension stand where in the padded one."""
-    if mode == "circular":  # what is left repeats
-        first, last = max(-low, 0), size - max(-high, 0)
-        count = last - first
-        if max(low, high) > count:
-            raise ShapeError(
-                f"[pad] circular padding {(low, high)} wraps around more than once: the dimension "
-                f"has {count} elements"
-            )
-        return first + np.arange(-max(low, 0), count + max(high, 0)) % max(count, 1)
-    if not size or (mode == "reflect" and max(low, high) >= size):
-        raise ShapeError(
-            f"[pad] {mode} padding {(low, high)} reaches beyond a dimension of {size} elements"
-        )
-    places = np.arange(-low, size + high)
-    if mode == "reflect":
-        return (size - 1) - np.abs((size - 1) - np.abs(places))
-    return np.clip(places, 0, size - 1)

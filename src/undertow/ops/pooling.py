@@ -14,15 +14,14 @@ import functools
 import math
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
-from ..backends.registry import backend_of
-from ..core.dispatch import apply, cast
+from ..core.dispatch import apply, cast, table
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
+from ..kernel import tables
+from ..kernel.expr import call, trace
 from ..kernel.windows import Geometry
 from ..shapes import Shape, frozen, per_dim
 from .comparison import where
@@ -67,6 +66,9 @@ _unpick: Op = Op(
 )
 
 
+_IS_NAN = trace(lambda x: call("isnan", x), 1)
+
+
 def _max_forward(k: Any, x: Any, geometry: Geometry) -> Any:
     rank = len(geometry.size)
     if not _everything(geometry) or not x.size:
@@ -74,7 +76,10 @@ def _max_forward(k: Any, x: Any, geometry: Geometry) -> Any:
     flat = _flat(k, x, rank)
     shape = (*flat.shape[:-1], *(1,) * rank)
     values, places = k.reduce("first_max", flat, (len(shape) - rank,), True)
-    if values.dtype.kind not in "iu" and np.isnan(k.to_host(values)).any():
+    every = tuple(range(len(values.shape)))
+    if values.dtype.kind not in "iu" and k.to_host(
+        k.map_reduce("any", _IS_NAN, (values,), every, False, dtypes.bool.numpy)
+    ):
         return k.window("max", x, geometry.kernel, *geometry.steps)  # of several NaN, the last one
     return k.reshape(values, shape), k.reshape(places, shape)
 
@@ -286,27 +291,6 @@ def max_pool3d(
 
 
 # Mean ----------------------------------------------------------------------------------------
-@functools.lru_cache(maxsize=256)
-def _counts(geometry: Geometry, include_pad: bool) -> Any:
-    """How many elements each window counts, as a number if all count the same."""
-    total: Any = np.ones((), np.int64)
-    rows = zip(
-        geometry.size,
-        geometry.kernel,
-        geometry.stride,
-        geometry.output,
-        geometry.padding,
-        strict=True,
-    )
-    for size, kernel, stride, count, (pad, _) in rows:
-        start = np.arange(count) * stride - pad
-        end = np.minimum(start + kernel, size + pad)
-        if not include_pad:
-            start, end = np.maximum(start, 0), np.minimum(end, size)
-        total = total[..., None] * (end - start)
-    return int(total.flat[0]) if (total == total.flat[0]).all() else total
-
-
 def _average(
     op: str,
     rank: int,
@@ -330,18 +314,15 @@ def _average(
     )
     if divisor_override == 0:
         raise ArgumentError(f"[{op}] divisor_override must not be 0")
-    counts = divisor_override or _counts(geometry, bool(count_include_pad))
-    return mean_of(input, geometry, counts)
-
-
-def mean_of(x: Tensor, geometry: Geometry, counts: Any) -> Tensor:
-    """The sums of windows, divided by a number or by one for each window."""
-    single = isinstance(counts, np.ndarray) or _everything(geometry)  # rounded after the division
-    wide = cast(x, dtypes.float32) if x.dtype.itemsize == 2 and single else x
-    if not isinstance(counts, np.ndarray):
-        return cast(window_sums(wide, geometry, counts), x.dtype)
-    counts = wrap(backend_of(x._array).from_host(counts.astype(wide.dtype.numpy)))
-    return cast(window_sums(wide, geometry) / counts, x.dtype)
+    counts = divisor_override or tables.window_counts(geometry, bool(count_include_pad))
+    different = not isinstance(counts, (int, float))
+    single = different or _everything(geometry)  # rounded after the division
+    wide = cast(input, dtypes.float32) if input.dtype.itemsize == 2 and single else input
+    if not different:
+        return cast(window_sums(wide, geometry, counts), input.dtype)
+    how = (geometry, bool(count_include_pad), wide.dtype.numpy)
+    counts = table(input, tables.window_counts_as, *how)
+    return cast(window_sums(wide, geometry) / counts, input.dtype)
 
 
 @function(method=False, functional=True)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
 from ..backends.registry import backend_of, backend_on
+from ..core.foreign import INTEGERS
 from ..core.generator import Generator, default_generator
 from ..core.register import function
 from ..core.tensor import Tensor
@@ -24,7 +23,7 @@ from ..shapes import Shape, as_int, as_shape, broadcast_shapes
 from .creation import given_shape
 from .from_data import made
 
-_INT64, _U64 = np.dtype(np.int64), np.dtype(np.uint64)
+_INT64, _U64 = dtypes.int64.numpy, dtypes.UINT64
 
 
 # From words to numbers ----------------------------------------------------------------------
@@ -287,7 +286,7 @@ def randint(
     True
     """
     given = list(args)
-    if given and not isinstance(given[-1], (int, Tensor, np.integer)):
+    if given and not isinstance(given[-1], (*INTEGERS, Tensor)):
         size = given.pop()
     if len(given) == 2:
         low, high = given

@@ -6,7 +6,8 @@ import math
 from typing import Any, NamedTuple, NoReturn
 
 from .. import dtypes
-from ..core.dispatch import apply, binary_door, cast, elementwise, expand
+from ..core.dispatch import apply, cast, elementwise, expand
+from ..core.fast import binary_function
 from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
@@ -43,7 +44,7 @@ def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tens
 
 
 # Whether elements are equal, or both NaN: an extreme that is NaN has its gradient go there.
-ties = binary_door(
+ties = binary_function(
     elementwise_op("ties", lambda x, m: (x == m) | ((x != x) & (m != m)), inputs="x m", kind="bool")
 )
 
@@ -226,7 +227,7 @@ def _extreme(op: Op, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tenso
 
 def _along(name: str, input: Tensor, dim: Any, keepdim: bool) -> Selection:
     d = wrap_dim(name, dim, input.ndim)
-    if not input._array.ndim:
+    if not input.ndim:
         input, keepdim = reshaped(input, (1,)), False
     ordered(name, input, (d,))
     return Selection(*apply(_chosen, (input,), (name, d, keepdim)))

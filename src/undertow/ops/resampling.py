@@ -9,18 +9,15 @@ multiplying.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
-from ..backends.registry import backend_of
-from ..core.dispatch import cast
+from ..core.dispatch import cast, table
 from ..core.register import function
-from ..core.tensor import Tensor, wrap
+from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..kernel import tables
 from ..shapes import Shape, as_int
 from .adaptive_pooling import adaptive_mean
 from .indexing import index_by
@@ -31,87 +28,15 @@ _MODES = ("nearest", "nearest-exact", "area", *_RANKS)
 _SMOOTHED = ("bilinear", "bicubic", "lanczos")  # the modes that have antialias
 
 
-# Weights along one dimension; see Note [interpolate] -----------------------------------------
-def _cubic(x: Any, a: float) -> Any:
-    """Keys' kernel at distances `x`."""
-    x = np.abs(x)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = (((x - 5) * x + 8) * x - 4) * a
-    return np.where(x < 1, near, np.where(x < 2, far, 0.0))
-
-
-def _lanczos(x: Any) -> Any:
-    return np.where(np.abs(x) < 3, np.sinc(x) * np.sinc(x / 3), 0.0)
-
-
-# The filter of each mode with antialias, and how far it reaches; a as in Pillow.
-_FILTERS: dict[str, tuple[Callable[[Any], Any], float]] = {
-    "bilinear": (lambda x: np.maximum(1 - np.abs(x), 0.0), 1.0),
-    "bicubic": (lambda x: _cubic(x, -0.5), 2.0),
-    "lanczos": (_lanczos, 3.0),
-}
-
-
-@functools.lru_cache(maxsize=256)
-def _table(
-    mode: str, size: int, count: int, factor: float | None, corners: bool, antialias: bool
-) -> tuple[Any, Any]:
-    """Positions and weights (taps, count) for each output element; no weights if all are 1."""
-    steps = np.arange(count)
-    if mode.startswith("nearest"):
-        return _nearest(mode, size, count, factor), None
-    if corners and count > 1:
-        scale = (size - 1) / (count - 1)
-    else:
-        scale = 0.0 if corners else (1 / factor if factor else size / count)
-    if antialias:
-        return _smoothed(mode, size, count, scale)
-    centre = steps * scale if corners else (steps + 0.5) * scale - 0.5
-    if mode == "bicubic":
-        low = np.floor(centre)
-        taps = np.arange(-1, 3)[:, None]
-        weights = _cubic(centre - low - taps, -0.75)
-    else:
-        centre = np.maximum(centre, 0)
-        low = np.minimum(np.floor(centre), size - 1)
-        taps = np.arange(2)[:, None]
-        share = np.minimum(centre - low, 1)
-        weights = np.stack([1 - share, share])
-    return np.clip(low + taps, 0, size - 1).astype(np.int64), weights
-
-
-def _nearest(mode: str, size: int, count: int, factor: float | None) -> Any:
-    """The element nearest to the left edge of each output element, or to its centre ("exact")."""
-    twice = 2 * np.arange(count) + (1 if mode == "nearest-exact" else 0)
-    if factor:  # rounded to single precision, so that 2.999999999 counts as 3
-        places = np.floor((twice / 2 * (1 / factor)).astype(np.float32)).astype(np.int64)
-    else:
-        places = twice * size // (2 * count)
-    return np.minimum(places, size - 1)[None]
-
-
-def _smoothed(mode: str, size: int, count: int, scale: float) -> tuple[Any, Any]:
-    """A filter as wide as an output element where that is wider than an input element."""
-    weigh, reach = _FILTERS[mode]
-    wide = max(scale, 1.0)
-    centre = (np.arange(count) + 0.5) * scale
-    first = np.maximum((centre - reach * wide + 0.5).astype(np.int64), 0)
-    last = np.minimum((centre + reach * wide + 0.5).astype(np.int64), size)
-    taps = np.arange(max(int((last - first).max()), 1))[:, None]
-    weights = np.where(taps < last - first, weigh((first + taps - centre + 0.5) / wide), 0.0)
-    return np.minimum(first + taps, size - 1), weights / weights.sum(0)
-
-
-def _resampled(x: Tensor, dim: int, places: Any, weights: Any) -> Tensor:
-    """The weighted sum of elements along `dim`."""
-    k = backend_of(x._array)
+def _resampled(x: Tensor, dim: int, how: tuple[Any, ...]) -> Tensor:
+    """The weighted sum of elements along `dim`; see `tables.resampling`."""
+    positions, weights = tables.resampling(*how)
     total: Tensor | None = None
-    shape = (-1, *(1,) * (x.ndim - 1 - dim))
-    for i, place in enumerate(places):
-        value = index_by(x, (wrap(k.from_host(place)),), (dim,))
+    for tap in range(len(positions)):
+        value = index_by(x, (table(x, tables.resampled_positions, tap, *how),), (dim,))
         if weights is not None:
-            share = weights[i].astype(x.dtype.numpy).reshape(shape)
-            value = value * wrap(k.from_host(share))
+            behind = (x.ndim - 1 - dim, x.dtype.numpy)
+            value = value * table(x, tables.resampled_weights, tap, *behind, *how)
         total = value if total is None else total + value
     assert total is not None
     return total
@@ -211,8 +136,8 @@ def interpolate(
     out = cast(input, dtypes.float32) if half else input
     for d, (n, m, factor) in enumerate(zip(input.shape[2:], target, factors, strict=True)):
         if n != m:
-            places, weights = _table(mode, n, m, factor, bool(align_corners), bool(antialias))
-            out = _resampled(out, 2 + d, places, weights)
+            how = (mode, n, m, factor, bool(align_corners), bool(antialias))
+            out = _resampled(out, 2 + d, how)
     return cast(out, input.dtype) if out is not input else input.clone()
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..core.dispatch import elementwise, unary_door
+from ..core.dispatch import elementwise
+from ..core.fast import unary_function
 from ..core.op import elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
@@ -20,7 +21,7 @@ from .arithmetic import no_slope
 from .comparison import isfinite, where
 
 # Size and sign -------------------------------------------------------------------------------
-_sign = unary_door(
+_sign = unary_function(
     elementwise_op(
         "sign",
         lambda x: choose(x != x, 0, call("sign", x)),
@@ -149,7 +150,7 @@ trunc = _rounding(
     """,
 )
 alias("trunc", "fix")
-_rint = unary_door(
+_rint = unary_function(
     elementwise_op("round", lambda x: call("rint", x), inputs="x", domain="f", vjp={"x": no_slope})
 )
 

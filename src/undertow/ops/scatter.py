@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
@@ -40,8 +38,7 @@ from .movement import inverse_permutation, reshaped, slice_view
 from .reduction import ties
 from .selection import publish_inplace
 
-_INT64 = np.dtype(np.int64)
-_BOOL = np.dtype(bool)
+_INT64, _BOOL = dtypes.int64.numpy, dtypes.bool.numpy
 _MINUS = trace(lambda a, b: a - b, 2)
 
 

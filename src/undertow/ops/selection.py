@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
 from ..core.op import Op
@@ -31,8 +30,7 @@ from .indexing import (
 )
 from .movement import reshaped, slice_view
 
-_INT64 = np.dtype(np.int64)
-_BOOL = np.dtype(bool)
+_INT64, _BOOL = dtypes.int64.numpy, dtypes.bool.numpy
 
 
 # By positions --------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..core.dispatch import unary_door
+from ..core.fast import unary_function
 from ..core.op import elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
@@ -87,7 +87,7 @@ class Family:
         return door(x)
 
     def _make(self, order: int) -> Callable[..., Tensor]:
-        return unary_door(
+        return unary_function(
             elementwise_op(
                 f"{self._name}_{order}",
                 lambda x: self._expr(order, x),
@@ -182,7 +182,7 @@ def _even_bessel(order: int, x: Expr) -> Expr:
 _bessel: Family = Family(
     "even_bessel", _even_bessel, lambda n: lambda g, x: g * (x * _bessel(n + 1, x))
 )
-_i1 = unary_door(
+_i1 = unary_function(
     elementwise_op(
         "i1",
         bessel.i1,

@@ -104,7 +104,7 @@ def strided_of(op: str, x: Tensor, size: Any, stride: Any, storage_offset: Any) 
             f"[{op}] takes as many strides as sizes, none negative, got size {shape}, stride "
             f"{strides} and storage_offset {offset}"
         )
-    memory = backend.root(x._array).size
+    memory = backend.storage_size(x._array)
     if _end((shape, strides, offset)) > memory:
         raise BoundsError(
             f"[{op}] size {shape} with stride {strides} from {offset} on reaches element "

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..core.dispatch import unary_door
+from ..core.fast import unary_function
 from ..core.op import elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
@@ -399,7 +399,7 @@ xlogy = _binary(
     b=lambda g, a, b: g * (a / where((a == 0) & (b == 0), 1, b)),
 )
 
-_logit = unary_door(
+_logit = unary_function(
     elementwise_op(
         "logit",
         lambda x: call("log", x / (1 - x)),

@@ -6,21 +6,23 @@ The modules that generate are imported with the first kernel, so that `import un
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ...kernel.expr import Expr
+from ...kernel.expr import Expr, trace
 from ...kernel.row_program import Program
 from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, NumpyDType, Shape
 from ..reference import NumpyBackend
 from .choice import MULTIPLIED, crossover, threshold
+from .prepared import prepared
 
 _EXACT = (np.dtype(np.float32), np.dtype(np.float64))
+_INT64 = np.dtype(np.int64)
 _MULTIPLIED = threshold(MULTIPLIED)
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
@@ -31,6 +33,8 @@ _REDUCED |= dict.fromkeys(
 _MAP_REDUCED = threshold(2048)
 _SCANNED = threshold(4096)
 # Kernels of rows are faster at any size; below this they are not worth being compiled.
+_SUM = trace(lambda a, b: a + b, 2)
+_ADDED = crossover(_SUM)
 _ROWS = threshold(512)
 _WINDOWS = threshold(512)
 
@@ -53,6 +57,21 @@ run_reduce = _later("reductions", "run_reduce")
 class CpuBackend(NumpyBackend):
     """Every form on `ndarray`s, by whichever of the two is faster."""
 
+    def maps(
+        self,
+        exprs: tuple[Expr, ...],
+        operands: Sequence[Any],
+        dtypes: Sequence[NumpyDType],
+        outs: Sequence[Array] | None = None,
+    ) -> Sequence[Array]:
+        size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
+        large = size >= min(map(crossover, exprs))
+        if large and (outs is None or all(apart(out, operands) for out in outs)):
+            found = run_maps(exprs, operands, tuple(dtypes), outs)
+            if found is not None:
+                return found
+        return super().maps(exprs, operands, dtypes, outs)
+
     def map(
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
     ) -> Array:
@@ -63,11 +82,16 @@ class CpuBackend(NumpyBackend):
                 return found[0]
         return super().map(expr, operands, dtype, out)
 
-    def maps(
-        self, exprs: tuple[Expr, ...], operands: Sequence[Any], dtype: NumpyDType
-    ) -> tuple[Array, ...] | None:
-        """Several expressions over large operands in one pass; None if there is no kernel."""
-        return run_maps(exprs, operands, (dtype,) * len(exprs))
+    def prepare(
+        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]
+    ) -> Callable[..., Sequence[Array]]:
+        return prepared(exprs, arrays, self.maps)
+
+    def add_into(self, target: Array, value: Array) -> None:
+        if target.size < _ADDED:
+            np.add(target, value, target)
+        else:
+            self.map(_SUM, (target, value), target.dtype, target)
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
         if x.size >= _REDUCED[kind] and keepdim.__class__ is bool:  # NumPy tells what is wrong
@@ -75,6 +99,15 @@ class CpuBackend(NumpyBackend):
             if found is not None:
                 return found
         return super().reduce(kind, x, dims, keepdim)
+
+    def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
+        # Read as unsigned, a negative number is larger than any size: one pass will do.
+        if x.dtype == _INT64 and x.size:
+            words = x.view(np.uint64)
+            most = words.max() if x.size < 1 << 18 else self.reduce("max", words, _every(x), False)
+            if most < high:
+                return 0
+        return super().require(x, low, high, error)
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if x.size >= _SCANNED and kind != "logaddexp":
@@ -153,11 +186,10 @@ class CpuBackend(NumpyBackend):
             return gemm(a, b, bias=bias)
         return super().matmul(a, b, bias)
 
-    def add_product(self, out: Array, a: Array, b: Array) -> bool:
-        """Add a large product to `out`, rounded as if it was made first; False if it cannot be."""
+    def add_product(self, target: Array, a: Array, b: Array) -> bool:
         if a.size * b.shape[-1] < _MULTIPLIED or a.dtype not in _EXACT:
             return False
-        return bool(run_add_product(out, a, b))
+        return bool(run_add_product(target, a, b))
 
     def conv(
         self,
@@ -213,7 +245,7 @@ class CpuBackend(NumpyBackend):
             return run_philox(seed, offset, count)
         return super().philox(seed, offset, count)
 
-    def coin_map(
+    def random_map(
         self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
     ) -> Array:
         if x.size >= threshold(1024):
@@ -222,7 +254,7 @@ class CpuBackend(NumpyBackend):
             found = run_coin_map(expr, x, numbers, limit, seed, offset)
             if found is not None:
                 return found
-        return super().coin_map(expr, x, numbers, limit, seed, offset)
+        return super().random_map(expr, x, numbers, limit, seed, offset)
 
     # Moving data ------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: NumpyDType) -> Array:
@@ -327,6 +359,10 @@ TAKEN = 1 << 16
 SET = 1 << 15
 PUT = 1 << 11
 DRAWN = 1024
+
+
+def _every(x: Array) -> tuple[int, ...]:
+    return tuple(range(x.ndim))
 
 
 def _attends(q: Array, k: Array, v: Array) -> bool:

@@ -1,0 +1,89 @@
+"""`prepare`: expressions as one Python function, quick for small arrays; large ones get a kernel.
+
+The function is generated text: the question of size, then a line of NumPy per distinct
+subexpression, so that calling it costs little more than its ufuncs.
+
+>>> from ...kernel.expr import trace
+>>> print(text((trace(lambda g, a, b: g * (a + b) - g * b, 3),), (True, True, False), 1024))
+def run(a0, a1, a2):
+    if a0.size >= 1024 or a1.size >= 1024 or a0.itemsize == 2:
+        return large((a0, a1, a2), a0.dtype)
+    a2 = a0.dtype.type(a2)
+    t0 = add(a1, a2)
+    t1 = mul(a0, t0)
+    t2 = mul(a0, a2)
+    t3 = sub(t1, t2)
+    return (t3 if t3.__class__ is ndarray else asarray(t3),)
+
+Note [floating-point warnings]
+NumPy warns when a result is infinite or NaN; torch does not, and neither do we. Setting NumPy's
+error state costs as much as a small multiply, so these functions call ufuncs bare: the warning is
+filtered by the module it comes from, and where a user turned warnings into errors, the caller
+catches the error and goes the long way, which sets the error state.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...kernel.expr import Expr
+from ..base import is_boolean
+from ..reference import UFUNCS, python_lines
+from .choice import crossover
+
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"undertow\.")
+_BOOL = np.dtype(bool)
+
+
+def prepared(
+    exprs: tuple[Expr, ...], arrays: tuple[bool, ...], maps: Callable[..., Any]
+) -> Callable[..., Sequence[Any]]:
+    """The function of `Backend.prepare`; large arrays go to `maps`."""
+    kinds = [_BOOL if is_boolean(e) else None for e in exprs]
+
+    def large(operands: tuple[Any, ...], dtype: Any) -> Sequence[Any]:
+        return maps(exprs, operands, [kind or dtype for kind in kinds])
+
+    scope = {**UFUNCS, "large": large, "ndarray": np.ndarray, "asarray": np.asarray}
+    scope["__name__"] = __name__
+    exec(text(exprs, arrays, min(map(crossover, exprs))), scope)
+    return scope["run"]
+
+
+def text(exprs: tuple[Expr, ...], arrays: tuple[bool, ...], limit: int) -> str:
+    """The source of the function `run`, for arrays and numbers as `arrays` tells."""
+    lines, results = python_lines(exprs)
+    names = [f"a{i}" for i in range(len(arrays))]
+    every = [name for name, is_array in zip(names, arrays, strict=True) if is_array]
+    first = every[0]
+    inside = ", ".join(names) + ("," if len(names) == 1 else "")
+    unusual = [f"{name}.size >= {limit}" for name in every]
+    numbers = [name for name in names if name not in every]
+    if len(lines) > 1 or numbers:  # halves are computed in single
+        unusual.append(f"{first}.itemsize == 2")
+    code = [f"if {' or '.join(unusual)}:", f"    return large(({inside}), {first}.dtype)"]
+    if len(lines) > 1:  # lest an expression of numbers alone become float64
+        code += [f"{name} = {first}.dtype.type({name})" for name in numbers]
+    code += lines
+    found = [
+        f"{r} if {r}.__class__ is ndarray else asarray({r})"
+        if is_boolean(e) or _keeps_dtype(e)
+        else f"asarray({r}, {first}.dtype)"
+        for e, r in zip(exprs, results, strict=True)
+    ]
+    code.append(f"return ({', '.join(found)},)")
+    return "\n".join([f"def run({', '.join(names)}):", *(f"    {line}" for line in code)])
+
+
+def _keeps_dtype(expr: Expr) -> bool:
+    """Whether NumPy gives the operands' dtype by itself, which constants alone do not have."""
+    if expr.head in ("arg", "const"):
+        return expr.head == "arg"
+    if is_boolean(expr):
+        return False
+    chosen = expr.args[1:] if expr.head == "where" else expr.args
+    return any(_keeps_dtype(a) for a in chosen)

@@ -1,0 +1,225 @@
+"""The fast path: small elementwise calls, which Python's overhead dominates.
+
+Everything here can be left out, and every result and every recorded node stays the same: what is
+unusual (other dtypes, modes, devices that differ, numbers beside halves) goes to `elementwise`.
+This is the one file above `backends/` that may ask whether an array is an `ndarray`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends.registry import CPU
+from .dispatch import broadcast_edge, elementwise, expand, record
+from .fused import Prepared
+from .inplace import check_writable, inplace
+from .modes import current
+from .node import new_node
+from .op import Op
+from .plan import Plan
+from .tensor import Tensor, node_of, share, wrap
+
+_ndarray = np.ndarray
+_FLOAT32, _FLOAT64 = dtypes.float32.numpy, dtypes.float64.numpy
+_INT64 = dtypes.int64.numpy
+_AS_THEY_ARE = ("promote", "number", "bool", "real", "input")  # dtype rules that keep integers
+# What a call raises that `elementwise` deals with, or explains; for warnings that a user turned
+# into errors see Note [floating-point warnings] in backends/cpu/prepared.
+_GIVE_UP = (
+    AttributeError,
+    TypeError,
+    ValueError,
+    OverflowError,
+    RuntimeWarning,
+    FloatingPointError,
+)
+
+
+def unary_function(op: Op) -> Callable[..., Tensor]:
+    """`op` as a function of one tensor."""
+    prepared: Prepared | None = None
+    boolean = op.kind == "bool"
+    whole = "i" in op.domain and op.kind in _AS_THEY_ARE
+    floating = "f" in op.domain
+    plan: Plan | None = None
+
+    def door(input: Any) -> Tensor:
+        nonlocal plan, prepared
+        state = current()
+        try:
+            x = input._array
+            dtype = x.dtype
+            if not state.plain or not (
+                floating if dtype is _FLOAT32 or dtype is _FLOAT64 else whole and dtype is _INT64
+            ):
+                return elementwise(op, input)
+            if prepared is None:
+                prepared = Prepared((op.expr,), (True,))
+            (r,) = prepared[CPU if x.__class__ is _ndarray else x.backend](x)
+        except _GIVE_UP:
+            return elementwise(op, input)
+        t = wrap(r)
+        if state.grad and not boolean:
+            alias = input._alias
+            parent = input._node if alias is None else node_of(input)
+            if parent is not None:
+                if plan is None:
+                    plan = op.plan(1, 1)
+                if alias is not None or plan.keep is None:
+                    record(op, (input,), (), (t,))
+                else:
+                    t._node = new_node(
+                        plan,
+                        (parent,),
+                        (input._index,),
+                        ((r.shape, dtype),),
+                        plan.keep(input, None, t),
+                    )
+        return t
+
+    return door
+
+
+def binary_function(op: Op) -> Callable[..., Tensor]:
+    """`op` as a function of two tensors or numbers, at least one of them a tensor."""
+    arrays: Prepared | None = None  # of two arrays
+    beside: Prepared | None = None  # of an array and a number
+    boolean = op.kind == "bool"
+    whole = "i" in op.domain and op.kind in _AS_THEY_ARE
+    floating = "f" in op.domain
+    # The plans, by which operands need gradients (1: the first, 2: the second), and whether the
+    # second is a number (4); made when first met.
+    plans: list[Plan | None] = [None] * 8
+
+    def door(input: Any, other: Any) -> Tensor:
+        nonlocal arrays, beside
+        state = current()
+        kind = other.__class__
+        number = kind is float or kind is int
+        try:
+            x = input._array
+            dtype = x.dtype
+            if not state.plain or not (
+                floating
+                if dtype is _FLOAT32 or dtype is _FLOAT64
+                else whole and dtype is _INT64 and kind is not float
+            ):
+                return elementwise(op, input, other)
+            k = CPU if x.__class__ is _ndarray else x.backend
+            if number:
+                if beside is None:
+                    beside = Prepared((op.expr,), (True, False))
+                (r,) = beside[k](x, other)
+            else:
+                y = other._array
+                if (
+                    y.dtype is not dtype
+                    or y.__class__ is not x.__class__
+                    or (k is not CPU and y.backend is not k)
+                ):
+                    return elementwise(op, input, other)
+                if arrays is None:
+                    arrays = Prepared((op.expr,), (True, True))
+                (r,) = arrays[k](x, y)
+        except _GIVE_UP:
+            return elementwise(op, input, other)
+        t = wrap(r)
+        if state.grad and not boolean:
+            alias = input._alias
+            parent = input._node if alias is None else node_of(input)
+            code = 0 if parent is None else 1
+            if number:
+                other_parent = None
+                code += 4
+            elif other._alias is None:
+                other_parent = other._node
+            else:
+                alias = other._alias
+                other_parent = node_of(other)
+            if other_parent is not None:
+                code += 2
+            if code & 3:
+                plan = plans[code]
+                if plan is None:
+                    plan = plans[code] = op.plan(2, code & 3, code >> 1 & 2)
+                if plan.keep is None:
+                    return elementwise(op, input, other)
+                shape = r.shape
+                if not (number or x.shape == shape == y.shape):
+                    widen = expand if plan.recipe else broadcast_edge
+                    if parent is not None and x.shape != shape:
+                        input = widen(input, shape)
+                        parent, alias = input._node, input._alias
+                    if other_parent is not None and y.shape != shape:
+                        other = widen(other, shape)
+                        other_parent, alias = other._node, other._alias
+                saved = plan.keep(input, other, t)
+                versions = None
+                if alias is not None and saved and plan.tensors:
+                    saved, versions = plan.seal(list(saved))
+                t._node = new_node(
+                    plan,
+                    (parent, other_parent),
+                    (input._index, 0 if number else other._index),
+                    ((shape, dtype),),
+                    saved,
+                    versions,
+                )
+        return t
+
+    return door
+
+
+_EXACT = 1 << 53  # integers up to here are floats
+
+
+def inplace_elementwise(
+    op: Op, function: Callable[..., Tensor], name: str
+) -> Callable[..., Tensor]:
+    """The in-place method of an elementwise op; without gradients it computes into the memory."""
+    slow = inplace(function, name)
+
+    def method(self: Tensor, *others: Any, **kwargs: Any) -> Tensor:
+        x = self._array
+        state = current()
+        dtype = x.dtype
+        if len(others) + 1 != op.arity or kwargs or not state.plain or "f" not in op.domain:
+            return slow(self, *others, **kwargs)
+        if not (dtype is _FLOAT32 or dtype is _FLOAT64):
+            return slow(self, *others)
+        base = self._base
+        if state.grad and (node_of(self) or (base is not None and base._node is not None)):
+            return slow(self, *others)
+        k = CPU if x.__class__ is _ndarray else x.backend
+        operands = [x]
+        for other in others:
+            kind = other.__class__
+            if kind is float or (kind is int and -_EXACT <= other <= _EXACT):
+                operands.append(other)
+                continue
+            if not isinstance(other, Tensor):
+                return slow(self, *others)
+            y = other._array
+            if y.dtype is not dtype or (CPU if y.__class__ is _ndarray else y.backend) is not k:
+                return slow(self, *others)
+            lead = len(x.shape) - len(y.shape)
+            if y.shape != x.shape[lead:] or (state.grad and node_of(other) is not None):
+                return slow(self, *others)
+            operands.append(y)
+        check_writable(name, self)
+        k.run(_into, operands, (op.expr,))
+        share(self).version.value += 1
+        return self
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = slow.__doc__
+    return method
+
+
+def _into(k: Any, *operands: Any) -> None:
+    *arrays, expr = operands
+    k.map(expr, arrays, arrays[0].dtype, arrays[0])
