@@ -357,6 +357,11 @@ def test_a_moment_and_the_mean_are_one_node(name: str) -> None:
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
     for half in (ut.float16, ut.bfloat16):
         assert [t.dtype for t in getattr(ut, name)(x.to(half))] == [half, half]
+    # Where the moment has no finite slope, the mean has one.
+    for values in ([3.0], [1.0, np.inf]):
+        x = ut.tensor(values, requires_grad=True)
+        getattr(ut, name)(x)[1].backward()
+        assert x.grad.tolist() == [1 / len(values)] * len(values)
 
 
 if __name__ == "__main__":

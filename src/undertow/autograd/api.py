@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .. import dtypes
 from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
+from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
 from ..core.node import Node
 from ..core.register import attach
@@ -232,12 +234,13 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
                 )
             seed = wrap(backend.full(shape, 1, dtype))
         else:
-            _check_seed(op, seed, shape, dtype, backend)
+            seed = _checked_seed(op, seed, shape, dtype, backend)
         seeds.append(seed)
     return starts, seeds
 
 
-def _check_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> None:
+def _checked_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> Tensor:
+    """A gradient that the user gave, in the dtype of the tensor that it is for."""
     if not isinstance(seed, Tensor):
         raise GradientError(f"[{op}] a gradient is a Tensor or None, got {type(seed).__name__}")
     if seed._array.shape != shape:
@@ -245,14 +248,16 @@ def _check_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> Non
             f"[{op}] the gradient has shape {seed.shape}, the tensor {tuple(shape)}; "
             "they must be the same"
         )
-    if seed._array.dtype != dtype:
-        raise GradientError(
-            f"[{op}] the gradient is {seed.dtype}, the tensor undertow.{dtype.name}; cast it first"
-        )
     if backend_of(seed._array) is not backend:
         raise GradientError(
             f"[{op}] the gradient is on {seed.device}, the tensor on {backend.device}; move it"
         )
+    if seed.dtype.is_complex:
+        raise GradientError(
+            f"[{op}] the gradient is {seed.dtype}, the tensor undertow.{dtype.name}; a real tensor "
+            "has a real gradient"
+        )
+    return cast(seed, dtypes.of_array(dtype))
 
 
 def _run(

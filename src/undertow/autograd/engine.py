@@ -181,6 +181,8 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
         return
     targets = task.targets[i]
     if not any(targets):
+        if hooks is not None and run.captures is None:  # of an input of backward(inputs=[…])
+            run_posthooks(node, [None] * len(targets), run_prehooks(node, grads))
         return
     results = _gradients(run, node, grads, targets)
     del grads
@@ -332,30 +334,26 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
 
 def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     """The gradients of a node's inputs by its rule, between its hooks."""
-    missing = sum(g is None for g in grads)
-    if missing == len(grads) and not node.runs_empty:
-        return [None] * len(targets)
-    if missing:
-        grads = node.materialize(grads)
     hooks = node.hooks
-    if hooks is not None and hooks.pre:
+    if hooks is not None:
         grads = run_prehooks(node, grads)
-        if all(g is None for g in grads):
-            return [None] * len(targets)
-        if any(g is None for g in grads):
-            grads = node.materialize(grads)
+    missing = sum(g is None for g in grads)
     state = current()
-    if state.anomaly:  # nodes that the rule makes are told who made them
-        token = enter(state.but(origin=node))
-        try:
-            results = node.backward(grads, targets)
-        finally:
-            leave(token)
+    if missing == len(grads) and not node.runs_empty:
+        results = [None] * len(targets)
     else:
-        results = node.backward(grads, targets)
-    if not run.retain_graph:
-        node.release()
-    if hooks is not None and hooks.post:
+        given = node.materialize(grads) if missing else grads
+        if state.anomaly:  # nodes that the rule makes are told who made them
+            token = enter(state.but(origin=node))
+            try:
+                results = node.backward(given, targets)
+            finally:
+                leave(token)
+        else:
+            results = node.backward(given, targets)
+        if not run.retain_graph:
+            node.release()
+    if hooks is not None:
         results = run_posthooks(node, results, grads)
     if state.anomaly and state.check_nan:
         _check_nan(node, results)
@@ -390,7 +388,12 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], create_graph: bool) -> 
                 leaf._grad = summed(old, wrap(arrived[0]) if bare else arrived[0])
         if node.post_accumulate:
             for hook in list(node.post_accumulate.values()):
-                hook(leaf)
+                if hook(leaf) is not None:
+                    raise GradientError(
+                        "[backward] a post-accumulate hook of a leaf of shape "
+                        f"{leaf.shape} returned a value, which nobody would use; return None, and "
+                        "change tensor.grad instead"
+                    )
 
 
 def _addable(k: Any, array: Any) -> bool:

@@ -25,15 +25,14 @@ def run_tensor_hooks(node: Node, grads: list[Any], private: list[bool]) -> None:
     """Run the hooks on the node's output gradients, then fill `.grad` of retained tensors.
 
     A hook may change its gradient in place, so nobody else may hold the same memory: `private`
-    tells of which gradients that is known, and all others are copied first.
+    tells of which gradients that is known, and all others are copied first. As in torch, the hooks
+    of an output that no gradient reached are called with None.
     """
     hooks = node.hooks
     assert hooks is not None
     for out, table in list(hooks.tensor.items()):
         for hook in list(table.values()):
-            if grads[out] is None:
-                break
-            if not private[out]:
+            if not private[out] and grads[out] is not None:
                 grads[out] = copied(grads[out])
             private[out] = False  # the hook may keep it
             changed = hook(grads[out])

@@ -153,12 +153,14 @@ class Node:
         return saved
 
     def materialize(self, grads: list[Any]) -> list[Any]:
-        """Zeros for the outputs that no gradient reached, when some gradient did.
+        """Zeros for the outputs that no gradient reached, but some rule looks at.
 
-        Without hooks, only for those that a rule looks at.
+        That is when some gradient did, and unless the op's rules take None for the others.
         """
+        if self.plan.op.partial:
+            return grads
         like = next(g for g in grads if g is not None)
-        asked = self.plan.asked if self.hooks is None else range(len(grads))
+        asked = self.plan.asked
         return [
             like.new_zeros(shape, dtype=dtype)
             if g is None and i in asked and dtype.kind in "fV"

@@ -70,6 +70,7 @@ _var_mean = Op(
     inputs="x",
     params="dims keepdim freedom",
     outputs=2,
+    partial=True,  # the zero of a missing cotangent would meet infinite slopes
 )
 _std_mean = Op(
     "std_mean",
@@ -80,23 +81,30 @@ _std_mean = Op(
     inputs="x",
     params="dims keepdim freedom",
     outputs=2,
+    partial=True,  # the zero of a missing cotangent would meet infinite slopes
 )
 
 
-def _mean_part(g: Tensor, shape: tuple[int, ...], dims: tuple[int, ...]) -> Tensor:
-    return spread(g / count_of(shape, dims), shape, dims)
+def _with_mean(
+    moment: Tensor | None, g: Tensor | None, shape: tuple[int, ...], dims: tuple[int, ...]
+) -> Tensor | None:
+    """The gradient by way of a moment and that by way of the mean, together."""
+    if g is None:
+        return moment
+    part = spread(g / count_of(shape, dims), shape, dims)
+    return part if moment is None else moment + part
 
 
 @_var_mean.vjp("x")
-def _(g: Tensor, g1: Tensor, x: Tensor, dims: tuple[int, ...], freedom: float) -> Tensor:
-    return _var_rule(g, x, dims, freedom) + _mean_part(g1, x.shape, dims)
+def _(gs: Any, x: Tensor, dims: tuple[int, ...], freedom: float) -> Any:
+    moment = None if gs[0] is None else _var_rule(gs[0], x, dims, freedom)
+    return _with_mean(moment, gs[1], x.shape, dims)
 
 
 @_std_mean.vjp("x")
-def _(
-    g: Tensor, g1: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...], freedom: float
-) -> Tensor:
-    return _std_rule(g, x, out, dims, freedom) + _mean_part(g1, x.shape, dims)
+def _(gs: Any, x: Tensor, out: Tensor, dims: tuple[int, ...], freedom: float) -> Any:
+    moment = None if gs[0] is None else _std_rule(gs[0], x, out, dims, freedom)
+    return _with_mean(moment, gs[1], x.shape, dims)
 
 
 def _moment(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
