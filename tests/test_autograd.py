@@ -5,7 +5,9 @@ The numbers in the section titles are those of the behaviours that the engine pr
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -908,6 +910,135 @@ def test_an_explicit_gradient_is_cast(dtype: Any) -> None:
         (found,) = grad(x * x, x, seed, create_graph=True)
         (back,) = grad(found.sum(), seed)
         assert (back.dtype, back.tolist()) == (dtype, [2, 4])
+
+
+# Derivatives that are identically zero -------------------------------------------------------
+@pytest.mark.parametrize(
+    "f, orders",
+    [
+        (lambda x: x, 1),
+        (lambda x: x * 3 + 1, 1),
+        (lambda x: x * x, 2),
+        (lambda x: x**1, 1),
+        (lambda x: x**2, 2),
+        (lambda x: x**3, 3),
+        (lambda x: x * x * x, 3),
+        (lambda x: x.relu(), 1),
+        (lambda x: x.abs(), 1),
+        (lambda x: x.clamp(-1, 1.5), 1),
+        (lambda x: ut.nn.functional.leaky_relu(x), 1),
+        (lambda x: ut.nn.functional.hardtanh(x), 1),
+        (lambda x: ut.maximum(x, x.detach() * 0), 1),
+        (lambda x: x.max(), 1),
+        (lambda x: x.sort().values, 1),
+        (lambda x: x.sign(), 0),
+        (lambda x: x.floor(), 0),
+        (lambda x: x[1:], 1),
+        (lambda x: x.sum().expand(3) @ ut.ones(3), 1),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_derivatives_end_in_zeros(f: Any, orders: int, workers: int) -> None:
+    """The derivative after the last that varies is zero, and so is every one after that."""
+    x = leaf([0.5, 2.0])
+    y = f(x)
+    for order in range(orders + 3):
+        (y,) = grad(y.sum(), x, create_graph=True, workers=workers)
+        assert y.shape == x.shape
+        if order >= orders:
+            assert y.tolist() == [0, 0]
+    assert x.grad is None
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0]
+
+
+def test_zeros_for_other_inputs_and_in_their_own_dtype() -> None:
+    x = leaf([1.0, 2.0])
+    w = leaf([[3.0]], dtype=ut.float64)
+    g, h = grad((x * 2).sum() + w.sum(), (x, w), create_graph=True)
+    a, b = grad(g.sum() * h.float().sum(), (x, w))
+    assert (a.dtype, a.tolist()) == (ut.float32, [0, 0])
+    assert (b.dtype, b.tolist()) == (ut.float64, [[0]])
+
+
+def test_materialized_zeros_can_be_differentiated() -> None:
+    x, a, unused = leaf(0.5), leaf(1.0), leaf(2.0)
+    (first,) = grad(x * a, x, create_graph=True)
+    assert grad(first, x, create_graph=True, allow_unused=True) == (None,)
+    second, none = grad(first, (x, unused), create_graph=True, materialize_grads=True)
+    assert (second.item(), none.item()) == (0, 0)
+    (third,) = grad(second, x, materialize_grads=True)
+    assert third.item() == 0
+    assert grad(second, x)[0].item() == 0
+    assert grad(none, unused)[0].item() == 0
+
+
+def test_a_network_of_relus_has_zero_second_derivatives_by_its_biases() -> None:
+    """Its gradient does not depend on them, but it is a gradient of something that does."""
+    rng = np.random.default_rng(0)
+    w, v = (ut.tensor(rng.standard_normal((4, 4)), requires_grad=True) for _ in range(2))
+    b = ut.tensor(rng.standard_normal(4), requires_grad=True)
+    x = ut.tensor(rng.standard_normal((3, 4)), requires_grad=True)
+    unrelated = leaf(1.0)
+    y = ((x @ w + b).relu() @ v).sum()
+    (g,) = grad(y, x, create_graph=True)
+    penalty = (g * g).sum()
+    by_w, by_b, by_x = grad(penalty, (w, b, x), retain_graph=True)
+    assert by_w.abs().sum().item() > 0
+    assert by_b.tolist() == [0] * 4
+    assert not by_x.any()
+    assert grad(penalty, (w, b), retain_graph=True, allow_unused=True)[1] is None
+    with pytest.raises(GradientError, match="not used"):
+        grad(penalty, unrelated, retain_graph=True)
+    # And a derivative of that, once more removed.
+    (again,) = grad(penalty, v, create_graph=True)
+    assert grad(again.sum(), b)[0].tolist() == [0] * 4
+
+
+def test_what_a_rule_or_a_hook_loses_is_no_zero() -> None:
+    x = leaf([1.0, 2.0])
+    handle = x.register_hook(lambda g: (x * x).detach())
+    (g,) = grad((x * 2).sum(), x, create_graph=True)
+    with pytest.raises(GradientError, match="does not require gradients"):
+        grad(g.sum(), x)
+    handle.remove()
+    y = x * 2
+    for register in (y.grad_fn.register_prehook, y.grad_fn.register_hook):
+        with register(lambda *gs: tuple(None if g is None else g.detach() * 2 for g in gs[0])):
+            (g,) = grad(y.sum(), x, retain_graph=True, create_graph=True)
+        assert not g.requires_grad
+    x.register_hook(lambda g: g * 3)  # nothing lost here, but nothing known either
+    (g,) = grad(y.sum(), x, retain_graph=True, create_graph=True)
+    assert not g.requires_grad
+
+    class Square(ut.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return ut.tensor(ctx.saved_tensors[0].numpy(force=True) * 2)
+
+    z = leaf([1.0])
+    (g,) = grad(Square.apply(z), z, create_graph=True)
+    with pytest.raises(GradientError, match="differentiated twice"):
+        grad(g, z)
+
+
+def test_zeros_keep_no_more_than_they_need() -> None:
+    """A result does not hold the input, and the root's history goes with the result."""
+    x = leaf([1.0, 2.0])
+    y = (x * 2).sum()
+    node = weakref.ref(y.grad_fn)
+    (g,) = grad(y, x, create_graph=True)
+    del y
+    gc.collect()
+    assert node() is not None
+    del g
+    gc.collect()
+    assert node() is None
 
 
 # Nodes by themselves -------------------------------------------------------------------------

@@ -92,6 +92,39 @@ def grad_by_leaf_itself(lib: Any) -> Any:
     return lib.autograd.grad(x, x), lib.autograd.grad([x, x], x)
 
 
+@scenario
+def derivatives_that_are_zero(lib: Any) -> Any:
+    x = leaf(lib, [0.5, -2.0])
+    log = []
+    for f, orders in (
+        (lambda x: x**2, 2),
+        (lambda x: x**3, 3),
+        (lambda x: x.relu(), 1),
+        (lambda x: x.abs(), 1),
+        (lib.nn.functional.leaky_relu, 1),
+        (lib.nn.functional.hardtanh, 1),
+    ):
+        y = f(x)
+        for _ in range(orders):
+            (y,) = lib.autograd.grad(y.sum(), x, create_graph=True)
+        log.append((y, lib.autograd.grad(y.sum(), x)[0] + 0))  # torch's zeros have no storage
+    a = leaf(lib, 1.0)
+    (first,) = lib.autograd.grad(x[0] * a, x, create_graph=True)
+    log.append(lib.autograd.grad(first.sum(), x, retain_graph=True, allow_unused=True))
+    (second,) = lib.autograd.grad(first.sum(), x, create_graph=True, materialize_grads=True)
+    log.append((second, lib.autograd.grad(second.sum(), x, materialize_grads=True)))
+    return log
+
+
+@scenario
+def a_penalty_on_a_network_of_relus(lib: Any) -> Any:
+    x, w = leaf(lib, [[1.0, -2.0]]), leaf(lib, [[1.0, 2.0], [3.0, -4.0]])
+    b, v = leaf(lib, [0.5, -0.5]), leaf(lib, [[1.0], [2.0]])
+    y = ((x @ w + b).relu() @ v).sum()
+    (g,) = lib.autograd.grad(y, x, create_graph=True)
+    return lib.autograd.grad((g * g).sum(), (w, b, v, x))
+
+
 # Hooks ---------------------------------------------------------------------------------------
 @scenario
 def hook_order_and_counts(lib: Any) -> Any:

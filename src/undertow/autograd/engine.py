@@ -40,6 +40,7 @@ from ..kernel.expr import trace
 from .hooks import (
     check_returned,
     copied,
+    cuts,
     run_posthooks,
     run_prehooks,
     run_tensor_hooks,
@@ -61,6 +62,7 @@ class Run:
         "captured",
         "captures",
         "create_graph",
+        "cut",
         "lock",
         "plain",
         "retain_graph",
@@ -81,6 +83,7 @@ class Run:
         self.captures = captures  # the (node, output) pairs whose gradients the caller asked for
         self.captured: dict[tuple[Node, int], Tensor] = {}
         self.alone = True  # no second thread works at it
+        self.cut = False  # a hook gave a gradient without a history
         self.bare = not create_graph
         self.plain = not current().anomaly
 
@@ -170,7 +173,7 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
     else:
         private = [False] * len(grads)
     if hooks is not None:
-        run_tensor_hooks(node, grads, private)
+        run.cut |= run_tensor_hooks(node, grads, private)
     if run.captures is not None:
         for out, grad in enumerate(grads):
             if grad is not None and (node, out) in run.captures:
@@ -336,7 +339,8 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     """The gradients of a node's inputs by its rule, between its hooks."""
     hooks = node.hooks
     if hooks is not None:
-        grads = run_prehooks(node, grads)
+        arrived, grads = grads, run_prehooks(node, grads)
+        run.cut |= cuts(arrived, grads)
     missing = sum(g is None for g in grads)
     state = current()
     if missing == len(grads) and not node.runs_empty:
@@ -354,7 +358,8 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
         if not run.retain_graph:
             node.release()
     if hooks is not None:
-        results = run_posthooks(node, results, grads)
+        made, results = results, run_posthooks(node, results, grads)
+        run.cut |= cuts(made, results)
     if state.anomaly and state.check_nan:
         _check_nan(node, results)
     return results

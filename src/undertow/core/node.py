@@ -64,6 +64,7 @@ class Node:
     __slots__ = (
         "__weakref__",
         "_metadata",
+        "_origins",
         "hooks",
         "indices",
         "metas",
@@ -82,6 +83,7 @@ class Node:
     metas: tuple[Meta, ...]
     hooks: Hooks | None
     site: Any  # the forward stack, in anomaly mode
+    _origins: tuple[Node, ...]  # of a derivative: the roots it is one of; see Note [zeros]
     runs_empty = False  # whether the rule runs though no gradient has arrived
 
     def __init__(
@@ -246,6 +248,32 @@ class Barrier(Node):
 
     def backward(self, grads: list[Any], wanted: Any) -> Any:
         raise GradientError(self.message)
+
+    def release(self) -> None:
+        pass
+
+
+class Zero(Node):
+    """The history of a derivative that does not vary: its own derivative is zero, not missing.
+
+    Its parents are what the derivative was taken by.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, sources: list[tuple[Node, int]], meta: Meta) -> None:
+        super().__init__(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
+
+    def name(self) -> str:
+        return "ZeroBackward"
+
+    def backward(self, grads: list[Any], wanted: Any) -> Any:
+        found = []
+        for node, index, target in zip(self.parents, self.indices, wanted, strict=True):
+            assert node is not None
+            shape, dtype = node.metas[index]
+            found.append(None if target is None else grads[0].new_zeros(shape, dtype=dtype))
+        return found
 
     def release(self) -> None:
         pass
