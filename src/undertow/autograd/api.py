@@ -25,7 +25,7 @@ from ..core.node import AccumulateGrad, Node, Zero
 from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
-from . import executors
+from . import executors, stacks
 from .engine import Run, deliver, running
 from .graph import GradientEdge
 from .hooks import copied
@@ -324,6 +324,11 @@ def _run(
     create_graph: bool,
     workers: int | None,
 ) -> Run:
+    outer = running.get()
+    if outer is not None and stacks.is_deep():
+        return stacks.on_fresh_stack(
+            lambda: _run(roots, seeds, targets, capture, retain_graph, create_graph, workers)
+        )
     count = _workers if workers is None else _checked_workers(workers)
     wanted = None if targets is None else [node for node, _ in targets]
     captures = set(targets) if capture and targets is not None else None
@@ -331,7 +336,6 @@ def _run(
     keep = create_graph if retain_graph is None else retain_graph
     run = Run(task, keep, create_graph, captures)
     state = current()
-    outer = running.get()
     inside = (
         with_grad(state, create_graph)
         if state.plain

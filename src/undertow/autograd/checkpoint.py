@@ -25,6 +25,7 @@ from ..core.tensor import Tensor, node_of, share
 from ..errors import ArgumentError, DTypeError, GradientError, VersionError
 from .function import Saved
 from .graph import saved_tensors_hooks
+from .stacks import worker
 
 _early_stop: ContextVar[bool | None] = ContextVar("undertow_early_stop", default=None)
 
@@ -73,6 +74,7 @@ class _Frame:
         self.tickets: list[_Ticket] = []
         self.values: dict[int, Tensor] = {}  # collected, waiting to be fetched
         self.lock = threading.RLock()  # two workers may ask at once
+        self.holder: int | None = None  # who has it; see `stacks.worker`
 
     def pack(self, t: Tensor) -> _Ticket:
         """First run: a ticket for the tensor."""
@@ -82,10 +84,21 @@ class _Frame:
 
     def unpack(self, ticket: _Ticket) -> Tensor:
         """Backward: the tensor, computed again if it is not there."""
+        me = worker()
+        if self.holder == me:  # inside the second run, perhaps on another stack
+            return self.take(ticket)
         with self.lock:
-            if ticket.number not in self.values:
-                self.compute_again()
-            return self.values.pop(ticket.number)
+            self.holder = me
+            try:
+                return self.take(ticket)
+            finally:
+                self.holder = None
+
+    def take(self, ticket: _Ticket) -> Tensor:
+        """The tensor for a ticket; the lock is held."""
+        if ticket.number not in self.values:
+            self.compute_again()
+        return self.values.pop(ticket.number)
 
     def compute_again(self) -> None:
         """Run the function again and keep what it saves."""
