@@ -31,7 +31,7 @@ def test_coins(n, dtype):
     np.testing.assert_array_equal(got, np.where(heads, x * x.dtype.type(0.5), x.dtype.type(0)))
     numbers = (0.25, -1.0, 2.0)
     got = run_coin_map(_kept_or_saturated, x, numbers, 2**31, SEED, OFFSET)
-    want = REFERENCE.coin_map(_kept_or_saturated, x, numbers, 2**31, SEED, OFFSET)
+    want = REFERENCE.random_map(_kept_or_saturated, x, numbers, 2**31, SEED, OFFSET)
     np.testing.assert_array_equal(got, want)
 
 
@@ -81,7 +81,7 @@ def test_no_mask_is_kept(dropout, monkeypatch):
     def counting(form, run):
         return lambda *args: forms.append(form) or run(*args)
 
-    for form in ("coin_map", "map", "maps", "philox", "cast", "full", "copy"):
+    for form in ("random_map", "map", "maps", "philox", "cast", "full", "copy"):
         monkeypatch.setattr(CPU, form, counting(form, getattr(CPU, form)))
     x = ut.ones(100, 300, requires_grad=True)
     g = ut.full((100, 300), 3.0)
@@ -90,7 +90,7 @@ def test_no_mask_is_kept(dropout, monkeypatch):
     with ut.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
         out = dropout(x, 0.25, training=True)
     out.backward(g)
-    assert forms == ["coin_map", "coin_map"]
+    assert forms == ["random_map", "random_map"]
     assert saved == []
     kept = out.detach() != out.detach().min()
     assert 0.7 < float(kept.double().mean()) < 0.8

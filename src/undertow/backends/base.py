@@ -163,12 +163,14 @@ class Backend(ABC):
         return id(x.buffer)
 
     def owned(self, holder: list[Any], i: int) -> bool:
-        """Whether nobody but `holder[i]` holds that array, or another that shares its memory.
+        """Whether nobody but `holder[i]` holds that array, which is no view, nor a view of it.
 
         The list is asked about rather than the array, so that the count of references is the same
         however deep the call: its own one, and that of the question.
         """
-        return getrefcount(holder[i]) <= 2 and getrefcount(holder[i].buffer) <= 2
+        if getrefcount(holder[i]) > 2 or getrefcount(holder[i].buffer) > 2:
+            return False
+        return not holder[i].offset and self.contiguous(holder[i])
 
     def address(self, x: Array) -> int:
         """The address of the first element, as far as the device has such a thing."""
@@ -187,6 +189,10 @@ class Backend(ABC):
         if not (least >= low and most < high):
             raise error(self.to_host(x))
         return least
+
+    def known_range(self, x: Array) -> tuple[Any, Any] | None:
+        """The smallest and the largest element, where looking is no wait; (0, -1) of nothing."""
+        return None
 
     # Making arrays ----------------------------------------------------------------------------
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
@@ -228,8 +234,12 @@ class Backend(ABC):
         return out
 
     def transfer(self, x: Array, target: Backend) -> Array:
-        """A fresh array with these elements on another device."""
-        return target.from_host(self.to_host(x))
+        """A fresh array with these elements on another device, dense ones in their order there."""
+        order = strided.memory_order(x.shape, x.strides, x.dtype.itemsize)
+        if order is None:
+            return target.from_host(self.to_host(x))
+        there = target.from_host(self.to_host(self.permute(x, order)))
+        return target.permute(there, [order.index(d) for d in range(len(order))])
 
     def concat(self, arrays: Sequence[Array], dim: int) -> Array:
         """Arrays of one dtype joined along `dim`."""

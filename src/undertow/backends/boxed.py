@@ -93,7 +93,17 @@ class BoxedBackend(Backend):
         return owns(holder[i]._host)
 
 
-_OWN = ("from_host", "to_host", "run", "owned", "prepare", "require", "table", "transfer")
+_OWN = (
+    "from_host",
+    "to_host",
+    "run",
+    "owned",
+    "prepare",
+    "require",
+    "known_range",
+    "table",
+    "transfer",
+)
 for _name, _form in vars(Backend).items():
     if not _name.startswith("_") and callable(_form) and _name not in _OWN:
         setattr(BoxedBackend, _name, _delegate(_name))

@@ -231,6 +231,12 @@ class NumpyBackend(Backend):
     def owned(self, holder: list[Any], i: int) -> bool:
         return getrefcount(holder[i]) <= 2 and owns(holder[i])
 
+    def known_range(self, x: Array) -> tuple[Any, Any] | None:
+        if not x.size:
+            return 0, -1
+        every = tuple(range(x.ndim))
+        return tuple(self.reduce(r, x, every, False).item() for r in ("min", "max"))
+
     def address(self, x: Array) -> int:
         return int(x.__array_interface__["data"][0])
 

@@ -80,6 +80,19 @@ def contiguous(shape: Shape, strides: Shape, itemsize: int) -> bool:
     return 0 in shape
 
 
+def memory_order(shape: Shape, strides: Shape, itemsize: int) -> list[int] | None:
+    """The dimensions in the order of dense memory that is not row-major; None for any other.
+
+    >>> memory_order((2, 3), (8, 16), 8), memory_order((2, 3), (24, 8), 8)
+    ([1, 0], None)
+    """
+    if contiguous(shape, strides, itemsize):
+        return None
+    order = sorted(range(len(shape)), key=lambda d: (-strides[d], d))
+    inner = tuple([shape[d] for d in order]), tuple([strides[d] for d in order])
+    return order if contiguous(*inner, itemsize) else None
+
+
 def overlaps(shape: Shape, strides: Shape) -> bool:
     """Whether two elements share memory.
 

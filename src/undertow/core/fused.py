@@ -80,10 +80,10 @@ class Fused:
             ]
             found = self.runs[k](g, *values)
         elif len(saved) == 2:
-            a, b = saved
+            a, b = saved[0]._array, saved[1]._array
             if a is b and self.both is not None:
-                return *self.both[k](g, a._array), None
-            found = self.runs[k](g, a._array, b._array)
+                return *self.both[k](g, a), None
+            found = self.runs[k](g, a, b)
         else:
             found = self.runs[k](g, *[s._array for s in saved])
         if self.places is None:

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
+from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
-from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import Expr, call, where
 from ..kernel.row_program import Program, Tracer, rows
 from ..shapes import check_fits
 from .activation import logsigmoid
-from .embedding import value_range
+from .embedding import require_within
 from .indexing import index_by
 from .losses import legacy_error, reduced
 from .movement import along
@@ -107,7 +108,9 @@ def _operands(
 ) -> tuple[Any, ...]:
     """The operands of both: elements, then rows."""
     columns = (
-        () if w is None or not smoothing else (k.reshape(w, (-1, *[1] * (len(x.shape) - dim - 1))),)
+        ()
+        if w is None or not smoothing
+        else (k.reshape(w, (w.size, *[1] * (len(x.shape) - dim - 1))),)
     )
     return x, *columns, *(k.slice(r, along(dim, None)) for r in per_row)
 
@@ -239,17 +242,18 @@ def _check_weight(op: str, weight: Tensor, classes: int) -> None:
 
 def _kept(op: str, target: Tensor, classes: int, ignore_index: int) -> tuple[Tensor, Tensor | None]:
     """Class indices that all exist, and which of them count (None: all)."""
-    low, high = value_range(target)
-    if low >= 0 and high < classes and not low <= ignore_index <= high:
-        return target, None
+    found = backend_of(target._array).known_range(target._array)
+    if found is not None:
+        low, high = found
+        if low >= 0 and high < classes and not low <= ignore_index <= high:
+            return target, None
     kept = target != ignore_index
     safe = target.where(kept, 0)
-    low, high = value_range(safe)
-    if low < 0 or high >= classes:
-        raise BoundsError(
-            f"[{op}] class index {low if low < 0 else high} is out of range for {classes} classes; "
-            f"it must be from 0 to {classes - 1}, or ignore_index={ignore_index}"
-        )
+    message = (
+        f"[{op}] class index {{}} is out of range for {{}} classes; it must be from 0 to "
+        f"{classes - 1}, or ignore_index={ignore_index}"
+    )
+    require_within(safe, 0, classes, message, classes)
     return safe, kept
 
 
@@ -420,11 +424,8 @@ def multi_margin_loss(
         target = target.reshape(())
     target = _labels(op, input, target)
     classes = input.shape[-1]
-    low, high = value_range(target)
-    if low < 0 or high >= classes:
-        raise BoundsError(
-            f"[{op}] class index {low if low < 0 else high} is out of range for {classes} classes"
-        )
+    message = f"[{op}] class index {{}} is out of range for {{}} classes"
+    require_within(target, 0, classes, message, classes)
     index = target.unsqueeze(-1)
     short = margin - input.gather(-1, index) + input
     others = target.new_ones(input.shape, dtype=dtypes.bool).scatter(-1, index, False)
@@ -467,12 +468,8 @@ def multilabel_margin_loss(
         input, target = input.reshape(1), target.reshape(1)
     classes = input.shape[-1]
     target = cast(target, dtypes.int64)
-    low, high = value_range(target)
-    if low < -1 or high >= classes:
-        raise BoundsError(
-            f"[{op}] class index {low if low < -1 else high} is out of range for {classes} "
-            "classes; -1 ends a row's list"
-        )
+    message = f"[{op}] class index {{}} is out of range for {{}} classes; -1 ends a row's list"
+    require_within(target, -1, classes, message, classes)
     listed = (target >= 0).cumprod(-1) > 0
     index = target.where(listed, 0)
     counts = index.new_zeros(input.shape).scatter_add(-1, index, cast(listed, dtypes.int64))

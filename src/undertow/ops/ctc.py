@@ -13,7 +13,7 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from ..kernel import expr
 from .comparison import where
-from .embedding import value_range
+from .embedding import require_within
 from .from_data import tensor
 from .joining import cat, stack
 from .losses import reduced
@@ -203,9 +203,6 @@ def _labels(
             f"[{op}] targets must be (N, S) or all labels concatenated, got shape {targets.shape}"
         )
     labels: Tensor = where(used, found, blank)
-    low, high = value_range(labels)
-    if low < 0 or high >= classes:
-        raise BoundsError(
-            f"[{op}] label {low if low < 0 else high} is out of range for {classes} classes"
-        )
+    message = f"[{op}] label {{}} is out of range for {{}} classes"
+    require_within(labels, 0, classes, message, classes)
     return labels

@@ -29,6 +29,19 @@ def value_range(t: Tensor) -> tuple[int, int]:
     return int(low), int(k.to_host(k.reduce("max", array, every, False)))
 
 
+def require_within(t: Tensor, low: int, high: int, message: str, *more: Any) -> None:
+    """Raise a BoundsError unless all of an integer tensor is from `low` to `high` - 1.
+
+    The message has a place for the element that is not, and for `more`.
+    """
+
+    def error(host: Any) -> BoundsError:
+        least, most = int(host.min()), int(host.max())
+        return BoundsError(message.format(least if least < low else most, *more))
+
+    backend_of(t._array).require(t._array, low, high, error)
+
+
 def steps(count: int, like: Tensor) -> Tensor:
     """0, 1, 2 … on the device of another tensor."""
     return wrap(backend_of(like._array).arange(0, 1, count, dtypes.int64.numpy))
@@ -47,20 +60,16 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     if tensor.dtype is not dtypes.int64:
         raise DTypeError(f"[one_hot] expects class indices of dtype int64, got {tensor.dtype}")
-    low, high = value_range(tensor)
     if num_classes == -1:
         if not tensor.numel():
             raise ArgumentError(
                 "[one_hot] the number of classes of an empty tensor is unknown; pass num_classes"
             )
-        num_classes = high + 1
+        num_classes = value_range(tensor)[1] + 1
     elif num_classes < 1 and (tensor.numel() or num_classes < -1):
         raise ArgumentError(f"[one_hot] num_classes must be at least 1, got {num_classes}")
-    if low < 0 or high >= num_classes:
-        raise BoundsError(
-            f"[one_hot] class index {low if low < 0 else high} is out of range for "
-            f"{num_classes} classes"
-        )
+    message = "[one_hot] class index {} is out of range for {} classes"
+    require_within(tensor, 0, num_classes, message, num_classes)
     return cast(tensor.unsqueeze(-1) == steps(num_classes, tensor), dtypes.int64)
 
 

@@ -154,7 +154,8 @@ def _unique_forward(k: Any, rows: Any, in_order: bool) -> Any:
     pair = [k.slice(rows, (slice(1, None),)), k.slice(rows, (slice(0, max(count - 1, 0)),))]
     changes = k.reduce("any", k.map(_differ, pair, bool_), (1,), False)
     new = k.concat([k.full((min(count, 1),), True, bool_), changes], 0)
-    starts = k.reshape(k.nonzero(new), (-1,))
+    found = k.nonzero(new)
+    starts = k.reshape(found, (found.size,))
     run = k.map(_less_one, [k.scan("sum", k.cast(new, int64), 0)], int64)
     inverse = k.scatter("set", k.full((count,), 0, int64), 0, order, run)
     ends = k.concat([k.slice(starts, (slice(1, None),)), k.full((min(count, 1),), count, int64)], 0)

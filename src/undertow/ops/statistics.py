@@ -229,7 +229,7 @@ def _middle_index(k: Any, x: Any, dim: int, skip: bool) -> tuple[Any, Any]:
 
 
 def _median_forward(k: Any, x: Any, skip: bool) -> Any:
-    return k.reshape(_middle_index(k, k.reshape(k.copy(x), (-1,)), 0, skip)[0], ())
+    return k.reshape(_middle_index(k, k.reshape(k.copy(x), (x.size,)), 0, skip)[0], ())
 
 
 _median = Op(
