@@ -9,6 +9,11 @@ TORCH ?= torch==2.13.0
 JAX ?= jax==0.10.2 jaxlib==0.10.2
 BENCH ?= $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
 ARGS ?=
+# What the kernels' tests may use: baseline, or features to take away, such as -avx512f (see docs/kernels.md).
+FEATURES ?= baseline
+# Convolutions and windows run their own tests with narrower vectors.
+KERNELS := loop_ir elementary gemm large_gradients products kernel_activations kernel_attention \
+	kernel_dropout kernel_edges kernel_indexing kernel_plans kernel_reductions kernel_rows kernel_scans
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +21,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types conformance bench format clean
+.PHONY: help demo test kernels lint types conformance bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +32,10 @@ demo: $(VENV)/.plot ## train on real handwritten digits and draw the result in d
 test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/test_ops.py $(ARGS)
+
+kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f …
+	UNDERTOW_CPU_FEATURES='$(FEATURES)' $(BIN)/python -m pytest -n $(WORKERS) \
+		$(KERNELS:%=tests/test_%.py) $(ARGS)
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .
@@ -77,3 +86,10 @@ $(VENV)/.torch: $(VENV)/.dev
 $(VENV)/.jax: $(VENV)/.torch
 	$(PIP) $(JAX)
 	@touch $@
+
+SECONDS ?= 600
+SEED ?= 0
+
+.PHONY: fuzz
+fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, for SECONDS=600
+	PYTHONPATH=tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) $(ARGS)

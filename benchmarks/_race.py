@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from _isa import limit, options
+
 import undertow as ut  # before NumPy, as in a user's program
 
 import numpy as np  # isort: skip
@@ -116,6 +118,8 @@ def header(*rivals: Any, threads: int = 2) -> None:
     print(f"# {cpu_name()}, Python {platform.python_version()}, NumPy {np.__version__}")
     what = "processor time of one thread" if threads == 1 else f"{threads} threads"
     print(f"# undertow {ut.__version__}, {versions}, {what}, interleaved, best of several")
+    if limit():
+        print(f"# every library limited to {limit()}")
 
 
 def mark(ratio: float, bar: float, aim: float) -> str:
@@ -138,9 +142,7 @@ def summary(rows: list[dict[str, Any]]) -> None:
 
 def parser(description: str | None) -> argparse.ArgumentParser:
     """What the scripts that race many workloads understand; they add options of their own."""
-    made = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    made = options(description, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("names", nargs="*", metavar="NAME", help="pattern or part of a name")
     made.add_argument("--list", action="store_true", help="list the names and stop")
     made.add_argument("--quick", action="store_true", help="fewer runs, less exact")
@@ -154,6 +156,6 @@ def finish(path: str | None, rows: list[dict[str, Any]], **figures: Any) -> None
     """Write all figures to a file, if one was asked for; exit with 1 if a workload failed."""
     if path:
         with open(path, "w") as file:
-            json.dump({"cpu": cpu_name(), "rows": rows, **figures}, file, indent=1)
+            json.dump({"cpu": cpu_name(), "isa": limit(), "rows": rows, **figures}, file, indent=1)
     if any(r.get("problem", "").startswith(("WRONG", "FAILED")) for r in rows):
         raise SystemExit(1)

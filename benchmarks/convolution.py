@@ -15,6 +15,7 @@ the same for whichever of multiply-adds and memory bandwidth is closer.
 times the first run in a process, compiled and from the disk cache (see _first.py), and `--memory`
 measures peak memory beside torch's (see _memory.py); either comes after the race, or by itself with
 `--no-race`. On a busy machine `--threads 1` tells more: it counts only processor time.
+`--isa avx2` limits every library to these instructions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Second order: the gradient penalty of a 784-512-256-10 tanh network, batch 128.
 
-    python benchmarks/gradient_penalty.py [--repeat N]
+    python benchmarks/gradient_penalty.py [--repeat N] [--isa avx2]
 
 The loss is the squared norm of the gradient with respect to the input, so its backward goes
 through the backward. Milliseconds and the ratio to torch, interleaved, best of several.
@@ -8,9 +8,9 @@ through the backward. Milliseconds and the ratio to torch, interleaved, best of 
 
 from __future__ import annotations
 
-import argparse
 from itertools import pairwise
 
+from _isa import options
 from _race import header, race
 
 import undertow as ut
@@ -47,7 +47,7 @@ def runner(module):
 
 def main() -> None:
     """Race it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=60)
     repeat = parser.parse_args().repeat
     import torch

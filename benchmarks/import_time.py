@@ -1,16 +1,16 @@
 """`import undertow` against `import torch`, each in a fresh interpreter.
 
-    python benchmarks/import_time.py [--repeat N]
+    python benchmarks/import_time.py [--repeat N] [--isa avx2]
 
 Wall time of the import statement alone, interleaved, best of several.
 """
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 
+from _isa import options
 from _race import header
 
 SCRIPT = "import time; s = time.perf_counter(); import {}; print(time.perf_counter() - s)"
@@ -24,7 +24,7 @@ def seconds(module: str) -> float:
 
 def main() -> None:
     """Race the imports."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=9)
     repeat = parser.parse_args().repeat
     import torch

@@ -8,7 +8,8 @@ Both libraries get the same data, and their results, gradients included, are com
 are timed. Times are the best of interleaved blocks; `limit` says how much of the machine's limit
 (memory bandwidth or multiply-adds, whichever is closer) undertow reaches. Products and the chain
 of small multiplies have scripts of their own, matmul.py and small_graphs.py. On a busy machine
-`--threads 1` tells more: it counts only the time that this thread had a processor.
+`--threads 1` tells more: it counts only the time that this thread had a processor. `--isa avx2`
+limits every library to these instructions, as in the other scripts.
 """
 
 from __future__ import annotations

@@ -6,16 +6,18 @@ NAME is a part of the names of workloads. Both libraries get the same data, and 
 compared before they are timed; times are the best of interleaved blocks. `--kernel` also times the
 generated product by itself and NumPy's BLAS, between which `matmul` chooses by the shape. On a busy
 machine `--threads 1` tells more: it counts only the time that this thread had a processor.
+`--isa avx2` limits every library to these instructions.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from _isa import options
 from _limits import _multiply_adds
 from _race import header, race
 
@@ -121,9 +123,7 @@ def runners(product: Product, dtype: str, torch: Any, kernel: bool) -> dict[str,
 
 def main() -> None:
     """Race what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = options(__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="part of a name")
     parser.add_argument("--quick", action="store_true", help="fewer runs, less exact")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="of each library")

@@ -1,6 +1,6 @@
 """Parallel backward: 32 independent 4-layer tanh networks in one loss, with 1 and 2 workers.
 
-    python benchmarks/parallel_backward.py [--repeat N]
+    python benchmarks/parallel_backward.py [--repeat N] [--isa avx2]
 
 Prints, for each width, the time of the backward pass alone, interleaved in one process, best of
 several: serial, with two workers, and torch's (which runs the nodes of one device on one thread).
@@ -11,8 +11,7 @@ A pass that is given two workers may still run serially, where the library think
 
 from __future__ import annotations
 
-import argparse
-
+from _isa import options
 from _race import header, race
 
 import undertow as ut
@@ -46,7 +45,7 @@ def networks(module, width):
 
 def main() -> None:
     """Race all widths."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=15)
     repeat = parser.parse_args().repeat
     import torch

@@ -1,6 +1,6 @@
 """Overhead: a chain of 100 multiplies of 4×4, where arithmetic costs next to nothing.
 
-    python benchmarks/small_graphs.py [--repeat N]
+    python benchmarks/small_graphs.py [--repeat N] [--isa avx2]
 
 Forward and backward with gradients for one and for both factors, and the forward alone under
 no_grad; microseconds per multiply and the ratio to torch, interleaved, best of several.
@@ -8,8 +8,7 @@ no_grad; microseconds per multiply and the ratio to torch, interleaved, best of 
 
 from __future__ import annotations
 
-import argparse
-
+from _isa import options
 from _race import header, race
 
 import undertow as ut
@@ -44,7 +43,7 @@ def runners(module, both):
 
 def main() -> None:
     """Race the workloads."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=300)
     repeat = parser.parse_args().repeat
     import torch

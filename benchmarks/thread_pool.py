@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import llvmlite
+from _isa import options
 from _race import header
 
 import undertow as ut
@@ -106,6 +107,7 @@ def rested(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
+    options(__doc__.splitlines()[0]).parse_args()
     ut.set_num_threads(2)
     header(llvmlite)
     pointer, number = ctypes.c_void_p, ctypes.c_int64

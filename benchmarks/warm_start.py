@@ -1,6 +1,6 @@
 """How long a process takes that uses 50 kernels: the first one, and those after it.
 
-    python benchmarks/warm_start.py [--repeat N]
+    python benchmarks/warm_start.py [--repeat N] [--isa avx2]
 
 The kernels are found in the cache on disk, or compiled where it is empty or switched off. The whole
 process is timed, with the interpreter's start and all imports, and its processor time, which is
@@ -9,7 +9,6 @@ what to look at on a busy machine. Arrays are small, so that computing takes no 
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import tempfile
 import time
 
 import llvmlite
+from _isa import options
 from _race import header
 
 KERNELS = 50
@@ -62,7 +62,7 @@ def run(folder: str, cache: str = "1") -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = options(__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=9)
     repeat = parser.parse_args().repeat
     header(llvmlite)

@@ -52,6 +52,17 @@ class Bad:
 
 
 @dataclass
+class Singular:
+    """A call at a point where the function has a kink, an edge or a special value.
+
+    `test_singular.py` holds its gradient against slopes from both sides, and torch's.
+    """
+
+    sample: Sample
+    torch: bool  # whether torch's gradient is the same
+
+
+@dataclass
 class OpInfo:
     """One public function: `name` is "sum" or "nn.functional.relu"."""
 
@@ -59,6 +70,7 @@ class OpInfo:
     samples: list[Sample]
     reference: Callable[..., Any] | None  # NumPy arrays in (same arguments), arrays out
     bad: list[Bad] = field(default_factory=list)
+    singular: list[Singular] = field(default_factory=list)
     grad: bool = True  # whether gradcheck and gradgradcheck apply
     gradgrad: bool = True
     torch_gradgrad: bool = True  # False: torch has no second derivative to compare with
@@ -85,6 +97,11 @@ def op(
 ) -> None:
     """Enter an op into the table, in short."""
     add(OpInfo(name, list(samples), reference, **more))
+
+
+def singular(name: str, *samples: Sample, torch: bool = True) -> None:
+    """Give an op of the table points where its derivative needs a decision; see `Singular`."""
+    TABLE[name].singular += [Singular(sample, torch) for sample in samples]
 
 
 def arr(*shape: int, seed: int = 0, low: float = -2.0, high: float = 2.0) -> Any:

@@ -14,7 +14,7 @@ import undertow as ut
 from op_samples import load
 from test_ops import cases, flat, has_float, leaves, resolve, tensors
 from undertow.backends.base import Backend
-from undertow.backends.reference import UFUNCS
+from undertow.backends.reference import UFUNCS, NumpyBackend
 from undertow.backends.registry import backend_on, devices
 from undertow.core.op import OPS
 from undertow.core.register import FUNCTIONAL, FUNCTIONS
@@ -115,8 +115,103 @@ def test_backends_are_complete() -> None:
     for device in devices():
         backend = backend_on(device)
         assert isinstance(backend, Backend)
-        for form in Backend.__abstractmethods__:
+        for form in forms():
             assert callable(getattr(backend, form))
+            assert form in vars(NumpyBackend) or form in ONE_WAY, f"{form} has no definition"
+
+
+def forms() -> list[str]:
+    """The names of everything that the contract has."""
+    return [n for n, f in vars(Backend).items() if not n.startswith("_") and callable(f)]
+
+
+# Forms whose default is the definition: compositions that NumPy has no better word for.
+ONE_WAY = {"run", "prepare", "require", "table", "transfer", "add_into", "add_product"}
+
+
+def test_the_contract_is_small() -> None:
+    """A device must answer at most 16 forms; see Note [what a device must answer]."""
+    must = Backend.__abstractmethods__
+    assert len(must) <= 16
+    assert f"{len(must)} forms" in (SOURCE.parents[1] / "docs" / "devices.md").read_text()
+
+
+# Above the backends nobody knows what an array is --------------------------------------------
+ABOVE = [path for path in FILES if room(path) in ("core", "ops", "autograd", "nn", "utils")]
+# The files that meet NumPy on behalf of a user: what comes in, what goes out, what is shown.
+AT_THE_BORDER = {
+    "core/foreign.py",  # NumPy numbers and arrays among arguments
+    "core/generator.py",  # the state of a generator as bytes
+    "core/printing.py",  # elements that have arrived on the host
+    "core/protocol.py",  # __array__, ufuncs, DLPack, pickles
+    "ops/from_data.py",  # tensors from lists and arrays
+    "ops/indexing.py",  # lists and arrays in an index
+    "autograd/check.py",  # finite differences on the host
+}
+
+
+def array_attributes(path: Path) -> list[tuple[int, str]]:
+    """What a file asks of `something._array`, or of what it called `array`, with line numbers."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            of = node.value
+            named = isinstance(of, ast.Name) and of.id == "array"
+            if named or (isinstance(of, ast.Attribute) and of.attr == "_array"):
+                found.append((node.lineno, node.attr))
+    return found
+
+
+@pytest.mark.parametrize("path", ABOVE, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_nobody_above_the_backends_knows_what_an_array_is(path: Path) -> None:
+    """No NumPy, no particular device, and of an array only what the contract promises."""
+    name = str(path.relative_to(SOURCE))
+    border = name in AT_THE_BORDER
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+            assert border or "numpy" not in modules, f"{path}:{node.lineno} imports NumPy"
+        if isinstance(node, ast.ImportFrom) and "backends" in (node.module or ""):
+            names = {alias.name for alias in node.names}
+            assert "CPU" not in names, f"{path}:{node.lineno} wants one particular device"
+            assert ".cpu" not in (node.module or ""), f"{path}:{node.lineno} wants the CPU's own"
+    promised = {"shape", "strides", "dtype", "size", "backend", "__class__"}
+    for line, attribute in array_attributes(path):
+        assert border or attribute in promised, f"{path}:{line} asks an array for {attribute!r}"
+
+
+def test_one_place_makes_tensors_and_nodes() -> None:
+    """`wrap` makes tensors, `new_node` the nodes of ops; nobody fills them field by field."""
+    made = {
+        (path.relative_to(SOURCE).as_posix(), node.args[0].id)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "_new"
+        and isinstance(node.args[0], ast.Name)
+    }
+    assert made == {("core/tensor.py", "Tensor"), ("core/node.py", "Node")}
+
+
+# Elementwise ops whose first-order backward is no single kernel, each with its reason.
+NOT_FUSED: dict[str, str] = {}
+
+
+def test_rules_that_do_not_fuse_are_known() -> None:
+    """A rule that cannot be traced runs op by op, on every device; see Note [fused rules]."""
+    found = {
+        name
+        for name, op in list(OPS.items())
+        if op.scalar is not None
+        and op.rules
+        and any(
+            op.plan(op.arity, 1 << i).fused is None
+            for i, given in enumerate(op.inputs)
+            if given in op.rules
+        )
+    }
+    assert found == set(NOT_FUSED)
 
 
 def public() -> list[Any]:

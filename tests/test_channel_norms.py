@@ -99,6 +99,26 @@ def test_an_empty_batch_leaves_them() -> None:
     assert grad(y.sum(), w)[0].tolist() == [0.0] * 3
 
 
+@pytest.mark.parametrize("shape", [(0, 4, 3), (2, 4, 0), (0, 4)])
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm", "group_norm", "evaluated"])
+def test_gradients_of_an_empty_batch_are_zero(name: str, shape: tuple[int, ...]) -> None:
+    """Of the first and of the second order: no element depends on the parameters."""
+    if name == "instance_norm" and len(shape) == 2:
+        return  # refused, as it is with elements
+    x, w, b = leaf(np.zeros(shape)), leaf(np.ones(4)), leaf(np.ones(4))
+    run = {
+        "batch_norm": lambda: F.batch_norm(x, None, None, w, b, True),
+        "instance_norm": lambda: F.instance_norm(x, None, None, w, b),
+        "group_norm": lambda: F.group_norm(x, 2, w, b),
+        "evaluated": lambda: F.batch_norm(x, b.detach(), b.detach(), w, b),
+    }[name]
+    first = grad(run().sum(), [x, w, b], create_graph=True)
+    second = grad(sum(g.square().sum() for g in first), [x, w, b], materialize_grads=True)
+    for found, t in zip([*first, *second], [x, w, b] * 2, strict=True):
+        assert found.shape == t.shape
+        assert not found.any()
+
+
 def test_instances_share_running_statistics() -> None:
     x = normal(4, 3, 5)
     mean, var = ut.zeros(3, dtype=ut.float64), ut.ones(3, dtype=ut.float64)
@@ -155,6 +175,63 @@ def test_half_precision_is_computed_in_single(name: str, dtype: Any, single: boo
     for p, g in zip([x, *given], grad(y.float().square().sum(), [x, *given]), strict=True):
         assert g.dtype is p.dtype
         assert g.shape == p.shape
+
+
+MAGNITUDES = (0.0, 0.1, -54321.7, 3.3e-30, 1.7e8, -7.7e20, 3.1e38)
+NORMS = {
+    "layer_norm": (lambda x: F.layer_norm(x, x.shape[1:]), (1, 2)),
+    "group_norm": (lambda x: F.group_norm(x, 1), (1, 2)),
+    "instance_norm": (lambda x: F.instance_norm(x), (2,)),
+    "batch_norm": (lambda x: F.batch_norm(x, None, None, training=True), (0, 2)),
+}
+
+
+# (7, 1, 7) is for NumPy also on the CPU; the others have kernels, a row along the memory, in
+# several segments, or beside others in lanes.
+@pytest.mark.parametrize("shape", [(7, 1, 7), (3, 6, 700), (900, 16, 1), (2, 3, 9000)])
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("name", NORMS)
+def test_constant_rows_are_zero(name: str, device: str, shape: tuple[int, ...]) -> None:
+    """However large: dx of y = 0 is g less its mean, by the root of eps, in any order."""
+    if name == "instance_norm" and shape[2] == 1:
+        return  # refused: a channel of one element has no variance
+    norm, dims = NORMS[name]
+    g = normal(*shape).astype(np.float32)
+    slope = (g - g.mean(dims, np.float64, keepdims=True)) / np.sqrt(1e-5)
+    for constant in MAGNITUDES:
+        x = ut.full(shape, constant, device=device, requires_grad=True)
+        y = norm(x)
+        assert not y.any()
+        for create_graph in (False, True):
+            (found,) = grad(y, x, ut.tensor(g, device=device), True, create_graph)
+            np.testing.assert_allclose(
+                found.detach().cpu().numpy(), slope, rtol=1e-5, atol=1e-3, err_msg=f"{constant}"
+            )
+        (second,) = grad(found, x, found.detach())
+        assert not second.any()  # at y = 0 neither rstd nor the product of y and g changes
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("name", NORMS)
+def test_rows_that_are_nearly_constant(name: str, device: str) -> None:
+    """One element in which a row differs by an ulp, the first or another, is found."""
+    norm, dims = NORMS[name]
+    for at in (0, 1, -1):
+        x = np.full((2, 3, 3000), 54321.7, np.float32)
+        x[..., at] = np.nextafter(x[..., at], np.float32(np.inf))
+        wide = x.astype(np.float64)
+        h = wide - wide.mean(dims, keepdims=True)
+        expected = h / np.sqrt((h * h).mean(dims, keepdims=True) + 1e-5)
+        found = norm(ut.tensor(x, device=device)).cpu().numpy()
+        np.testing.assert_allclose(found, expected, atol=2e-3)
+
+
+def test_evaluation_of_what_is_equal_to_the_running_mean() -> None:
+    """It is zero, and the bias is not lost beside a large mean."""
+    x, mean, var = ut.full((4, 3, 200), -54321.7), ut.full((3,), -54321.7), ut.zeros(3)
+    bias = ut.tensor([0.0, 0.5, -1.0])
+    y = F.batch_norm(x, mean, var, bias=bias)
+    assert ut.equal(y, bias[:, None].expand(4, 3, 200))
 
 
 def test_groups_of_all_and_of_one_channel() -> None:

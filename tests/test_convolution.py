@@ -433,3 +433,24 @@ def test_transposed_is_the_adjoint() -> None:
         back = ut.conv_transpose1d(ut.tensor(c), ut.tensor(w), stride=2, output_padding=extra)
         assert back.shape == x.shape
         np.testing.assert_allclose((y.numpy() * c).sum(), (back.numpy() * x).sum(), atol=1e-10)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_transposed_convolution_with_an_empty_output(rank: int, device: str) -> None:
+    """Padding may cut everything off: an empty result, and gradients of zero to any order."""
+    function = getattr(ut, f"conv_transpose{rank}d")
+    others = (3,) * (rank - 1)
+    x = ut.ones(2, 2, 1, *others, device=device, requires_grad=True)
+    w = ut.ones(2, 1, *(2,) * rank, device=device, requires_grad=True)
+    b = ut.ones(2, device=device, requires_grad=True)
+    y = function(x, w, b, padding=(1, *(0,) * (rank - 1)), groups=2)
+    assert y.shape == (2, 2, 0, *(4,) * (rank - 1))
+    first = ut.autograd.grad(y.sum(), [x, w, b], create_graph=True)
+    total = first[0].square().sum() + first[1].square().sum()
+    second = ut.autograd.grad(total, [x, w], materialize_grads=True)
+    for found, t in zip([*first, *second], [x, w, b, x, w], strict=True):
+        assert found.shape == t.shape
+        assert not found.any()
+    with pytest.raises(ut.errors.ShapeError, match=r"would give an output of size \(-2"):
+        function(x, w, padding=(2, *(0,) * (rank - 1)))

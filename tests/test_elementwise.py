@@ -45,6 +45,7 @@ EDGES = {
         [(0, 0, 0, 2, 0), (0, 1, 2, 0, -1)],
         [(0, 1, 0, 0, -inf), (0, 0, 0, math.log(2), -inf)],
     ),
+    "pow_nan": (lambda a, b: a**b, [(nan, nan, nan), (0, -0.0, 1)], [(0, 0, 1), (nan,) * 3]),
     "pow_number_zero": (lambda a: a**0, [(0, 2)], [(0, 0)]),
     "rpow": (lambda b: 0**b, [(0, 2)], [(0, 0)]),
     "sqrt": (ut.sqrt, [(0,)], [(inf,)]),

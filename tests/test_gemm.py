@@ -11,7 +11,7 @@ import undertow as ut
 from undertow import dtypes
 from undertow.backends.cpu.gemm import gemm, make_plan, run
 from undertow.backends.cpu.gemm_micro import RELU, Activation
-from undertow.backends.cpu.gemm_plan import Operands, Setting, choose
+from undertow.backends.cpu.gemm_plan import Operands, Setting, _thin, _wide, choose
 from undertow.backends.cpu.gemm_tiles import Target, cache_sizes, evenly, host, largest_tile
 
 BFLOAT16 = dtypes.bfloat16.numpy
@@ -105,18 +105,30 @@ def test_large(shape):
         check(gemm(a, b), a, b)
 
 
-def test_a_part_of_a_product_has_the_same_bits():
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_part_of_a_product_has_the_same_bits(target):
     """Note [order of sums]: nothing depends on the tile that an element falls into."""
-    a, b = numbers(40, 60), numbers(60, 200)  # one block of k
-    whole = gemm(a, b)
-    for rows in (15, 16, 20, 21, 39):
-        assert np.array_equal(gemm(a[:rows], b), whole[:rows])
+    given = setting(target, (32 << 10, 512 << 10))  # one block of k
+    a, b = numbers(40, 60), numbers(60, 200)
+
+    def by(ways, a, b):
+        """The product in each of some ways."""
+        (m, k), n = a.shape, b.shape[1]
+        o = Operands(m, n, k, 1, a.strides, b.strides, (4 * n, 4), 4, 4)
+        return [product(a, b, given, choice=way) for way, *_ in ways(o, given, False)]
+
+    whole = by(_wide, a, b)[0]
+    for rows in (15, 16, 20, 21, 39, 40):
+        for part in by(_wide, a[:rows], b):
+            assert np.array_equal(part, whole[:rows])
     for columns in (64, 65, 100, 199):
-        assert np.array_equal(gemm(a, b[:, :columns]), whole[:, :columns])
-    b = b.T.copy().T  # k contiguous: few columns or rows are summed along k
-    thin = gemm(a, b[:, :5])
+        for part in by(_wide, a, b[:, :columns]):
+            assert np.array_equal(part, whole[:, :columns])
+    b = b.T.copy().T  # k contiguous: few columns or rows can be summed along k
+    (thin,) = by(_thin, a, b[:, :5])
     for rows, columns in itertools.product(range(1, 12), range(1, 6)):
-        assert np.array_equal(gemm(a[:rows], b[:, :columns]), thin[:rows, :columns])
+        (part,) = by(_thin, a[:rows], b[:, :columns])
+        assert np.array_equal(part, thin[:rows, :columns])
 
 
 # Layouts ---------------------------------------------------------------------------------------

@@ -334,6 +334,12 @@ def test_dlpack_strides_and_copies() -> None:
     assert y.stride() == x.stride()
     assert ut.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
     assert ut.from_dlpack(x, device="reference").device == ut.device("reference")
+    turned = ut.from_numpy(np.arange(3.0)[::-1])
+    assert np.from_dlpack(turned.contiguous()).tolist() == [2, 1, 0]
+    assert np.from_dlpack(turned, copy=True).tolist() == [2, 1, 0]
+    assert np.from_dlpack(ut.from_numpy(np.ones(1)[::-1])).tolist() == [1], (
+        "nothing is stepped over"
+    )
 
 
 @pytest.mark.parametrize(
@@ -343,6 +349,12 @@ def test_dlpack_strides_and_copies() -> None:
         (lambda: ut.from_dlpack(np.zeros(2, np.uint16)), errors.DTypeError, "uint16"),
         (lambda: ut.ones(2, dtype=ut.bfloat16).__dlpack__(), errors.UnsupportedError, "bfloat16"),
         (lambda: ut.ones(2).__dlpack__(stream=3), errors.ArgumentError, "stream"),
+        (
+            lambda: ut.from_numpy(np.ones((2, 3))[:, ::-1]).__dlpack__(),
+            errors.UnsupportedError,
+            r"\(2, 3\) with negative strides \(3, -1\).*contiguous\(\)",
+        ),
+        (lambda: ut.from_numpy(np.ones(3)[::-1]).__dlpack__(copy=False), RuntimeError, "negative"),
     ],
 )
 def test_dlpack_refuses(call: Any, error: Any, match: str) -> None:

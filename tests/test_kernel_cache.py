@@ -269,6 +269,24 @@ assert len(jit.features()) > 1
     assert len(entries(tmp_path)) == 6
 
 
+@pytest.mark.parametrize("features", ["-avx", "baseline"])
+def test_features_taken_away_are_not_used(tmp_path: Path, features: str) -> None:
+    """LLVM switches a feature on again if one that needs it, such as vaes, is left."""
+    if "sse2" not in jit.features():
+        pytest.skip("not x86")
+    code = """
+import sys
+from undertow.backends.cpu import jit, kernels
+tools = jit._tools()
+text = "define <8 x float> @f(<8 x float> %x) { %y = fadd <8 x float> %x, %x ret <8 x float> %y }"
+print(tools.machine.emit_assembly(tools.llvm.parse_assembly(text)), file=sys.stderr)
+assert kernels.machine() == kernels.Machine(16, False, False)
+"""
+    assembly = run(tmp_path, code, UNDERTOW_CPU_FEATURES=features)
+    assert "\taddps" in assembly
+    assert "ymm" not in assembly
+
+
 def test_lookup_makes_no_text_twice(tmp_path: Path) -> None:
     code = f"""
 import ctypes

@@ -41,7 +41,7 @@ def everything(p, x, y, r, k):
     p.out((x - low) * k)
     p.out_row(middle)
     p.out(where(p.column == 0, 0.0, e * p.row(1.0 / (1.0 + total * total)) + late * 1e-4))
-    p.out_row(total)
+    p.out_row(total + p.first(y) * 0.5)
 
 
 EVERYTHING = rows(everything, 2, 1, 1)
@@ -52,8 +52,8 @@ def plain(p, x, y, r, k):
     high = p.max(x * y)
     total = p.sum(x - high * 0.01)
     p.out((x - p.row(total * 0.001)) * r + k)
-    p.out_row(p.sum(x * y - total * 0.001))
-    p.out_row(high)
+    p.out_row(p.sum(x * y - total * 0.001) + p.first(y))
+    p.out_row(high - p.first(x) * 0.5)
 
 
 PLAIN = rows(plain, 2, 1, 1)

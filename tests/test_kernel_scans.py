@@ -167,3 +167,34 @@ def test_results_do_not_depend_on_threads(kind):
                 assert len(found) == 1
     finally:
         ut.set_num_threads(before)
+
+
+def odd(x, layout):
+    """The same elements in memory that no kernel takes, in another order, or as they are."""
+    if layout == "packed":  # steps of 6 bytes, elements at odd multiples of 2
+        record = np.zeros(x.shape, [("tag", "i2"), ("x", x.dtype)])
+        record["x"] = x
+        return record["x"]
+    if layout == "strided":
+        return np.repeat(x, 3)[::3]
+    return np.ascontiguousarray(x[::-1])[::-1] if layout == "reversed" else x
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("count", [500, 50000])
+@pytest.mark.parametrize("layout", ["row", "strided", "reversed", "packed"])
+def test_accuracy_does_not_depend_on_layout(layout, count, device):
+    """Every element is the float64 result, rounded once; the gradient too, by its recurrence."""
+    x = odd((sample(count, "f4") + np.float32(0.1)), layout)
+    t = ut.from_numpy(x).to(device).requires_grad_()
+    w = wide(x)
+    for scan, exact in ((ut.cumsum, np.cumsum(w)), (ut.logcumsumexp, np.logaddexp.accumulate(w))):
+        np.testing.assert_allclose(scan(t, 0).detach().cpu().numpy(), exact, rtol=1e-7, atol=1e-7)
+    factors = odd(np.exp(x / 1000).astype("f4"), layout)
+    t = ut.from_numpy(factors).to(device).requires_grad_()
+    y = ut.cumprod(t, 0)
+    exact = np.cumprod(wide(factors))
+    np.testing.assert_allclose(y.detach().cpu().numpy(), exact, rtol=1e-7)
+    (slope,) = ut.autograd.grad(y.sum(), t)
+    later = np.cumsum(exact[::-1])[::-1] / wide(factors)
+    np.testing.assert_allclose(slope.cpu().numpy(), later, rtol=1e-6)

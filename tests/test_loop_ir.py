@@ -13,6 +13,7 @@ import pytest
 
 from undertow.backends.cpu import jit
 from undertow.backends.cpu.kernels import TYPES, address
+from undertow.backends.cpu.kernels import machine as this_machine
 from undertow.backends.cpu.llvm import Machine, emit, lanes_of
 from undertow.dtypes import bfloat16
 from undertow.kernel.ir import FLOATS, INTEGERS, SIGNED, Buffer, Function, IRError, Value, check
@@ -353,10 +354,37 @@ def test_stores_with_step_two_leave_what_lies_between(kind: str, machine: Machin
 
 
 @machines()
+def test_halves(machine: Machine) -> None:
+    """Every half is widened exactly, and floats around every half are rounded as by NumPy."""
+    f = Function("widen")
+    x, y, n = f.buffer("x", "f16"), f.buffer("y", "f32", written=True), f.param("n")
+    with f.vector(n) as i:
+        f.store(y, i, f.load(x, i))
+    g = Function("narrow")
+    z, w, m = g.buffer("z", "f32"), g.buffer("w", "f16", written=True), g.param("m")
+    with g.vector(m) as i:
+        g.store(w, i, g.load(z, i))
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    wide = np.empty(every.shape, np.float32)
+    run(f, machine, every, wide, every.size)
+    np.testing.assert_array_equal(wide, every.astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(wide), np.signbit(every))
+    finite = np.unique(wide[np.isfinite(wide)])
+    middle = (finite[1:] + finite[:-1]) / 2
+    near = [np.nextafter(v, np.float32(to)) for v in (middle, finite) for to in (-np.inf, np.inf)]
+    ends = np.float32([65519.996, 65520, 65536, 1e38, np.inf, np.nan, 1e-45, -0.0])
+    floats = np.concatenate([middle, finite, *near, ends, -ends]).astype(np.float32)
+    narrowed = np.empty(floats.shape, np.float16)
+    run(g, machine, floats, narrowed, floats.size)
+    with np.errstate(over="ignore", under="ignore"):
+        expected = floats.astype(np.float16)
+    np.testing.assert_array_equal(narrowed, expected)
+    np.testing.assert_array_equal(np.signbit(narrowed), np.signbit(floats))
+
+
+@machines()
 @pytest.mark.parametrize("kind", ["f16", "f32", "f64", "i64"])
 def test_neighbours_of_an_offset(kind: str, machine: Machine) -> None:
-    if kind == "f16" and not machine.half:
-        return
     shifts = (0, 1, 5, 15, 16, 17, 40)
     f = Function("ahead")
     x, n = f.buffer("x", kind), f.param("n")
@@ -678,7 +706,8 @@ def test_results_do_not_depend_on_the_lanes() -> None:
     expr = trace(lambda a, b: call("exp", a) * b + call("tanh", b), 2)
     data = [sample("f32", 777, seed) for seed in (0, 1)]
     results = []
-    for machine in MACHINES[1:] if "avx512bw" in jit.features() else ():
+    widest, fma, half = this_machine()
+    for machine in [Machine(width, fma, half) for width in (16, 32, 64) if width <= widest]:
         f = map_function("lanes", [expr], [Operand("f32", 1)] * 2, [Operand("f32", 1)], "f32", 1)
         out = np.zeros(777, np.float32)
         run(f, machine, out, *data, 777)

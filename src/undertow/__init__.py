@@ -8,6 +8,7 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from . import ops  # first: it publishes the functions
 from . import autograd, dtypes, errors, nn, utils
+from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
     Generator,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import undertow as ut
@@ -42,3 +43,11 @@ def test_torch_tensors_as_data() -> None:
     assert shared.tolist() == [9, 1, 2, 3]
     with pytest.raises(errors.UnsupportedError, match="cannot share"):
         ut.from_dlpack(torch.zeros(2, dtype=torch.bfloat16))
+
+
+def test_negative_strides_are_refused_before_torch_sees_them() -> None:
+    """torch aborts the process; a contiguous copy, or one made on the way, works."""
+    turned = ut.from_numpy(np.arange(6.0).reshape(2, 3)[::-1, ::-1])
+    with pytest.raises(errors.UnsupportedError, match="negative strides"):
+        torch.from_dlpack(turned)
+    assert torch.from_dlpack(turned.contiguous()).tolist() == [[5, 4, 3], [2, 1, 0]]

@@ -1,4 +1,4 @@
-"""The op table against torch: values, dtypes, first and second gradients in float64."""
+"""The op table against torch: values, dtypes, first and second gradients in float64, views."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import undertow as ut
 from op_samples import Const, OpInfo, Sample, load
+from test_aliasing import listed, sharing
 from test_ops import cases, flat, host, leaves, resolve, tensors
 from undertow.core.tensor import wrap
 
@@ -140,3 +141,53 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
     )
     for g, t in zip(second, tsecond, strict=True):
         compare(g, t, info)
+
+
+# Views --------------------------------------------------------------------------------------
+# Where ours is a copy and torch's a view: torch marks a tensor as conjugated, we conjugate it.
+CONJUGATED = {"conj": (0, 1), "adjoint": (2,)}
+
+
+def torch_sharing(name: str, grad: bool) -> list[list[list[bool]]]:
+    """For every sample, result and input: whether the two share memory in torch."""
+    info = TABLE[name]
+    function = random_function(name) if info.torch is None else torch_function(info)
+    found = []
+    for sample in info.samples:
+        args, kwargs = translate(sample.args, grad), translate(sample.kwargs, grad)
+        with warnings.catch_warnings():  # torch's own: deprecations, no degrees of freedom …
+            warnings.simplefilter("ignore")
+            results = listed(function(*args, **kwargs), torch.Tensor)
+        inputs = listed([args, kwargs], torch.Tensor)
+        found.append([[one_memory(r, i) for i in inputs] for r in results])
+    return found
+
+
+def random_function(name: str) -> Any:
+    """torch's function of this name, whose values need not be ours."""
+    found: Any = torch
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        pytest.skip("torch has no function of this name")
+    return found
+
+
+def one_memory(a: Any, b: Any) -> bool:
+    """Whether two tensors that have elements are in one storage."""
+    same = a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+    return bool(same and a.numel() and b.numel())
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["plain", "recorded"])
+@pytest.mark.parametrize("name", TABLE)
+def test_views_are_torchs_views(name: str, grad: bool) -> None:
+    """What shares memory with an input in torch does so here, and nothing else does."""
+    expected = torch_sharing(name, grad)
+    for i in CONJUGATED.get(name, ()):
+        assert any(s for row in expected[i] for s in row)
+        expected[i] = [[False] * len(row) for row in expected[i]]
+    for sample, ours, theirs in zip(
+        TABLE[name].samples, sharing(TABLE[name], grad), expected, strict=True
+    ):
+        assert ours == theirs, sample

@@ -190,3 +190,19 @@ def test_unfold_and_fold() -> None:
             columns = F.unfold(torch.tensor(x), kernel, **how).shape
             agree("fold", [r.standard_normal(columns)], x.shape[1:], kernel, **how)
     assert taken >= 40
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_a_transposed_convolution_with_an_empty_output(rank: int) -> None:
+    """torch answers where oneDNN computes, and refuses elsewhere; Undertow answers always."""
+    how = {"padding": 1, "stride": 2, "output_padding": 1, "groups": 2}
+    shapes = []
+    for lib in (ut, torch):
+        x, w = lib.ones(1, 2, *(1,) * rank), lib.ones(2, 2, *(1,) * rank)
+        try:
+            y = getattr(lib, f"conv_transpose{rank}d")(x, w, **how)
+        except RuntimeError:
+            assert lib is torch
+            pytest.skip("this torch has no oneDNN")
+        shapes.append(tuple(y.shape))
+    assert shapes == [(1, 4, *(0,) * rank)] * 2

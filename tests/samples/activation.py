@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from op_samples import Bad, Const, S, arr, bools, ints, op, unary_samples
+from op_samples import Bad, Const, S, arr, bools, ints, op, singular, unary_samples
 
 from .arithmetic import quiet
 
@@ -201,3 +201,12 @@ for name, (reference, arguments) in in_place.items():
     top = [""] if name in ("relu_", "celu_", "selu_", "threshold_") else []
     for prefix in (*top, "nn.functional."):
         op(f"{prefix}{name}", quiet(reference), [S(steep, *arguments)], grad=False, method=False)
+
+# Kinks ---------------------------------------------------------------------------------------
+_bends = np.array([0.0, -0.0, 1.0, -1.0, 3.0, -3.0, 6.0, 0.5, -0.5])
+for _name in ("relu", "relu6", "hardtanh", "hardsigmoid", "hardswish", "leaky_relu", "elu", "celu"):
+    singular(f"nn.functional.{_name}", S(_bends))
+for _name in ("selu", "softshrink", "hardshrink", "softsign", "softplus", "logsigmoid"):
+    singular(f"nn.functional.{_name}", S(_bends))
+singular("nn.functional.threshold", S(_bends, 0.5, 0.5), S(_bends, 1.0, 2.0))
+singular("prelu", S(np.array([[0.0, 1.0], [-1.0, -0.0]]), np.array([0.5, 0.25])))

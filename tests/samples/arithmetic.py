@@ -5,7 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, binary_samples, bools, ints, op, positive, unary_samples
+from op_samples import (
+    Bad,
+    Const,
+    S,
+    arr,
+    binary_samples,
+    bools,
+    ints,
+    op,
+    positive,
+    singular,
+    unary_samples,
+)
 
 nan, inf = float("nan"), float("inf")
 
@@ -253,3 +265,20 @@ op(
     lambda a, b: a * 2.0**b,
     [*binary_samples(), S(arr(3), ints(3)), S(ints(3), ints(3, low=0))],
 )
+
+# Zeros and powers of them ----------------------------------------------------------------------
+singular("sqrt", S(np.array([0.0, 1.0])))
+for _exponent in (0, 1, 2, 3, 0.5, 1.5, 2.5, 0.0, 1.0):
+    singular("pow", S(np.array([0.0, 1.0]), _exponent))
+singular("pow", S(np.array([0.0, 0.0, 0.0, 2.0]), np.array([1.0, 2.0, 3.0, 0.0])))
+singular("pow", S(2.0, np.array([0.0, 1.0])), S(1.0, np.array([0.0, 1.0])))
+singular("float_power", S(np.array([0.0, 1.0]), 2))
+singular("square", S(np.array([0.0])))
+singular("remainder", S(np.array([0.0, 2.0, -4.0, 1.0]), 2.0))
+singular("fmod", S(np.array([0.0, 2.0, -4.0, 1.0]), 2.0))
+singular("floor_divide", S(np.array([1.0, 3.0]), 2.0), torch=False)  # which has no derivative
+for _name in ("reciprocal", "rsqrt"):
+    singular(_name, S(np.array([0.0])))
+singular("div", S(np.array([1.0]), np.array([0.0])), S(np.array([0.0]), np.array([2.0])))
+singular("pow", S(np.array([0.0]), -1), S(np.array([0.0]), -0.5), S(np.array([0.0]), -2.0))
+singular("lerp", S(np.array([0.0, 1.0]), np.array([0.0, 1.0]), np.array([0.5, 0.0])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, ints, op, positive
+from op_samples import Bad, Const, S, arr, ints, op, positive, singular
 
 from .losses import bad, bce_logits, ratio, reduced, reductions
 
@@ -223,3 +223,6 @@ op(
         Bad(S(arr(), arr()), ShapeError, "class dimension"),
     ],
 )
+
+# Kinks -----------------------------------------------------------------------------------------
+singular("nn.functional.multi_margin_loss", S(np.array([[1.0, 0.0, 1.0]]), np.array([0])))

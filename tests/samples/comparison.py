@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, binary_samples, bools, ints, op, unary_samples
+from op_samples import Bad, Const, S, arr, binary_samples, bools, ints, op, singular, unary_samples
 
 nan, inf = float("nan"), float("inf")
 
@@ -219,3 +219,7 @@ op(
     grad=False,
     bad=[Bad(S(1, 2), TypeError, r"\[isin\] expects at least one tensor")],
 )
+
+# Where a condition changes ---------------------------------------------------------------------
+_flags = np.array([True, False])
+singular("where", S(_flags, np.array([0.0, 1.0]), np.array([0.0, 2.0])))

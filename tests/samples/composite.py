@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, bools, ints, op
+from op_samples import Bad, Const, S, arr, bools, ints, op, singular
 
 F = "nn.functional."
 ArgumentError, ShapeError = ut.errors.ArgumentError, ut.errors.ShapeError
@@ -222,3 +222,10 @@ op(
         Bad(S(ints(3, 2)), TypeError, "int64"),
     ],
 )
+
+# Vectors without length, and points that are one -----------------------------------------------
+_none = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 4.0]])
+singular("nn.functional.normalize", S(_none[1:]), S(_none[1:], p=1.0))
+singular("cosine_similarity", S(_none[1:], np.array([[3.0, 0.0, 4.0]])))
+singular("pairwise_distance", S(_none, _none))
+singular("pdist", S(np.array([[1.0, 2.0], [1.0, 2.0], [0.0, 0.0]])))

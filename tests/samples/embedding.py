@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, ints, op
+from op_samples import Bad, Const, S, arr, ints, op, singular
 
 F = "nn.functional."
 ArgumentError, BoundsError, ShapeError = (
@@ -171,4 +171,11 @@ op(
         ),
         Bad(S(np.array([[7]]), arr(5, 3)), BoundsError, r"\[embedding_bag\] index 7"),
     ],
+)
+
+# Ties ------------------------------------------------------------------------------------------
+singular(
+    "nn.functional.embedding_bag",
+    S(np.array([[0, 1, 1]]), np.array([[1.0, 0.0], [1.0, 2.0]]), mode="max"),
+    torch=False,  # torch picks one of them
 )

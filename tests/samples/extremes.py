@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from op_samples import Bad, Const, S, arr, binary_samples, bools, ints, op
+from op_samples import Bad, Const, S, arr, binary_samples, bools, ints, op, singular
 
 nan = float("nan")
 
@@ -54,3 +54,14 @@ for name in ("maximum", "minimum", "fmax", "fmin"):
         [*binary_samples(), *awkward],
         bad=[Bad(S(arr(3) + 1j, arr(3)), TypeError, rf"\[{name}\].*complex")],
     )
+
+# Ties and bounds -----------------------------------------------------------------------------
+for _name in ("maximum", "minimum", "fmax", "fmin"):
+    singular(_name, S(np.array([1.0, 0.0, 2.0]), np.array([1.0, -0.0, 3.0])))
+for _name in ("clamp", "clip"):
+    singular(_name, S(np.array([-1.0, 1.0, 0.0, 2.0]), -1.0, 1.0))
+    singular(_name, S(np.array([1.0, 2.0, 0.5]), np.array([1.0, 0.0, 0.5]), np.array([2.0] * 3)))
+singular("clamp_min", S(np.array([0.0, 1.0]), 0.0))
+singular("clamp_max", S(np.array([0.0, 1.0]), 1.0))
+# One bound is the other: torch gives the gradient to neither.
+singular("clamp", S(np.array([1.0]), np.array([3.0]), np.array([3.0])), torch=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, ints, op, positive
+from op_samples import Bad, Const, S, arr, ints, op, positive, singular
 
 F = "nn.functional."
 
@@ -307,3 +307,9 @@ op(
         Bad(S(arr(2), arr(2), 1.0, reduction="x"), ut.errors.ArgumentError, r"reduction.*'x'"),
     ],
 )
+
+# Kinks -----------------------------------------------------------------------------------------
+_pairs = (np.array([0.0, 1.0, -1.0, 2.0]), np.array([0.0, 0.0, 0.0, 2.0]))
+for _name in ("l1_loss", "smooth_l1_loss", "huber_loss", "mse_loss"):
+    singular(f"nn.functional.{_name}", S(*_pairs), S(*_pairs, reduction="none"))
+singular("nn.functional.kl_div", S(np.array([-1.0, 0.0]), Const([0.0, 1.0]), reduction="sum"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, op
+from op_samples import Bad, Const, S, arr, op, singular
 
 from .losses import bad, reduced, reductions
 
@@ -155,4 +155,12 @@ op(
         Bad(S(*three(3, 2), reduction="x"), ArgumentError, "'x'"),
         Bad(S(arr(3, 2), arr(3, 2), arr(2)), ShapeError, "number of dimensions"),
     ],
+)
+
+# Kinks -----------------------------------------------------------------------------------------
+_ones = np.array([1.0, -1.0, 1.0])
+singular("nn.functional.hinge_embedding_loss", S(np.array([0.0, 1.0, 1.0]), Const(_ones)))
+singular("nn.functional.margin_ranking_loss", S(np.zeros(3), np.zeros(3), Const(_ones), margin=0.0))
+singular(
+    "nn.functional.triplet_margin_loss", S(*[np.array([[1.0, 2.0]])] * 2, np.array([[1.0, 3.0]]))
 )

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, bools, ints, op
+from op_samples import Bad, Const, S, arr, bools, ints, op, singular
 
 SHAPE = ut.errors.ShapeError
 DTYPE = ut.errors.DTypeError
@@ -316,3 +316,7 @@ op(
         Bad(S(ints(3, 2), ints(4, 2)), DTYPE, r"floating"),
     ],
 )
+
+# Points that are one ---------------------------------------------------------------------------
+for _p in (1.0, 2.0, 3.0):
+    singular("cdist", S(np.array([[1.0, 2.0], [0.0, 0.0]]), np.array([[1.0, 2.0]]), p=_p))

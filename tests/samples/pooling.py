@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, S, arr, bools, ints, op, positive
+from op_samples import Bad, S, arr, bools, ints, op, positive, singular
 from samples.convolution import several
 
 SHAPE = ut.errors.ShapeError
@@ -304,3 +304,10 @@ op(
     [S(arr(1, 1, 1, 2, 1), np.array([[[[[5], [11]]]]]), 2)],
     bad=[Bad(S(arr(2, 3), ints(2, 3), 2), SHAPE, r"\[max_unpool3d\]")],
 )
+
+# Ties, and windows without anything in them ----------------------------------------------------
+_even = np.array([[[1.0, 1.0, 0.0, 0.0, 2.0, 2.0]]])
+singular("max_pool1d", S(_even, 2), S(_even, 3, 1))
+singular("max_pool2d", S(_even[None], (1, 2)))
+singular("nn.functional.lp_pool1d", S(_even, 2.0, 2), S(_even * 0, 2.0, 2))
+singular("nn.functional.lp_pool1d", S(_even, 1.0, 2), torch=False)  # torch: no slope where it is 0

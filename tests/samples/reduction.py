@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, bools, ints, op
+from op_samples import Bad, Const, S, arr, bools, ints, op, singular
 
 INF, NAN = np.inf, np.nan
 TIES = np.array([[1.0, 3.0, 3.0, 0.0], [2.0, 2.0, 2.0, 2.0], [-1.0, -5.0, -1.0, -5.0]])
@@ -362,3 +362,18 @@ op(
         Bad(S(arr(3), arr(4)), ut.errors.ShapeError, r"\(3,\) and \(4,\)"),
     ],
 )
+
+# Ties, zeros and empty norms -------------------------------------------------------------------
+_tied = np.array([[1.0, 1.0, 0.0], [2.0, 2.0, 2.0]])
+for _name in ("amax", "amin", "aminmax"):
+    singular(_name, S(_tied), S(_tied, dim=1))
+for _name in ("max", "min"):
+    singular(_name, S(_tied), S(_tied, dim=1))
+_zeros = np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
+singular("prod", S(_zeros), S(_zeros, 0), S(_zeros, 1), S(np.array([0.0, 2.0, 3.0])))
+for _p in (1, 2, 3, np.inf, -np.inf, 1.5, 0):
+    singular("norm", S(np.zeros(3), _p), S(np.array([1.0, -2.0, 0.0]), _p))
+singular("norm", S(np.zeros((2, 3)), 2, 1), S(np.array([[2.0, -2.0], [1.0, 1.0]]), np.inf, 1))
+for _p in (1, 2, 3, np.inf):
+    singular("dist", S(np.array([1.0, 2.0]), np.array([1.0, 2.0]), _p))
+singular("logsumexp", S(np.array([[0.0, 0.0], [-np.inf, 1.0]]), 1))

@@ -183,6 +183,7 @@ op(
         S(arr(3, 2, 4).T, 2),
         S(ints(4, 2, 2), 2),
         S(arr(2, 3, 3), 1),
+        S(arr(4, 1, 1), 2),
     ],
     bad=[
         Bad(S(arr(5, 2, 2), 2), SHAPE, r"\[pixel_shuffle\] 5 channels.*2² = 4"),
@@ -199,6 +200,7 @@ op(
         S(arr(2, 1, 1, 2, 4), 2),
         S(arr(4, 2, 3).T, 2),
         S(bools(1, 2, 2), 2),
+        S(arr(2, 3, 3), 1),
     ],
     bad=[
         Bad(S(arr(1, 2, 3), 2), SHAPE, r"\[pixel_unshuffle\] images of 2 × 3"),
@@ -215,6 +217,7 @@ op(
         S(arr(0, 4, 2), 2),
         S(arr(3, 4, 2).T, 2),
         S(ints(1, 4, 1), 4),
+        S(arr(2, 3, 2), 1),
     ],
     bad=[
         Bad(S(arr(1, 4, 2), 3), ARGUMENT, r"\[channel_shuffle\] groups must divide the 4 channels"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from op_samples import Bad, Const, S, arr, binary_samples, bools, ints, op, unary_samples
+from op_samples import Bad, Const, S, arr, binary_samples, bools, ints, op, singular, unary_samples
 
 from .arithmetic import away, clear
 
@@ -99,3 +99,11 @@ op(
         S(bools(3)),
     ],
 )
+
+# Kinks and jumps -----------------------------------------------------------------------------
+for _name in ("abs", "sign", "sgn", "absolute"):
+    singular(_name, S(np.array([0.0, -0.0, 1.0])))
+for _name in ("floor", "ceil", "trunc", "fix", "round", "frac"):
+    singular(_name, S(np.array([0.0, -1.0, 2.0, 0.5, -2.5])))
+singular("copysign", S(np.array([0.0, -0.0, 1.0]), np.array([1.0, -1.0, 0.0])))
+singular("nan_to_num", S(np.array([0.0, np.inf, -np.inf, np.nan])))

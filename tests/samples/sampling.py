@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, ints, op
+from op_samples import Bad, Const, S, arr, ints, op, singular
 
 F = "nn.functional."
 ShapeError = ut.errors.ShapeError
@@ -154,3 +154,10 @@ op(
         Bad(S(ints(1, 2, 3), (1, 1, 2, 2)), TypeError, "int64"),
     ],
 )
+
+# Points on the edges between pixels ------------------------------------------------------------
+_image, _grid = arr(1, 1, 3, 3), np.array([[[[0.0, 0.0], [1.0, -1.0], [0.5, 0.0]]]])
+for _padding in ("zeros", "border", "reflection"):
+    singular(
+        "nn.functional.grid_sample", S(_image, _grid, "bilinear", _padding, align_corners=True)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, bools, ints, op
+from op_samples import Bad, Const, S, arr, bools, ints, op, singular
 
 from .reduction import INF, NAN, ZEROS
 
@@ -181,3 +181,9 @@ for name, torch_name, reference in (
             Bad(S(arr(3), dim=1), IndexError, rf"\[{said}\] dim 1"),
         ],
     )
+
+# Zeros, ties and what is not there yet ---------------------------------------------------------
+singular("cumprod", S(np.array([2.0, 0.0, 3.0, 0.0]), 0), S(np.array([[0.0, 1.0], [2.0, 0.0]]), 1))
+for _name in ("cummax", "cummin"):
+    singular(_name, S(np.array([1.0, 1.0, 0.0, 1.0, 2.0]), 0))
+singular("logcumsumexp", S(np.array([-np.inf, 0.0, 0.0]), 0), torch=False)  # torch's is NaN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from op_samples import Bad, S, arr, bools, ints, op
+from op_samples import Bad, S, arr, bools, ints, op, singular
 
 I = np.array  # noqa: E741
 ROWS = I([[0, 2, 1, 0], [1, 1, 0, 2]])  # along dim 0 of (3, 4): duplicates in columns
@@ -321,3 +321,10 @@ op(
         *(Bad(S(*b.sample.args, "amax"), b.error, b.match) for b in FAMILY_BAD),
     ],
 )
+
+# Ties and zeros --------------------------------------------------------------------------------
+_into, _from = np.array([1.0, 0.0, 2.0]), np.array([1.0, 0.0, 0.0, 2.0])
+_where = np.array([0, 1, 1, 2])
+for _reduce in ("amax", "amin", "prod", "mean"):
+    singular("scatter_reduce", S(_into, 0, _where, _from, _reduce))
+    singular("index_reduce", S(_into, 0, _where, _from, _reduce))

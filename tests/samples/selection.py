@@ -204,6 +204,8 @@ op(
         S(arr(4, 3).T, 2, dim=0),
         S(arr(0, 2), 2, dim=0),
         S(arr(3, 2), 2, dim=0, output_size=6),
+        S(arr(1, 3), 3, dim=0),
+        S(arr(3, 4), 1, dim=1),
     ],
     bad=[
         Bad(S(arr(3), -1), ValueError, r"negative, got -1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, ints, op
+from op_samples import Bad, Const, S, arr, ints, op, singular
 
 NEVER = -np.inf
 
@@ -82,3 +82,8 @@ op(
         Bad(S(ints(3)), TypeError, r"\[gumbel_softmax\].*int64"),
     ],
 )
+
+# Rows that lean on infinity --------------------------------------------------------------------
+_lean = np.array([[0.0, 0.0, -np.inf], [0.0, 0.0, 0.0]])
+for _name in ("softmax", "log_softmax"):
+    singular(_name, S(_lean[1:], 1), S(_lean[:1, :2], 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, bools, ints, op
+from op_samples import Bad, Const, S, arr, bools, ints, op, singular
 
 from .reduction import NAN, TIES, WITH_NAN
 
@@ -279,3 +279,10 @@ op(
         Bad(S(ints(3), EDGES * 1j), TypeError, r"\[bucketize\].*complex128"),
     ],
 )
+
+# Ties ------------------------------------------------------------------------------------------
+_equal = np.array([2.0, 1.0, 2.0, 1.0])
+singular("sort", S(_equal, stable=True), S(_equal, stable=True, descending=True))
+singular("msort", S(_equal))
+singular("topk", S(_equal, 1), S(_equal, 3), torch=False)  # torch does not say which it takes
+singular("kthvalue", S(_equal, 2))

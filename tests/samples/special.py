@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from op_samples import Bad, Const, S, arr, ints, op, positive, unary_samples
+from op_samples import Bad, Const, S, arr, ints, op, positive, singular, unary_samples
 
 from .arithmetic import away
 from .transcendental import within
@@ -72,3 +72,12 @@ op(
 )
 op("i0", np_i0, [*unary_samples(), S(np.array([0.0, 5.0, -9.0, 12.0]))])
 op("sinc", np.sinc, [*unary_samples(), S(np.array([1.0, -2.0, 1e-3, 0.31, 0.32])), S(away(4) * 4)])
+
+# Poles, and values that are limits -------------------------------------------------------------
+singular("sinc", S(np.array([0.0, 1.0, -2.0])))
+singular("sinc", S(np.array([1e-9, -1e-100])), torch=False)  # torch loses all digits
+singular("erfinv", S(np.array([1.0])), S(np.array([-1.0])))
+singular("i0", S(np.array([0.0, 8.0, -8.0])))
+singular("erfinv", S(np.array([0.0, 0.5])))
+singular("lgamma", S(np.array([1.0, 2.0])))
+singular("polygamma", S(1, np.array([1.0, 2.0])))

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, ints, op
+from op_samples import Bad, Const, S, arr, ints, op, singular
 
 from .reduction import NAN, reduction_samples, single_dim_samples
 
@@ -264,3 +264,10 @@ op(
         ),
     ],
 )
+
+# Ties and constants ----------------------------------------------------------------------------
+singular("var", S(np.array([2.0, 2.0, 2.0])), S(np.array([[0.0, 0.0], [1.0, 1.0]]), 1))
+singular("std", S(np.array([2.0, 2.0, 2.0])), S(np.array([[0.0, 0.0], [1.0, 3.0]]), 1))
+for _name in ("median", "nanmedian"):
+    singular(_name, S(np.array([1.0, 2.0, 2.0, 3.0])), S(np.array([1.0, 2.0, 2.0, 3.0]), 0))
+singular("quantile", S(np.array([1.0, 2.0, 2.0, 3.0]), 0.5), S(np.array([1.0, 1.0]), 0.25))

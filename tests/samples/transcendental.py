@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from op_samples import Bad, Const, S, arr, binary_samples, ints, op, positive, unary_samples
+from op_samples import (
+    Bad,
+    Const,
+    S,
+    arr,
+    binary_samples,
+    ints,
+    op,
+    positive,
+    singular,
+    unary_samples,
+)
 
 from .arithmetic import away, quiet
 
@@ -116,3 +127,23 @@ op(
     ],
     bad=[Bad(S(arr(3) + 1j), TypeError, r"\[logit\].*complex")],
 )
+
+# Edges of domains, the origin and infinities ---------------------------------------------------
+singular("log1p", S(np.array([0.0, -0.5])))
+for _name in ("asin", "acos", "arcsin", "arccos"):
+    singular(_name, S(np.array([1.0, -1.0, 0.0])))
+singular("acosh", S(np.array([1.0, 2.0])))
+singular("atan2", S(np.array([0.0, 0.0, 1.0, -1.0]), np.array([1.0, 2.0, 0.0, 0.0])))
+singular("hypot", S(np.array([3.0, 0.0]), np.array([0.0, -2.0])))
+singular("hypot", S(np.array([0.0]), np.array([0.0])), torch=False)  # torch's is NaN
+for _name in ("log", "log2", "log10"):
+    singular(_name, S(np.array([0.0])))
+singular("log1p", S(np.array([-1.0])))
+singular("logit", S(np.array([0.0])), S(np.array([1.0])), S(np.array([-0.0])))
+singular("atanh", S(np.array([1.0])), S(np.array([-1.0])))
+singular("xlogy", S(np.array([1.0]), np.array([0.0])))
+singular("tan", S(np.array([0.0])))
+singular("xlogy", S(np.array([0.0, 0.0, 1.0]), np.array([1.0, 2.0, 1.0])))
+for _name in ("logaddexp", "logaddexp2"):
+    singular(_name, S(np.array([0.0, 1.0]), np.array([0.0, 1.0])))
+    singular(_name, S(np.array([-np.inf, 1.0]), np.array([1.0, -np.inf])))

@@ -30,7 +30,7 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
-from ..backends.registry import backend_of
+from ..backends.registry import OF_CLASS, backend_of
 from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
@@ -137,9 +137,16 @@ def _fused_step(
     run: Run, node: Node, fused: Any, g: Any, row: list[Target | None], ready: list[int]
 ) -> None:
     """All gradients of an elementwise op at once, on bare arrays; see Note [fused rules]."""
-    results = fused.gradients(backend_of(g), g, node.values())
-    if not run.retain_graph:
-        node.release()
+    plan, saved = node.plan, node.saved
+    if saved is None:
+        raise node.freed()
+    for i in plan.tensors:
+        if saved[i]._alias is not None:
+            saved = plan.unpack(node, saved)
+            break
+    results = fused.gradients(OF_CLASS.get(g.__class__) or g.backend, g, saved)
+    if plan.tensors and not run.retain_graph:
+        node.saved = None
     inbox = run.task.inbox
     for target, result in zip(row, results):  # noqa: B905 (hot)
         if target is not None:

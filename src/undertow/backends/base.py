@@ -128,9 +128,20 @@ class Backend(ABC):
         """Coordinates of the nonzero elements in row-major order: (count, ndim), int64."""
 
     # Around an op -----------------------------------------------------------------------------
+    def begin(self) -> Any:
+        """Called before an op's forward, for a device that needs something set meanwhile."""
+        return None
+
+    def end(self, token: Any) -> None:  # noqa: B027 (most devices have nothing to do)
+        """Called after an op's forward, with what `begin` returned."""
+
     def run(self, forward: Callable[..., Any], arrays: Sequence[Any], params: Sequence[Any]) -> Any:
-        """Run an op's forward; a device that needs something set meanwhile overrides this."""
-        return forward(self, *arrays, *params)
+        """A forward between `begin` and `end`."""
+        token = self.begin()
+        try:
+            return forward(self, *arrays, *params)
+        finally:
+            self.end(token)
 
     def prepare(
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]

@@ -84,9 +84,6 @@ class BoxedBackend(Backend):
     def to_host(self, array: Any) -> Any:
         return np.array(array._host)
 
-    def run(self, forward: Any, arrays: Any, params: Any) -> Any:
-        return _numpy.run(lambda _, *given: forward(self, *given), arrays, params)
-
     def owned(self, holder: list[Any], i: int) -> bool:
         if getrefcount(holder[i]) > 2 or getrefcount(holder[i]._host) > 2:
             return False

@@ -209,15 +209,20 @@ def _is_half(dtype: Any) -> bool:
     return dtype.itemsize == 2 and dtype.kind not in "iu"
 
 
+def _double(dtype: Any) -> Any:
+    """The dtype in which a scan runs: rounding in every step would cost digits in long lines."""
+    return {"f": _DOUBLE, "V": _DOUBLE, "c": np.dtype(np.complex128)}.get(dtype.kind, dtype)
+
+
+def _doubled(x: Array) -> Array:
+    return x.astype(_double(x.dtype), copy=False)
+
+
 class NumpyBackend(Backend):
     """Every form by NumPy on `ndarray`s."""
 
-    def run(self, forward: Callable[..., Any], arrays: Sequence[Any], params: Sequence[Any]) -> Any:
-        token = silence()
-        try:
-            return forward(self, *arrays, *params)
-        finally:
-            restore(token)
+    begin = staticmethod(silence)
+    end = staticmethod(restore)
 
     def contiguous(self, x: Array) -> bool:
         return x.flags.c_contiguous
@@ -442,6 +447,9 @@ class NumpyBackend(Backend):
             found = value(s.compact, s.used)
             if s.kind == "pick":
                 found = np.take_along_axis(spread(values[s.operand]), found, dims[0])
+            elif s.kind == "first":
+                start = tuple([slice(0, 1 if d in dims else None) for d in range(len(shape))])
+                found = spread(found)[start]
             elif s.kind in NEUTRAL:
                 kind = "max" if s.kind == "peak" else s.kind
                 found = self.reduce(kind, spread(found), dims, True)
@@ -460,10 +468,8 @@ class NumpyBackend(Backend):
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if kind in ("sum", "prod", "logaddexp"):
-            if _is_half(x.dtype):
-                wide = _ACCUMULATE[kind].accumulate(x.astype(np.float32), axis=dim)
-                return wide.astype(x.dtype)
-            return _ACCUMULATE[kind].accumulate(x, axis=dim, dtype=x.dtype)
+            found = _ACCUMULATE[kind].accumulate(_doubled(x), axis=dim, dtype=_double(x.dtype))
+            return found.astype(x.dtype, copy=False)
         values = _ACCUMULATE[kind].accumulate(x, axis=dim)
         # The last position that equals the running extreme (or is NaN), as in torch.
         hit = (x == values) | ((x != x) & (values != values))
@@ -473,16 +479,13 @@ class NumpyBackend(Backend):
         return values, indices.astype(np.int64)
 
     def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
-        if _is_half(b.dtype):
-            wide = self.recurrence(a.astype(np.float32), b.astype(np.float32), dim, reverse)
-            return wide.astype(b.dtype)
-        out = np.array(b, order="C", copy=True)
+        a, out = _doubled(a), np.array(b, _double(b.dtype), order="C", copy=True)
         factors, steps = np.moveaxis(a, dim, 0), np.moveaxis(out, dim, 0)
         if reverse:
             factors, steps = factors[::-1], steps[::-1]
         for i in range(1, len(steps)):
             steps[i] += factors[i] * steps[i - 1]
-        return out
+        return out.astype(b.dtype, copy=False)
 
     def gather(self, x: Array, dim: int, index: Array) -> Array:
         return x[_gather_index(index, dim)]

@@ -16,17 +16,19 @@ from .cpu.backend import CpuBackend
 from .memory import keep_memory
 
 GROUP = "undertow.backends"  # the entry points of packages that bring a device
-_ndarray = np.ndarray
 
 keep_memory()
 CPU = CpuBackend(Device("cpu"))
 _makers: dict[str, Callable[[Device], Backend]] = {"reference": BoxedBackend}
 _running: dict[str, Backend] = {"cpu": CPU, "cpu:0": CPU}  # by the device's name
+# The one special case: an ndarray does not know its backend. Hot places look here by themselves,
+# `OF_CLASS.get(array.__class__) or array.backend`.
+OF_CLASS: dict[type, Backend] = {np.ndarray: CPU}
 
 
 def backend_of(array: Any) -> Backend:
     """The backend whose array this is."""
-    return CPU if array.__class__ is _ndarray else array.backend
+    return OF_CLASS.get(array.__class__) or array.backend
 
 
 def register_backend(type: str, make: Callable[[Device], Backend]) -> None:

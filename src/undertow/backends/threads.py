@@ -1,6 +1,7 @@
 """How many threads a kernel may use: a process-wide number, lowered while several kernels run.
 
-For now the only kernels with threads of their own are the matrix products of NumPy's BLAS.
+Generated kernels ask for it (`current_limit`) and share one pool of threads; small products go to
+NumPy's BLAS, which has threads of its own.
 
 Note [BLAS threads]
 The threads of OpenBLAS spin for 2^26 cycles after a product, so they take a core from whoever

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes
-from ..backends.registry import backend_of, backend_on
+from ..backends.registry import OF_CLASS, backend_of, backend_on
 from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, DTypeError, UnsupportedError
 from ..kernel.expr import Expr, substitute
@@ -39,7 +39,7 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
     for t in inputs:
         if isinstance(t, Tensor):
             array = t._array
-            found = backend_of(array)
+            found = OF_CLASS.get(array.__class__) or array.backend
             if backend is not found:
                 if backend is not None:
                     raise mixed_devices(op, backend, found)
@@ -47,7 +47,11 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
             arrays.append(array)
         else:
             arrays.append(t)
-    result = backend.run(op.forward, arrays, params)
+    token = backend.begin()
+    try:
+        result = op.forward(backend, *arrays, *params)
+    finally:
+        backend.end(token)
     if op.outputs == 1:
         out = wrap(result)
         if op.view:
@@ -72,9 +76,14 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     indices: list[int] = []
     needs = numbers = 0
     bit = 1
+    shared = op.view  # whether anything saved may share its memory, and so have a version
     for t in inputs:
         if isinstance(t, Tensor):
-            parent = t._node if t._alias is None else node_of(t)
+            if t._alias is None:
+                parent = t._node
+            else:
+                parent = node_of(t)
+                shared = True
             parents.append(parent)
             indices.append(t._index)
             if parent is not None:
@@ -89,22 +98,28 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
     differentiable = False
     for _, dtype in metas:
-        if dtype.kind == "c":
+        kind = dtype.kind
+        if kind == "c":
             raise UnsupportedError(
                 f"[{op.name}] gradients through complex tensors are not supported yet; "
                 "detach() the input or compute under no_grad()"
             )
-        differentiable = differentiable or dtype.kind in "fV"
+        differentiable = differentiable or kind == "f" or kind == "V"
     if not differentiable:
         return
     plan = op.plan(len(parents), needs, numbers)
-    saved, versions = plan.save(inputs, params, outs)
+    state = current()
+    if plan.keep is not None and not shared and state.plain:
+        saved: Any = plan.keep(inputs[0], inputs[-1], outs[0])
+        versions = None
+    else:
+        saved, versions = plan.save(inputs, params, outs)
     node = new_node(plan, tuple(parents), tuple(indices), metas, saved, versions)
     for i, out in enumerate(outs):
         if metas[i][1].kind in "fV":
             out._node = node
             out._index = i
-    if current().anomaly:
+    if state.anomaly:
         node.site = forward_stack()
 
 

@@ -2,7 +2,7 @@
 
 Everything here can be left out, and every result and every recorded node stays the same: what is
 unusual (other dtypes, modes, devices that differ, numbers beside halves) goes to `elementwise`.
-This is the one file above `backends/` that may ask whether an array is an `ndarray`.
+What this is for a backward: the fused step of `autograd/engine`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .. import dtypes
-from ..backends.registry import CPU
+from ..backends.registry import OF_CLASS
 from .dispatch import broadcast_edge, elementwise, expand, record
 from .fused import Prepared
 from .inplace import check_writable, inplace
@@ -23,7 +21,6 @@ from .op import Op
 from .plan import Plan
 from .tensor import Tensor, node_of, share, wrap
 
-_ndarray = np.ndarray
 _FLOAT32, _FLOAT64 = dtypes.float32.numpy, dtypes.float64.numpy
 _INT64 = dtypes.int64.numpy
 _AS_THEY_ARE = ("promote", "number", "bool", "real", "input")  # dtype rules that keep integers
@@ -59,7 +56,7 @@ def unary_function(op: Op) -> Callable[..., Tensor]:
                 return elementwise(op, input)
             if prepared is None:
                 prepared = Prepared((op.expr,), (True,))
-            (r,) = prepared[CPU if x.__class__ is _ndarray else x.backend](x)
+            (r,) = prepared[OF_CLASS.get(x.__class__) or x.backend](x)
         except _GIVE_UP:
             return elementwise(op, input)
         t = wrap(r)
@@ -109,18 +106,14 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
                 else whole and dtype is _INT64 and kind is not float
             ):
                 return elementwise(op, input, other)
-            k = CPU if x.__class__ is _ndarray else x.backend
+            k = OF_CLASS.get(x.__class__) or x.backend
             if number:
                 if beside is None:
                     beside = Prepared((op.expr,), (True, False))
                 (r,) = beside[k](x, other)
             else:
                 y = other._array
-                if (
-                    y.dtype is not dtype
-                    or y.__class__ is not x.__class__
-                    or (k is not CPU and y.backend is not k)
-                ):
+                if y.dtype is not dtype or (OF_CLASS.get(y.__class__) or y.backend) is not k:
                     return elementwise(op, input, other)
                 if arrays is None:
                     arrays = Prepared((op.expr,), (True, True))
@@ -194,7 +187,7 @@ def inplace_elementwise(
         base = self._base
         if state.grad and (node_of(self) or (base is not None and base._node is not None)):
             return slow(self, *others)
-        k = CPU if x.__class__ is _ndarray else x.backend
+        k = OF_CLASS.get(x.__class__) or x.backend
         operands = [x]
         for other in others:
             kind = other.__class__
@@ -204,7 +197,7 @@ def inplace_elementwise(
             if not isinstance(other, Tensor):
                 return slow(self, *others)
             y = other._array
-            if y.dtype is not dtype or (CPU if y.__class__ is _ndarray else y.backend) is not k:
+            if y.dtype is not dtype or (OF_CLASS.get(y.__class__) or y.backend) is not k:
                 return slow(self, *others)
             lead = len(x.shape) - len(y.shape)
             if y.shape != x.shape[lead:] or (state.grad and node_of(other) is not None):

@@ -9,7 +9,7 @@ written, or as an op of its own (Note [derived ops]).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..backends.base import Backend
@@ -47,24 +47,22 @@ class Fused:
     """The gradients of an op's inputs as expressions over the cotangent and the saved values.
 
     `exprs` has one per input: None where none is wanted. An expression that is the cotangent
-    itself is passed through. Where both inputs are one tensor, the sum of what they get is one
-    expression, too: the first gets it, the second nothing.
+    itself is passed through, a constant is filled in. Where both inputs are one tensor, the sum of
+    what they get is one expression, too: the first gets it, the second nothing.
     """
 
     __slots__ = ("both", "exprs", "numbers", "places", "runs")
 
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
         self.exprs = exprs
-        computed = [e for e in exprs if e is not None and e.head != "arg"]
+        computed = [e for e in exprs if e is not None and e.head not in ("arg", "const")]
         self.runs = Prepared(tuple(computed), (True, *arrays)) if computed else None
         self.numbers = () if all(arrays) else tuple([not is_array for is_array in arrays])
         # Where each input's gradient is among what is computed, if not simply in order.
-        self.places: list[int | None] | None = None
+        self.places: list[int | float | None] | None = None
         if len(computed) < len(exprs):
             order = iter(range(len(computed)))
-            self.places = [
-                None if e is None else _THROUGH if e.head == "arg" else next(order) for e in exprs
-            ]
+            self.places = [None if e is None else _place(e, order) for e in exprs]
         self.both: Prepared | None = None
         if pair and len(computed) == 2:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
@@ -88,7 +86,20 @@ class Fused:
             found = self.runs[k](g, *[s._array for s in saved])
         if self.places is None:
             return found
-        return [None if p is None else g if p == _THROUGH else found[p] for p in self.places]
+        return [_placed(k, p, g, found) for p in self.places]
 
 
 _THROUGH = -1
+
+
+def _place(expr: Expr, order: Iterator[int]) -> int | float:
+    """Where an input's gradient comes from: its number among the computed, or a float constant."""
+    if expr.head == "const":
+        return float(expr.args[0])
+    return _THROUGH if expr.head == "arg" else next(order)
+
+
+def _placed(k: Backend, place: int | float | None, g: Any, found: Sequence[Any]) -> Any:
+    if place.__class__ is float:
+        return k.full(g.shape, place, g.dtype)
+    return None if place is None else g if place == _THROUGH else found[place]  # type: ignore[index]

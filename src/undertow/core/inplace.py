@@ -13,6 +13,7 @@ from typing import Any
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..errors import DTypeError, InplaceError, ShapeError
+from ..kernel.expr import Expr
 from .dispatch import apply, cast, expand, mixed_devices, record
 from .modes import current, enter, leave
 from .node import AccumulateGrad, Barrier, Node
@@ -99,8 +100,10 @@ def view_write(base: Tensor, value: Tensor, steps: tuple[Any, ...]) -> Tensor:
     return apply(_view_write, (base, cast(value, base.dtype)), (steps, geometry))
 
 
-def zeros_of(t: Tensor) -> Tensor:
+def zeros_of(t: Any) -> Any:
     """Zeros of the same shape, dtype and device, without history."""
+    if isinstance(t, Expr):  # a rule is being traced, see Note [fused rules]
+        return Expr("const", (0,))
     return wrap(backend_of(t._array).full(t.shape, 0, t._array.dtype))
 
 

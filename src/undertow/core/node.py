@@ -141,10 +141,7 @@ class Node:
         """What was saved, checked, and attached to the graph where a gradient is recorded."""
         saved = self.saved
         if saved is None:
-            raise FreedError(
-                f"[backward] the values that {self.name()} saved were freed by an earlier "
-                "backward; pass retain_graph=True to that one to go through the graph twice"
-            )
+            raise self.freed()
         plan = self.plan
         if plan.outs and current().grad:  # a saved output must be attached to the graph
             return plan.unpack(self, saved)
@@ -153,6 +150,13 @@ class Node:
                 if saved[i]._alias is not None:
                     return plan.unpack(self, saved)
         return saved
+
+    def freed(self) -> FreedError:
+        """The error for a second backward through a graph that the first one freed."""
+        return FreedError(
+            f"[backward] the values that {self.name()} saved were freed by an earlier "
+            "backward; pass retain_graph=True to that one to go through the graph twice"
+        )
 
     def materialize(self, grads: list[Any]) -> list[Any]:
         """Zeros for the outputs that no gradient reached, but some rule looks at.

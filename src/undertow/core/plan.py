@@ -83,8 +83,11 @@ class Plan:
             if kind in ("out", "rest") or (kind == "in" and not numbers[i])
         )
         self.calls = tuple(_simplify(call) for call in calls)
-        # What a call of two inputs or one saves, where it is that simple: (a, b, output) to values.
-        self.keep: Callable[[Any, Any, Tensor], tuple[Any, ...]] | None = _KEEP.get(self.recipe)
+        # What a call of one or two inputs saves, where it is that simple: of the first, the last
+        # and the output, the values.
+        self.keep: Callable[[Any, Any, Tensor], tuple[Any, ...]] | None = None
+        if len(needs) <= 2:
+            self.keep = _KEEP.get(self.recipe)
 
     def _source(self, want: str, position: int) -> tuple[str, int]:
         op = self.op
@@ -197,7 +200,7 @@ class Plan:
             if call is not None:
                 rule, picks, simple = call
                 expr = traced(rule, 1 + len(picks)) if simple else None
-                if expr is None or expr.head == "const":
+                if expr is None or (expr.head == "arg" and expr.args != (0,)):
                     return None
                 expr = substitute(expr, [arg(0), *(arg(1 + j) for j in picks)])
             exprs.append(expr)

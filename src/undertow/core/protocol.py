@@ -233,6 +233,12 @@ def _dlpack(
         raise UnsupportedError(
             "[__dlpack__] bfloat16 cannot be exchanged; convert it with .float() first"
         )
+    if not copy and any(n > 1 and s < 0 for n, s in zip(host.shape, host.strides, strict=True)):
+        # Such a view comes from NumPy; torch aborts the process that imports it.
+        raise UnsupportedError(
+            f"[__dlpack__] a tensor of shape {self.shape} with negative strides {self.stride()} "
+            "cannot be exchanged; use .contiguous() first"
+        )
     if stream is not None:
         raise ArgumentError(f"[__dlpack__] a CPU tensor has no stream, got stream={stream!r}")
     return host.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)

@@ -15,9 +15,11 @@ from ..errors import (
     OutOfMemoryError,
     UndertowError,
 )
+from .blame import about_argument
 from .dispatch import elementwise
 from .fast import binary_function, inplace_elementwise, unary_function
 from .foreign import BOOLEANS, INTEGERS, NUMBERS
+from .generator import Generator
 from .inplace import inplace
 from .op import Op
 from .tensor import Tensor
@@ -40,6 +42,7 @@ _KINDS: dict[str, Any] = {
     "bool": BOOLEANS,
     "None": type(None),
     "Sequence[Tensor]": (Iterable, Tensor),
+    "Generator": Generator,
 }
 _KIND_NAMES = {
     "Tensor": "a Tensor",
@@ -48,6 +51,7 @@ _KIND_NAMES = {
     "str": "a string",
     "bool": "True or False",
     "Sequence[Tensor]": "a sequence of Tensors",
+    "Generator": "a Generator",
 }
 _OURS: dict[type[Exception], type[UndertowError]] = {
     MemoryError: OutOfMemoryError,
@@ -135,7 +139,8 @@ def guarded(fn: F, name: str) -> F:
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
     that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
     errors get the name of the function that the user called, and those that are not ours its
-    arguments.
+    arguments. A TypeError or AttributeError that is not about an argument is a defect of the op: it
+    stays as it is.
     """
 
     @functools.wraps(fn)
@@ -162,6 +167,10 @@ def guarded(fn: F, name: str) -> F:
                 error.args = (f"[{name}]{str(error).partition(']')[2]}",)
             if isinstance(error, UndertowError):
                 raise
+            if isinstance(error, (TypeError, AttributeError)):
+                loose = [v for n, v in given.items() if not _checked(fn, n)] + [*args[len(names) :]]
+                if not about_argument(error, loose):
+                    raise
             for builtin, ours in _OURS.items():
                 if isinstance(error, builtin):
                     shown = ", ".join(f"{n}={_brief(v)}" for n, v in given.items())
@@ -190,11 +199,20 @@ def _brief(value: Any) -> str:
     return text if len(text) <= _LONG else f"{text[:_LONG]}…"
 
 
+def _kinds(fn: Callable[..., Any], name: str) -> list[str]:
+    return fn.__annotations__.get(name, "Any").split(" | ")
+
+
+def _checked(fn: Callable[..., Any], name: str) -> bool:
+    """Whether the annotation of an argument is one that `_misfit` understands."""
+    return all(kind in _KINDS for kind in _kinds(fn, name))
+
+
 def _misfit(fn: Callable[..., Any], given: dict[str, Any]) -> str:
     """What is wrong with the first argument that its annotation does not allow; "" if none is."""
     for name, value in given.items():
-        kinds = fn.__annotations__.get(name, "Any").split(" | ")
-        if all(k in _KINDS for k in kinds) and not any(isinstance(value, _KINDS[k]) for k in kinds):
+        kinds = _kinds(fn, name)
+        if _checked(fn, name) and not any(isinstance(value, _KINDS[k]) for k in kinds):
             wanted = " or ".join(_KIND_NAMES.get(k, k) for k in kinds)
             shown = f" {value!r}" if isinstance(value, (str, int, float, complex)) else ""
             hint = "; convert it with ut.tensor(...) first" if kinds[0] == "Tensor" else ""

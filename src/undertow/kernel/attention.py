@@ -20,7 +20,7 @@ from collections.abc import Callable
 from . import elementary
 from .ir import Buffer, Function, Value
 
-Place = tuple[Buffer, Value]  # a buffer, and the offset of a first element in it
+Start = tuple[Buffer, Value]  # a buffer, and the offset of a first element in it
 QUERIES = 128
 KEYS = 512
 _NEVER = float("-inf")
@@ -49,15 +49,15 @@ class _Products:
         self.table, self.work = f.buffer("products", "i64"), f.buffer("work", "u8", written=True)
         self.size = f.param("work_size")
 
-    def run(self, name: str, c: Place, a: Place, b: Place, corner: Value) -> None:
+    def run(self, name: str, c: Start, a: Start, b: Start, corner: Value) -> None:
         """c (m, n) = or += a (m, k) @ b (k, n), as the plan says."""
         f = self.f
         entry = (corner + 4 * self.names.index(name)) * 3
-        kernel, plan, turned = (f.load(self.table, entry + i) for i in range(3))
+        kernel, plan, transposed = (f.load(self.table, entry + i) for i in range(3))
         work = (self.work, f.thread() * self.size)
-        with f.branch(turned == 0):
+        with f.branch(transposed == 0):
             f.invoke(kernel, plan, a, b, c, 0, work)
-        with f.branch(turned == 1):
+        with f.branch(transposed == 1):
             f.invoke(kernel, plan, b, a, c, 0, work)
 
 

@@ -4,8 +4,8 @@ Note [transposed copies]
 Where the result is contiguous along one dimension and x along another, neither order of the loops
 is good: one of the two would take an element from each line of memory that it touches, and if its
 step is a power of two, these lines share so few places in the cache that they are gone before the
-next element is wanted. So square tiles are copied to a place of the thread's own, turning them, and
-from there to the result.
+next element is wanted. So square tiles are copied to memory of the thread's own, transposing them,
+and from there to the result.
 """
 
 from __future__ import annotations

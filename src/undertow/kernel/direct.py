@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .ir import WIDTH, Function, Value
-from .places import quotient
+from .offsets import quotient
 
 AHEAD = 4096  # bytes that are fetched ahead, of rows that are read once
 
@@ -36,7 +36,7 @@ class Lines(NamedTuple):
     ahead: int  # elements between the beginning of a line of the cache and the first of a run
 
 
-class Windows:
+class TileLoops:
     """Tiles of the long array, and the scratch memory with what they see of x.
 
     The table begins with the places in scratch of the runs of unrolled taps. It holds those of the

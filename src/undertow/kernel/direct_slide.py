@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .direct import AHEAD, Lines, Windows, added, together
+from .direct import AHEAD, Lines, TileLoops, added, together
 from .ir import WIDTH, Function, Value
-from .places import quotient
+from .offsets import quotient
 
 HELD = 24  # weights that are kept in registers
 
@@ -36,7 +36,7 @@ def slide_function(name: str, kind: Slide) -> Function:
     """The kernel of `conv` by sliding few taps along the output.
 
     Buffers: out, x, scratch, table, w and bias. The kernels lie in the order in which they are
-    used: group, block of channels, round, tap, channel. Parameters: those of `Windows`, then the
+    used: group, block of channels, round, tap, channel. Parameters: those of `TileLoops`, then the
     sizes n, g, c, o, and steps of out, x and bias. With classes also their number, and where the
     table holds what is known of each: its place in out, three sizes of the long array, its first
     round in the table and among the kernels, and the number of rounds.
@@ -49,7 +49,7 @@ class _Slide:
         f = self.f = Function(name)
         self.kind = kind
         self.out = f.buffer("out", kind.lines.dtype, written=True)
-        self.windows = Windows(f, kind.lines)
+        self.windows = TileLoops(f, kind.lines)
         self.w = f.buffer("w", self.windows.dtype)
         self.bias = f.buffer("bias", self.windows.dtype)
         self.batch, self.groups, self.channels, self.outputs = map(f.param, ("n", "g", "c", "o"))
@@ -155,14 +155,14 @@ class _Slide:
                 found = [starts for _ in lines]
                 if kind.rounds:
                     states = [[f.state(v, combine=added) for v in line] for line in found]
-                    with f.loop(rounds[1]) as turn:
+                    with f.loop(rounds[1]) as round_:
                         if kind.fetch:
                             for x in sources:
-                                channel = x + turn * windows.x_image
+                                channel = x + round_ * windows.x_image
                                 f.prefetch(windows.x, channel + i * by + ahead)
-                        moved = i + f.load(windows.table, rounds[0] + turn)
+                        moved = i + f.load(windows.table, rounds[0] + round_)
                         now = [[s.get()[0] for s in line] for line in states]
-                        now = add(now, moved, kernel + turn * (len(channels) * len(taps)))
+                        now = add(now, moved, kernel + round_ * (len(channels) * len(taps)))
                         for line, values in zip(states, now, strict=True):
                             for s, value in zip(line, values, strict=True):
                                 s.set(value)

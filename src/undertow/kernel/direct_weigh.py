@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .direct import AHEAD, Lines, Windows, added, together
+from .direct import AHEAD, Lines, TileLoops, added, together
 from .ir import WIDTH, Function, State, Value
-from .places import quotient
+from .offsets import quotient
 
 
 class Weigh(NamedTuple):
@@ -27,7 +27,7 @@ def weigh_function(name: str, kind: Weigh) -> Function:
     """The kernel of `conv` whose kernel is long and whose output is short.
 
     Buffers: out, x, scratch, table, long (the form's kernel) and parts (f64, zeros). Parameters:
-    those of `Windows`, where a round is a block of taps; then the sizes n, g, c, o and the number
+    those of `TileLoops`, where a round is a block of taps; then the sizes n, g, c, o and the number
     of taps, images at a time, how often, chunks; where the table holds taps' places in out; and
     steps of out, x and long.
     """
@@ -39,7 +39,7 @@ class _Weigh:
         f = self.f = Function(name)
         self.kind = kind
         self.out = f.buffer("out", kind.lines.dtype, written=True)
-        self.windows = Windows(f, kind.lines)
+        self.windows = TileLoops(f, kind.lines)
         self.long, self.parts = f.buffer("w", kind.lines.dtype), f.buffer("parts", "f64", True)
         self.variants, self.groups, self.images, self.outputs, self.taps = map(
             f.param, ("n", "g", "c", "o", "taps")
@@ -101,8 +101,8 @@ class _Weigh:
         lines = [o * self.long_steps[1] for o in channels]
         step = self.long_steps[5] if self.kind.long_step is None else None
         zero = f.const(0, windows.dtype)
-        with f.loop(windows.rounds) as turn:
-            taps = windows.taps(turn * windows.runs)
+        with f.loop(windows.rounds) as round_:
+            taps = windows.taps(round_ * windows.runs)
             totals = [[f.state(zero, combine=added) for _ in taps] for _ in channels]
 
             def add(states: list[list[State]], row: Value, long: Value, i: Value) -> None:
@@ -131,7 +131,7 @@ class _Weigh:
                     with f.vector(width) as i:
                         add(totals, row, long, i)
             for m, found in enumerate(totals):
-                at = sums + self.padded * m + turn * len(taps)
+                at = sums + self.padded * m + round_ * len(taps)
                 for t, total in enumerate(found):
                     old = f.load(self.parts, at + t)
                     f.store(self.parts, at + t, old + f.cast(total.get()[0], "f64"))

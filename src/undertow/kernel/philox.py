@@ -15,8 +15,8 @@ def round_keys(f: Function, low: Value, high: Value) -> list[list[Value]]:
     """The keys of all rounds, from the two words of the seed, which are i64."""
     keys = [f.cast(word, "u64") for word in (low, high)]
     return [
-        [(key + step * turn) & WORD for key, step in zip(keys, KEY_STEPS, strict=True)]
-        for turn in range(ROUNDS)
+        [(key + step * i) & WORD for key, step in zip(keys, KEY_STEPS, strict=True)]
+        for i in range(ROUNDS)
     ]
 
 

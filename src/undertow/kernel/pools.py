@@ -30,7 +30,7 @@ RUN = 4  # words of a run: the first position, how many, the first element, how 
 class Pool(NamedTuple):
     """What makes another kernel.
 
-    kind: sum, max, or mean, a sum that is divided. `place` is the type of places, for max. `lead`
+    kind: sum, max, or mean, a sum that is divided. `index_type` is that of indices, for max. `lead`
     counts the dimensions in front that the windows do not cover, `outer` those whose spans are
     tables. `taps` is the usual count of a run, if it is small. `lane` and `hop` are x's and the
     result's steps from lane to lane, or None for parameters. `across` tells that channels are the
@@ -39,7 +39,7 @@ class Pool(NamedTuple):
 
     kind: str
     dtype: str
-    place: str
+    index_type: str
     lead: int
     outer: int
     taps: int | None
@@ -51,14 +51,14 @@ class Pool(NamedTuple):
 def pool_function(name: str, pool: Pool) -> Function:
     """The kernel of Note [spans].
 
-    Buffers: out, for max the places, x, for each outer dimension the firsts and the counts, and the
-    runs unless across. Parameters: how many planes and how many positions of the first outer
+    Buffers: out, for max the indices, x, for each outer dimension the firsts and the counts, and
+    the runs unless across. Parameters: how many planes and how many positions of the first outer
     dimension (or runs, if there is none) make a block; the sizes of the leading dimensions, then
     x's steps along them, then out's; for each outer dimension the positions, x's steps from element
-    to element and within a span, out's step, and for max those two steps in places; then, across,
+    to element and within a span, out's step, and for max those two steps in indices; then, across,
     the number of lanes, or the number of runs, x's steps from element to element and within a span,
-    for max the places' steps within a span and from lane to lane; the steps `lane` and `hop` if not
-    known; and for mean the divisor.
+    for max the indices' steps within a span and from lane to lane; the steps `lane` and `hop` if
+    not known; and for mean the divisor.
     """
     return _Pools(name, pool).function()
 
@@ -69,7 +69,7 @@ class _Pools:
         f = self.f = Function(name)
         largest = pool.kind == "max"
         self.out = f.buffer("out", pool.dtype, written=True)
-        self.places = f.buffer("places", pool.place, written=True) if largest else None
+        self.indices = f.buffer("indices", pool.index_type, written=True) if largest else None
         self.x = f.buffer("x", pool.dtype)
         self.firsts = [f.buffer(f"first{d}", "i64") for d in range(pool.outer)]
         self.counts = [f.buffer(f"count{d}", "i64") for d in range(pool.outer)]
@@ -84,14 +84,14 @@ class _Pools:
         else:
             self.number = f.param("runs_number")
             self.inner = self._steps("", largest, False)
-            self.place_lane = f.param("place_lane") if largest else 0
+            self.index_lane = f.param("index_lane") if largest else 0
         self.lane = f.param("lane") if pool.lane is None else pool.lane
         self.hop = f.param("hop") if pool.hop is None else pool.hop
         self.divisor = f.param("divisor", "f64") if pool.kind == "mean" else None
 
     def _steps(self, of: str, largest: bool, outer: bool) -> dict[str, Value]:
         names = ["positions"] * outer + ["x", "tap"] + ["out"] * outer
-        names += (["place"] * outer + ["place_tap"]) if largest else []
+        names += (["index"] * outer + ["index_tap"]) if largest else []
         return {n: self.f.param(f"{n}{of}_step") for n in names}
 
     def function(self) -> Function:
@@ -125,7 +125,7 @@ class _Pools:
         d: int,
         at: Value,
         out: Value,
-        place: Value,
+        index: Value,
         counts: list[Value],
         begin: Value,
         count: Value,
@@ -133,39 +133,39 @@ class _Pools:
         """The positions of outer dimension `d`, then of those behind it."""
         f = self.f
         if d == len(self.outer):
-            self._row(at, out, place, counts, begin, count)
+            self._row(at, out, index, counts, begin, count)
             return
         steps = self.outer[d]
         with f.loop(count if d == 0 else steps["positions"]) as i:
             p = begin + i if d == 0 else i
             first = f.load(self.firsts[d], p)
-            if "place" in steps:
-                place = place + first * steps["place"]
+            if "index" in steps:
+                index = index + first * steps["index"]
             self._positions(
                 d + 1,
                 at + first * steps["x"],
                 out + p * steps["out"],
-                place,
+                index,
                 [*counts, f.load(self.counts[d], p)],
                 f.value(0, "i64"),
                 self.number,
             )
 
     def _row(
-        self, at: Value, out: Value, place: Value, counts: list[Value], begin: Value, count: Value
+        self, at: Value, out: Value, index: Value, counts: list[Value], begin: Value, count: Value
     ) -> None:
         """The positions, or the channels, that run in lanes."""
         f, taps = self.f, self.pool.taps
         if self.pool.across:
-            with self._lanes(count, at, out, place, 0) as spot:
+            with self._lanes(count, at, out, index, 0) as spot:
                 self._walk(0, spot, f.value(0, "i64"), counts, 1)
             return
         with f.loop(count) as i:
             run = (begin + i) * RUN
             position, number, first, own = (f.load(self.runs, run + j) for j in range(RUN))
-            bases = at + first * self.inner["x"], out + position, place + first
+            bases = at + first * self.inner["x"], out + position, index + first
             for usual in (False,) if taps is None else (True, False):
-                with self._if(usual, own), self._lanes(number, *bases, self.place_lane) as spot:
+                with self._if(usual, own), self._lanes(number, *bases, self.index_lane) as spot:
                     self._walk(0, spot, f.value(0, "i64"), counts, taps if usual else own)
 
     def _if(self, usual: bool, own: Value) -> Any:
@@ -177,15 +177,15 @@ class _Pools:
 
     @contextmanager
     def _lanes(
-        self, number: Value, at: Value, out: Value, place: Value, place_lane: Value | int
+        self, number: Value, at: Value, out: Value, index: Value, index_lane: Value | int
     ) -> Iterator[Value]:
         """A vector loop whose body adds what the windows cover to a state; then it is stored."""
         f, kind = self.f, self.x.scalar
         with f.vector(number) as i:
-            if self.places is None:
+            if self.indices is None:
                 self.state = f.state(f.const(0, kind), combine=lambda a, b: a + b)
             else:
-                inits = f.const(lowest(kind), kind), f.const(0, self.pool.place)
+                inits = f.const(lowest(kind), kind), f.const(0, self.pool.index_type)
                 self.state = f.state(*inits, combine=lambda *values: values[2:])
             yield at + i * self.lane
             value, *far = self.state.get()
@@ -193,19 +193,19 @@ class _Pools:
             if self.divisor is not None:
                 value = value / f.cast(self.divisor, kind)
             f.store(self.out, target, value)
-            if self.places is not None:
-                start = f.cast(place + i * place_lane, self.pool.place)
-                f.store(self.places, target, start + far[0])
+            if self.indices is not None:
+                start = f.cast(index + i * index_lane, self.pool.index_type)
+                f.store(self.indices, target, start + far[0])
 
     def _walk(
         self, d: int, at: Value, far: Value, counts: list[Value], own: Value | int | None
     ) -> None:
-        """The elements of a window; `far` is how far from the first of them, in places."""
+        """The elements of a window; `far` is how far from the first of them, in indices."""
         f = self.f
         if d < len(counts):
             steps = self.outer[d]
             with f.loop(counts[d]) as j:
-                further = far + j * steps["place_tap"] if "place_tap" in steps else far
+                further = far + j * steps["index_tap"] if "index_tap" in steps else far
                 self._walk(d + 1, at + j * steps["tap"], further, counts, own)
         elif self.pool.across:
             self._meet(f.load(self.x, at), far)
@@ -218,8 +218,8 @@ class _Pools:
 
     def _tap(self, at: Value, far: Value, j: Value) -> None:
         first = j.op == "const" and j.args[0] == 0
-        if "place_tap" in self.inner and not first:
-            far = far + self.inner["place_tap"] * j
+        if "index_tap" in self.inner and not first:
+            far = far + self.inner["index_tap"] * j
         self._meet(self.f.load(self.x, at if first else at + self.inner["tap"] * j), far)
 
     def _meet(self, value: Value, far: Value) -> None:
@@ -232,7 +232,7 @@ class _Pools:
         better = value > best
         if value.dtype in FLOATS:
             better = better | (value != value)
-        far = f.cast(far, self.pool.place)
+        far = f.cast(far, self.pool.index_type)
         self.state.set(f.select(better, value, best), f.select(better, far, known[0]))
 
 

@@ -25,7 +25,7 @@ from .expr import Expr
 from .ir import FLOATS, WIDTH, Function, State, Value
 from .lower import Lowering
 from .maps import AHEAD, NUMBER, Operand, converted
-from .places import Place, at_row, moved, plus, product, quotient, times
+from .offsets import Offset, at_row, moved, plus, product, quotient, times
 
 RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
 SEARCHED = 512  # elements, of which the largest is searched
@@ -92,8 +92,8 @@ class _Builder:
         self.reduced = [f.param(f"reduced{d}") for d in range(loops.reduced)]
         self.piece, self.together, self.width = map(f.param, ("piece", "together", "width"))
         self.out_steps = self._steps("out", loops.kept, outs[0].step if loops.columns else None)
-        self.kept_steps: list[list[Place]] = []
-        self.reduced_steps: list[list[Place]] = []
+        self.kept_steps: list[list[Offset]] = []
+        self.reduced_steps: list[list[Offset]] = []
         for i, o in enumerate(arrays):
             known = (o.step, None) if loops.columns else (None, o.step)
             self.kept_steps.append(self._steps(f"in{i}_kept", loops.kept, known[0]))
@@ -104,8 +104,8 @@ class _Builder:
                 wide = "f64" if o.dtype in FLOATS else "i64"
                 self.numbers.append(f.cast(f.param(f"number{i}", wide), compute))
 
-    def _steps(self, name: str, rank: int, last: int | None) -> list[Place]:
-        known: list[Place] = [] if last is None else [last]
+    def _steps(self, name: str, rank: int, last: int | None) -> list[Offset]:
+        known: list[Offset] = [] if last is None else [last]
         return [*(self.f.param(f"{name}_step{d}") for d in range(rank - len(known))), *known]
 
     def build(self) -> Function:
@@ -141,13 +141,13 @@ class _Builder:
             target, _ = self._bases(row, self.kept)
             self._finish(target, state.get())
 
-    def _along_row(self, bases: Sequence[Place], start: Place, count: Value) -> Kept:
+    def _along_row(self, bases: Sequence[Offset], start: Offset, count: Value) -> Kept:
         """What accumulates over a piece of a row, the lanes along its last dimension."""
         f, kinds = self.f, self.kinds
         state = self._state()
         run = f.value(SEARCHED if isinstance(kinds, Position) else RUN, "i64")
 
-        def last(bases: Sequence[Place], start: Place, count: Value) -> None:
+        def last(bases: Sequence[Offset], start: Offset, count: Value) -> None:
             with f.loop(quotient(count, run)) as i:
                 begin = i * run
                 at, left = plus(start, begin), f.call("minimum", count - begin, run)
@@ -159,22 +159,24 @@ class _Builder:
         self._walk(bases, start, count, last)
         return state.get()
 
-    def _run(self, kinds: Accumulator, bases: Sequence[Place], start: Place, count: Value) -> Kept:
+    def _run(
+        self, kinds: Accumulator, bases: Sequence[Offset], start: Offset, count: Value
+    ) -> Kept:
         """What accumulates in lanes."""
         f = self.f
         state = f.state(*kinds.inits(kinds.short), combine=kinds.combine)
         with f.vector(count, unroll=4) as i:
-            places = self._moved(bases, plus(start, i), -1)
-            for b, p, s in zip(self.ins, places, self.reduced_steps, strict=True):
+            offsets = self._moved(bases, plus(start, i), -1)
+            for b, p, s in zip(self.ins, offsets, self.reduced_steps, strict=True):
                 if isinstance(s[-1], int) and s[-1] == 1:
                     f.prefetch(b, plus(p, f.value(AHEAD // WIDTH[b.dtype], "i64")))
-            state.add(*kinds.element(self._value(places)))
+            state.add(*kinds.element(self._value(offsets)))
         return state.get()
 
-    def _search(self, state: State, bases: Sequence[Place], start: Place, count: Value) -> None:
-        """Find the extreme of a run; only if it is better than what was found, look for its place.
+    def _search(self, state: State, bases: Sequence[Offset], start: Offset, count: Value) -> None:
+        """Find the extreme of a run; only if it is better than what was found, look for its offset.
 
-        Lanes that keep track of places would take several times as long to combine.
+        Lanes that keep track of offsets would take several times as long to combine.
         """
         f, kinds = self.f, self.kinds
         assert isinstance(kinds, Position)
@@ -201,11 +203,11 @@ class _Builder:
                 with f.vector(f.call("minimum", columns - left, self.width)) as j:
                     state = self._state()
 
-                    def add(places: Sequence[list[Place]], indices: list[Place]) -> None:
-                        state.set(*self._joined(state.get(), places, indices))
+                    def add(offsets: Sequence[list[Offset]], indices: list[Offset]) -> None:
+                        state.set(*self._joined(state.get(), offsets, indices))
 
-                    places = self._moved_kept(bases, left + j)
-                    self._walk(places, 0, self.reduced[self.loops.split], self._groups(add))
+                    offsets = self._moved_kept(bases, left + j)
+                    self._walk(offsets, 0, self.reduced[self.loops.split], self._groups(add))
                     self._finish(plus(target, times(left + j, self.out_steps[-1])), state.get())
 
     def _columns_in_pieces(self) -> None:
@@ -224,10 +226,10 @@ class _Builder:
             with f.vector(width) as j:
                 self._keep(scratch + j, self.kinds.inits(self.kinds.types))
 
-            def add(bases: Sequence[list[Place]], indices: list[Place]) -> None:
+            def add(bases: Sequence[list[Offset]], indices: list[Offset]) -> None:
                 with f.vector(width) as j:
-                    places = [self._moved_kept(b, left + j) for b in bases]
-                    kept = self._joined(self._kept_at(scratch + j), places, indices)
+                    offsets = [self._moved_kept(b, left + j) for b in bases]
+                    kept = self._joined(self._kept_at(scratch + j), offsets, indices)
                     self._keep(scratch + j, kept)
 
             _, bases = self._bases(row, outer)
@@ -243,25 +245,25 @@ class _Builder:
                 self._finish(plus(target, times(left + j, self.out_steps[-1])), state.get())
 
     def _groups(
-        self, add: Callable[[Sequence[list[Place]], list[Place]], None]
-    ) -> Callable[[Sequence[Place], Place, Value], None]:
+        self, add: Callable[[Sequence[list[Offset]], list[Offset]], None]
+    ) -> Callable[[Sequence[Offset], Offset, Value], None]:
         """The loop over the last reduced dimension, a group of elements at a time."""
         f, group = self.f, GROUP[0 if self.expr.head == "arg" else 1]
 
-        def last(bases: Sequence[Place], start: Place, count: Value) -> None:
+        def last(bases: Sequence[Offset], start: Offset, count: Value) -> None:
             groups = count // group
-            for turns, size, done in ((groups, group, 0), (count % group, 1, groups * group)):
-                with f.loop(turns) as i:
+            for number, size, done in ((groups, group, 0), (count % group, 1, groups * group)):
+                with f.loop(number) as i:
                     first = plus(plus(start, done), i if size == 1 else i * size)
                     indices = [first + k if k else first for k in range(size)]
                     add([self._moved(bases, at, -1) for at in indices], indices)
 
         return last
 
-    def _joined(self, kept: Kept, places: Sequence[list[Place]], indices: list[Place]) -> Kept:
+    def _joined(self, kept: Kept, offsets: Sequence[list[Offset]], indices: list[Offset]) -> Kept:
         """What is kept with some more elements."""
         kinds = self.kinds
-        values = [self._value(p) for p in places]
+        values = [self._value(p) for p in offsets]
         if isinstance(kinds, Position):
             for x, at in zip(values, indices, strict=True):
                 here = self.f.cast(self.f.value(at, "i64"), "i32")
@@ -272,22 +274,22 @@ class _Builder:
             few = [kinds.combine(*a, *b) for a, b in zip(few[::2], few[1::2], strict=True)]
         return kinds.combine(*kept, *kinds.lengthen(few[0]))
 
-    # Places ---------------------------------------------------------------------------------
-    def _bases(self, row: Value, sizes: Sequence[Value]) -> tuple[Place, list[Place]]:
-        """The places of the output and the inputs at a number of a kept row."""
+    # Offsets --------------------------------------------------------------------------------
+    def _bases(self, row: Value, sizes: Sequence[Value]) -> tuple[Offset, list[Offset]]:
+        """The offsets of the output and the inputs at a number of a kept row."""
         target, *bases = at_row(row, sizes, [self.out_steps, *self.kept_steps])
         return target, bases
 
     def _walk(
         self,
-        bases: Sequence[Place],
-        start: Place,
+        bases: Sequence[Offset],
+        start: Offset,
         count: Value,
-        last: Callable[[Sequence[Place], Place, Value], None],
+        last: Callable[[Sequence[Offset], Offset, Value], None],
     ) -> None:
         """Loops over the reduced dimensions, `count` from `start` on of the split one.
 
-        `last` makes the innermost one: it is given the places where it begins, and its extent.
+        `last` makes the innermost one: it is given the offsets where it begins, and its extent.
         """
         f, split = self.f, self.loops.split
         with ExitStack() as open_loops:
@@ -299,19 +301,19 @@ class _Builder:
             else:
                 last(bases, 0, self.reduced[-1])
 
-    def _moved(self, bases: Sequence[Place], at: Place, d: int) -> list[Place]:
+    def _moved(self, bases: Sequence[Offset], at: Offset, d: int) -> list[Offset]:
         """Places moved along a reduced dimension."""
         return moved(bases, at, [s[d] for s in self.reduced_steps])
 
-    def _moved_kept(self, bases: Sequence[Place], at: Place) -> list[Place]:
+    def _moved_kept(self, bases: Sequence[Offset], at: Offset) -> list[Offset]:
         """Places moved along the last kept dimension."""
         return moved(bases, at, [s[-1] for s in self.kept_steps])
 
     # Values ---------------------------------------------------------------------------------
-    def _value(self, places: Sequence[Place]) -> Value:
-        """The element at these places of the inputs."""
+    def _value(self, offsets: Sequence[Offset]) -> Value:
+        """The element at these offsets of the inputs."""
         f = self.f
-        loaded = iter([f.load(b, p) for b, p in zip(self.ins, places, strict=True)])
+        loaded = iter([f.load(b, p) for b, p in zip(self.ins, offsets, strict=True)])
         given = iter(self.numbers)
         args = [
             next(given) if o.step == NUMBER else _widened(f, next(loaded), self.compute)
@@ -322,18 +324,18 @@ class _Builder:
     def _state(self) -> State:
         return self.f.state(*self.kinds.inits(self.kinds.types), combine=self.kinds.combine)
 
-    def _kept_at(self, place: Value) -> Kept:
-        return tuple([self.f.load(b, place) for b in self.parts])
+    def _kept_at(self, offset: Value) -> Kept:
+        return tuple([self.f.load(b, offset) for b in self.parts])
 
-    def _keep(self, place: Value, kept: Kept) -> None:
+    def _keep(self, offset: Value, kept: Kept) -> None:
         for b, value in zip(self.parts, kept, strict=True):
-            self.f.store(b, place, value)
+            self.f.store(b, offset, value)
 
-    def _finish(self, place: Place, kept: Kept) -> None:
+    def _finish(self, offset: Offset, kept: Kept) -> None:
         """Store the results."""
         f = self.f
         for b, v in zip(self.outs, self.kinds.results(kept, product(f, self.reduced)), strict=True):
-            f.store(b, place, f.cast(v, b.scalar))
+            f.store(b, offset, f.cast(v, b.scalar))
 
 
 def _widened(f: Function, value: Value, compute: str) -> Value:

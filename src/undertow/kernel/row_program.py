@@ -35,11 +35,11 @@ NEUTRAL = {"sum": 0.0, "max": -math.inf, "min": math.inf, "peak": -math.inf}
 class Stage(NamedTuple):
     """One step: its kind, the expression, the positions that it uses, and where it is computed.
 
-    kind: sum, max, peak, min (over the row), row (of what is known of it), keep (of each element)
-    or pick (of the operand numbered `operand`, the element at the column that the expression
-    gives). `compact` is the expression with the used positions renumbered 0, 1, 2 …; `level` is
-    the number of the loop after which the value is known, 0 before any; see Note [loops over a
-    row].
+    kind: sum, max, peak, min (over the row), row (of what is known of it), keep (of each element),
+    first (the first element of the operand that the expression is) or pick (of the operand numbered
+    `operand`, the element at the column that the expression gives). `compact` is the
+    expression with the used positions renumbered 0, 1, 2 …; `level` is the number of the loop after
+    which the value is known, 0 before any; see Note [loops over a row].
     """
 
     kind: str
@@ -76,9 +76,8 @@ class Program:
         self.outputs: list[Output] = []
         self.uses_column = False  # the order of the elements matters
 
-    @property
-    def key(self) -> str:
-        """Everything about it, as text."""
+    def __repr__(self) -> str:
+        """Everything about it."""
         return f"{self.elements} {self.per_row} {self.numbers}\n{self}"
 
     def __str__(self) -> str:
@@ -130,6 +129,10 @@ class Tracer:
     def keep(self, expr: Expr) -> Expr:
         """Something computed once for each element though several stages use it."""
         return self._stage("keep", expr)
+
+    def first(self, operand: Expr) -> Expr:
+        """An operand's first element of the row."""
+        return self._stage("first", operand)
 
     def pick(self, operand: Expr, column: Expr) -> Expr:
         """An operand's element in the given column, an integer within the row."""

@@ -157,13 +157,17 @@ class Builder:
         chosen = [
             (p.column + 1 + i, s)
             for i, s in enumerate(p.stages)
-            if s.level == level and s.kind in ("row", "pick")
+            if s.level == level and s.kind in ("row", "first", "pick")
         ]
         outputs = [(b, o) for b, o in zip(self.outs, p.outputs, strict=True) if o.kind == "row"]
         if not chosen and not (final and outputs):
             return
         with self.of_the_row():
             for position, s in chosen:
+                if s.kind == "first":
+                    b = self.ins[s.used[0]]
+                    self.remember(position, self.load(b, self.bases[b]))
+                    continue
                 value = self._of_known(s.expr, s.used)
                 if s.kind == "pick":
                     b = self.ins[s.operand]

@@ -40,7 +40,7 @@ def rows_across_function(
 def slots(p: Program) -> int:
     """How many values for each row of a stripe a thread needs memory for."""
     return 2 * sum(s.kind in NEUTRAL for s in p.stages) + sum(
-        s.kind in ("row", "pick") for s in p.stages
+        s.kind in ("row", "first", "pick") for s in p.stages
     )
 
 

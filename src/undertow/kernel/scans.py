@@ -21,7 +21,7 @@ from typing import NamedTuple
 from .accumulators import Kept, accumulator
 from .ir import FLOATS, Function, State, Value
 from .maps import Operand
-from .places import Place, at_row, moved, product, quotient
+from .offsets import Offset, at_row, moved, product, quotient
 
 TOGETHER = 4  # lines
 
@@ -155,10 +155,10 @@ class _Builder:
         self.ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(inputs)]
         self.kept = [f.param(f"kept{d}") for d in range(lines.kept)]
         self.n, self.piece, self.block, self.width = map(f.param, ("n", "piece", "block", "width"))
-        self.steps: list[list[Place]] = []  # of outputs, then inputs, along the kept dimensions
-        self.along: list[Place] = []
+        self.steps: list[list[Offset]] = []  # of outputs, then inputs, along the kept dimensions
+        self.along: list[Offset] = []
         for i, o in enumerate([*outs, *inputs]):
-            known: list[Place] = [o.step] if lines.across and o.step is not None else []
+            known: list[Offset] = [o.step] if lines.across and o.step is not None else []
             rank = lines.kept - len(known)
             self.steps.append([*(f.param(f"step{i}_{d}") for d in range(rank)), *known])
             self.along.append(f.param(f"along{i}"))
@@ -216,7 +216,7 @@ class _Builder:
         """Some lines; with a row, pieces of it, for what they come to or for the results."""
         f = self.f
         states: list[State] = []
-        bases: list[list[Place]] = []
+        bases: list[list[Offset]] = []
         starts: list[Value] = []
         for line in group:
             starts.append(line * self.piece if row is not None else f.value(0, "i64"))
@@ -235,12 +235,12 @@ class _Builder:
             for line, state in zip(group, states, strict=True):
                 self._carry(row * lines + line, state.get())
 
-    def _step(self, state: State, base: Sequence[Place], at: Value, results: bool = True) -> None:
+    def _step(self, state: State, base: Sequence[Offset], at: Value, results: bool = True) -> None:
         """One element of a line."""
-        places = moved(base, at, self.along)
-        state.set(*self.kinds.step(state.get(), self._load(places), at))
+        offsets = moved(base, at, self.along)
+        state.set(*self.kinds.step(state.get(), self._load(offsets), at))
         if results:
-            self._store(places, state.get())
+            self._store(offsets, state.get())
 
     # Across lines ---------------------------------------------------------------------------
     def _narrow_strips(self) -> None:
@@ -253,9 +253,9 @@ class _Builder:
                 bases = at_row(first + r, outer, self.steps)
                 with f.vector(f.call("minimum", columns - left, self.width)) as j:
                     state = f.state(*self.kinds.inits(), combine=self.kinds.combine)
-                    places = moved(bases, left + j, [s[-1] for s in self.steps])
+                    offsets = moved(bases, left + j, [s[-1] for s in self.steps])
                     with f.loop(self.n) as i:
-                        self._step(state, places, i)
+                        self._step(state, offsets, i)
 
     def _wide_strips(self) -> None:
         f, kinds = self.f, self.kinds
@@ -277,12 +277,12 @@ class _Builder:
                 with f.loop(f.call("minimum", self.n - start, self.piece)) as i:
                     begin = moved(bases, start + i, self.along)
                     with f.vector(width) as j:
-                        places = moved(begin, left + j, [s[-1] for s in self.steps])
+                        offsets = moved(begin, left + j, [s[-1] for s in self.steps])
                         carried = self._carried_at(scratch + j)
-                        carried = kinds.step(carried, self._load(places), start + i)
+                        carried = kinds.step(carried, self._load(offsets), start + i)
                         self._carry(scratch + j, carried)
                         if results:
-                            self._store(places, carried)
+                            self._store(offsets, carried)
             if results:
                 break
             with f.parallel(rows * strips) as block:
@@ -292,24 +292,24 @@ class _Builder:
                     with f.loop(pieces) as p:
                         self._exclude(state, (row * pieces + p) * columns + (left + j))
 
-    def _exclude(self, state: State, place: Value) -> None:
+    def _exclude(self, state: State, offset: Value) -> None:
         """What a piece comes to is replaced by what those before it come to."""
-        before, own = state.get(), self._carried_at(place)
-        self._carry(place, before)
+        before, own = state.get(), self._carried_at(offset)
+        self._carry(offset, before)
         state.set(*self.kinds.combine(*before, *own))
 
     # Values ---------------------------------------------------------------------------------
-    def _load(self, places: Sequence[Place]) -> list[Value]:
-        own = places[len(self.outs) :]
+    def _load(self, offsets: Sequence[Offset]) -> list[Value]:
+        own = offsets[len(self.outs) :]
         return [self.f.load(b, p) for b, p in zip(self.ins, own, strict=True)]
 
-    def _store(self, places: Sequence[Place], carried: Kept) -> None:
-        for b, p, v in zip(self.outs, places, carried, strict=False):
+    def _store(self, offsets: Sequence[Offset], carried: Kept) -> None:
+        for b, p, v in zip(self.outs, offsets, carried, strict=False):
             self.f.store(b, p, self.f.cast(v, b.scalar))
 
-    def _carried_at(self, place: Value) -> Kept:
-        return tuple([self.f.load(b, place) for b in self.parts])
+    def _carried_at(self, offset: Value) -> Kept:
+        return tuple([self.f.load(b, offset) for b in self.parts])
 
-    def _carry(self, place: Value, carried: Kept) -> None:
+    def _carry(self, offset: Value, carried: Kept) -> None:
         for b, v in zip(self.parts, carried, strict=True):
-            self.f.store(b, place, v)
+            self.f.store(b, offset, v)

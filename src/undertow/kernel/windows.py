@@ -4,7 +4,7 @@ Note [convolution geometry]
 Along one dimension a convolution is y[p] = Σ_t x'[p · stride + t · dilation] w[t], where x' is x
 with `input_dilation - 1` zeros between neighbours and padding at both ends, which cuts off elements
 where it is negative. Its two derivatives have the same form. The cotangent of x is a convolution of
-y's with the kernel turned around: stride and input dilation change places. The cotangent of w is a
+y's with the kernel reversed: stride and input dilation change places. The cotangent of w is a
 convolution of x with y's as the kernel: stride and dilation change places. The low padding follows
 from which elements meet; the high one is what makes the result have the size of what it belongs to,
 though a stride may have left elements over in the forward.
@@ -83,7 +83,7 @@ class Geometry(NamedTuple):
         return self.stride, self.padding, self.input_dilation, self.dilation
 
     def of_input(self) -> Geometry:
-        """That of y's cotangent with the kernel turned around, which gives x's.
+        """That of y's cotangent with the kernel reversed, which gives x's.
 
         >>> g = Geometry((10,), (3,), (2,), ((1, 1),), (1,), (1,))
         >>> g.output, g.of_input().output

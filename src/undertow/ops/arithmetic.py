@@ -407,10 +407,10 @@ rsqrt = elementwise_function(
 
 
 def _pow_base(g: Any, a: Any, b: Any) -> Any:
-    """b a**(b - 1), and zero for 0**0, where that would be 0 * inf."""
+    """b a**(b - 1), and zero for a**0 also where that would be 0 * inf, or NaN."""
     if isinstance(b, Number):
         return zeros_of(g) if b == 0 else g * (b * a ** (b - 1))
-    return g * (b * where((a == 0) & (b == 0), 1, a) ** (b - 1))
+    return g * (b * where((b == 0) & ((a == 0) | (a != a)), 1, a) ** (b - 1))
 
 
 def _pow_exponent(g: Any, a: Any, b: Any, out: Any) -> Any:

@@ -35,6 +35,7 @@ from ..kernel.windows import Geometry
 from ..shapes import Shape, as_int
 from .movement import reshaped
 from .normalisation import _forward_rows as layer_rows
+from .normalisation import centred, moments
 from .pooling import window_sums
 from .reduction import mean
 
@@ -46,11 +47,10 @@ _PRODUCT = arg(0) * arg(1)
 def _forward_rows(weighted: bool, biased: bool, moved: bool) -> Program:
     def describe(p: Tracer, x: Expr, *more: Expr) -> None:
         *affine, n, eps, keep, gain, gain_var = more
-        middle = p.row(p.sum(x) / n)
-        h = x - middle
-        spread = p.row(p.sum(h * h) / n)
+        middle, spread = moments(p, x, n)
+        spread = p.row(spread)
         scale = p.row(1.0 / call("sqrt", spread + eps))
-        y = h * (p.row(scale * affine[0]) if weighted else scale)
+        y = (x - middle) * (p.row(scale * affine[0]) if weighted else scale)
         p.out(y + affine[weighted] if biased else y)
         p.out_row(middle)
         p.out_row(scale)
@@ -69,8 +69,8 @@ def _fixed_rows(weighted: bool, biased: bool) -> Program:
         *affine, middle, spread, eps = more
         rstd = p.row(1.0 / call("sqrt", spread + eps))
         scale = p.row(rstd * affine[0]) if weighted else rstd
-        shift = p.row(affine[-1] - middle * scale if biased else -middle * scale)
-        p.out(x * scale + shift)
+        y = (x - middle) * scale
+        p.out(y + affine[-1] if biased else y)
         p.out_row(middle)
         p.out_row(rstd)
 
@@ -244,11 +244,13 @@ def _composed(
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
     g, h = cast(g, wide), cast(x, wide)
+    if not x.numel():  # nothing has a mean
+        eps = None
     if eps is None:
         rstd = rstd.detach()
         h = (h - middle.detach()) * rstd
     else:
-        h = h - mean(h, dims, True)
+        h = centred(h, middle, dims)
         rstd = (mean(h * h, dims, True) + eps).rsqrt()
         h = h * rstd
     found = []
@@ -398,13 +400,12 @@ def _group_rule(
     weight: Tensor | None,
     out1: Tensor,
     out2: Tensor,
-    groups: int,
     eps: float,
     kinds: Any,
     needs: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:
     if current().grad:
-        found = iter(_group_composed(g, x, weight, groups, eps, kinds, needs))
+        found = iter(_group_composed(g, x, weight, out1, eps, kinds, needs))
     else:
         operands = (g, x, weight, out1, out2)
         found = iter(apply(_group_norm_backward, operands, (kinds, needs)))
@@ -415,16 +416,17 @@ def _group_composed(
     g: Tensor,
     x: Tensor,
     weight: Tensor | None,
-    groups: int,
+    middle: Tensor,
     eps: float,
     kinds: Any,
     needs: tuple[bool, ...],
 ) -> list[Tensor]:
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
+    groups = middle.shape[1]
     rows_shape = (x.shape[0], groups, math.prod(x.shape[1:]) // groups)
     g, h = cast(g, wide), reshaped(cast(x, wide), rows_shape)
-    h = h - mean(h, (2,), True)
+    h = centred(h, reshaped(middle, (x.shape[0], groups, 1)), (2,))
     rstd = (mean(h * h, (2,), True) + eps).rsqrt()
     h = h * rstd
     found = []

@@ -203,7 +203,7 @@ def _transposed_geometry(
             for n, reach, (low, high) in zip(whole.padded, whole.extent, short, strict=True)
         ]
     )
-    if min(result, default=1) < 1 or 0 in size:
+    if min(result, default=0) < 0 or 0 in size:
         raise ShapeError(
             f"[{op}] an input of size {size} with kernel {kernel}, stride {steps}, padding "
             f"{padding!r} and dilation {gaps} would give an output of size {result}"

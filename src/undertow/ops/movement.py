@@ -75,6 +75,12 @@ def _in_shape(x: Tensor, shape: Shape) -> Tensor:
     return apply(_view if fits else _copied, (x,), (shape,))
 
 
+def reshaped_copy(x: Tensor, shape: Shape) -> Tensor:
+    """A copy of `x` in a shape known to fit, for functions whose result is never a view."""
+    out: Tensor = apply(_copied, (x,), (shape,))
+    return out
+
+
 def slice_view(x: Tensor, slices: tuple[Any, ...]) -> Tensor:
     """The view `x[slices]` by slices, integers and None, resolved already (in range, >= 0)."""
     return apply(_slice, (x,), (slices,))

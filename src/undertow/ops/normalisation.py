@@ -18,21 +18,39 @@ from ..kernel.row_program import Program, Tracer, rows
 from ..shapes import as_shape
 from .reduction import mean
 
-
 # Note [norms]
 # y = (x - mean) rstd weight + bias over rows of n elements, where rms_norm has mean = 0. The
 # forward keeps mean and rstd, and with h = (x - mean) rstd and v = g weight the backward is
 #     dx = (v - Σ v / n - h Σ v h / n) rstd,   dweight = Σ g h and dbias = Σ g over all rows,
 # again without the first sum for rms_norm. One kernel computes what is wanted of the three. With
 # create_graph the rule is written in ops that have rules themselves.
+#
+# Note [centres]
+# The mean of a row is some ulp off, and of a row that is constant, or nearly so, rstd magnifies
+# that. So elements are counted from a centre near the mean: its first element if that is as near as
+# rounding may have moved the mean, else the mean itself. The mean of these deviations corrects the
+# centre, and its square their variance. Of a constant row all of them are zero, and exactly so.
+NEAR = 2.0**-14
+
+
+def moments(p: Tracer, x: Expr, n: Expr) -> tuple[Expr, Expr]:
+    """The mean and the variance of a row; see Note [centres]."""
+    rough, first = p.sum(x) / n, p.first(x)
+    near = call("abs", first - rough) <= call("abs", rough) * NEAR
+    centre = p.row(call("where", near, first, rough))
+    deviation = p.keep(x - centre)
+    offset = p.row(p.sum(deviation) / n)
+    squares = p.sum(deviation * deviation) / n
+    return p.row(centre + offset), call("maximum", squares - offset * offset, 0.0)
+
+
 @functools.cache
 def _forward_rows(centred: bool, weighted: bool, biased: bool) -> Program:
     def describe(p: Tracer, x: Expr, *more: Expr) -> None:
         *affine, n, eps = more
-        middle = p.row(p.sum(x) / n) if centred else None
-        h = x if middle is None else x - middle
-        scale = p.row(1.0 / call("sqrt", p.sum(h * h) / n + eps))
-        y = h * scale
+        middle, spread = moments(p, x, n) if centred else (None, p.sum(x * x) / n)
+        scale = p.row(1.0 / call("sqrt", spread + eps))
+        y = (x if middle is None else x - middle) * scale
         if weighted:
             y = y * affine[0]
         p.out(y + affine[-1] if biased else y)
@@ -115,17 +133,23 @@ def _rule(
 ) -> tuple[Tensor | None, ...]:
     """The cotangents of x, weight and bias, where they are needed; see Note [norms]."""
     if current().grad:
-        found = iter(_composed(g, x, weight, middle is not None, dims, eps, kind, needs))
+        found = iter(_composed(g, x, weight, middle, dims, eps, kind, needs))
     else:
         found = iter(apply(_norm_backward, (g, x, weight, middle, rstd), (dims, kind, needs)))
     return tuple([next(found) if needed else None for needed in needs])
+
+
+def centred(x: Tensor, middle: Tensor, dims: Any) -> Tensor:
+    """`x` less its mean, which `middle` is but for rounding; see Note [centres]."""
+    h = x - middle.detach()
+    return h - mean(h, dims, True)
 
 
 def _composed(
     g: Tensor,
     x: Tensor,
     weight: Tensor | None,
-    centred: bool,
+    middle: Tensor | None,
     dims: Any,
     eps: float,
     kind: Any,
@@ -134,15 +158,15 @@ def _composed(
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
     g, h = cast(g, wide), cast(x, wide)
-    if centred:
-        h = h - mean(h, dims, True)
+    if middle is not None:
+        h = centred(h, middle, dims)
     rstd = (mean(h * h, dims, True) + eps).rsqrt()
     h = h * rstd
     found = []
     if needs[0]:
         v = g if weight is None else g * cast(weight, wide)
         slope = v - h * mean(v * h, dims, True)
-        if centred:
+        if middle is not None:
             slope = slope - mean(v, dims, True)
         found.append(cast(slope * rstd, x.dtype))
     shape = tuple(x.shape[d] for d in dims)

@@ -430,6 +430,9 @@ def _lp(
     check_planes(op, input, rank)
     mean = _average(op, rank, input**norm_type, kernel_size, stride, 0, ceil_mode, True, None)
     count = math.prod(per_dim(op, "kernel_size", kernel_size, rank))
+    if norm_type == 1:  # a sum, which has a slope everywhere
+        total: Tensor = mean * count
+        return total
     some = mean != 0  # elsewhere the root has no slope
     root: Tensor = where(some, (where(some, mean, 1) * count) ** (1 / norm_type), 0)
     return root

@@ -21,7 +21,7 @@ from ..kernel import tables
 from ..shapes import Shape, as_int
 from .adaptive_pooling import adaptive_mean
 from .indexing import index_by
-from .movement import permute, reshape
+from .movement import permute, reshape, reshaped_copy
 
 _RANKS = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
 _MODES = ("nearest", "nearest-exact", "area", *_RANKS)
@@ -170,7 +170,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     n = len(lead)
     blocks = reshape(input, (*lead, c // (r * r), r, r, h, w))
     turned = permute(blocks, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
-    return reshape(turned, (*lead, c // (r * r), h * r, w * r))
+    return reshaped_copy(turned, (*lead, c // (r * r), h * r, w * r))
 
 
 @function(method=False, functional=True)
@@ -191,7 +191,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(lead)
     blocks = reshape(input, (*lead, c, h // r, r, w // r, r))
     turned = permute(blocks, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
-    return reshape(turned, (*lead, c * r * r, h // r, w // r))
+    return reshaped_copy(turned, (*lead, c * r * r, h // r, w // r))
 
 
 @function(method=False, functional=True)
@@ -212,4 +212,4 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"{count}"
         )
     dealt = reshape(input, (n, count, c // count, *rest)).transpose(1, 2)
-    return reshape(dealt, (n, c, *rest))
+    return reshaped_copy(dealt, (n, c, *rest))

@@ -28,7 +28,7 @@ from .indexing import (
     put,
     same_dtype,
 )
-from .movement import reshaped, slice_view
+from .movement import reshaped, reshaped_copy, slice_view
 
 _INT64, _BOOL = dtypes.int64.numpy, dtypes.bool.numpy
 
@@ -186,8 +186,7 @@ def repeat_interleave(
     _check_output_size(op, size * times, output_size)
     before, after = input.shape[: dim + 1], input.shape[dim + 1 :]
     spread = expand(reshaped(input, (*before, 1, *after)), (*before, times, *after))
-    out = reshaped(spread, (*before[:-1], size * times, *after))
-    return out.clone() if times == 1 or out.numel() == 0 else out
+    return reshaped_copy(spread, (*before[:-1], size * times, *after))
 
 
 _repeat_positions = Op(

@@ -406,7 +406,8 @@ _logit = unary_function(
         inputs="x",
         kind="float",
         domain="f",
-        vjp={"x": lambda g, x: g / where((x < 0) | (x > 1), math.nan, x * (1 - x))},
+        # abs: at -0.0 too the slope is that of the domain, +inf
+        vjp={"x": lambda g, x: g / where((x < 0) | (x > 1), math.nan, (x * (1 - x)).abs())},
     )
 )
 

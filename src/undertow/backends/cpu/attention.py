@@ -15,12 +15,10 @@ from . import pool
 from .gemm import make_plan, native
 from .gemm_plan import Setting
 from .gemm_tiles import cache_sizes, host
-from .kernels import address, compiled, type_of
-from .maps import aligned
+from .kernels import address, kernel, type_of
+from .plans import Plans, aligned
 
-_REMEMBERED = 1024
-_plans: dict[Any, _Plan] = {}
-_kernels: dict[Any, Callable[..., None]] = {}
+_plans = Plans()
 
 
 class _Plan(NamedTuple):
@@ -84,9 +82,7 @@ def _run(
     )
     plan = _plans.get(key)
     if plan is None:
-        if len(_plans) >= _REMEMBERED:
-            _plans.clear()
-        plan = _plans[key] = _make(kind, masking, arrays, mask, threads)
+        plan = _plans.make(key, _make, kind, masking, arrays, mask, threads)
     scratch, work = np.empty(plan.scratch, lse.dtype), np.empty(plan.work + 4096, np.uint8)
     given = [*arrays.values(), lse, scratch, *([] if mask is None else [mask])]
     plan.call(
@@ -117,14 +113,11 @@ def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any, threads: i
         steps += [s // mask.itemsize for s in mask.strides]
     sizes = [batch, heads, rows, keys, depth, *([width] if backward else [])]
     ints = [*steps, work, *sizes, scratch, min(keys, form.KEYS)]
-    key = (kind, masking, type_of(q.dtype))
-    if key not in _kernels:
-        build = form.attention_backward_function if backward else form.attention_function
-        name = f"attention_{kind}_{masking or 'plain'}_{key[2]}"
-        _kernels[key] = compiled(build(name, key[2], masking))
+    build = form.attention_backward_function if backward else form.attention_function
+    call = kernel(f"attention_{kind}", build, type_of(q.dtype), masking)
     entries = [n for p in plans for n in (native(p), p.numbers, int(p.transposed))]
     table = (ctypes.c_int64 * len(entries))(*entries)
-    return _Plan(_kernels[key], tuple(ints), table, plans, scratch * threads, work * threads)
+    return _Plan(call, tuple(ints), table, plans, scratch * threads, work * threads)
 
 
 class _Layouts:

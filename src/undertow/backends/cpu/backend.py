@@ -17,12 +17,13 @@ from ...kernel.row_program import Program
 from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, NumpyDType, Shape
-from ..reference import NumpyBackend
+from ..reference import TINY_PRODUCT, NumpyBackend
 from .choice import MULTIPLIED, crossover, threshold
 from .prepared import prepared
 
 _EXACT = (np.dtype(np.float32), np.dtype(np.float64))
 _INT64 = np.dtype(np.int64)
+_TINY = min(threshold(MULTIPLIED), TINY_PRODUCT)
 _MULTIPLIED = threshold(MULTIPLIED)
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
@@ -181,6 +182,9 @@ class CpuBackend(NumpyBackend):
 
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        plain = a.ndim == 2 == b.ndim and bias is None and a.dtype in _EXACT
+        if plain and a.size * b.shape[1] < _TINY:  # as below, at less overhead
+            return a.dot(b)
         work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
         if work >= _MULTIPLIED and a.dtype.kind in "fV" and a.shape[-1] == b.shape[-2]:
             return gemm(a, b, bias=bias)

@@ -33,9 +33,9 @@ from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
-from .window_pack import MOST_STRIDE, RANK, Windows, pieces
+from .plans import Plans
+from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
-_REMEMBERED = 1024  # plans
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
 _RELU = call("maximum", arg(0), 0)
@@ -48,7 +48,7 @@ class _Planned(NamedTuple):
     map: Any
 
 
-_plans: dict[Any, _Planned] = {}
+_plans = Plans()
 
 
 def run_conv(
@@ -153,20 +153,21 @@ def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool
 
 def _windows(
     x: Any, dim: int, stride: int, lines: Sequence[int], backend: Backend
-) -> tuple[Any, Windows]:
+) -> tuple[Any, WindowPacking]:
     """How to pack windows of x, with channels in `dim`; and x, copied if that must be.
 
     Positions are `stride` elements apart, in lines as long as the last number says.
     """
     if x.strides[-1] != x.itemsize and x.shape[-1] > 1:
         if x.strides[dim] == x.itemsize:
-            return x, Windows(turned=True)
+            return x, WindowPacking(channels_last=True)
         if stride <= MOST_STRIDE:
             x = backend.copy(x)
     if stride > MOST_STRIDE:
-        return backend.copy(x.swapaxes(dim, -1)).swapaxes(dim, -1), Windows(turned=True)
+        x = backend.copy(x.swapaxes(dim, -1)).swapaxes(dim, -1)
+        return x, WindowPacking(channels_last=True)
     lanes = host().vector // x.itemsize
-    return x, Windows(stride, pieces(lines[-1], lanes, math.prod(lines[:-1])))
+    return x, WindowPacking(stride, pieces(lines[-1], lanes, math.prod(lines[:-1])))
 
 
 def _flat(x: Any, step: int) -> Any:
@@ -217,8 +218,8 @@ def _windows_right(
     found = _plans.get(key)
     if found is None:
         epilogue = Epilogue("" if bias is None else "rows", RELU if relu else None)
-        plan = _plan_right(target, step, x, w, epilogue, geometry, windows, threads)
-        found = _remember(key, plan)
+        given = (target, step, x, w, epilogue, geometry, windows, threads)
+        found = _plans.make(key, _plan_right, *given)
     run(found.plan, w, x, target, bias)
     if target is not out:
         backend.assign(out, target)
@@ -231,7 +232,7 @@ def _plan_right(
     w: Any,
     epilogue: Epilogue,
     geometry: Geometry,
-    windows: Windows,
+    windows: WindowPacking,
     threads: int,
 ) -> _Planned:
     n, groups = x.shape[:2]
@@ -283,7 +284,7 @@ def _windows_left(
     key = ("left", x.shape, x.strides, w.shape, w.strides, geometry, x.dtype, threads)
     found = _plans.get(key)
     if found is None:
-        found = _remember(key, _plan_left(result, x, w, step, geometry, windows, threads))
+        found = _plans.make(key, _plan_left, result, x, w, step, geometry, windows, threads)
     run(found.plan, x, w, result)
     rank = len(geometry.size)
     backend.assign(out, result.transpose(1, 0, 2 + rank, *range(2, 2 + rank)))
@@ -292,7 +293,7 @@ def _windows_left(
 
 
 def _plan_left(
-    out: Any, x: Any, w: Any, step: int, geometry: Geometry, windows: Windows, threads: int
+    out: Any, x: Any, w: Any, step: int, geometry: Geometry, windows: WindowPacking, threads: int
 ) -> _Planned:
     n, groups, images = x.shape[:3]
     outputs = w.shape[1]
@@ -331,13 +332,6 @@ def _plan_left(
         out.shape,
     )
     return _Planned(plan, (map, steps))
-
-
-def _remember(key: Any, plan: _Planned) -> _Planned:
-    if len(_plans) >= _REMEMBERED:
-        _plans.clear()
-    _plans[key] = plan
-    return plan
 
 
 def _map(

@@ -14,14 +14,13 @@ from ...kernel.layout import coalesce
 from .. import memory
 from ..threads import current_limit
 from . import pool
-from .kernels import address, kernel, type_of
-from .maps import STREAMED, aligned, run_maps, steps_of
+from .kernels import address, kernel
+from .maps import run_maps
+from .plans import Plans, lay_out, streams
 
 SAME = arg(0)
 NARROW = 8  # columns or rows, of which a tile would be too narrow to pay
-_REMEMBERED = 4096
-_kernels: dict[Any, Callable[..., None]] = {}
-_turned: dict[Any, _Turned | None] = {}
+_plans = Plans()
 _WORDS = {
     1: np.dtype(np.uint8),
     2: np.dtype(np.uint16),
@@ -76,45 +75,38 @@ def _move(out: Any, x: Any) -> bool:
             return False
         out, x = out.view(word), x.view(word)
     key = (out.shape, out.strides, out.dtype, x.shape, x.strides, x.dtype)
-    try:
-        turned = _turned[key]
-    except KeyError:
-        if len(_turned) >= _REMEMBERED:
-            _turned.clear()
-        turned = _turned[key] = _layout(out, x)
-    if turned is None:
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make, out, x)
+    if not plan:
         return run_maps((SAME,), (x,), (out.dtype,), (out,)) is not None
-    stream = turned.lines and address(out) % STREAM == 0
-    kinds = (*turned.types, stream)
-    if kinds not in _kernels:
-        _kernels[kinds] = kernel("transpose", kinds, lambda name: transpose_function(name, *kinds))
+    call = plan.stream if plan.stream and address(out) % STREAM == 0 else plan.call
     threads = current_limit()
     tiles = memory.empty((threads * TILE * TILE,), x.dtype)
-    _kernels[kinds](pool.pointer(threads), *map(address, (out, x, tiles)), *turned.ints)
+    call(pool.pointer(threads), *map(address, (out, x, tiles)), *plan.ints)
     return True
 
 
-class _Turned(NamedTuple):
+class _Plan(NamedTuple):
     """A copy between arrays that lie along different dimensions: everything but the addresses."""
 
-    types: tuple[str, str, int]  # of out and x, and the number of outer dimensions
-    lines: bool  # whether all rows of an aligned result begin a cache line, and streaming pays
+    call: Callable[..., None]
+    stream: Callable[..., None] | None  # the same with streaming stores
     ints: list[int]
 
 
-def _layout(out: Any, x: Any) -> _Turned | None:
-    """How to copy in tiles; None if the two lie along one dimension, or there is no kernel."""
-    if not (aligned(out) and aligned(x)) or not type_of(out.dtype) or not type_of(x.dtype):
-        return None
-    sizes, (into, at) = coalesce(out.shape, [steps_of(out, out.shape), steps_of(x, out.shape)])
+def _make(out: Any, x: Any) -> _Plan | None:
+    """How to copy in tiles; None if the two lie along one dimension."""
+    shape, types, steps = lay_out([out, x])
+    sizes, (into, at) = coalesce(shape, steps)
     along = next((d for d, step in enumerate(at) if step == 1), -1)
-    if into[-1] != 1 or along < 0 or along == len(sizes) - 1:
-        return None
-    if min(sizes[along], sizes[-1]) < NARROW or 0 in sizes:
+    if into[-1] != 1 or along in (-1, len(sizes) - 1) or min(sizes[along], sizes[-1]) < NARROW:
         return None
     order = [d for d in range(len(sizes) - 1) if d != along]
     ints = [*[sizes[d] for d in order], sizes[along], sizes[-1]]
     ints += [*[into[d] for d in order], into[along], *[at[d] for d in order], at[-1]]
-    lines = not any(step * out.itemsize % STREAM for step in into[:-1])
-    types = (type_of(out.dtype), type_of(x.dtype), len(order))
-    return _Turned(types, lines and out.nbytes >= STREAMED, ints)
+    given = (*types, len(order))
+    stream = None
+    if streams(shape, out.dtype, into[:-1]):
+        stream = kernel("transpose", transpose_function, *given, True)
+    return _Plan(kernel("transpose", transpose_function, *given, False), stream, ints)

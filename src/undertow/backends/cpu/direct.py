@@ -6,6 +6,7 @@ The kernels are kernel/direct_slide and direct_weigh; the notes of kernel/direct
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -20,11 +21,10 @@ from ...kernel.ir import STREAM, Function
 from ...kernel.windows import Geometry
 from ..threads import current_limit
 from . import choice, pool
-from .direct_layout import FIRST, Windows, classes_of, every, steps_of_six, three
+from .direct_layout import FIRST, TileLayout, classes_of, every, steps_of_six, three
 from .kernels import address, kernel, machine, type_of
-from .maps import STREAMED, aligned
+from .plans import STREAMED, Plans, aligned
 
-_REMEMBERED = 4096
 SMALL = 1 << 13  # multiplications up to which NumPy is as fast
 # Of a group: pairs of an input and an output channel up to which packing for a matrix product does
 # not pay; those up to which it does not for a short array of few outputs; and outputs for which it
@@ -38,8 +38,7 @@ PARTS = 64  # positions of a row, of which several parts are computed at once
 SCRATCH = 4 << 20  # bytes of a tile; what is more, as by long dilations, is mostly copied in vain
 BLOCKS = 64  # chunks of the sums of all weights, about
 _NONE = np.zeros(1)
-_kernels: dict[Any, Callable[..., None]] = {}
-_plans: dict[Any, _Plan | None] = {}
+_plans = Plans()
 
 
 class _Plan(NamedTuple):
@@ -59,13 +58,10 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     """Write the form `conv` into `out`; False if a kernel of this module is not for it."""
     layout = None if bias is None else bias.strides
     key = (x.shape, x.strides, w.shape, w.strides, out.strides, layout, x.dtype, geometry)
-    try:
-        plan = _plans[key]
-    except KeyError:
-        if len(_plans) >= _REMEMBERED:
-            _plans.clear()
-        plan = _plans[key] = _make(out, x, w, bias, geometry)
+    plan = _plans.get(key)
     if plan is None:
+        plan = _plans.make(key, _make, out, x, w, bias, geometry)
+    if not plan:
         return False
     threads = current_limit()
     block = np.zeros(threads * plan.scratch + 3 * STREAM, np.uint8)
@@ -79,7 +75,7 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
             _NONE if bias is None else _widened(bias),
         ]
     key = plan.key if plan.stream is None or address(out) % STREAM else plan.stream
-    call = _kernels.get(key) or _load(plan.build, key)
+    call = _load(plan.build, key)
     call(pool.pointer(threads), address(out), address(x), scratch, *map(address, given), *plan.ints)
     return True
 
@@ -144,7 +140,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     else:
         long, lows = geometry.output, [low for low, _ in geometry.padding]
         taps = every(geometry.kernel, geometry.dilation)
-    windows = Windows(x, long, geometry.stride, taps, lows, channels, dtype.itemsize)
+    windows = TileLayout(x, long, geometry.stride, taps, lows, channels, dtype.itemsize)
     more: list[int] = []
     rounds: list[int] = []
     order: list[int] | None = None
@@ -196,7 +192,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
 
 
 def _unrolled(
-    windows: Windows, kind: str, channels: int, limit: int
+    windows: TileLayout, kind: str, channels: int, limit: int
 ) -> tuple[Lines, list[int], list[int]]:
     """How taps are unrolled, up to a limit; the places of the first of each run, and of rounds."""
     spans: list[Sequence[int]] = list(windows.taps)
@@ -241,7 +237,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         return None
     (variants, groups, images), outputs = x.shape[:3], w.shape[1]
     dtype = _compute(x)
-    windows = Windows(
+    windows = TileLayout(
         x,
         geometry.kernel,
         geometry.dilation,
@@ -303,8 +299,8 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     return _Plan(weigh_function, key, None, ints, table, size * dtype.itemsize, parts)
 
 
+@functools.cache
 def _load(build: Callable[[str, Any], Function], key: Any) -> Callable[..., None]:
     # The short pipeline makes sums no slower, in half the time, but windows a little.
     form, tuned = ("slide", False) if build is slide_function else ("weigh", True)
-    found = _kernels[key] = kernel(form, key, lambda name: build(name, key), tuned)
-    return found
+    return kernel(form, build, key, tuned=tuned)

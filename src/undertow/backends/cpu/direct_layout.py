@@ -32,7 +32,7 @@ def three(sizes: Sequence[int], fill: int = 1) -> tuple[int, ...]:
     return (*[fill] * (3 - len(sizes)), *sizes)
 
 
-class Windows:
+class TileLayout:
     """Tiles and what they see of x; the parameters that all kernels of this form begin with."""
 
     def __init__(
@@ -134,7 +134,7 @@ class Windows:
         return np.array([n for s in sections for n in s], np.int64), starts[:4]
 
     def ints(self, rounds: int, per_thread: int, framed: bool, starts: list[int]) -> list[int]:
-        """The parameters of kernel/direct's `_Windows`."""
+        """The parameters of kernel/direct's `TileLoops`."""
         return [
             *self.long,
             *self.tile,

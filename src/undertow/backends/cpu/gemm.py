@@ -33,13 +33,13 @@ from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
 from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
-from .window_pack import Windows, window_text
+from .plans import Plans
+from .window_pack import WindowPacking, window_text
 
-_REMEMBERED = 4096  # plans
 _PAGE = 4096
 _DEEPEST = 16384  # steps of k in one block, up to which halves are packed as floats
 _MEMORY = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
-_TURNED = {"": "", "columns": "rows", "rows": "columns"}
+_SWAPPED = {"": "", "columns": "rows", "rows": "columns"}
 
 
 class Plan(NamedTuple):
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     memory: Any  # what the table is made of, kept alive
 
 
-_plans: dict[Any, Plan] = {}
+_plans = Plans()
 
 
 def gemm(
@@ -97,10 +97,8 @@ def gemm(
         if a.itemsize == 2 and (summed or not _converts(a)):
             return _by_floats(a, b, out, bias, accumulate, activation, summed)
         setting = Setting(host(), *cache_sizes(), threads)
-        plan = make_plan(setting, a, b, out, bias, accumulate, activation, summed)
-        if len(_plans) >= _REMEMBERED:
-            _plans.clear()
-        _plans[key] = plan
+        given = (setting, a, b, out, bias, accumulate, activation, summed)
+        plan = _plans.make(key, make_plan, *given)
     if out is None:
         out = empty(plan.shape, a.dtype)
     elif np.may_share_memory(out, a) or np.may_share_memory(out, b):
@@ -129,8 +127,9 @@ def _by_floats(
     x, y, there, added = (None if z is None else z.astype(np.float32) for z in (a, b, out, bias))
     result = gemm(x, y, there, added, accumulate, activation, summed)
     if out is None:
-        return result.astype(a.dtype)
-    out[...] = result
+        out = empty(result.shape, a.dtype)
+    with np.errstate(all="ignore"):  # as where packing converts
+        out[...] = result
     return out
 
 
@@ -228,7 +227,7 @@ def make_plan(
     debug.note(f"product of {a.dtype.name} {a.shape} @ {b.shape}: {chosen}")
     if chosen.transposed:
         o, steps = o.transposed(), [steps[1], steps[0], steps[2]]
-        epilogue = epilogue._replace(bias=_TURNED[epilogue.bias])
+        epilogue = epilogue._replace(bias=_SWAPPED[epilogue.bias])
     maps = _map(*o.a), _map(*(o.b[::-1] if chosen.thin else o.b))
     outer = [*(s[:-2] for s in steps), (0,) * len(batch)]
     return assembled(
@@ -389,8 +388,8 @@ _maps: list[Any] = []  # kept alive
 
 
 @functools.cache
-def _packer(target: Target, how: str | Windows, memory: str, type: str) -> int:
-    if isinstance(how, Windows):
+def _packer(target: Target, how: str | WindowPacking, memory: str, type: str) -> int:
+    if isinstance(how, WindowPacking):
         return _load("window_pack", window_text, how, memory, type, target)
     return _load("gemm_pack", pack_text, how, memory, type, target) if how else 0
 

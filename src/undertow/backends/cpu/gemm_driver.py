@@ -154,8 +154,8 @@ class Tasks:
         sizes = f.at(self.plan, 8 * len(self.fields))
         rest = f.variable("i64", number)
         bases = [f.variable("ptr", base) for base in self.operands]
-        with f.loop(0, rank) as turn:
-            dim = f.sub(f.sub(rank, turn), 1)  # the last one varies fastest
+        with f.loop(0, rank) as i:
+            dim = f.sub(f.sub(rank, i), 1)  # the last one varies fastest
             size = f.load("i64", f.at(sizes, f.mul(dim, 8)), 8)
             index = f.rem(rest.get(), size)
             rest.set(f.div(rest.get(), size))

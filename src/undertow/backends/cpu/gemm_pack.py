@@ -9,9 +9,9 @@ packing function of its own.
 
 For A, whose rows are wanted with k running fastest, rows and steps of k change places.
 
-Whole vectors are written, and in "turned" packing a multiple of their lanes in steps: what stands
-behind a block is written after it, and the last one needs room behind it. Lanes beyond `count` are
-zero.
+Whole vectors are written, and in "transposed" packing a multiple of their lanes in steps: what
+stands behind a block is written after it, and the last one needs room behind it. Lanes beyond
+`count` are zero.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ PARAMETERS = [
 def pack_text(name: str, kind: str, source: str, type: str, target: Target) -> str:
     """The packing function as LLVM IR.
 
-    `kind` is "rows" where neighbouring columns are neighbours in memory, "turned" where
+    `kind` is "rows" where neighbouring columns are neighbours in memory, "transposed" where
     neighbouring steps of k are, "any" otherwise. `source` is the type in memory, `type` the type
     to compute in.
     """
     f = Function(name, PARAMETERS, target.attributes)
     packer = _Packer(f, source, type, target)
-    {"rows": packer.rows, "turned": packer.turned, "any": packer.any}[kind]()
+    {"rows": packer.rows, "transposed": packer.transposed, "any": packer.any}[kind]()
     return module(f)
 
 
@@ -91,7 +91,7 @@ class _Packer:
                 value = self.load(place, mask)
                 self.store(value, f.at(to, f.mul(whole, self.bytes)))
 
-    def turned(self) -> None:
+    def transposed(self) -> None:
         """Squares of a vector of columns by a vector of steps, transposed in registers."""
         f, lanes = self.f, self.lanes
         rest = f.rem("%k", lanes)

@@ -29,10 +29,10 @@ from typing import NamedTuple
 
 from .gemm_thin import MOST_COLUMNS, thin_tile
 from .gemm_tiles import MOST_WIDTH, Target, Tile, evenly, largest_tile, widest
-from .window_pack import Windows
+from .window_pack import WindowPacking
 
 PARALLEL = 1 << 19  # multiply-adds from which on several threads are used
-_PACK = {"": 0.0, "rows": 0.6, "turned": 0.9, "any": 3.0}  # cycles per element
+_PACK = {"": 0.0, "rows": 0.6, "transposed": 0.9, "any": 3.0}  # cycles per element
 _READ = 0.02, 0.05  # cycles per element of A in a pass, if those of a block fit the second cache
 _ROWS = 64  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
@@ -99,8 +99,8 @@ class Choice(NamedTuple):
     panels: int
     strips: int
     depth: int  # steps of k in a block
-    pack_a: str | Windows = ""  # how, see `gemm_pack`; or in place
-    pack_b: str | Windows = ""
+    pack_a: str | WindowPacking = ""  # how, see `gemm_pack`; or in place
+    pack_b: str | WindowPacking = ""
     group: int = 1  # panels of A that are packed together
     staying: int = 1  # strips of B that are packed together
     row_parts: int = 1
@@ -122,7 +122,7 @@ def choose(given: Operands, setting: Setting) -> Choice:
     return way._replace(row_parts=rows, column_parts=columns)
 
 
-def choose_packed(o: Operands, setting: Setting, windows: Windows, left: bool) -> Choice:
+def choose_packed(o: Operands, setting: Setting, windows: WindowPacking, left: bool) -> Choice:
     """The cheapest way if one operand, the left or the right one, is the windows of an array."""
     ways = [w for w in _wide(o, setting, False) if (w[0].pack_a if left else w[0].pack_b)]
     way, cost, least = min(ways, key=lambda way: way[1](o.m, o.n))
@@ -258,7 +258,7 @@ def packed_row(depth: int, size: int, target: Target) -> int:
 
 def _how(slow: int, fast: int, o: Operands) -> str:
     """How to pack rows of `fast` steps, one for each `slow` step."""
-    return "rows" if fast == o.width else "turned" if slow == o.width else "any"
+    return "rows" if fast == o.width else "transposed" if slow == o.width else "any"
 
 
 def _depth(k: int, most: int) -> int:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...kernel.indexing import gather_function
-from ...kernel.ir import STREAM, Function
 from ...kernel.layout import Sizes, coalesce
-from ...kernel.maps import Operand
+from ...kernel.lower import NotCompiled
 from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
-from .maps import STREAMED
+from .plans import Plans, aligned, known, listed, row_major, steps_of, streams, typed
 
-REMEMBERED = 4096
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # moving data, only its size matters
-_kernels: dict[Any, Callable[..., None]] = {}
-_plans: dict[Any, _Plan | None] = {}
+_plans = Plans()
 
 
 class _Plan(NamedTuple):
@@ -45,7 +41,7 @@ class Space(NamedTuple):
 def run_gather(x: Any, dim: int, index: Any) -> Any:
     """`Backend.gather`; None if there is no kernel."""
     key = ("gather", dim, x.dtype, x.shape, x.strides, index.dtype, index.shape, index.strides)
-    return _read(key, x, (index,), lambda: gather_space(x, dim, index))
+    return _read(key, x, (index,), gather_space, x, dim, index)
 
 
 def run_take(x: Any, index: tuple[Any, ...]) -> Any:
@@ -58,70 +54,53 @@ def run_take(x: Any, index: tuple[Any, ...]) -> Any:
         x.strides,
         *[(i.dtype, i.shape, i.strides) if i.__class__ is np.ndarray else None for i in index],
     )
-    return _read(key, x, arrays, lambda: take_space(x, index, arrays))
+    return _read(key, x, arrays, take_space, x, index, arrays)
 
 
-def _read(key: Any, x: Any, indices: Sequence[Any], space: Callable[[], Space | None]) -> Any:
-    try:
-        plan = _plans[key]
-    except KeyError:
-        if len(_plans) >= REMEMBERED:
-            _plans.clear()
-        plan = _plans[key] = _read_plan(x, indices, space())
+def _read(
+    key: Any, x: Any, indices: Sequence[Any], space: Callable[..., Space], *given: Any
+) -> Any:
+    plan = _plans.get(key)
     if plan is None:
+        plan = _plans.make(key, _make, x, indices, space, *given)
+    if not plan:
         return None
     out = memory.empty(plan.shape, x.dtype)
     plan.call(pool.pointer(), address(out), address(x), *map(address, indices), *plan.ints)
     return out
 
 
-def _read_plan(x: Any, indices: Sequence[Any], space: Space | None) -> _Plan | None:
+def _make(x: Any, indices: Sequence[Any], space_of: Callable[..., Space], *given: Any) -> _Plan:
+    """The plan for operands like these."""
+    space = space_of(*given)
     word = WORDS.get(x.itemsize)
-    if space is None or word is None or 0 in space.shape:
-        return None
-    out = row_major(space.shape)
-    sizes, steps = coalesce(space.shape, [out, space.x, *space.indices])
-    inner = [s[-1] if s[-1] in (0, 1) else None for s in steps]
-    operands = [
-        Operand(t, s)
-        for t, s in zip([word, word, *(type_of(i.dtype) for i in indices)], inner, strict=True)
-    ]
-    size = math.prod(space.shape) * x.itemsize
-    stream = size >= STREAMED and not sizes[-1] * x.itemsize % STREAM
-    rank = len(sizes)
-    key = (*operands, rank, stream)
-    if key not in _kernels:
-
-        def make(name: str) -> Function:
-            return gather_function(name, operands[0], operands[1], operands[2:], rank, stream)
-
-        _kernels[key] = kernel("gather", key, make)
-    ints = [*sizes]
-    for s, last in zip(steps, inner, strict=True):
-        ints += s if last is None else s[:-1]
-    for reach, most in zip(space.reaches, space.lasts, strict=True):
-        ints += (reach, most)
-    return _Plan(_kernels[key], space.shape, ints)
+    if word is None or 0 in space.shape:
+        raise NotCompiled("no elements, or of an odd size")
+    sizes, steps = coalesce(space.shape, [row_major(space.shape), space.x, *space.indices])
+    inner = known([s[-1] for s in steps])
+    out, source, *others = typed([word, word, *(type_of(i.dtype) for i in indices)], inner)
+    stream = streams(space.shape, x.dtype, [sizes[-1]])
+    call = kernel("gather", gather_function, out, source, others, len(sizes), stream)
+    ints = [*sizes, *listed(steps, inner)]
+    for pair in zip(space.reaches, space.lasts, strict=True):
+        ints += pair
+    return _Plan(call, space.shape, ints)
 
 
 # Which element is read where -------------------------------------------------------------------
-def gather_space(x: Any, dim: int, index: Any) -> Space | None:
-    """The loop of gather and scatter; None if an array is not aligned."""
-    steps = steps_of(x)
-    own = steps_of(index)
-    if steps is None or own is None:
-        return None
+def gather_space(x: Any, dim: int, index: Any) -> Space:
+    """The loop of gather and scatter."""
+    steps, own = _own_steps(x), _own_steps(index)
     free = [d for d in range(x.ndim) if d != dim]
     moves = tuple([0 if d == dim else s for d, s in enumerate(steps)])
     return Space(index.shape, free, moves, [own], [steps[dim]], [x.shape[dim] - 1])
 
 
-def take_space(x: Any, index: tuple[Any, ...], arrays: Sequence[Any]) -> Space | None:
-    """The loop of take and put; None if an array is not aligned."""
-    steps = steps_of(x)
-    owns = [own for own in map(steps_of, arrays) if own is not None]
-    if steps is None or len(owns) < len(arrays):
-        return None
+def take_space(x: Any, index: tuple[Any, ...], arrays: Sequence[Any]) -> Space:
+    """The loop of take and put."""
+    steps = _own_steps(x)
+    if not all(map(aligned, arrays)):
+        raise NotCompiled("indices that are no whole number of them apart")
     dims = [d for d, i in enumerate(index) if i.__class__ is np.ndarray]
     common = np.broadcast_shapes(*(a.shape for a in arrays))
     together = dims[-1] - dims[0] == len(dims) - 1
@@ -131,31 +110,14 @@ def take_space(x: Any, index: tuple[Any, ...], arrays: Sequence[Any]) -> Space |
     shape = tuple([x.shape[d] for d in lead]) + common + tuple([x.shape[d] for d in rest])
     before, after = (0,) * len(lead), (0,) * len(rest)
     moves = tuple([steps[d] for d in lead]) + (0,) * len(common) + tuple([steps[d] for d in rest])
-    wide = [
-        before
-        + (0,) * (len(common) - a.ndim)
-        + tuple([0 if n == 1 else s for n, s in zip(a.shape, own, strict=True)])
-        + after
-        for a, own in zip(arrays, owns, strict=True)
-    ]
+    wide = [before + steps_of(a, common) + after for a in arrays]
     free = [*range(len(lead)), *range(len(shape) - len(rest), len(shape))]
     lasts = [x.shape[d] - 1 for d in dims]
     return Space(shape, free, moves, wide, [steps[d] for d in dims], lasts)
 
 
-def steps_of(a: Any) -> Sizes | None:
-    """The steps of an array in elements; None if some are no whole number of them."""
-    size = a.itemsize
-    if any(s % size for s in a.strides):
-        return None
-    return tuple([s // size for s in a.strides])
-
-
-def row_major(shape: Sizes) -> Sizes:
-    """The steps of a fresh array."""
-    steps: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        steps.append(step)
-        step *= size
-    return tuple(reversed(steps))
+def _own_steps(a: Any) -> Sizes:
+    """The steps of an array in elements, whatever its sizes."""
+    if not aligned(a):
+        raise NotCompiled("elements that are no whole number of them apart")
+    return tuple([s // a.itemsize for s in a.strides])

@@ -18,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from . import halves
+
 Value = str | int
 
 
@@ -218,30 +220,13 @@ class Function:
         """What was loaded, of type half, i16 (a bfloat16) or the type itself, as a float."""
         if memory not in ("half", "i16"):
             return value
-        if memory == "half":
-            return self.op(f"fpext {_of('half', lanes)} {value} to {_of('float', lanes)}")
-        word = _of("i32", lanes)
-        wide = self.op(f"zext {_of('i16', lanes)} {value} to {word}")
-        bits = self.op(f"shl {word} {wide}, {_fill(16, lanes)}")
-        return self.op(f"bitcast {word} {bits} to {_of('float', lanes)}")
+        return halves.widen(self.op, value, memory, lanes, native=True)
 
     def narrow(self, value: str, memory: str, lanes: int = 0) -> str:
         """A float as it is stored: to nearest, ties to even, and a NaN stays one."""
         if memory not in ("half", "i16"):
             return value
-        single, word = _of("float", lanes), _of("i32", lanes)
-        if memory == "half":
-            return self.op(f"fptrunc {single} {value} to {_of('half', lanes)}")
-        nan = self.op(f"fcmp uno {single} {value}, {value}")
-        bits = self.op(f"bitcast {single} {value} to {word}")
-        odd = self.op(f"lshr {word} {bits}, {_fill(16, lanes)}")
-        odd = self.op(f"and {word} {odd}, {_fill(1, lanes)}")
-        up = self.op(f"add {word} {odd}, {_fill(0x7FFF, lanes)}")
-        rounded = self.op(f"add {word} {bits}, {up}")
-        quiet = self.op(f"or {word} {bits}, {_fill(0x400000, lanes)}")
-        chosen = f"{_of('i1', lanes)} {nan}, {word} {quiet}, {word} {rounded}"
-        bits = self.op(f"lshr {word} {self.op(f'select {chosen}')}, {_fill(16, lanes)}")
-        return self.op(f"trunc {word} {bits} to {_of('i16', lanes)}")
+        return halves.narrow(self.op, value, memory, lanes, native=True)
 
     # Flow ------------------------------------------------------------------------------------
     @contextmanager
@@ -274,14 +259,6 @@ class Function:
     def _fresh(self) -> int:
         self._names += 1
         return self._names
-
-
-def _of(type: str, lanes: int) -> str:
-    return f"<{lanes} x {type}>" if lanes else type
-
-
-def _fill(number: int, lanes: int) -> str:
-    return f"splat (i32 {number})" if lanes else str(number)
 
 
 def module(*functions: Function) -> str:

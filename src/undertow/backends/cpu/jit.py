@@ -120,7 +120,8 @@ def target() -> Any:
 def features() -> frozenset[str]:
     """What the processor can do, in LLVM's words.
 
-    `UNDERTOW_CPU_FEATURES=-avx512f,-fma` takes features away, to run what another machine would.
+    `UNDERTOW_CPU_FEATURES=-avx512f,-fma` takes features away, `baseline` all that not every
+    processor of the architecture has, to run what another machine would.
     """
     return frozenset(f[1:] for f in _tools().features.split(",") if f[0] == "+")
 
@@ -155,23 +156,32 @@ def _prepare() -> _Tools:
     return _Tools(llvm, machine, engine, disk, versions, machine.triple, cpu, features)
 
 
+# What every processor of an architecture has: x86-64 without extensions, and 64-bit ARM.
+_BASELINE = {"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "fp-armv8", "neon"}
+_AVX512 = ("avx512", "avx10", "amx-avx512")
+_AVX2 = ("avx2", "avxifma", "avxne", "avxvnni", "sha512", "sm3", "sm4", "vaes", *_AVX512)
+_AVX = ("avx", "f16c", "fma", "vpclmulqdq", "xop", *_AVX2)
+
+
 def _changed(known: dict[str, bool]) -> str:
-    """The features of this processor, changed as the environment asks, with their dependents."""
-    needs = {
-        "avx": {"avx2", "fma", "f16c"},
-        "avx2": {"avx512f"},
-        "avx512f": {name for name in known if name.startswith("avx512")},
-    }
+    """The features of this processor, changed as the environment asks.
+
+    With a feature go those that need it: LLVM would switch it on again for any that is left.
+    """
+    needs = {"avx": _AVX, "avx2": _AVX2, "avx512f": _AVX512}
     if "sse2" in known:
         # Gathers are slow on most processors, and half as fast on Intel's since Downfall was
         # mitigated. A load for each lane is never much slower, and often twice as fast.
         known["prefer-no-gather"] = True
     for word in os.environ.get("UNDERTOW_CPU_FEATURES", "").replace(",", " ").split():
-        names = [word.lstrip("+-")]
-        for name in names:
-            known[name] = word[0] != "-"
-            if not known[name]:
-                names += needs.pop(name, ())
+        name = word.lstrip("+-")
+        if word == "baseline":
+            known = {name: on and name in _BASELINE for name, on in known.items()}
+        elif word[0] == "-":
+            known[name] = False
+            known |= {other: False for other in known if other.startswith(needs.get(name, ()))}
+        else:
+            known[name] = True
     return ",".join(("+" if on else "-") + name for name, on in sorted(known.items()))
 
 

@@ -44,9 +44,8 @@ TYPES: dict[Any, str] = {
 
 
 def type_of(dtype: Any) -> str:
-    """The loop IR's name of a NumPy dtype; "" for one that kernels on this machine do not know."""
-    found = TYPES.get(dtype) or ("bf16" if dtype.name == "bfloat16" else "")
-    return "" if found == "f16" and not machine().half else found
+    """The loop IR's name of a NumPy dtype; "" for one that kernels do not know."""
+    return TYPES.get(dtype) or ("bf16" if dtype.name == "bfloat16" else "")
 
 
 @functools.cache
@@ -61,28 +60,36 @@ def machine() -> Machine:
     return Machine(vector, "fma" in features or arm, "f16c" in features or arm)
 
 
+_kernels: dict[tuple[str, str], Callable[..., None]] = {}
+
+
 def kernel(
-    form: str, key: Any, make: Callable[[str], Function], tuned: bool = False
+    form: str, build: Callable[..., Function], *given: Any, tuned: bool = False
 ) -> Callable[..., None]:
     """A kernel of the loop IR, as a function of the pool, the buffers' addresses and parameters.
 
-    `make` is given the name for it, and is called only if the caches have none under `key`, which
-    tells everything that the kernel depends on. `tuned` is that of `jit.load`.
+    It is `build(name, *given)`, made only if the caches have none; what is given tells, by its
+    `repr`, everything that the kernel depends on. `tuned` is that of `jit.load`.
     """
-    told = repr(key)
-    name = f"{form}_{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
+    told = repr(given)
+    found = _kernels.get((form, told))
+    if found is None:
+        name = f"{form}_{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
+        found = _kernels[form, told] = _found(name, told, lambda: build(name, *given), tuned)
+    return found
 
+
+def _found(name: str, told: str, make: Callable[[], Function], tuned: bool) -> Callable[..., None]:
+    """The kernel of this name from the caches on disk, or else made."""
     if CHECKED:
-        return compiled(make(name), tuned)
+        return compiled(make(), tuned)
 
     def text() -> tuple[str, str]:
-        f = make(name)
+        f = make()
         kinds = ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params]
         return emit(f, machine()), " ".join(kinds)
 
-    address, kinds = jit.lookup(
-        name, told, text, why=told, source=lambda: render(make(name)), tuned=tuned
-    )
+    address, kinds = jit.lookup(name, told, text, told, lambda: render(make()), tuned)
     return _callable(address, kinds.split())
 
 

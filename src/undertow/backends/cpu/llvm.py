@@ -41,6 +41,7 @@ from ...kernel.ir import (
     Value,
     traced_combine,
 )
+from . import halves
 
 
 class Machine(NamedTuple):
@@ -649,14 +650,9 @@ class _Emitter:
         if dtype == "bool":
             byte = f"<{lanes} x i8>" if lanes else "i8"
             return self.new(f"icmp ne {byte} {text}, {_zero('i8', lanes)}")
-        if dtype == "f16":
-            half = f"<{lanes} x half>" if lanes else "half"
-            return self.new(f"fpext {half} {text} to {self.type('f32', lanes)}")
-        if dtype == "bf16":
-            word, short = self.type("i32", lanes), self.type("i16", lanes)
-            text = self.new(f"zext {short} {text} to {word}")
-            text = self.new(f"shl {word} {text}, {_fill('i32', 16, lanes)}")
-            return self.new(f"bitcast {word} {text} to {self.type('f32', lanes)}")
+        if dtype in ("f16", "bf16"):
+            native = self.module.machine.half
+            return halves.widen(self.new, text, _IN_MEMORY[dtype], lanes, native)
         return text
 
     def narrow(self, text: str, dtype: str, lanes: int) -> str:
@@ -664,23 +660,9 @@ class _Emitter:
         if dtype == "bool":
             byte = f"<{lanes} x i8>" if lanes else "i8"
             return self.new(f"zext {self.type('bool', lanes)} {text} to {byte}")
-        if dtype == "f16":
-            half = f"<{lanes} x half>" if lanes else "half"
-            return self.new(f"fptrunc {self.type('f32', lanes)} {text} to {half}")
-        if dtype == "bf16":
-            # To nearest, ties to even, on the bits; NaN stays a NaN.
-            single, word = self.type("f32", lanes), self.type("i32", lanes)
-            nan = self.new(f"fcmp uno {single} {text}, {text}")
-            bits = self.new(f"bitcast {single} {text} to {word}")
-            odd = self.new(f"lshr {word} {bits}, {_fill('i32', 16, lanes)}")
-            odd = self.new(f"and {word} {odd}, {_fill('i32', 1, lanes)}")
-            up = self.new(f"add {word} {odd}, {_fill('i32', 0x7FFF, lanes)}")
-            rounded = self.new(f"add {word} {bits}, {up}")
-            quiet = self.new(f"or {word} {bits}, {_fill('i32', 0x400000, lanes)}")
-            flag = self.type("bool", lanes)
-            bits = self.new(f"select {flag} {nan}, {word} {quiet}, {word} {rounded}")
-            bits = self.new(f"lshr {word} {bits}, {_fill('i32', 16, lanes)}")
-            return self.new(f"trunc {word} {bits} to {self.type('i16', lanes)}")
+        if dtype in ("f16", "bf16"):
+            native = self.module.machine.half
+            return halves.narrow(self.new, text, _IN_MEMORY[dtype], lanes, native)
         return text
 
     # Operations ---------------------------------------------------------------------------

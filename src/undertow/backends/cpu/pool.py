@@ -53,7 +53,7 @@ PATIENCE = 5.0  # seconds
 _handles: dict[int, int] = {}  # number of threads -> address; 1 -> 0
 _core = 0
 _workers: list[threading.Thread] = []
-_turns = 0  # of the waiting loop in SPIN microseconds
+_rounds = 0  # of the waiting loop in SPIN microseconds
 _closed = False
 _lock = threading.RLock()
 
@@ -92,7 +92,7 @@ def _handle(number: int) -> int:
             if not _core:
                 _build()
             _start(number - 1)
-            spin = _turns if number <= _processors() else 0
+            spin = _rounds if number <= _processors() else 0
             address = _forever(32)
             for place, value in enumerate((_read("run"), number, _core, spin)):
                 ctypes.c_int64.from_address(address + 8 * place).value = value
@@ -102,7 +102,7 @@ def _handle(number: int) -> int:
 
 def _build() -> None:
     """Compile the code and lay out the core."""
-    global _core, _turns
+    global _core, _rounds
     core = _forever(SIZE)
     futex = FUTEX.get(platform.machine()) if sys.platform == "linux" else None
     if futex and (sys.maxsize < 1 << 32 or not hasattr(ctypes.CDLL(None), "sched_getcpu")):
@@ -130,14 +130,14 @@ def _build() -> None:
         address = ctypes.cast(function, ctypes.c_void_p).value or 0
         ctypes.c_int64.from_address(core + FIELDS[field]).value = address
     _core = core
-    turns = 400
+    rounds = 400
     idle = _function("idle", ctypes.c_int64)
     spent = []
     for _ in range(5):
         begin = time.perf_counter()
-        idle(core, turns)
+        idle(core, rounds)
         spent.append(time.perf_counter() - begin)
-    _turns = max(1, int(turns * SPIN * 1e-6 / min(spent)))
+    _rounds = max(1, int(rounds * SPIN * 1e-6 / min(spent)))
 
 
 def _start(wanted: int) -> None:

@@ -66,7 +66,7 @@ FIELDS = {
     "ctx": 648,
     "count": 656,
     "share": 664,
-    "spin": 672,  # i64: turns of the waiting loops before they sleep
+    "spin": 672,  # i64: rounds of the waiting loops before they sleep
     "wanted": 680,  # i32: workers that the last job had use for
     "mode": 684,  # i32: the caller's floating-point mode
     "home": 688,  # i32: the processor that workers stay away from, plus 1
@@ -183,8 +183,8 @@ open:
   %share.p = getelementptr i8, ptr %core, i64 $share
   %share = mul i64 %threads, $ranges
   store i64 %share, ptr %share.p
-  %turns = getelementptr i8, ptr %core, i64 $spin
-  store atomic i64 %spin, ptr %turns monotonic, align 8
+  %rounds = getelementptr i8, ptr %core, i64 $spin
+  store atomic i64 %spin, ptr %rounds monotonic, align 8
   %wanted = getelementptr i8, ptr %core, i64 $wanted
   %helpers.32 = trunc i64 %helpers to i32
   store atomic i32 %helpers.32, ptr %wanted monotonic, align 4
@@ -227,16 +227,16 @@ own:
   %joined = zext i16 %joined.16 to i32
   br label %wait
 wait:
-  %turn = phi i64 [ 0, %own ], [ %turn.next, %pause ]
+  %round = phi i64 [ 0, %own ], [ %round.next, %pause ]
   %gone = load atomic i32, ptr %left acquire, align 4
   %all = icmp eq i32 %gone, %joined
   br i1 %all, label %release, label %patience
 patience:
-  %turn.next = add i64 %turn, 1
-  %more = icmp slt i64 %turn, %spin
+  %round.next = add i64 %round, 1
+  %more = icmp slt i64 %round, %spin
   br i1 %more, label %pause, label %tired
 pause:
-  call void @spin(ptr %core, i64 %turn)
+  call void @spin(ptr %core, i64 %round)
   br label %wait
 tired:
   %waiting = getelementptr i8, ptr %core, i64 $waiting
@@ -269,7 +269,7 @@ entry:
   %waiting = getelementptr i8, ptr %core, i64 $waiting
   %sleepers = getelementptr i8, ptr %core, i64 $sleepers
   %workers = getelementptr i8, ptr %core, i64 $workers
-  %turns.p = getelementptr i8, ptr %core, i64 $spin
+  %rounds.p = getelementptr i8, ptr %core, i64 $spin
   %wanted.p = getelementptr i8, ptr %core, i64 $wanted
   %mode = getelementptr i8, ptr %core, i64 $mode
   %w = atomicrmw add ptr %workers, i32 1 monotonic, align 4
@@ -334,22 +334,22 @@ tell:
   br label %settle
 settle:
   ; Spin for the next job, unless more are awake than the last one had use for.
-  %turns = load atomic i64, ptr %turns.p monotonic, align 8
+  %rounds = load atomic i64, ptr %rounds.p monotonic, align 8
   %wanted = load atomic i32, ptr %wanted.p monotonic, align 4
   %all = load atomic i32, ptr %workers monotonic, align 4
   %sleeping = load atomic i32, ptr %sleepers monotonic, align 4
   %awake = sub i32 %all, %sleeping
   %surplus = icmp sgt i32 %awake, %wanted
-  %fresh = select i1 %surplus, i64 0, i64 %turns
+  %fresh = select i1 %surplus, i64 0, i64 %rounds
   br label %wait
 exit:
   ret void
 }
 
-; One turn of a waiting loop: let the processor rest, and now and then another thread run.
-define internal void @spin(ptr %core, i64 %turn) alwaysinline {
+; One round of a waiting loop: let the processor rest, and now and then another thread run.
+define internal void @spin(ptr %core, i64 %round) alwaysinline {
   call void @pause()
-  %phase = and i64 %turn, $phases
+  %phase = and i64 %round, $phases
   %now = icmp eq i64 %phase, $phases
   br i1 %now, label %give, label %done
 give:
@@ -381,18 +381,18 @@ define void @halt(ptr %core) {
   ret void
 }
 
-; The waiting loop as such, to measure how long one turn takes.
-define void @idle(ptr %core, i64 %turns) {
+; The waiting loop as such, to measure how long one round takes.
+define void @idle(ptr %core, i64 %rounds) {
 entry:
   br label %loop
 loop:
-  %turn = phi i64 [ 0, %entry ], [ %turn.next, %pause ]
+  %round = phi i64 [ 0, %entry ], [ %round.next, %pause ]
   %state = load atomic i64, ptr %core acquire, align 8
-  %more = icmp slt i64 %turn, %turns
+  %more = icmp slt i64 %round, %rounds
   br i1 %more, label %pause, label %done
 pause:
-  %turn.next = add i64 %turn, 1
-  call void @spin(ptr %core, i64 %turn)
+  %round.next = add i64 %round, 1
+  call void @spin(ptr %core, i64 %round)
   br label %loop
 done:
   ret void
@@ -669,7 +669,7 @@ def text(
         "places": 1024,  # bytes, a bit for each processor
         "upper": 4 if little else 0,
         "microseconds": microseconds,
-        "phases": 511,  # of 512 turns, some 25 microseconds, one lets another thread run
+        "phases": 511,  # of 512 rounds, some 25 microseconds, one lets another thread run
         "ranges": 4,  # a thread takes this part of its share of what is left
         "one_seat": 1 << 16,
         "closed": -1 & ~(0xFFFF << 16),

@@ -9,10 +9,10 @@ from .gemm import gemm, make_plan
 from .gemm_driver import COMMON
 from .gemm_plan import Setting
 from .gemm_tiles import cache_sizes, host
+from .plans import Plans
 
-_REMEMBERED = 4096
 _DEPTHS = COMMON.index("depths")
-_whole: dict[Any, bool] = {}
+_whole = Plans()
 
 
 def run_add_product(out: Any, a: Any, b: Any) -> bool:
@@ -35,10 +35,12 @@ def run_add_product(out: Any, a: Any, b: Any) -> bool:
     key = (a.shape, a.strides, b.shape, b.strides, a.dtype, current_limit())
     whole = _whole.get(key)
     if whole is None:
-        if len(_whole) >= _REMEMBERED:
-            _whole.clear()
-        plan = make_plan(Setting(host(), *cache_sizes(), current_limit()), a, b, out, None, True)
-        whole = _whole[key] = plan.memory[_DEPTHS] == 1
+        whole = _whole.make(key, _in_one_piece, a, b, out)
     if whole:
         gemm(a, b, out, accumulate=True)
-    return whole
+    return bool(whole)
+
+
+def _in_one_piece(a: Any, b: Any, out: Any) -> bool:
+    plan = make_plan(Setting(host(), *cache_sizes(), current_limit()), a, b, out, None, True)
+    return bool(plan.memory[_DEPTHS] == 1)

@@ -9,15 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from ...kernel.layout import Sizes, coalesce
+from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.scatter import INDICES, buckets_function, lines_function
 from .. import memory
 from ..threads import current_limit
 from . import pool
 from .copies import run_assign, run_cast
-from .indexing import REMEMBERED, WORDS, Space, gather_space, steps_of, take_space
+from .indexing import WORDS, Space, gather_space, take_space
 from .kernels import address, kernel, type_of
+from .plans import Plans, aligned, known, some, steps_of, typed
 
 # Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
 BUCKET = 512 << 10
@@ -29,8 +30,7 @@ PIECE = 1024  # elements of a long row that one thread takes at most
 SORTED = 4096  # indices
 TOGETHER = 2 * INDICES  # that are sorted at a time by each thread: the scratch memory is bounded
 SPREAD = 16 << 20
-_kernels: dict[Any, Callable[..., None]] = {}
-_plans: dict[Any, _Lines | None] = {}
+_plans = Plans()
 
 
 class _Lines(NamedTuple):
@@ -44,7 +44,7 @@ class _Lines(NamedTuple):
 def run_scatter(kind: str, x: Any, dim: int, index: Any, source: Any, inplace: bool) -> Any:
     """`Backend.scatter`; None if there is no kernel."""
 
-    def space(out: Any, indices: Sequence[Any]) -> Space | None:
+    def space(out: Any, indices: Sequence[Any]) -> Space:
         return gather_space(out, dim, indices[0])
 
     return _run(kind, x, ("scatter", dim), [index], source, inplace, space)
@@ -55,7 +55,7 @@ def run_put(kind: str, x: Any, index: tuple[Any, ...], source: Any, inplace: boo
     dims = tuple([d for d, i in enumerate(index) if i.__class__ is np.ndarray])
     arrays = [index[d] for d in dims]
 
-    def space(out: Any, indices: Sequence[Any]) -> Space | None:
+    def space(out: Any, indices: Sequence[Any]) -> Space:
         key: list[Any] = [None] * len(index)
         for d, i in zip(dims, indices, strict=True):
             key[d] = i
@@ -71,7 +71,7 @@ def _run(
     indices: list[Any],
     source: Any,
     inplace: bool,
-    space_of: Callable[[Any, Sequence[Any]], Space | None],
+    space_of: Callable[[Any, Sequence[Any]], Space],
 ) -> Any:
     word = WORDS.get(x.itemsize) if kind == "set" else type_of(x.dtype)
     if not word or source.dtype != x.dtype:
@@ -103,78 +103,65 @@ def _run(
         source.strides,
         *[(i.dtype, i.shape, i.strides) for i in indices],
     )
-    space: Space | None = None
-    try:
-        plan = _plans[key]
-    except KeyError:
-        if len(_plans) >= REMEMBERED:
-            _plans.clear()
-        space = space_of(out, indices)
-        plan = _plans[key] = _lines(kind, word, space, indices, source, same and out.size)
+    plan = _plans.get(key)
     if plan is None:
+        given = (space_of, out, indices, source, same and out.size)
+        plan = _plans.make(key, _make, kind, word, *given)
+    if not plan:
         return None
     if plan.call is None:
-        space = space or space_of(out, indices)
-        assert space is not None
+        space = space_of(out, indices)
         _into_buckets(kind, word, out, None if inplace else x, space, indices, source)
         return out
-    places = [address(out), address(source), *map(address, indices)]
+    addresses = [address(out), address(source), *map(address, indices)]
     if plan.filled:
-        places.append(address(x))
+        addresses.append(address(x))
     elif not inplace:
         _assign(out, x)
-    plan.call(pool.pointer(), *places, *plan.ints)
+    plan.call(pool.pointer(), *addresses, *plan.ints)
     return out
 
 
 # Along lines -----------------------------------------------------------------------------------
-def _lines(
-    kind: str, word: str, space: Space | None, indices: Sequence[Any], source: Any, same: int
-) -> _Lines | None:
-    """The layout of a call; None if there is no kernel for it.
+def _make(
+    kind: str,
+    word: str,
+    space_of: Callable[[Any, Sequence[Any]], Space],
+    out: Any,
+    indices: Sequence[Any],
+    source: Any,
+    same: int,
+) -> _Lines:
+    """The plan for operands like these.
 
     `same` is the number of the target's elements if it begins as one value everywhere, else 0.
     """
-    if space is None or 0 in space.shape:
-        return None
-    own = steps_of(np.broadcast_to(source, space.shape))
-    if own is None:
-        return None
-    steps = [space.x, own, *space.indices]
+    space = space_of(out, indices)
+    if 0 in space.shape or not aligned(source):
+        raise NotCompiled("no elements, or not a whole number of them apart")
+    steps = [space.x, steps_of(source, space.shape), *space.indices]
     walked = [d for d in range(len(space.shape)) if d not in space.free]
-    sizes, free = _part(space.shape, steps, space.free)
-    length, along = _part(space.shape, steps, walked, ordered=True)
+    sizes, free = some(space.shape, space.free, steps)
+    length, along = some(space.shape, walked, steps, ordered=True)
     row = free[0][-1] == 1
     lines = sizes[:-1] if row else sizes
     if lines == (1,):
         lines = ()
-    piece = 0
+    count, piece = math.prod(lines), 0
     if row:
         moving = any(s[-1] for s in free[2:])
-        piece = _piece(sizes[-1], math.prod(lines), moving, source.itemsize)
-    if math.prod(lines) < FEWEST and _sort_pays(space, piece, source.itemsize, math.prod(length)):
+        piece = _piece(sizes[-1], count, moving, source.itemsize)
+    if count < FEWEST and _sort_pays(space, piece, source.itemsize, math.prod(length)):
         return _Lines(None, [])
-    outer = len(lines)
-    inner = [s[-1] if row and s[-1] in (0, 1) else None for s in free]
-    types = [word, word, *(type_of(i.dtype) for i in indices)]
-    operands = [Operand(t, s) for t, s in zip(types, inner, strict=True)]
+    inner = known([s[-1] for s in free]) if row else [None] * len(free)
+    out, given, *others = typed([word, word, *(type_of(i.dtype) for i in indices)], inner)
     # Then the lines are all of the target, and each knows its own elements.
-    filled = not row and space.reaches == [1] and same == math.prod(lines) * (space.lasts[0] + 1)
-    call = _kernel(
-        "scatter",
-        lines_function,
-        kind,
-        operands[0],
-        operands[1],
-        tuple(operands[2:]),
-        outer,
-        len(length),
-        row,
-        filled,
-    )
+    filled = not row and space.reaches == [1] and same == count * (space.lasts[0] + 1)
+    how = (len(lines), len(length), row, filled)
+    call = kernel("scatter", lines_function, kind, out, given, tuple(others), *how)
     ints = [*lines, *length, *(sizes[-1:] if row else ())]
     for mine, other, last in zip(free, along, inner, strict=True):
-        ints += mine[:outer] + other
+        ints += mine[: len(lines)] + other
         if row and last is None:
             ints.append(mine[-1])
     for pair in zip(space.reaches, space.lasts, strict=True):
@@ -188,21 +175,13 @@ def _piece(width: int, lines: int, moving: bool, itemsize: int) -> int:
     """How many elements of a row one thread takes.
 
     Where there are fewer lines than threads, they share a row, but not a cache line of it; unless
-    its elements go to different places, where two threads hardly ever meet.
+    its elements go to different addresses, where two threads hardly ever meet.
     """
     if lines >= FEWEST:
         return min(width, PIECE)
     parts = -(-current_limit() // lines)
     least = 4 if moving else max(1, memory.LINE // itemsize)
     return min(PIECE, -(-width // parts // least) * least)
-
-
-def _part(
-    shape: Sizes, steps: Sequence[Sizes], dims: Sequence[int], ordered: bool = False
-) -> tuple[Sizes, list[Sizes]]:
-    """Some of the dimensions, as few as they allow."""
-    chosen = [tuple([s[d] for d in dims]) for s in steps]
-    return coalesce(tuple([shape[d] for d in dims]), chosen, ordered)
 
 
 # Into buckets ----------------------------------------------------------------------------------
@@ -221,7 +200,7 @@ def _rows_fit(space: Space) -> bool:
     """Whether the index arrays number rows of the target, each of which is contiguous."""
     if any(i[d] and space.shape[d] > 1 for i in space.indices for d in space.free):
         return False
-    sizes, steps = _part(space.shape, [space.x], space.free)
+    sizes, steps = some(space.shape, space.free, [space.x])
     if len(sizes) > 1 or (sizes != (1,) and steps[0] != (1,)):
         return False
     heights = [last + 1 for last in space.lasts]
@@ -272,7 +251,7 @@ def _into_buckets(
         part = slice(first, first + together)
         if first:
             base = None  # it has been written
-        call = _kernel("put", buckets_function, kind, word, base, Operand(word, step), types, row)
+        call = kernel("put", buckets_function, kind, word, base, Operand(word, step), types, row)
         given = [i[part] for i in flat]
         ints = [len(given[0]), height, width, row_step, from_step]
         if step is None:
@@ -282,12 +261,6 @@ def _into_buckets(
             ints += (reach // row_step, last)
         arrays = [out, *([] if base is None else [x]), values[part], *given, *scratch]
         call(pool.pointer(), *map(address, arrays), *ints, shift, buckets)
-
-
-def _kernel(form: str, make: Callable[..., Any], *key: Any) -> Callable[..., None]:
-    if (form, key) not in _kernels:
-        _kernels[form, key] = kernel(form, key, lambda name: make(name, *key))
-    return _kernels[form, key]
 
 
 def _cast(x: Any, dtype: Any) -> Any:

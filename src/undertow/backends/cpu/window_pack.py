@@ -43,12 +43,12 @@ _TOGETHER = 4  # vectors
 _CUT = 2 + RANK  # numbers that are noted of a piece
 
 
-class Windows(NamedTuple):
+class WindowPacking(NamedTuple):
     """One variant of the packing function."""
 
     stride: int = 1  # elements between neighbouring positions, along the last dimension
     pieces: int = 1  # that a vector may consist of
-    turned: bool = False  # neighbours in memory are channels, not elements of the last dimension
+    channels_last: bool = False  # neighbours in memory are channels, not positions
 
 
 def pieces(positions: int, lanes: int, lines: int) -> int:
@@ -60,10 +60,10 @@ def pieces(positions: int, lanes: int, lines: int) -> int:
     return min(-(-(lanes - 1) // max(positions, 1)) + 1, lines)
 
 
-def window_text(name: str, windows: Windows, source: str, type: str, target: Target) -> str:
+def window_text(name: str, windows: WindowPacking, source: str, type: str, target: Target) -> str:
     """The packing function as LLVM IR, from elements of type `source` to those of type `type`."""
     f = Function(name, PARAMETERS, target.attributes)
-    packer = _TurnedPacker if windows.turned else _WindowPacker
+    packer = _ChannelsLastPacker if windows.channels_last else _WindowPacker
     packer(f, windows, source, type, target).write()
     return module(f)
 
@@ -72,7 +72,7 @@ class _WindowPacker:
     """Writes one packing function."""
 
     def __init__(
-        self, f: Function, windows: Windows, source: str, type: str, target: Target
+        self, f: Function, windows: WindowPacking, source: str, type: str, target: Target
     ) -> None:
         self.f, self.source, self.type = f, source, type
         self.stride, self.pieces, _ = windows
@@ -230,7 +230,7 @@ class _WindowPacker:
         self.f.store(f"<{self.lanes} x {self.type}>", wide, place, width(self.type))
 
 
-class _TurnedPacker(_WindowPacker):
+class _ChannelsLastPacker(_WindowPacker):
     """The same for neighbouring channels: squares of a vector of channels for each position."""
 
     def write(self) -> None:

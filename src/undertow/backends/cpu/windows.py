@@ -8,22 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernel.ir import Function
 from ...kernel.layout import Sizes, coalesce
+from ...kernel.lower import NotCompiled
 from ...kernel.pools import BLOCK, Pool, pool_function
 from ...kernel.windows import Geometry, Padding
 from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
-from .maps import aligned
+from .plans import Plans, lay_out
 
-_REMEMBERED = 1024
 UNROLLED = 8  # elements of a span that are not worth a loop
 LONG = 4096  # positions of a run at most, where runs are shared between threads
 CHANNELS = 8  # from which on they are better lanes than positions are, if they are innermost
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
-_kernels: dict[Pool, Callable[..., None]] = {}
-_plans: dict[Any, _Plan | None] = {}
+_plans = Plans()
 
 
 class _Plan(NamedTuple):
@@ -31,8 +29,8 @@ class _Plan(NamedTuple):
 
     call: Callable[..., None]
     shape: Sizes  # of the results, as their memory has it
-    turned: Sizes | None  # the order of the dimensions then, if it is another
-    places: Any  # the dtype of places, for max
+    order: Sizes | None  # of the dimensions then, if it is another
+    indices: Any  # their dtype, for max
     tables: list[Any]  # the spans and runs; their addresses are in `held`
     held: list[int]
     ints: list[int]
@@ -52,40 +50,36 @@ def run_window(
     if divisor != 1:
         kind = "mean"
     key = (kind, x.shape, x.strides, x.dtype, kernel, stride, padding, input_dilation, dilation)
-    try:
-        plan = _plans[key]
-    except KeyError:
-        if len(_plans) >= _REMEMBERED:
-            _plans.clear()
+    plan = _plans.get(key)
+    if plan is None:
         size = x.shape[x.ndim - len(kernel) :]
         geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
-        plan = _plans[key] = _make(kind, x, geometry)
-    if plan is None:
+        plan = _plans.make(key, _make, kind, x, geometry)
+    if not plan:
         return None
     outs = [memory.empty(plan.shape, x.dtype, (address(x),))]
-    if plan.places is not None:
-        outs.append(memory.empty(plan.shape, plan.places))
+    if plan.indices is not None:
+        outs.append(memory.empty(plan.shape, plan.indices))
     numbers = (divisor,) if kind == "mean" else ()
     plan.call(pool.pointer(), *map(address, outs), address(x), *plan.held, *plan.ints, *numbers)
-    if plan.turned is not None:
-        outs = [out.transpose(plan.turned) for out in outs]
-    return outs[0] if plan.places is None else tuple(outs)
+    if plan.order is not None:
+        outs = [out.transpose(plan.order) for out in outs]
+    return outs[0] if plan.indices is None else tuple(outs)
 
 
-def _make(kind: str, x: Any, geometry: Geometry) -> _Plan | None:
-    """The plan for an array like this; None if there is no kernel for it."""
-    dtype = type_of(x.dtype)
+def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
+    """The plan for an array like this."""
+    _, (dtype,), _ = lay_out([x])
     rank, output = len(geometry.size), geometry.output
-    if dtype in ("", "bool") or not rank or 0 in (*x.shape, *output) or not aligned(x):
-        return None
-    places = None
+    if dtype == "bool" or not rank or 0 in output:
+        raise NotCompiled("no numbers, or no windows")
+    indices = None
     if kind == "max":
-        places = _INT32 if math.prod(geometry.size) < 1 << 31 else _INT64
+        indices = _INT32 if math.prod(geometry.size) < 1 << 31 else _INT64
     lead = x.ndim - rank
     steps = [s // x.itemsize for s in x.strides]
-    across = bool(
-        lead and steps[lead - 1] == 1 and steps[-1] != 1 and x.shape[lead - 1] >= CHANNELS
-    )
+    channels = x.shape[lead - 1] if lead and steps[lead - 1] == 1 and steps[-1] != 1 else 0
+    across = channels >= CHANNELS
     # In memory the results have their channels where x has them.
     order = [*range(lead - 1), *range(lead, x.ndim), lead - 1] if across else [*range(x.ndim)]
     shape = (*x.shape[:lead], *output)
@@ -100,54 +94,39 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan | None:
     tables = [spans[d][0] for d in range(outer)] + [spans[d][1] for d in range(outer)]
     ints: list[int] = [*sizes, *x_lead, *out_lead]
     for d in range(outer):
-        step = spans[d][2]
-        per_place = math.prod(geometry.size[d + 1 :])
-        here = steps[lead + d]
+        step, here = spans[d][2], steps[lead + d]
         ints += [output[d], here, here * step, own[lead + d]]
-        ints += [per_place, per_place * step] if places else []
+        if indices:
+            per_element = math.prod(geometry.size[d + 1 :])
+            ints += [per_element, per_element * step]
     taps: int | None = None
+    lane = hop = 1
     if across:
-        lane, hop = 1, 1
-        rows = x.shape[lead - 1]
-        ints.append(rows)
+        ints.append(channels)
     else:
         first, count, step = spans[-1]
         hop, shift = _hops(geometry.stride[-1], geometry.input_dilation[-1])
         runs = _runs(first, count, hop, shift, LONG if rank == 1 else output[-1])
         tables.append(runs)
-        taps = int(count.max())
-        taps = taps if 0 < taps <= UNROLLED else None
+        most = int(count.max())
+        taps = most if 0 < most <= UNROLLED else None
         lane = steps[-1] * shift
         ints += [len(runs), steps[-1], steps[-1] * step]
-        ints += [step, shift] if places else []
-        rows = output[-1]
-    pooled = Pool(
-        kind,
-        dtype,
-        "" if places is None else type_of(places),
-        len(sizes),
-        outer,
-        taps,
-        lane if lane in (1, 2) else None,
-        hop if hop == 1 else None,
-        across,
-    )
-    ints += [lane] * (pooled.lane is None) + [hop] * (pooled.hop is None)
+        ints += [step, shift] if indices else []
+    lane_known, hop_known = lane if lane in (1, 2) else None, hop if hop == 1 else None
+    index = "" if indices is None else type_of(indices)
+    how = Pool(kind, dtype, index, len(sizes), outer, taps, lane_known, hop_known, across)
+    ints += [lane] * (lane_known is None) + [hop] * (hop_known is None)
     cut = output[0] if outer else len(tables[-1])
     # Elements that are read for one position of the first dimension, or for a run.
-    each = rows * math.prod([int(s[1].max()) for s in spans]) * math.prod(output[1:outer])
+    each = channels if across else output[-1]
+    each *= math.prod([int(s[1].max()) for s in spans]) * math.prod(output[1:outer])
     chunk = min(max(BLOCK // max(each if outer else each // cut, 1), 1), cut)
     together = max(BLOCK // max(each * cut if outer else each, 1), 1)
+    back = tuple(np.argsort(order).tolist()) if across else None
     held = [t.ctypes.data for t in tables]
-    return _Plan(
-        _kernel(pooled),
-        laid,
-        tuple(np.argsort(order).tolist()) if across else None,
-        places,
-        tables,
-        held,
-        [together, chunk, *ints],
-    )
+    call = kernel("window", pool_function, how)
+    return _Plan(call, laid, back, indices, tables, held, [together, chunk, *ints])
 
 
 def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
@@ -195,13 +174,3 @@ def _runs(first: Any, count: Any, hop: int, shift: int, longest: int) -> Any:
             for at in range(begin, end, longest):
                 found.append((rest + at * hop, min(longest, end - at), firsts[at], counts[at]))
     return np.array(found, np.int64)
-
-
-def _kernel(pooled: Pool) -> Callable[..., None]:
-    if pooled not in _kernels:
-
-        def make(name: str) -> Function:
-            return pool_function(name, pooled)
-
-        _kernels[pooled] = kernel("window", tuple(pooled), make)
-    return _kernels[pooled]

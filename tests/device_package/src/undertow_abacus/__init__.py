@@ -52,9 +52,9 @@ class Abacus(Backend):
         _opened(out)[...] = host
         return out
 
-    def run(self, forward: Any, arrays: Any, params: Any) -> Any:
-        """The processor warns of infinities and NaN unless it is told not to."""
-        return _processor.run(lambda _, *given: forward(self, *given), arrays, params)
+    # The processor warns of infinities and NaN unless it is told not to.
+    begin = staticmethod(_processor.begin)
+    end = staticmethod(_processor.end)
 
     # Memory -----------------------------------------------------------------------------------
     def empty(self, shape: tuple[int, ...], dtype: Any) -> StridedArray:

@@ -6,25 +6,25 @@ from collections.abc import Sequence
 
 from .ir import Function, Value
 
-Place = Value | int  # an offset; 0 is left out of sums
+Offset = Value | int  # in elements; 0 is left out of sums
 
 
-def plus(a: Place, b: Place) -> Place:
+def plus(a: Offset, b: Offset) -> Offset:
     """`a + b`."""
     if isinstance(a, int) and a == 0:
         return b
     return a if isinstance(b, int) and b == 0 else a + b
 
 
-def times(at: Place, step: Place) -> Place:
+def times(at: Offset, step: Offset) -> Offset:
     """`at * step`; a step that is known is 0 or 1."""
     if isinstance(step, int):
         return at if step else 0
     return at * step
 
 
-def moved(bases: Sequence[Place], at: Place, steps: Sequence[Place]) -> list[Place]:
-    """Each operand's place `at` its steps further on."""
+def moved(bases: Sequence[Offset], at: Offset, steps: Sequence[Offset]) -> list[Offset]:
+    """Each operand's offset `at` its steps further on."""
     return [plus(b, times(at, s)) for b, s in zip(bases, steps, strict=True)]
 
 
@@ -41,11 +41,11 @@ def quotient(a: Value, b: Value) -> Value:
     return (a + (b - 1)) // b
 
 
-def at_row(row: Value, sizes: Sequence[Value], steps: Sequence[Sequence[Place]]) -> list[Place]:
-    """The operands' places at a number of a row: `steps` of each along dimensions of `sizes`."""
-    places: list[Place] = [0] * len(steps)
+def at_row(row: Value, sizes: Sequence[Value], steps: Sequence[Sequence[Offset]]) -> list[Offset]:
+    """The operands' offsets at a number of a row: `steps` of each along dimensions of `sizes`."""
+    offsets: list[Offset] = [0] * len(steps)
     for d in reversed(range(len(sizes))):
         at = row % sizes[d] if d else row
         row = row // sizes[d] if d else row
-        places = moved(places, at, [s[d] for s in steps])
-    return places
+        offsets = moved(offsets, at, [s[d] for s in steps])
+    return offsets

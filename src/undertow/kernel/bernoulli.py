@@ -1,8 +1,8 @@
-"""The form `coin_map`: a scalar expression of an element and of a coin that is tossed for it.
+"""The form `coin_map`: a scalar expression of an element and of a Bernoulli draw made for it.
 
-Note [coins]
+Note [draws]
 A counter of the stream gives the words of four elements, so first the counters of a chunk run in
-lanes, and their coins are packed as the bytes of one word each; read as bytes, they stand in the
+lanes, and their draws are packed as the bytes of one word each; read as bytes, they stand in the
 order of the elements, and the expression is computed in lanes of those.
 """
 
@@ -15,19 +15,21 @@ from .maps import converted
 from .philox import block_words, round_keys
 
 BLOCK = 16384  # elements
-CHUNK = 1024  # elements whose coins are tossed at once
+CHUNK = 1024  # elements that are drawn at once
 
 
-def coin_map_function(name: str, expr: Expr, dtype: str, compute: str, numbers: int) -> Function:
-    """The kernel of an expression over (element, coin, numbers …).
+def bernoulli_map_function(
+    name: str, expr: Expr, dtype: str, compute: str, numbers: int
+) -> Function:
+    """The kernel of an expression over (element, draw, numbers …).
 
     Buffers: out and x, both of `dtype`, and twice the memory of CHUNK bytes for each thread.
     Parameters: the number of elements, the counter of the first four, the two words of the seed,
-    below what a word is heads, and the numbers.
+    the number below which a word is a draw of 1, and the numbers.
     """
     f = Function(name)
     out, x = f.buffer("out", dtype, written=True), f.buffer("x", dtype)
-    packed, coins = f.buffer("packed", "u32", written=True), f.buffer("coins", "bool")
+    packed, draws = f.buffer("packed", "u32", written=True), f.buffer("draws", "bool")
     n, first = f.param("n"), f.param("first")
     keys = round_keys(f, f.param("low"), f.param("high"))
     limit = f.cast(f.param("limit"), "u64")
@@ -43,11 +45,11 @@ def coin_map_function(name: str, expr: Expr, dtype: str, compute: str, numbers: 
                 words = block_words(f, f.cast(first + start // 4 + j, "u64"), keys)
                 bytes_ = f.const(0, "u32")
                 for i, word in enumerate(words):  # on a little-endian machine
-                    heads = f.select(word < limit, f.const(1 << 8 * i, "u32"), f.const(0, "u32"))
-                    bytes_ = heads if i == 0 else bytes_ | heads
+                    one = f.select(word < limit, f.const(1 << 8 * i, "u32"), f.const(0, "u32"))
+                    bytes_ = one if i == 0 else bytes_ | one
                 f.store(packed, own * (CHUNK // 4) + j, bytes_)
             with f.vector(count) as i:
-                element, coin = f.load(x, start + i), f.load(coins, own * CHUNK + i)
-                value = Lowering(f, [element, coin, *given], compute).value(expr)
+                element, draw = f.load(x, start + i), f.load(draws, own * CHUNK + i)
+                value = Lowering(f, [element, draw, *given], compute).value(expr)
                 f.store(out, start + i, converted(f, value, out.scalar))
     return f

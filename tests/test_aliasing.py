@@ -1,0 +1,106 @@
+"""Which functions may return a view: for every sample of the op table, whose memory a result is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from op_samples import OpInfo
+from test_ops import TABLE, resolve, tensors
+
+# These return their argument, or a view of it, where torch does; see test_torch_ops.py.
+# Everything else returns memory of its own, so that a later in-place change cannot show through.
+MAY_SHARE = {
+    "Tensor.contiguous",
+    "Tensor.expand",
+    "Tensor.expand_as",
+    "Tensor.reshape_as",
+    "Tensor.unfold",
+    "Tensor.view",
+    "Tensor.view_as",
+    "adjoint",
+    "as_strided",
+    "as_tensor",
+    "asarray",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_tensors",
+    "broadcast_to",
+    "cartesian_prod",
+    "chunk",
+    "conj",
+    "diagonal",
+    "dsplit",
+    "einsum",
+    "flatten",
+    "hsplit",
+    "imag",
+    "meshgrid",
+    "moveaxis",
+    "movedim",
+    "narrow",
+    "nn.functional.alpha_dropout",
+    "nn.functional.dropout",
+    "nn.functional.dropout1d",
+    "nn.functional.dropout2d",
+    "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout",
+    "permute",
+    "positive",
+    "ravel",
+    "real",
+    "reshape",
+    "resolve_conj",
+    "resolve_neg",
+    "select",
+    "split",
+    "split_with_sizes",
+    "squeeze",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "tensor_split",
+    "transpose",
+    "unbind",
+    "unflatten",
+    "unsqueeze",
+    "view_as_complex",
+    "view_as_real",
+    "vsplit",
+}
+MAY_SHARE |= {name for name in TABLE if name.endswith("_")}
+
+
+def listed(value: Any, kind: type) -> list[Any]:
+    """The tensors of a sample's value or of a result, also inside lists, tuples and dicts."""
+    if isinstance(value, kind):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in listed(v, kind)]
+    return []
+
+
+def sharing(info: OpInfo, grad: bool) -> list[list[list[bool]]]:
+    """For every sample, result and input: whether the two share memory."""
+    found = []
+    for sample in info.samples:
+        args, kwargs = tensors(sample.args, grad), tensors(sample.kwargs, grad)
+        results = listed(resolve(info.name)(*args, **kwargs), ut.Tensor)
+        inputs = [t.detach()._array for t in listed([args, kwargs], ut.Tensor)]
+        arrays = [t.detach()._array for t in results]
+        found.append([[np.may_share_memory(r, i) for i in inputs] for r in arrays])
+    return found
+
+
+@pytest.mark.parametrize("grad", [False, True], ids=["plain", "recorded"])
+@pytest.mark.parametrize("name", TABLE)
+def test_only_view_functions_return_views(name: str, grad: bool) -> None:
+    """A result shares memory with an input only if the function is known for it, and then does."""
+    shares = any(s for sample in sharing(TABLE[name], grad) for row in sample for s in row)
+    assert shares == (name in MAY_SHARE)
