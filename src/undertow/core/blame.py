@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, TracebackType
 from typing import Any
 
-import numpy as np
-
+from .foreign import is_foreign
 from .tensor import Tensor
 
 _HOME = __package__.partition(".")[0]
@@ -41,7 +40,7 @@ def _parts(values: Iterable[Any]) -> Iterator[Any]:
 
 def _named(value: Any, message: str) -> bool:
     """Whether the message has the value's type, as Python or NumPy says it, or quotes the value."""
-    kind = "ndarray|arrays" if isinstance(value, np.ndarray) else re.escape(type(value).__name__)
+    kind = "ndarray|arrays" if is_foreign(value) else re.escape(type(value).__name__)
     quoted = repr(value) if isinstance(value, str) else f"'{value!r}'"
     return quoted in message or re.search(rf"\b({kind})\b", message) is not None
 

@@ -144,11 +144,16 @@ def _link(source: Tensor, out: Tensor, op: Op, params: tuple[Any, ...]) -> None:
     tracked = alias.tracked and current().grad
     if alias.base is None:
         out._alias = Alias(
-            alias.version, source, (None, step), alias.inference, tracked, len(alias.turns)
+            alias.version, source, (None, step), alias.inference, tracked, len(alias.ways_back)
         )
     else:
         out._alias = Alias(
-            alias.version, alias.base, (alias.steps, step), alias.inference, tracked, alias.turned
+            alias.version,
+            alias.base,
+            (alias.steps, step),
+            alias.inference,
+            tracked,
+            alias.ways_seen,
         )
 
 
@@ -300,11 +305,11 @@ def _one_device(operands: list[Any]) -> list[Any]:
     """Zero-dimensional CPU tensors follow the others to their device, as in torch."""
     devices = {backend_of(o._array) for o in operands if isinstance(o, Tensor)}
     if len(devices) > 1:
-        others = {
+        with_dims = {
             backend_of(o._array) for o in operands if isinstance(o, Tensor) and o._array.shape
         }
-        if len(others) == 1:
-            target = others.pop().device
+        if len(with_dims) == 1:
+            target = with_dims.pop().device
             return [
                 transfer(o, target)
                 if isinstance(o, Tensor) and not o._array.shape and o.device.type == "cpu"

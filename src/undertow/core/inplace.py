@@ -149,9 +149,9 @@ def _stale(t: Tensor, base: Tensor) -> Node:
 
 def _steps(alias: Alias) -> tuple[Any, ...]:
     """The way from the base as it is now to the view."""
-    turns: tuple[Any, ...] = alias.base._alias.turns  # type: ignore[union-attr]
-    missed = len(turns) - alias.turned
-    return turns[:missed] + listed(alias.steps)
+    ways_back: tuple[Any, ...] = alias.base._alias.ways_back  # type: ignore[union-attr]
+    missed = len(ways_back) - alias.ways_seen
+    return ways_back[:missed] + listed(alias.steps)
 
 
 def _set_history(t: Tensor, node: Node | None, index: int) -> None:
@@ -293,7 +293,7 @@ def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = (
     return t
 
 
-def turn(name: str, t: Tensor, step: Any, back: Any) -> Tensor:
+def view_in_place(name: str, t: Tensor, step: Any, back: Any) -> Tensor:
     """Make `t` a view of itself, by `step`; `back` leads to the old shape. See Note [views]."""
     _check_graph(name, t)
     alias = share(t)
@@ -305,13 +305,13 @@ def turn(name: str, t: Tensor, step: Any, back: Any) -> Tensor:
         # A change of shape is part of the history even where gradients are disabled.
         token = enter(current().but(grad=True, pack=None, unpack=None))
         try:
-            turned = apply(op, (t,), params)
+            view = apply(op, (t,), params)
         finally:
             leave(token)
-        t._array = turned._array
-        _set_history(t, turned._node, turned._index)
+        t._array = view._array
+        _set_history(t, view._node, view._index)
     if alias.base is None:
-        alias.turns = (back, *alias.turns)
+        alias.ways_back = (back, *alias.ways_back)
     else:
         alias.steps = (alias.steps, step)
     alias.version.value += 1

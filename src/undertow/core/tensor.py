@@ -65,8 +65,8 @@ class Alias:
     `made`, it is neither the constant nor the result that it was, and differentiating it is an
     error. So it is when the base, changed since, was detached in place before the view could
     follow.
-    An op such as `t_` turns the base itself; its `turns` lead from the new shape back to the one
-    that older views started from, and `turned` counts those that a view has seen already.
+    An op such as `t_` changes the shape of the base itself; its `ways_back` lead from the new shape
+    to the one that older views started from, and `ways_seen` counts those made before the view.
     A tensor that was never viewed nor changed has no Alias at all: that is the common, fast case.
     """
 
@@ -78,8 +78,8 @@ class Alias:
         "seen",
         "steps",
         "tracked",
-        "turned",
-        "turns",
+        "ways_seen",
+        "ways_back",
         "version",
     )
 
@@ -90,7 +90,7 @@ class Alias:
         steps: Steps = None,
         inference: bool = False,
         tracked: bool = True,
-        turned: int = 0,
+        ways_seen: int = 0,
     ) -> None:
         self.version = version
         self.made = version.value
@@ -99,8 +99,8 @@ class Alias:
         self.seen = None if base is None else base._node
         self.inference = inference
         self.tracked = tracked
-        self.turned = turned
-        self.turns: tuple[Any, ...] = ()
+        self.ways_seen = ways_seen
+        self.ways_back: tuple[Any, ...] = ()
         self.dormant: AccumulateGrad | None = None  # of a leaf whose gradients are switched off
 
 

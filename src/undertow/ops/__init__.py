@@ -22,6 +22,7 @@ from . import (  # noqa: F401
     fractional_pooling,
     from_data,
     indexing,
+    inplace_views,
     joining,
     losses,
     margin,
@@ -46,6 +47,5 @@ from . import (  # noqa: F401
     statistics,
     strided,
     transcendental,
-    turning,
     unfolding,
 )

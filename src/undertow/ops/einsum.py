@@ -84,13 +84,13 @@ def _contract(a: Labelled, b: Labelled, needed: set[Label]) -> Labelled:
 def _matrices(
     x: Labelled, batch: list[Label], rows: list[Label], columns: list[Label]
 ) -> tuple[Tensor, bool]:
-    """`x` as (batch, rows, columns), or turned as (batch, columns, rows) if that saves a copy."""
-    for first, second, turned in ((rows, columns, False), (columns, rows, True)):
+    """`x` as (batch, rows, columns), or as (batch, columns, rows) if that saves a copy."""
+    for first, second, transposed in ((rows, columns, False), (columns, rows, True)):
         ordered = x.ordered([*batch, *first, *second])
         shape = tuple(math.prod(map(x.size, group)) for group in (batch, first, second))
         shape = shape if batch else shape[1:]
         if backend_of(ordered._array).reshape(ordered._array, shape) is not None:
-            return reshaped(ordered, shape), turned
+            return reshaped(ordered, shape), transposed
     return reshaped(ordered, shape), True
 
 

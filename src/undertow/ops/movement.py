@@ -374,8 +374,8 @@ def adjoint(input: Tensor) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    turned = _matrix_transpose(input)
-    return turned.conj() if input._array.dtype.kind == "c" else turned
+    transposed = _matrix_transpose(input)
+    return transposed.conj() if input._array.dtype.kind == "c" else transposed
 
 
 def _hermitian(input: Tensor) -> Tensor:

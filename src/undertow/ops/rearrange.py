@@ -148,12 +148,12 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     first, second = (wrap_dim("rot90", d, input.ndim) for d in dims)
     if first == second:
         raise ArgumentError(f"[rot90] the dims must differ, got {tuple(dims)}")
-    turns = as_int("rot90", "k", k) % 4
-    if turns == 0:
+    quarters = as_int("rot90", "k", k) % 4
+    if quarters == 0:
         return input.clone()
-    if turns == 2:
+    if quarters == 2:
         return flip(input, first, second)
-    return transpose(flip(input, second if turns == 1 else first), first, second)
+    return transpose(flip(input, second if quarters == 1 else first), first, second)
 
 
 # Repeating -----------------------------------------------------------------------------------

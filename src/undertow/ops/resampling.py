@@ -169,8 +169,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     n = len(lead)
     blocks = reshape(input, (*lead, c // (r * r), r, r, h, w))
-    turned = permute(blocks, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
-    return reshaped_copy(turned, (*lead, c // (r * r), h * r, w * r))
+    permuted = permute(blocks, (*range(n + 1), n + 3, n + 1, n + 4, n + 2))
+    return reshaped_copy(permuted, (*lead, c // (r * r), h * r, w * r))
 
 
 @function(method=False, functional=True)
@@ -190,8 +190,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         )
     n = len(lead)
     blocks = reshape(input, (*lead, c, h // r, r, w // r, r))
-    turned = permute(blocks, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
-    return reshaped_copy(turned, (*lead, c * r * r, h // r, w // r))
+    permuted = permute(blocks, (*range(n + 1), n + 2, n + 4, n + 1, n + 3))
+    return reshaped_copy(permuted, (*lead, c * r * r, h // r, w // r))
 
 
 @function(method=False, functional=True)

@@ -407,7 +407,7 @@ _logit = unary_function(
         kind="float",
         domain="f",
         # abs: at -0.0 too the slope is that of the domain, +inf
-        vjp={"x": lambda g, x: g / where((x < 0) | (x > 1), math.nan, (x * (1 - x)).abs())},
+        vjp={"x": lambda g, x: g / where((x < 0) | (x > 1), math.nan, abs(x * (1 - x)))},
     )
 )
 

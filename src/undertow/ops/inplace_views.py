@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.inplace import turn
+from ..core.inplace import view_in_place
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
@@ -23,11 +23,11 @@ from .strided import _as_strided, strided_of
 
 
 def _turn_shape(name: str, x: Tensor, shape: Shape) -> Tensor:
-    return turn(name, x, (_view, (shape,)), (_view, (x.shape,)))
+    return view_in_place(name, x, (_view, (shape,)), (_view, (x.shape,)))
 
 
-def _turn_order(name: str, x: Tensor, order: tuple[int, ...]) -> Tensor:
-    return turn(name, x, (_permute, (order,)), (_permute, (inverse_permutation(order),)))
+def _permute_in_place(name: str, x: Tensor, order: tuple[int, ...]) -> Tensor:
+    return view_in_place(name, x, (_permute, (order,)), (_permute, (inverse_permutation(order),)))
 
 
 @function(top=False)
@@ -45,25 +45,25 @@ def unsqueeze_(input: Tensor, dim: int) -> Tensor:
 @function(top=False)
 def t_(input: Tensor) -> Tensor:
     """`t` of the tensor itself."""
-    return _turn_order("t_", input, matrix_order("t_", input.ndim))
+    return _permute_in_place("t_", input, matrix_order("t_", input.ndim))
 
 
 @function(top=False)
 def transpose_(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """`transpose` of the tensor itself."""
-    return _turn_order("transpose_", input, swapped("transpose_", input.ndim, dim0, dim1))
+    return _permute_in_place("transpose_", input, swapped("transpose_", input.ndim, dim0, dim1))
 
 
 @function(top=False)
 def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """`swapaxes` of the tensor itself."""
-    return _turn_order("swapaxes_", input, swapped("swapaxes_", input.ndim, axis0, axis1))
+    return _permute_in_place("swapaxes_", input, swapped("swapaxes_", input.ndim, axis0, axis1))
 
 
 @function(top=False)
 def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """`swapdims` of the tensor itself."""
-    return _turn_order("swapdims_", input, swapped("swapdims_", input.ndim, dim0, dim1))
+    return _permute_in_place("swapdims_", input, swapped("swapdims_", input.ndim, dim0, dim1))
 
 
 def _lost_forward(k: Any, x: Any) -> Any:
@@ -80,4 +80,4 @@ _lost = Op("lost", _lost_forward, inputs="x", view=True)
 def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """`as_strided` of the tensor itself; views that were made before have no gradient any more."""
     where = strided_of("as_strided_", input, size, stride, storage_offset)
-    return turn("as_strided_", input, (_as_strided, where), (_lost, ()))
+    return view_in_place("as_strided_", input, (_as_strided, where), (_lost, ()))
