@@ -21,7 +21,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test kernels lint types conformance bench format clean
+.PHONY: help demo test kernels lint types stubs conformance bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,8 +41,12 @@ lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev ## check the types of the library
+types: $(VENV)/.dev ## check the types of the library and the examples
 	$(BIN)/mypy
+	$(BIN)/mypy --cache-dir=.mypy_cache/behind_stubs src/undertow/__init__.py src/undertow/nn/functional.py
+
+stubs: $(VENV)/.dev ## write the stubs (.pyi) of what the ops publish
+	$(BIN)/python tools/stubs.py
 
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)

@@ -12,6 +12,7 @@ and the pixels that its answers hang on. Run it with `make demo`, or with
 """
 
 import argparse
+import math
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +56,7 @@ class Network:
     def __init__(self) -> None:
         self.w1 = ut.randn(SIDE * SIDE, HIDDEN) / SIDE
         self.b1 = ut.zeros(HIDDEN)
-        self.w2 = ut.randn(HIDDEN, CLASSES) / HIDDEN**0.5
+        self.w2 = ut.randn(HIDDEN, CLASSES) / math.sqrt(HIDDEN)
         self.b2 = ut.zeros(CLASSES)
         for parameter in self.parameters():
             parameter.requires_grad_()
@@ -125,6 +126,7 @@ def train(digits: Digits, test: Digits, epochs: int, name: str, smoothness: floa
             objective.backward()
             with ut.no_grad():
                 for parameter, velocity in zip(parameters, velocities, strict=True):
+                    assert parameter.grad is not None  # backward has set it
                     velocity.mul_(MOMENTUM).add_(parameter.grad)
                     parameter.sub_(LEARNING_RATE * velocity)
                     parameter.grad = None
@@ -168,7 +170,7 @@ def saliency(network: Network, images: ut.Tensor, labels: ut.Tensor) -> NDArray[
 def draw(plain: Run, smooth: Run, test: Digits) -> Figure:
     """Draw both training curves, and the smooth network's saliency maps and answers."""
     figure = Figure(figsize=(13, 7.6), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[1, 1.12], wspace=0.04)
+    left, right = figure.subfigures(1, 2, False, width_ratios=[1, 1.12], wspace=0.04)[0]
     top, bottom = left.subfigures(2, 1, height_ratios=[1, 1.6], hspace=0.04)
     draw_curves(top, plain, smooth)
     draw_saliency(bottom, smooth.network, test)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from .errors import DeviceError
 
@@ -56,3 +56,4 @@ class Device:
 
 
 device = Device
+DeviceLike: TypeAlias = Device | str  # what users may pass for a device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -139,6 +139,12 @@ for _dtype in ALL:
 _BY_NAME = {d.name: d for d in ALL}
 _BY_PYTHON: dict[type, DType] = {}
 
+# What users may pass: for a dtype, and for a number beside tensors.
+DTypeLike: TypeAlias = DType | np.dtype[Any] | type | str
+Number: TypeAlias = (
+    builtins.bool | builtins.int | builtins.float | builtins.complex | np.number[Any] | np.bool_
+)
+
 
 def of_array(dtype: np.dtype[Any]) -> DType:
     """The Undertow dtype of a NumPy dtype (an array's, or anything `np.dtype` accepts).
@@ -161,7 +167,7 @@ def of_array(dtype: np.dtype[Any]) -> DType:
     return found
 
 
-def as_dtype(value: Any) -> DType:
+def as_dtype(value: DTypeLike) -> DType:
     """A dtype from a DType, a NumPy dtype, a name, or one of Python's bool, int, float, complex.
 
     Python's float means float64 and complex means complex128, as in torch and NumPy.
@@ -190,7 +196,7 @@ def get_default_dtype() -> DType:
     return _default
 
 
-def set_default_dtype(dtype: Any) -> None:
+def set_default_dtype(dtype: DTypeLike) -> None:
     """Set the dtype that Python floats become; it must be a floating dtype."""
     global _default
     wanted = as_dtype(dtype)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from .errors import ArgumentError, DimError, DTypeError, ShapeError
 
 Shape = tuple[int, ...]
+Ints: TypeAlias = int | Sequence[int]  # one for all dimensions, or one for each
 
 
 def as_int(op: str, name: str, value: Any) -> int:
@@ -28,10 +29,9 @@ def as_shape(op: str, sizes: Any) -> Shape:
         sizes = (sizes,)
     if len(sizes) == 1 and isinstance(sizes[0], Sequence):
         sizes = sizes[0]
-    shape = tuple(as_int(op, "size", s) for s in sizes)
-    for size in shape:
-        if size < 0:
-            raise ShapeError(f"[{op}] sizes cannot be negative, got {shape}")
+    shape = tuple([as_int(op, "size", s) for s in sizes])
+    if shape and min(shape) < 0:
+        raise ShapeError(f"[{op}] sizes cannot be negative, got {shape}")
     return shape
 
 

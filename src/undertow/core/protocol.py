@@ -65,9 +65,9 @@ def _reversed(self: Tensor) -> Tensor:
 
 
 def _contains(self: Tensor, element: Any) -> bool:
-    if not isinstance(element, (Tensor, bool, int, float, complex, np.generic)):
+    if not isinstance(element, (Tensor, bool, int, float, complex, np.number, np.bool_)):
         raise DTypeError(f"[in] looks for a number or a tensor, got {type(element).__name__}")
-    return bool((self == element).any())
+    return bool(self.eq(element).any())
 
 
 def _bool(self: Tensor) -> bool:

@@ -74,18 +74,20 @@ def function(
     top: bool = True,
     functional: bool = False,
     dunder: str = "",
+    guard: bool = True,
 ) -> Callable[[F], F]:
     """Publish a function.
 
     top: as `ut.name`; functional: as `ut.nn.functional.name`; method: as `Tensor.name` (or under
     the name given); inplace: also as `Tensor.name_`; dunder: operators such as "__add__".
-    `axis` and `keepdims` are accepted for `dim` and `keepdim`.
+    `axis` and `keepdims` are accepted for `dim` and `keepdim`. guard=False spares a fast function
+    that checks its arguments itself the call of `guarded`.
     """
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
         kinds = [k for n, kind in fn.__annotations__.items() if n != "return" for k in kind.split()]
-        if "dim" in fn.__annotations__ or not _KINDS.keys().isdisjoint(kinds):
+        if guard and ("dim" in fn.__annotations__ or not _KINDS.keys().isdisjoint(kinds)):
             fn = guarded(fn, public)
         fn.__name__ = fn.__qualname__ = public
         fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
@@ -243,6 +245,9 @@ def elementwise_function(
 
     door.__doc__ = doc
     function(name=public, method=method, top=top, functional=functional, dunder=dunder)(door)
+    door.__annotations__ = dict.fromkeys(door.__annotations__, "Tensor")
+    if op.arity > 1:
+        door.__annotations__ |= dict.fromkeys(("input", "other"), "Tensor | Number")
     if inplace:
         attach(f"{public}_", inplace_elementwise(op, door, f"{public}_"))
     return door

@@ -98,7 +98,7 @@ def _search(x: Tensor, target: Shape) -> Tensor:
 
 
 @function(method=False, functional=True)
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of `output_size` windows that cover signals (N, C, L) or (C, L).
 
     >>> import undertow as ut
@@ -109,7 +109,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that cover images (N, C, H, W) or (C, H, W), as many as `output_size`.
 
     An integer is for both dimensions; None keeps the size of one.
@@ -123,7 +123,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """The means of windows that cover (N, C, D, H, W) or (C, D, H, W); see `adaptive_avg_pool2d`.
 
     >>> import undertow as ut
@@ -134,7 +134,9 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of `output_size` windows that cover signals (N, C, L) or (C, L).
 
     With `return_indices`, also where they were, of equal ones the first.
@@ -148,7 +150,9 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of windows that cover (N, C, H, W) or (C, H, W).
 
     `output_size` is as in `adaptive_avg_pool2d`, the indices as in `max_pool2d`.
@@ -161,7 +165,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 @function(top=False, method=False, functional=True)
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of windows that cover (N, C, D, H, W); see `adaptive_max_pool2d`.
 
     >>> import undertow as ut

@@ -14,12 +14,13 @@ from ..core.inplace import zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor
+from ..dtypes import Number
 from ..errors import ArgumentError, DTypeError, UndertowError
 from ..kernel.expr import Expr, call
 from ..kernel.expr import where as choose
 from .comparison import where
 
-Number = (int, float, complex)
+_NUMBERS = (int, float, complex)
 
 
 def no_slope(g: Tensor) -> Tensor:
@@ -36,8 +37,8 @@ attach("__add__", _plus)
 attach("__radd__", _plus)
 
 
-@function()
-def add(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+@function(guard=False)
+def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """`input + alpha * other`, elementwise.
 
     >>> import undertow as ut
@@ -64,8 +65,8 @@ attach("__sub__", _minus)
 attach("__rsub__", _from)
 
 
-@function()
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+@function(guard=False)
+def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """`input - alpha * other`, elementwise.
 
     >>> import undertow as ut
@@ -100,8 +101,8 @@ _publish_scaled(add, _plus_op, 1)
 _publish_scaled(sub, _minus_op, -1)
 
 
-@function(method=False)
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+@function(method=False, guard=False)
+def rsub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """`other - alpha * input`, elementwise.
 
     >>> import undertow as ut
@@ -240,7 +241,9 @@ _truncated_integer = _no_zero_divisor(
 
 
 @function()
-def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(
+    input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = None
+) -> Tensor:
     """`input / other`, elementwise; rounded down ("floor") or towards zero ("trunc") on request.
 
     >>> import undertow as ut
@@ -264,8 +267,8 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
 attach("div_", inplace_elementwise(_over_op, div, "div_"))
 
 
-@function(inplace=True)
-def true_divide(input: Any, other: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def true_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """`input / other`, elementwise; integers give the default floating dtype.
 
     >>> import undertow as ut
@@ -275,8 +278,8 @@ def true_divide(input: Any, other: Any) -> Tensor:
     return _over(input, other)
 
 
-@function(inplace=True, dunder="__floordiv__")
-def floor_divide(input: Any, other: Any) -> Tensor:
+@function(inplace=True, dunder="__floordiv__", guard=False)
+def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """`input / other` rounded down; integers stay integers.
 
     >>> import undertow as ut
@@ -308,8 +311,8 @@ _c_modulo = _no_zero_divisor(
 )
 
 
-@function(inplace=True, dunder="__mod__")
-def remainder(input: Any, other: Any) -> Tensor:
+@function(inplace=True, dunder="__mod__", guard=False)
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """What `floor_divide` leaves over; it has the sign of `other`, as in Python.
 
     >>> import undertow as ut
@@ -322,8 +325,8 @@ def remainder(input: Any, other: Any) -> Tensor:
 attach("__rmod__", lambda self, other: _modulo(other, self))
 
 
-@function(inplace=True)
-def fmod(input: Any, other: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def fmod(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """What division towards zero leaves over; it has the sign of `input`, as in C.
 
     >>> import undertow as ut
@@ -408,14 +411,14 @@ rsqrt = elementwise_function(
 
 def _pow_base(g: Any, a: Any, b: Any) -> Any:
     """b a**(b - 1), and zero for a**0 also where that would be 0 * inf, or NaN."""
-    if isinstance(b, Number):
+    if isinstance(b, _NUMBERS):
         return zeros_of(g) if b == 0 else g * (b * a ** (b - 1))
     return g * (b * where((b == 0) & ((a == 0) | (a != a)), 1, a) ** (b - 1))
 
 
 def _pow_exponent(g: Any, a: Any, b: Any, out: Any) -> Any:
     """a**b log(a), and zero for powers of zero, where that would be 0 * inf."""
-    if isinstance(a, Number):
+    if isinstance(a, _NUMBERS):
         if a == 0:
             return g * where(b >= 0, 0, out * -math.inf)
         return g * (out * (math.log(a) if not isinstance(a, complex) and a > 0 else math.nan))
@@ -454,8 +457,8 @@ def _integer_power(a: Expr, b: Expr) -> Expr:
 _pow_integer = elementwise_op("pow_integer", _integer_power, inputs="a b", domain="i")
 
 
-@function(inplace=True)
-def pow(input: Any, exponent: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """`input ** exponent`, elementwise.
 
     >>> import undertow as ut
@@ -476,7 +479,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
             return sqrt(input)
         if exponent == 0:
             return _power(input, exponent)
-        if kind is int and exponent < 0 and input._array.dtype.kind in "iub":
+        if isinstance(exponent, int) and exponent < 0 and input._array.dtype.kind in "iub":
             raise ArgumentError(
                 f"[pow] integers cannot be raised to the negative power {exponent}; "
                 "convert to a floating dtype first"
@@ -494,8 +497,8 @@ attach("__pow__", pow)
 attach("__rpow__", lambda self, other: pow(other, self))
 
 
-@function(inplace=True)
-def float_power(input: Any, exponent: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """`input ** exponent` in double precision.
 
     >>> import undertow as ut
@@ -510,8 +513,10 @@ def float_power(input: Any, exponent: Any) -> Tensor:
 
 
 # Several at once -----------------------------------------------------------------------------
-@function(inplace=True)
-def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+@function(inplace=True, guard=False)
+def addcmul(
+    input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
+) -> Tensor:
     """`input + value * tensor1 * tensor2`, elementwise.
 
     >>> import undertow as ut
@@ -522,8 +527,10 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor
     return _plus(input, product if value == 1 else _scaled("addcmul", value, product, input))
 
 
-@function(inplace=True)
-def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+@function(inplace=True, guard=False)
+def addcdiv(
+    input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
+) -> Tensor:
     """`input + value * tensor1 / tensor2`, elementwise, of floating tensors.
 
     >>> import undertow as ut
@@ -550,8 +557,8 @@ _lerp = elementwise_op(
 )
 
 
-@function(inplace=True)
-def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def lerp(input: Tensor | Number, end: Tensor | Number, weight: Tensor | Number) -> Tensor:
     """`input + weight * (end - input)`, elementwise; the weight is a number or a tensor.
 
     >>> import undertow as ut
@@ -561,8 +568,8 @@ def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     return elementwise(_lerp, input, end, weight)
 
 
-@function(inplace=True)
-def ldexp(input: Any, other: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def ldexp(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """`input * 2 ** other`, elementwise.
 
     >>> import undertow as ut

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, overload
 
 from .. import dtypes
 from ..backends.registry import backend_of
@@ -12,6 +12,7 @@ from ..core.dispatch import align, alike, apply, cast, compute_dtype, elementwis
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor, wrap
+from ..dtypes import Number
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import Expr, call, trace
 
@@ -38,6 +39,10 @@ _where: Op = Op(
 _where.scalar = lambda condition, x, y: call("where", condition, x, y)
 
 
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor: ...
 @function(method=False)
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """`input` where the condition holds, else `other`; of a condition alone, its `nonzero`.
@@ -76,7 +81,7 @@ def _condition(condition: Any) -> Tensor:
 
 
 @function(name="where", top=False)
-def _where_method(input: Tensor, condition: Any, other: Any) -> Any:
+def _where_method(input: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
     """`ut.where(condition, input, other)`.
 
     >>> import undertow as ut
@@ -429,7 +434,11 @@ _isin = Op("isin", _isin_forward, inputs="x test")
 
 @function(method=False)
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+    elements: Tensor | Number,
+    test_elements: Tensor | Number,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
 ) -> Tensor:
     """Which elements occur among the test elements; `assume_unique` is accepted and not needed.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ..core.dispatch import apply, expand
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..shapes import broadcast_shapes, check_fits, wrap_dim
+from ..shapes import Ints, broadcast_shapes, check_fits, wrap_dim
 from .embedding import steps
 from .extremes import clamp_min
 from .matmul import matmul, product
@@ -114,7 +113,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 @function(top=False, method=False, functional=True)
-def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: Ints = 1, eps: float = 1e-12) -> Tensor:
     """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller.
 
     >>> import undertow as ut

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .. import dtypes
 from ..backends.registry import backend_of
@@ -12,9 +12,12 @@ from ..core.dispatch import cast, transfer
 from ..core.inplace import overwrite
 from ..core.register import attach, function
 from ..core.tensor import Tensor, wrap
-from ..devices import Device
-from ..dtypes import DType
+from ..devices import Device, DeviceLike
+from ..dtypes import DType, DTypeLike, Number
 from ..errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 # To another dtype or device -----------------------------------------------------------------
@@ -25,12 +28,40 @@ def _to(input: Tensor, dtype: DType | None, device: Any, copy: bool) -> Tensor:
     return out.clone() if copy and out is input else out
 
 
+@overload
+def to(
+    input: Tensor,
+    dtype: DTypeLike,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    device: DeviceLike | None = None,
+    dtype: DTypeLike | None = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+) -> Tensor: ...
+@overload
+def to(
+    input: Tensor,
+    other: Tensor,
+    non_blocking: bool = False,
+    copy: bool = False,
+    *,
+    memory_format: Any = None,
+) -> Tensor: ...
 @function(top=False)
 def to(
     input: Tensor,
     *args: Any,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     other: Tensor | None = None,
     non_blocking: bool = False,
     copy: bool = False,
@@ -108,8 +139,12 @@ _TYPE_NAMES = {
 }
 
 
+@overload
+def type_(input: Tensor) -> str: ...
+@overload
+def type_(input: Tensor, dtype: DTypeLike, non_blocking: bool = False) -> Tensor: ...
 @function(top=False, name="type")
-def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_(input: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = False) -> Any:
     """The name of the tensor's type in torch's old manner, or the tensor in another dtype.
 
     >>> import undertow as ut
@@ -172,8 +207,8 @@ def resolve_neg(input: Tensor) -> Tensor:
 
 # To Python and NumPy ------------------------------------------------------------------------
 @function(top=False)
-def item(input: Tensor) -> Any:
-    """The one element as a Python number.
+def item(input: Tensor) -> int | float:
+    """The one element as a Python number (a complex one too, which its type leaves out).
 
     >>> import undertow as ut
     >>> ut.tensor([2.5]).item()
@@ -202,7 +237,7 @@ def tolist(input: Tensor) -> Any:
 
 
 @function(top=False)
-def numpy(input: Tensor, *, force: bool = False) -> Any:
+def numpy(input: Tensor, *, force: bool = False) -> NDArray[Any]:
     """The elements as a NumPy array that shares the tensor's memory.
 
     Writing to the array changes the tensor and everything that shares its memory, without raising
@@ -235,7 +270,7 @@ def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     return overwrite("copy_", self, transfer(src, self.device))
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value: Tensor | Number) -> Tensor:
     """Set every element to `value`, a number or a zero-dimensional tensor.
 
     >>> import undertow as ut
@@ -337,7 +372,7 @@ def numel(input: Tensor) -> int:
 
 
 @function(method=False)
-def result_type(*operands: Any) -> DType:
+def result_type(*operands: Tensor | Number) -> DType:
     """The dtype that arithmetic between these tensors and numbers gives, by torch's rules.
 
     >>> import undertow as ut

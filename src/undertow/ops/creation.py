@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
@@ -13,9 +15,10 @@ from ..core.op import Op
 from ..core.protocol import plain_number
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
-from ..dtypes import DType
+from ..devices import DeviceLike
+from ..dtypes import DType, DTypeLike, Number
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..shapes import Shape, as_int, as_shape, broadcast_shapes
+from ..shapes import Ints, Shape, as_int, as_shape, broadcast_shapes
 from .from_data import made, tensor
 
 _clone = Op("clone", lambda k, x: k.copy(x), inputs="x", vjp={"x": lambda g: g})
@@ -39,33 +42,23 @@ def filled(shape: Shape, value: Any, dtype: Any, device: Any, requires_grad: boo
     return made(backend_on(device).full(shape, value, wanted.numpy), requires_grad)
 
 
-def _like(
-    input: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool, shape: Any = None
-) -> Tensor:
-    """`filled` with the dtype, device and shape of another tensor unless given."""
-    array = input._array
-    backend = backend_of(array) if device is None else backend_on(device)
-    kind = array.dtype if dtype is None else dtypes.as_dtype(dtype).numpy
-    return made(
-        backend.full(tuple(array.shape) if shape is None else shape, value, kind), requires_grad
-    )
-
-
 def given_shape(op: str, sizes: Any, size: Any) -> Shape:
     """The shape from `op(2, 3)`, `op((2, 3))` or `op(size=(2, 3))`."""
-    if size is not None:
-        sizes = (size,)
-    elif not sizes:
-        raise DTypeError(f"[{op}] needs a size, such as {op}(2, 3); a scalar has size ()")
-    return as_shape(op, sizes)
+    if size is None:
+        if not sizes:
+            raise DTypeError(f"[{op}] needs a size, such as (2, 3); a scalar has size ()")
+        return as_shape(op, sizes)
+    if sizes:
+        raise DTypeError(f"[{op}] got sizes {sizes} and size={size}; give one of them")
+    return as_shape(op, size)
 
 
 @function(method=False)
 def zeros(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Zeros of the given shape.
@@ -80,10 +73,10 @@ def zeros(
 
 @function(method=False)
 def ones(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones of the given shape.
@@ -97,10 +90,10 @@ def ones(
 
 @function(method=False)
 def empty(
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
@@ -115,21 +108,14 @@ def empty(
     return made(backend_on(device).empty(shape, wanted.numpy), requires_grad)
 
 
-@function(method=False)
-def full(
-    size: Any,
-    fill_value: Any,
+def _full(
+    fill_value: Tensor | Number,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    size: Ints,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """`fill_value` in every element; its type gives the dtype (bool, int64, floating, complex).
-
-    >>> import undertow as ut
-    >>> ut.full((2,), 7), ut.full((2,), 0.5)
-    (tensor([7, 7]), tensor([0.5000, 0.5000]))
-    """
     shape = as_shape("full", size if isinstance(size, int) else tuple(size))
     if isinstance(fill_value, Tensor) and node_of(fill_value) is not None and current().grad:
         wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
@@ -141,8 +127,30 @@ def full(
 
 
 @function(method=False)
+def full(
+    size: Ints,
+    fill_value: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`fill_value` in every element; its type gives the dtype (bool, int64, floating, complex).
+
+    >>> import undertow as ut
+    >>> ut.full((2,), 7), ut.full((2,), 0.5)
+    (tensor([7, 7]), tensor([0.5000, 0.5000]))
+    """
+    return _full(fill_value, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@function(method=False)
 def scalar_tensor(
-    s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    s: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A number as a zero-dimensional tensor of the default dtype, whatever the number's type.
 
@@ -155,168 +163,183 @@ def scalar_tensor(
     return filled((), value, wanted, device, requires_grad)
 
 
-@function(method=False)
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+# In the manner of another tensor -------------------------------------------------------------
+Fill = Callable[[Any, Shape, Any], Any]  # of a backend, a shape and a NumPy dtype: an array
+
+
+def of_tensor(
+    op: str, make: Callable[..., Tensor], doc: str, fill: Fill | None = None
+) -> Callable[..., Tensor]:
+    """Publish `make` as a function of a tensor, `input`, whose dtype and device are the defaults.
+
+    The function `…_like` takes its shape from there as well, the method `new_…` does not. Their
+    other parameters are those of `make`, which takes the shape as `size`. `fill` is what `make`
+    does when no option is given: the shortcut for the calls that rules make.
+    """
+    make = inspect.unwrap(make)
+    alike = op.endswith("_like")
+    left_out = ("sizes", "size", "memory_format") if alike else ("memory_format",)
+    signature = inspect.Signature(
+        [
+            inspect.Parameter(
+                "input", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Tensor"
+            ),
+            *(p for n, p in inspect.signature(make).parameters.items() if n not in left_out),
+            *([_MEMORY_FORMAT] if alike else []),
+        ],
+        return_annotation="Tensor",
+    )
+
+    def method(
+        input: Tensor, *args: Any, dtype: Any = None, device: Any = None, **kwargs: Any
+    ) -> Tensor:
+        if fill is not None and dtype is None and device is None and not kwargs:
+            array = input._array
+            if not alike:
+                return made(fill(backend_of(array), given_shape(op, args, None), array.dtype))
+            if not args:
+                return made(fill(backend_of(array), tuple(array.shape), array.dtype))
+        options = {
+            "dtype": input.dtype if dtype is None else dtype,
+            "device": input.device if device is None else device,
+        }
+        if alike:
+            options["size"] = input.shape
+            kwargs.pop("memory_format", None)
+        try:
+            return make(*args, **options, **kwargs)
+        except TypeError:
+            _check_call(op, signature, input, *args, **kwargs)
+            raise
+
+    method.__name__ = method.__qualname__ = op
+    method.__signature__ = signature  # type: ignore[attr-defined]
+    method.__doc__ = doc
+    return function(top=alike, method=not alike)(method)
+
+
+_MEMORY_FORMAT = inspect.Parameter(
+    "memory_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any"
+)
+
+
+def _check_call(op: str, signature: inspect.Signature, *args: Any, **kwargs: Any) -> None:
+    """Raise if a call that failed does not fit the signature: that is what was wrong with it."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        shown = ", ".join(str(p.replace(annotation=p.empty)) for p in signature.parameters.values())
+        raise DTypeError(f"[{op}] {error}; its arguments are {shown}") from None
+
+
+def _zeros(k: Any, shape: Shape, dtype: Any) -> Any:
+    return k.full(shape, 0, dtype)
+
+
+def _ones(k: Any, shape: Shape, dtype: Any) -> Any:
+    return k.full(shape, 1, dtype)
+
+
+def _empty(k: Any, shape: Shape, dtype: Any) -> Any:
+    return k.empty(shape, dtype)
+
+
+zeros_like = of_tensor(
+    "zeros_like",
+    zeros,
     """Zeros of the shape, dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.zeros_like(ut.tensor([1, 2]))
     tensor([0, 0])
-    """
-    return _like(input, 0, dtype, device, requires_grad)
-
-
-@function(method=False)
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    """,
+    _zeros,
+)
+ones_like = of_tensor(
+    "ones_like",
+    ones,
     """Ones of the shape, dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.ones_like(ut.tensor([5, 6]))
     tensor([1, 1])
-    """
-    return _like(input, 1, dtype, device, requires_grad)
-
-
-@function(method=False)
-def full_like(
-    input: Tensor,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """`fill_value` in the shape, dtype and device of `input`.
-
-    >>> import undertow as ut
-    >>> ut.full_like(ut.tensor([5, 6]), 2)
-    tensor([2, 2])
-    """
-    return new_full(
-        input, input.shape, fill_value, dtype=dtype, device=device, requires_grad=requires_grad
-    )
-
-
-@function(method=False)
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    """,
+    _ones,
+)
+empty_like = of_tensor(
+    "empty_like",
+    empty,
     """Memory of the shape, dtype and device of `input`, with any values.
 
     >>> import undertow as ut
     >>> ut.empty_like(ut.ones(2, 3)).shape
     (2, 3)
-    """
-    return new_empty(input, input.shape, dtype=dtype, device=device, requires_grad=requires_grad)
+    """,
+    _empty,
+)
+full_like = of_tensor(
+    "full_like",
+    _full,
+    """`fill_value` in the shape, dtype and device of `input`.
 
-
-@function(top=False)
-def new_zeros(
-    input: Tensor,
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    >>> import undertow as ut
+    >>> ut.full_like(ut.tensor([5, 6]), 2)
+    tensor([2, 2])
+    """,
+)
+new_zeros = of_tensor(
+    "new_zeros",
+    zeros,
     """Zeros of another shape, with the dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.tensor([1, 2]).new_zeros(3)
     tensor([0, 0, 0])
-    """
-    return _like(input, 0, dtype, device, requires_grad, given_shape("new_zeros", sizes, size))
-
-
-@function(top=False)
-def new_ones(
-    input: Tensor,
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    """,
+    _zeros,
+)
+new_ones = of_tensor(
+    "new_ones",
+    ones,
     """Ones of another shape, with the dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.tensor([1, 2]).new_ones(3)
     tensor([1, 1, 1])
-    """
-    return _like(input, 1, dtype, device, requires_grad, given_shape("new_ones", sizes, size))
-
-
-@function(top=False)
-def new_full(
-    input: Tensor,
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """`fill_value` in another shape, with the dtype and device of `input`.
-
-    >>> import undertow as ut
-    >>> ut.tensor([1, 2]).new_full((3,), 7)
-    tensor([7, 7, 7])
-    """
-    return full(
-        size,
-        fill_value,
-        dtype=input.dtype if dtype is None else dtype,
-        device=input.device if device is None else device,
-        requires_grad=requires_grad,
-    )
-
-
-@function(top=False)
-def new_empty(
-    input: Tensor,
-    *sizes: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
+    """,
+    _ones,
+)
+new_empty = of_tensor(
+    "new_empty",
+    empty,
     """Memory of another shape, with the dtype and device of `input` and any values.
 
     >>> import undertow as ut
     >>> ut.tensor([1, 2]).new_empty(3).dtype
     undertow.int64
-    """
-    return empty(
-        given_shape("new_empty", sizes, size),
-        dtype=input.dtype if dtype is None else dtype,
-        device=input.device if device is None else device,
-        requires_grad=requires_grad,
-    )
+    """,
+    _empty,
+)
+new_full = of_tensor(
+    "new_full",
+    full,
+    """`fill_value` in another shape, with the dtype and device of `input`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2]).new_full((3,), 7)
+    tensor([7, 7, 7])
+    """,
+)
 
 
 @function(top=False)
 def new_tensor(
-    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A copy of `data` in the dtype and on the device of `input`.
 
@@ -335,12 +358,12 @@ def new_tensor(
 # Sequences ----------------------------------------------------------------------------------
 @function(method=False)
 def arange(
-    start: Any = 0,
-    end: Any = None,
-    step: Any = 1,
+    start: Tensor | Number = 0,
+    end: Tensor | Number | None = None,
+    step: Tensor | Number = 1,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`start`, `start + step`, … below `end`; int64 when all three are integers.
@@ -414,12 +437,12 @@ def _spaced(op: str, start: Any, end: Any, steps: Any, dtype: Any, device: Any) 
 
 @function(method=False)
 def linspace(
-    start: Any,
-    end: Any,
+    start: Tensor | Number,
+    end: Tensor | Number,
     steps: int,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included.
@@ -440,13 +463,13 @@ def linspace(
 
 @function(method=False)
 def logspace(
-    start: Any,
-    end: Any,
+    start: Tensor | Number,
+    end: Tensor | Number,
     steps: int,
     base: float = 10.0,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """`base` to the powers `linspace(start, end, steps)`.
@@ -469,8 +492,8 @@ def eye(
     n: int,
     m: int | None = None,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere.

@@ -10,6 +10,8 @@ from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, wrap
+from ..devices import DeviceLike
+from ..dtypes import DTypeLike
 from ..errors import ArgumentError, DimError, DTypeError
 from ..kernel.expr import call, trace
 from ..shapes import Shape, as_int, wrap_dim
@@ -198,7 +200,12 @@ def triu(input: Tensor, diagonal: int = 0) -> Tensor:
 
 @function(method=False)
 def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """Row and column numbers of the lower triangle of a `row` by `col` matrix.
 
@@ -212,7 +219,12 @@ def tril_indices(
 
 @function(method=False)
 def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None
+    row: int,
+    col: int,
+    offset: int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """Row and column numbers of the upper triangle of a `row` by `col` matrix.
 

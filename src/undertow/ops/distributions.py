@@ -69,7 +69,9 @@ def coins(op: str, shape: Shape, p: Any, dtype: DType, device: Any, generator: A
 
 
 @function()
-def bernoulli(input: Tensor, p: Any = None, *, generator: Generator | None = None) -> Tensor:
+def bernoulli(
+    input: Tensor, p: float | None = None, *, generator: Generator | None = None
+) -> Tensor:
     """Ones with the probabilities in `input`, or with probability `p` in the shape of `input`.
 
     >>> import undertow as ut
@@ -287,7 +289,9 @@ def log_normal_(
     return overwrite("log_normal_", self, (noise * std + mean).exp())
 
 
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(
+    self: Tensor, p: Tensor | float = 0.5, *, generator: Generator | None = None
+) -> Tensor:
     """Fill with ones with probability `p` (a number, or a tensor that broadcasts), else zeros.
 
     >>> import undertow as ut
@@ -299,7 +303,11 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
 
 
 def random_(
-    self: Tensor, from_: Any = None, to: Any = None, *, generator: Generator | None = None
+    self: Tensor,
+    from_: int | None = None,
+    to: int | None = None,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Fill with integers: `random_(to)` below to, `random_(from, to)` from from.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from ..backends.registry import backend_of
 from ..core.dispatch import apply
@@ -19,7 +19,7 @@ from ..core.op import OPS
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..shapes import as_int, wrap_dim
+from ..shapes import Ints, as_int, wrap_dim
 from .matmul import operands, product
 from .movement import reshaped
 
@@ -127,6 +127,10 @@ def _best_pair(pending: list[Labelled], output: tuple[Label, ...]) -> tuple[int,
 
 
 # The equation --------------------------------------------------------------------------------
+@overload
+def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor: ...
+@overload
+def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor: ...
 @function(method=False)
 def einsum(*args: Any) -> Tensor:
     """A sum of products, by an equation over the operands' dimensions.
@@ -281,7 +285,7 @@ def _without_broadcast(x: Labelled, sizes: dict[Label, int]) -> Labelled:
 
 
 @function(method=False)
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: int | Tensor | Sequence[Ints] = 2) -> Tensor:
     """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs.
 
     >>> import undertow as ut

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.op import elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
+from ..dtypes import Number
 from ..errors import ArgumentError
 from ..kernel.expr import call
 from .comparison import isnan, where
@@ -52,7 +51,9 @@ clamp_max = elementwise_function(
 
 
 @function(inplace=True)
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(
+    input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
+) -> Tensor:
     """The elements, but at least `min` and at most `max`, numbers or tensors; `max` wins.
 
     >>> import undertow as ut

@@ -12,7 +12,7 @@ from ..core.modes import no_grad
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..shapes import Shape, per_dim
+from ..shapes import Ints, Shape, per_dim
 from .creation import arange, full
 from .joining import cat
 from .movement import reshaped
@@ -113,12 +113,12 @@ def _fractional(
 @function(top=False, method=False, functional=True)
 def fractional_max_pool2d(
     input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
+    kernel_size: Ints,
+    output_size: Ints | None = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of windows at random places of images (N, C, H, W) or (C, H, W).
 
     There are `output_size` windows along each dimension, or `output_ratio` of its elements. Their
@@ -149,12 +149,12 @@ def fractional_max_pool2d(
 @function(top=False, method=False, functional=True)
 def fractional_max_pool3d(
     input: Tensor,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
+    kernel_size: Ints,
+    output_size: Ints | None = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of windows at random places of volumes; see `fractional_max_pool2d`.
 
     >>> import undertow as ut

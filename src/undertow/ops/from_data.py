@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import dtypes
 from ..backends.quiet import restore, silence
@@ -13,7 +14,8 @@ from ..core.dispatch import cast, transfer
 from ..core.modes import current
 from ..core.register import function
 from ..core.tensor import Tensor, share, wrap
-from ..dtypes import DType
+from ..devices import DeviceLike
+from ..dtypes import DType, DTypeLike
 from ..errors import (
     ArgumentError,
     DeviceError,
@@ -170,7 +172,11 @@ def _fitted(op: str, array: Any, dtype: DType) -> Any:
 
 @function(method=False)
 def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of `data`: numbers, nested lists, arrays or tensors.
 
@@ -193,7 +199,9 @@ def tensor(
 
 
 @function(method=False)
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def as_tensor(
+    data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """`data` as a tensor that shares its memory where it can.
 
     A tensor of that dtype and device is returned itself, with its history; a NumPy array is shared.
@@ -217,8 +225,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def asarray(
     obj: Any,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
@@ -249,7 +257,7 @@ def asarray(
 
 
 @function(method=False)
-def from_numpy(ndarray: Any) -> Tensor:
+def from_numpy(ndarray: NDArray[Any]) -> Tensor:
     """A tensor that shares the memory of a NumPy array: writing to one changes the other.
 
     Negative strides are kept, and a read-only array gives a tensor that cannot be written.
@@ -274,7 +282,9 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 
 @function(method=False)
-def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(
+    ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None
+) -> Tensor:
     """A tensor that shares the memory of another library's CPU tensor (DLPack).
 
     >>> import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.inplace import view_in_place
@@ -9,7 +10,7 @@ from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import InplaceError
-from ..shapes import Shape
+from ..shapes import Ints, Shape
 from .movement import (
     _permute,
     _view,
@@ -31,7 +32,7 @@ def _permute_in_place(name: str, x: Tensor, order: tuple[int, ...]) -> Tensor:
 
 
 @function(top=False)
-def squeeze_(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze_(input: Tensor, dim: Ints | None = None) -> Tensor:
     """`squeeze` of the tensor itself: the same memory, without dimensions of size 1."""
     return _turn_shape("squeeze_", input, squeezed("squeeze_", input._array.shape, dim))
 
@@ -77,7 +78,9 @@ _lost = Op("lost", _lost_forward, inputs="x", view=True)
 
 
 @function(top=False)
-def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided_(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """`as_strided` of the tensor itself; views that were made before have no gradient any more."""
     where = strided_of("as_strided_", input, size, stride, storage_offset)
     return view_in_place("as_strided_", input, (_as_strided, where), (_lost, ()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, overload
 
 from .. import dtypes, shapes
 from ..core.dispatch import apply, cast, record
@@ -14,7 +14,7 @@ from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError, DimError, DTypeError, ShapeError
-from ..shapes import as_int, wrap_dim
+from ..shapes import Ints, as_int, wrap_dim
 from .creation import zeros
 from .from_data import tensor
 from .movement import along, embed, expanded, narrowed, own_dim, reshaped, selected, slice_view
@@ -260,7 +260,7 @@ def gathered(tensors: tuple[Any, ...]) -> tuple[Tensor, ...]:
 
 
 @function(method=False)
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinate grids of vectors, as expanded views; "xy" exchanges the first two dimensions.
 
     >>> import undertow as ut
@@ -356,6 +356,12 @@ def _each(op: str, least: Any, tensors: tuple[Any, ...]) -> Any:
     return tuple([least(t) for t in listed(op, gathered(tensors))])
 
 
+@overload
+def atleast_1d(tensor: Tensor, /) -> Tensor: ...
+@overload
+def atleast_1d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_1d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]: ...
 @function(method=False)
 def atleast_1d(*tensors: Any) -> Any:
     """Views with at least one dimension; of one tensor one, of several a tuple.
@@ -367,6 +373,12 @@ def atleast_1d(*tensors: Any) -> Any:
     return _each("atleast_1d", _at_least_1d, tensors)
 
 
+@overload
+def atleast_2d(tensor: Tensor, /) -> Tensor: ...
+@overload
+def atleast_2d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_2d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]: ...
 @function(method=False)
 def atleast_2d(*tensors: Any) -> Any:
     """Views with at least two dimensions; vectors become rows.
@@ -378,6 +390,12 @@ def atleast_2d(*tensors: Any) -> Any:
     return _each("atleast_2d", _at_least_2d, tensors)
 
 
+@overload
+def atleast_3d(tensor: Tensor, /) -> Tensor: ...
+@overload
+def atleast_3d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]: ...
+@overload
+def atleast_3d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]: ...
 @function(method=False)
 def atleast_3d(*tensors: Any) -> Any:
     """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1).
@@ -390,7 +408,7 @@ def atleast_3d(*tensors: Any) -> Any:
 
 
 @function(method=False)
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Views of all tensors in the shape that they broadcast to.
 
     >>> import undertow as ut
@@ -403,7 +421,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 
 @function(method=False)
-def broadcast_shapes(*shapes_: Any) -> shapes.Shape:
+def broadcast_shapes(*shapes_: Ints) -> shapes.Shape:
     """The shape that all shapes broadcast to.
 
     >>> import undertow as ut
@@ -425,7 +443,7 @@ def cut(x: Tensor, dim: int, lengths: Sequence[int]) -> tuple[Tensor, ...]:
 
 
 @function()
-def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`.
 
     >>> import undertow as ut
@@ -496,11 +514,11 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 @function()
 def tensor_split(
     input: Tensor,
-    indices_or_sections: Any = None,
+    indices_or_sections: Ints | Tensor | None = None,
     dim: int = 0,
     *,
-    indices: Any = None,
-    sections: Any = None,
+    indices: Sequence[int] | Tensor | None = None,
+    sections: int | None = None,
 ) -> tuple[Tensor, ...]:
     """Views of almost equal size, the first ones larger by one, or views between the indices.
 
@@ -543,7 +561,7 @@ def _named_split(op: str, x: Tensor, where: Any, dim: int, least: int) -> tuple[
 
 
 @function()
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
     """Views side by side: along dimension 1, of a vector along dimension 0.
 
     >>> import undertow as ut
@@ -554,7 +572,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @function()
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
     """Views of rows: along dimension 0 of at least two.
 
     >>> import undertow as ut
@@ -565,7 +583,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @function()
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
     """Views in depth: along dimension 2 of at least three.
 
     >>> import undertow as ut

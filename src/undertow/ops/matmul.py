@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes
@@ -20,6 +20,7 @@ from ..core.foreign import host_number, is_foreign
 from ..core.op import Op
 from ..core.register import alias, attach, function
 from ..core.tensor import Tensor, node_of, wrap
+from ..dtypes import Number
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import broadcast_shapes, wrap_dim
 from .comparison import where
@@ -70,16 +71,16 @@ def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
     return apply(_PRODUCTS[ta, tb], (a, b))
 
 
-@function(dunder="__matmul__")
-def matmul(input: Any, other: Any) -> Tensor:
+@function(dunder="__matmul__", guard=False)
+def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The matrix product; vectors and batches as in NumPy's `@`, batch dimensions broadcast.
 
     >>> import undertow as ut
     >>> ut.matmul(ut.tensor([[1.0, 2.0], [3.0, 4.0]]), ut.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    if isinstance(input, Tensor) and isinstance(other, Tensor):  # almost every training step's
-        x, y = input._array, other._array
+    x, y = getattr(input, "_array", None), getattr(other, "_array", None)
+    if x is not None and y is not None:  # two matrices: almost every product of a training step
         shape = x.shape
         plain = len(shape) == 2 == len(y.shape) and x.dtype is y.dtype and x.dtype.kind == "f"
         if plain and shape[1] == y.shape[0]:
@@ -314,7 +315,9 @@ def _added(op: str, input: Tensor, result: Tensor, beta: Any, alpha: Any) -> Ten
 
 
 @function(inplace=True)
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)` for matrices.
 
     >>> import undertow as ut
@@ -329,7 +332,9 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
 
 
 @function(inplace=True)
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
     """`beta * input + alpha * (mat @ vec)` for a matrix and a vector.
 
     >>> import undertow as ut
@@ -344,7 +349,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
 
 @function(inplace=True)
 def baddbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices.
 
@@ -361,7 +366,7 @@ def baddbmm(
 
 @function(inplace=True)
 def addbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
     """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices.
 
@@ -376,7 +381,9 @@ def addbmm(
 
 
 @function(inplace=True)
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
     """`beta * input + alpha * outer(vec1, vec2)`.
 
     >>> import undertow as ut
@@ -388,7 +395,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
 
 
 @function(method=False)
-def chain_matmul(*matrices: Any) -> Tensor:
+def chain_matmul(*matrices: Tensor | Sequence[Tensor]) -> Tensor:
     """The product of several matrices, in the order that needs the fewest multiplications.
 
     >>> import undertow as ut
@@ -490,7 +497,9 @@ _MODES = (
 
 
 @function(method=False)
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = _MODES[0]) -> Tensor:
+def cdist(
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | int | None = _MODES[0]
+) -> Tensor:
     """The p-distances between the rows of `x1` and the rows of `x2`, batches broadcast.
 
     As in torch, Euclidean distances between more than 25 rows go through a matrix product, which

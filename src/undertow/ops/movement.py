@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 from .. import dtypes
 from ..backends.registry import backend_of
@@ -10,9 +11,9 @@ from ..core.dispatch import _expand, apply
 from ..core.op import Op
 from ..core.register import attach, function
 from ..core.tensor import Tensor
-from ..dtypes import DType
+from ..dtypes import DType, DTypeLike
 from ..errors import ArgumentError, BoundsError, DimError, ShapeError
-from ..shapes import Shape, as_int, infer_size, wrap_dim, wrap_dims
+from ..shapes import Ints, Shape, as_int, infer_size, wrap_dim, wrap_dims
 
 # Primitives ----------------------------------------------------------------------------------
 _view = Op(
@@ -119,7 +120,7 @@ def sizes(op: str, given: Any, named: Any = None) -> Shape:
 
 # The same elements in another shape ----------------------------------------------------------
 @function()
-def reshape(input: Tensor, *sizes_: Any, shape: Any = None) -> Tensor:
+def reshape(input: Tensor, *sizes_: Ints, shape: Ints | None = None) -> Tensor:
     """The same elements in another shape: a view where the strides allow it, else a copy.
 
     >>> import undertow as ut
@@ -131,6 +132,12 @@ def reshape(input: Tensor, *sizes_: Any, shape: Any = None) -> Tensor:
     return _in_shape(input, wanted)
 
 
+@overload
+def view(input: Tensor, *size: int) -> Tensor: ...
+@overload
+def view(input: Tensor, size: Sequence[int]) -> Tensor: ...
+@overload
+def view(input: Tensor, dtype: DTypeLike) -> Tensor: ...
 @function(top=False)
 def view(input: Tensor, *sizes_: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape; an error where the strides do not allow that.
@@ -216,7 +223,7 @@ def ravel(input: Tensor) -> Tensor:
 
 
 @function()
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dimension split into several; one of their sizes may be -1.
 
     >>> import undertow as ut
@@ -234,7 +241,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 @function()
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Ints | None = None) -> Tensor:
     """A view without the dimensions of size 1: all of them, or those in `dim` that have size 1.
 
     >>> import undertow as ut
@@ -274,7 +281,7 @@ def unsqueezed(op: str, shape: Shape, dim: Any) -> Shape:
 
 # The dimensions in another order -------------------------------------------------------------
 @function()
-def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+def permute(input: Tensor, *order: Ints, dims: Ints | None = None) -> Tensor:
     """A view with the dimensions in another order.
 
     >>> import undertow as ut
@@ -392,7 +399,7 @@ attach("H", property(_hermitian))
 
 
 @function()
-def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor:
     """A view with the dimensions `source` at the positions `destination`, the others in order.
 
     >>> import undertow as ut
@@ -403,7 +410,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 @function()
-def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
+def moveaxis(input: Tensor, source: Ints, destination: Ints) -> Tensor:
     """The same as `movedim`.
 
     >>> import undertow as ut
@@ -432,7 +439,9 @@ def _movedim(op: str, input: Tensor, source: Any, destination: Any) -> Tensor:
 
 # Broadcasting --------------------------------------------------------------------------------
 @function(top=False)
-def expand(input: Tensor, *sizes_: Any, size: Any = None, implicit: bool = False) -> Tensor:
+def expand(
+    input: Tensor, *sizes_: Ints, size: Ints | None = None, implicit: bool = False
+) -> Tensor:
     """A view in which dimensions of size 1 are repeated without copying; -1 keeps a size.
 
     >>> import undertow as ut
@@ -476,7 +485,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 @function()
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """A view broadcast to `size`; the same as `expand`.
 
     >>> import undertow as ut
@@ -506,7 +515,7 @@ def own_dim(op: str, dim: Any, ndim: int) -> int:
 
 
 @function()
-def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+def narrow(input: Tensor, dim: int, start: int | Tensor, length: int) -> Tensor:
     """A view of `length` positions of dimension `dim` from `start` on.
 
     >>> import undertow as ut

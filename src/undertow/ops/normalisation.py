@@ -15,7 +15,7 @@ from ..core.tensor import Tensor
 from ..errors import DTypeError, ShapeError
 from ..kernel.expr import Expr, call
 from ..kernel.row_program import Program, Tracer, rows
-from ..shapes import as_shape
+from ..shapes import Ints, as_shape
 from .reduction import mean
 
 # Note [norms]
@@ -234,7 +234,7 @@ def _prepared(
 @function(top=False, method=False, functional=True)
 def layer_norm(
     input: Tensor,
-    normalized_shape: Any,
+    normalized_shape: Ints,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-05,
@@ -255,7 +255,7 @@ def layer_norm(
 
 @function(top=False, method=False, functional=True)
 def rms_norm(
-    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None
+    input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
     """`input` divided by the root of the mean of its squares over its last dimensions.
 

@@ -9,6 +9,7 @@ from ..core.dispatch import apply, table
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
+from ..dtypes import Number
 from ..errors import ArgumentError, ShapeError
 from ..kernel import tables
 from ..shapes import Shape, as_int
@@ -34,7 +35,9 @@ _pad = Op(
 
 
 @function(top=False, method=False, functional=True)
-def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: Number | None = None
+) -> Tensor:
     """`input` with elements added at both ends of its last dimensions, or cut off.
 
     `pad` is (low, high) for the last dimension, then for the one before it, and so on; a negative

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
@@ -23,7 +24,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel import tables
 from ..kernel.expr import call, trace
 from ..kernel.windows import Geometry
-from ..shapes import Shape, frozen, per_dim
+from ..shapes import Ints, Shape, frozen, per_dim
 from .comparison import where
 from .movement import reshaped
 
@@ -220,13 +221,13 @@ def _max(
 @function(method=False, functional=True)
 def max_pool1d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest element of each window of signals (N, C, L) or (C, L).
 
     `stride` is `kernel_size` unless given. `ceil_mode` adds the window that only begins inside.
@@ -247,13 +248,13 @@ def max_pool1d(
 @function(method=False, functional=True)
 def max_pool2d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`.
 
     The indices count the elements of an image row by row.
@@ -270,13 +271,13 @@ def max_pool2d(
 @function(method=False, functional=True)
 def max_pool3d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Any:
+) -> Tensor | tuple[Tensor, Tensor]:
     """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`.
 
     >>> import undertow as ut
@@ -328,9 +329,9 @@ def _average(
 @function(method=False, functional=True)
 def avg_pool1d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
@@ -354,9 +355,9 @@ def avg_pool1d(
 @function(top=False, method=False, functional=True)
 def avg_pool2d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
@@ -385,9 +386,9 @@ def avg_pool2d(
 @function(top=False, method=False, functional=True)
 def avg_pool3d(
     input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
@@ -440,7 +441,11 @@ def _lp(
 
 @function(top=False, method=False, functional=True)
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The root `(Σ xᵖ)^(1/p)` of each window of signals (N, C, L) or (C, L), for p = `norm_type`.
 
@@ -456,7 +461,11 @@ def lp_pool1d(
 
 @function(top=False, method=False, functional=True)
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The root `(Σ xᵖ)^(1/p)` of each window of images (N, C, H, W) or (C, H, W); see `lp_pool1d`.
 
@@ -469,7 +478,11 @@ def lp_pool2d(
 
 @function(top=False, method=False, functional=True)
 def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """The root `(Σ xᵖ)^(1/p)` of each window of (N, C, D, H, W) or (C, D, H, W); see `lp_pool1d`.
 
@@ -532,10 +545,10 @@ def _unpool(
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Zeros, with `input` at the places where `max_pool1d` found it.
 
@@ -554,10 +567,10 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Zeros, with `input` at the places where `max_pool2d` found it; see `max_unpool1d`.
 
@@ -573,10 +586,10 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Zeros, with `input` at the places where `max_pool3d` found it; see `max_unpool1d`.
 

@@ -8,7 +8,8 @@ was cut or where it ran.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 from .. import dtypes
 from ..backends.registry import backend_of, backend_on
@@ -16,11 +17,12 @@ from ..core.foreign import INTEGERS
 from ..core.generator import Generator, default_generator
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..dtypes import DType
+from ..devices import DeviceLike
+from ..dtypes import DType, DTypeLike, Number
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import call, trace
-from ..shapes import Shape, as_int, as_shape, broadcast_shapes
-from .creation import given_shape
+from ..shapes import Ints, Shape, as_int, as_shape, broadcast_shapes
+from .creation import given_shape, of_tensor
 from .from_data import made
 
 _INT64, _U64 = dtypes.int64.numpy, dtypes.UINT64
@@ -169,11 +171,11 @@ def check_std(op: str, std: Any) -> None:
 # New tensors --------------------------------------------------------------------------------
 @function(method=False)
 def rand(
-    *sizes: Any,
-    size: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Uniform random numbers in [0, 1).
@@ -189,11 +191,11 @@ def rand(
 
 @function(method=False)
 def randn(
-    *sizes: Any,
-    size: Any = None,
+    *sizes: Ints,
+    size: Ints | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal random numbers with mean 0 and variance 1.
@@ -207,45 +209,26 @@ def randn(
     return drawn("randn", _draw_normal(dtype), shape, dtype, device, generator, requires_grad)
 
 
-@function(method=False)
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+rand_like = of_tensor(
+    "rand_like",
+    rand,
     """`rand` with the shape, dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.rand_like(ut.zeros(2, dtype=ut.float64)).dtype
     undertow.float64
-    """
-    dtype, device = dtype or input.dtype, device or input.device
-    return drawn("rand_like", uniform_words, input.shape, dtype, device, generator, requires_grad)
-
-
-@function(method=False)
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    """,
+)
+randn_like = of_tensor(
+    "randn_like",
+    randn,
     """`randn` with the shape, dtype and device of `input`.
 
     >>> import undertow as ut
     >>> ut.randn_like(ut.zeros(2, 3)).shape
     (2, 3)
-    """
-    dtype, device = dtype or input.dtype, device or input.device
-    draw = _draw_normal(dtype)
-    return drawn("randn_like", draw, input.shape, dtype, device, generator, requires_grad)
+    """,
+)
 
 
 def bounded(op: str, low: Any, high: Any, dtype: DType) -> tuple[int, int]:
@@ -265,15 +248,36 @@ def bounded(op: str, low: Any, high: Any, dtype: DType) -> tuple[int, int]:
     return first, last
 
 
+@overload
+def randint(
+    high: int,
+    size: Sequence[int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor: ...
+@overload
+def randint(
+    low: int,
+    high: int,
+    size: Sequence[int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor: ...
 @function(method=False)
 def randint(
     *args: Any,
-    low: Any = 0,
-    high: Any = None,
-    size: Any = None,
+    low: int = 0,
+    high: int | None = None,
+    size: Sequence[int] | None = None,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Random integers from `low` (0 unless given) to below `high`.
@@ -286,7 +290,7 @@ def randint(
     True
     """
     given = list(args)
-    if given and not isinstance(given[-1], (*INTEGERS, Tensor)):
+    if size is None and given and not isinstance(given[-1], (*INTEGERS, Tensor)):
         size = given.pop()
     if len(given) == 2:
         low, high = given
@@ -305,34 +309,16 @@ def randint(
     return made(k.reshape(array, shape), requires_grad)
 
 
-@function(method=False)
-def randint_like(
-    input: Tensor,
-    *args: Any,
-    low: Any = 0,
-    high: Any = None,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+randint_like = of_tensor(
+    "randint_like",
+    randint,
     """`randint` with the shape, dtype and device of `input`: `randint_like(input, [low,] high)`.
 
     >>> import undertow as ut
     >>> ut.randint_like(ut.zeros(2, 3), 5).dtype
     undertow.float32
-    """
-    return randint(
-        *args,
-        input.shape,
-        low=low,
-        high=high,
-        generator=generator,
-        dtype=dtype or input.dtype,
-        device=device or input.device,
-        requires_grad=requires_grad,
-    )
+    """,
+)
 
 
 @function(method=False)
@@ -340,8 +326,8 @@ def randperm(
     n: int,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """The integers 0 to n - 1 in random order.
@@ -361,13 +347,13 @@ def randperm(
 
 @function(method=False)
 def normal(
-    mean: Any = 0.0,
-    std: Any = 1.0,
-    size: Any = None,
+    mean: Tensor | Number = 0.0,
+    std: Tensor | Number = 1.0,
+    size: Sequence[int] | None = None,
     *,
     generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Normal random numbers of given mean and standard deviation, numbers or tensors.

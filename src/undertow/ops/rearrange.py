@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.dispatch import apply
@@ -9,7 +10,7 @@ from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, ShapeError
-from ..shapes import Shape, as_int, wrap_dim, wrap_dims
+from ..shapes import Ints, Shape, as_int, wrap_dim, wrap_dims
 from .movement import along, reshaped, sizes, transpose
 
 # Primitives ----------------------------------------------------------------------------------
@@ -63,7 +64,7 @@ def _sum_repeats(g: Tensor, x_shape: Shape, repeats: Shape) -> Tensor:
 
 # Reversing and rotating ----------------------------------------------------------------------
 @function()
-def flip(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
+def flip(input: Tensor, *order: Ints, dims: Ints | None = None) -> Tensor:
     """A copy with the elements along `dims` in reverse.
 
     >>> import undertow as ut
@@ -103,7 +104,7 @@ def flipud(input: Tensor) -> Tensor:
 
 
 @function()
-def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+def roll(input: Tensor, shifts: Ints, dims: Ints | None = None) -> Tensor:
     """A copy shifted along `dims`; what leaves at the end comes in at the front.
 
     Without dims the flattened elements are shifted.
@@ -132,7 +133,7 @@ def _rolled(x: Tensor, shifts: Shape, dims: Shape) -> Tensor:
 
 
 @function()
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """A copy rotated `k` times by 90 degrees in the plane of two dims, first to second.
 
     >>> import undertow as ut
@@ -158,7 +159,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 # Repeating -----------------------------------------------------------------------------------
 @function(top=False)
-def repeat(input: Tensor, *times: Any, repeats: Any = None) -> Tensor:
+def repeat(input: Tensor, *times: Ints, repeats: Ints | None = None) -> Tensor:
     """A copy repeated along every dimension; more repeats than dimensions add some in front.
 
     >>> import undertow as ut
@@ -176,7 +177,7 @@ def repeat(input: Tensor, *times: Any, repeats: Any = None) -> Tensor:
 
 
 @function()
-def tile(input: Tensor, *times: Any, dims: Any = None) -> Tensor:
+def tile(input: Tensor, *times: Ints, dims: Ints | None = None) -> Tensor:
     """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1.
 
     >>> import undertow as ut

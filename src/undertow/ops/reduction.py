@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, overload
 
 from .. import dtypes
 from ..core.dispatch import apply, cast, elementwise, expand
@@ -11,10 +11,11 @@ from ..core.fast import binary_function
 from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
+from ..dtypes import DTypeLike
 from ..errors import ArgumentError, DimError, DTypeError, UnsupportedError
 from ..kernel.expr import Expr, call, trace
 from ..kernel.row_program import Tracer, rows
-from ..shapes import Shape, reduced_shape, wrap_dim, wrap_dims
+from ..shapes import Ints, Shape, reduced_shape, wrap_dim, wrap_dims
 from .comparison import isnan, where
 from .movement import reshaped
 from .scan import Selection, accumulator, others, place
@@ -145,7 +146,9 @@ def _prod_rule(g: Tensor, x: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 @function()
-def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def sum(
+    input: Tensor, dim: Ints | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The sum over all or some dimensions; integers are summed as int64.
 
     >>> import undertow as ut
@@ -156,7 +159,9 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 
 @function()
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(
+    input: Tensor, dim: Ints | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The mean over all or some dimensions; NaN where there are no elements.
 
     >>> import undertow as ut
@@ -170,7 +175,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 @function()
 def prod(
-    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """The product over all dimensions or one; integers are multiplied as int64.
 
@@ -247,7 +252,7 @@ def _argument(name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
 
 
 @function()
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+def amax(input: Tensor, dim: Ints = (), keepdim: bool = False) -> Tensor:
     """The maximum over all or some dimensions; its gradient is shared evenly between ties.
 
     >>> import undertow as ut
@@ -258,7 +263,7 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
 
 
 @function()
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+def amin(input: Tensor, dim: Ints = (), keepdim: bool = False) -> Tensor:
     """The minimum over all or some dimensions; its gradient is shared evenly between ties.
 
     >>> import undertow as ut
@@ -268,6 +273,14 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     return _extreme(_amin, "amin", input, dim, keepdim)
 
 
+@overload
+def max(input: Tensor) -> Tensor: ...
+@overload
+def max(input: Tensor, dim: int, keepdim: bool = False) -> Selection: ...
+@overload
+def max(input: Tensor, other: Tensor, /) -> Tensor: ...
+@overload
+def max(input: Tensor, *, other: Tensor) -> Tensor: ...
 @function()
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The maximum: of all elements, along a dim with its indices, or of two tensors.
@@ -293,6 +306,14 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     return _along("max", input, dim, keepdim)
 
 
+@overload
+def min(input: Tensor) -> Tensor: ...
+@overload
+def min(input: Tensor, dim: int, keepdim: bool = False) -> Selection: ...
+@overload
+def min(input: Tensor, other: Tensor, /) -> Tensor: ...
+@overload
+def min(input: Tensor, *, other: Tensor) -> Tensor: ...
 @function()
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The minimum: of all elements, along a dim with its indices, or of two tensors.
@@ -352,7 +373,7 @@ def _logic(kind: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
 
 
 @function()
-def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def any(input: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
     """Whether some element is nonzero, over all or some dimensions.
 
     >>> import undertow as ut
@@ -363,7 +384,7 @@ def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @function()
-def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def all(input: Tensor, dim: Ints | None = None, keepdim: bool = False) -> Tensor:
     """Whether every element is nonzero, over all or some dimensions.
 
     >>> import undertow as ut
@@ -421,7 +442,7 @@ _logsumexp_share = elementwise_op(
 
 
 @function()
-def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+def logsumexp(input: Tensor, dim: Ints, keepdim: bool = False) -> Tensor:
     """`log(sum(exp(input)))` over some dimensions, without overflow.
 
     Where all elements are -inf the result is -inf and the gradient zero (torch's is NaN).
@@ -449,7 +470,9 @@ _count = Op("count_nonzero", _count_forward, inputs="x", params="dims")
 
 
 @function()
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nansum(
+    input: Tensor, dim: Ints | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The sum over all or some dimensions with NaN taken for zero.
 
     >>> import undertow as ut
@@ -464,7 +487,9 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 
 
 @function()
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nanmean(
+    input: Tensor, dim: Ints | None = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """The mean over all or some dimensions of the elements that are not NaN.
 
     >>> import undertow as ut
@@ -481,7 +506,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 
 @function()
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Ints | None = None) -> Tensor:
     """How many elements are nonzero, over all or some dimensions; NaN is nonzero.
 
     >>> import undertow as ut
@@ -561,7 +586,12 @@ def vector_norm(op: str, x: Tensor, p: Any, dims: tuple[int, ...], keepdim: bool
 
 @function()
 def norm(
-    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """The p-norm of the elements over all or some dimensions.
 

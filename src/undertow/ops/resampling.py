@@ -18,7 +18,7 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..kernel import tables
-from ..shapes import Shape, as_int
+from ..shapes import Ints, Shape, as_int
 from .adaptive_pooling import adaptive_mean
 from .indexing import index_by
 from .movement import permute, reshape, reshaped_copy
@@ -106,8 +106,8 @@ def _check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) ->
 @function(top=False, method=False, functional=True)
 def interpolate(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: Ints | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable
-from typing import Any
 
 from .. import dtypes
 from ..core.dispatch import elementwise
@@ -13,6 +12,7 @@ from ..core.fast import unary_function
 from ..core.op import elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
+from ..dtypes import Number
 from ..errors import DTypeError
 from ..kernel.expr import call
 from ..kernel.expr import where as choose
@@ -32,8 +32,8 @@ _sign = unary_function(
 )
 
 
-@function(inplace=True)
-def sign(input: Any) -> Tensor:
+@function(inplace=True, guard=False)
+def sign(input: Tensor | Number) -> Tensor:
     """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN.
 
     >>> import undertow as ut

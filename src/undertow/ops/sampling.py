@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from .. import dtypes
 from ..backends.registry import backend_of
@@ -174,7 +174,7 @@ def _inside(
 
 
 @function(top=False, method=False, functional=True)
-def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The grid for `grid_sample` that maps an output of `size` through affine matrices.
 
     `theta` is (N, 2, 3) for sizes (N, C, H, W), or (N, 3, 4) for (N, C, D, H, W).

@@ -10,6 +10,7 @@ from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import alias, function
 from ..core.tensor import Tensor
+from ..dtypes import DTypeLike, Number
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Shape, as_int, reduced_shape, wrap_dim
 from .comparison import where
@@ -128,7 +129,7 @@ def _scan(op: Op, input: Tensor, dim: Any) -> Any:
 
 
 @function(inplace=True)
-def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def cumsum(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """The running sum along `dim`; integers are summed as int64.
 
     >>> import undertow as ut
@@ -139,7 +140,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 
 
 @function(inplace=True)
-def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+def cumprod(input: Tensor, dim: int, *, dtype: DTypeLike | None = None) -> Tensor:
     """The running product along `dim`; integers are multiplied as int64.
 
     >>> import undertow as ut
@@ -296,7 +297,7 @@ def _trapezoids(op: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> tupl
 
 
 @function(method=False)
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1) -> Tensor:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: int = -1) -> Tensor:
     """The integral of samples `y` along `dim` by the trapezoid rule, at points `x` or `dx` apart.
 
     >>> import undertow as ut
@@ -312,7 +313,7 @@ alias("trapezoid", "trapz")
 
 @function(method=False)
 def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Any = 1, dim: int = -1
+    y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: int = -1
 ) -> Tensor:
     """The running integral of samples `y` along `dim` by the trapezoid rule.
 

@@ -17,6 +17,7 @@ from ..core.modes import current
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
+from ..dtypes import Number
 from ..errors import ArgumentError, DTypeError, IndexingError, ShapeError
 from ..kernel.expr import trace
 from ..shapes import broadcast_shapes, wrap_dim
@@ -255,9 +256,9 @@ def scatter(
     input: Tensor,
     dim: int,
     index: Tensor,
-    src: Any = None,
+    src: Tensor | Number | None = None,
     *,
-    value: Any = None,
+    value: Number | None = None,
     reduce: str | None = None,
 ) -> Tensor:
     """`input` with the elements of `src`, or one value, written where `gather` would read them.
@@ -466,7 +467,9 @@ def _index_add_any(
 
 
 @function()
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1
+) -> Tensor:
     """`input` with `alpha` times the slices of `source` added to its slices at `index`.
 
     >>> import undertow as ut
@@ -508,7 +511,7 @@ def _index_fill_any(name: str, input: Tensor, dim: int, index: Tensor, value: An
 
 
 @function()
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Tensor | Number) -> Tensor:
     """`input` with every element of its slices at `index` replaced by one value.
 
     >>> import undertow as ut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes
@@ -11,8 +11,9 @@ from ..core.dispatch import apply, expand
 from ..core.op import Op
 from ..core.register import attach, function, guarded
 from ..core.tensor import Tensor
+from ..dtypes import Number
 from ..errors import ArgumentError, DTypeError, IndexingError, ShapeError
-from ..shapes import as_int, broadcast_shapes, wrap_dim
+from ..shapes import Ints, as_int, broadcast_shapes, wrap_dim
 from .comparison import where
 from .indexing import (
     consumed,
@@ -83,7 +84,9 @@ def _index_put_any(
 
 
 @function()
-def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+def index_put(
+    input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
     """`input` with `values` written (or added) at `input[indices]`.
 
     Of values written to the same element the last one stays, and receives the gradient.
@@ -152,7 +155,11 @@ publish_inplace("put", _put_any)
 
 @function()
 def repeat_interleave(
-    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Tensor,
+    repeats: Ints | Tensor | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
 ) -> Tensor:
     """Each element (or slice along `dim`) several times; of `repeats` alone, the positions.
 
@@ -229,7 +236,7 @@ def _check_mask(op: str, mask: Any) -> Tensor:
 
 
 @function(inplace=True)
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`.
 
     >>> import undertow as ut
@@ -244,7 +251,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 @function()
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """The coordinates of the nonzero elements: one row each, or one tensor for each dimension.
 
     >>> import undertow as ut
@@ -266,7 +273,7 @@ def argwhere(input: Tensor) -> Tensor:
     tensor([[1],
             [2]])
     """
-    return nonzero(input)
+    return apply(nonzero_op, (input.detach(),))
 
 
 @function()

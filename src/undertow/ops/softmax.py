@@ -9,6 +9,7 @@ from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
+from ..dtypes import DTypeLike
 from ..errors import ArgumentError, DTypeError
 from ..kernel.expr import Expr, call, where
 from ..kernel.row_program import Tracer, rows
@@ -134,7 +135,7 @@ def _prepared(op: str, input: Tensor, dim: Any, dtype: Any) -> tuple[Tensor, tup
 
 
 @function(functional=True)
-def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """`exp(input)` divided by its sum along `dim`; never overflows.
 
     >>> import undertow as ut
@@ -152,7 +153,7 @@ def masked_softmax(input: Tensor, dim: int) -> Tensor:
 
 
 @function(functional=True)
-def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """`log(softmax(input, dim))`, accurate where the softmax itself would round to zero.
 
     >>> import undertow as ut
@@ -164,7 +165,7 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
 
 
 @function(top=False, method=False, functional=True)
-def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+def softmin(input: Tensor, dim: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """`softmax(-input)`: the smallest element weighs most.
 
     >>> import undertow as ut

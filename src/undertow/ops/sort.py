@@ -10,6 +10,7 @@ from ..core.dispatch import apply, cast, compute_dtype
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, wrap
+from ..dtypes import Number
 from ..errors import ArgumentError, BoundsError, DimError, DTypeError, ShapeError
 from ..kernel.expr import trace
 from ..shapes import as_int, reduced_shape, wrap_dim
@@ -196,7 +197,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The distinct elements in order, or the distinct slices along `dim`.
 
     return_inverse adds where each element went, return_counts how often each occurs.
@@ -211,7 +212,7 @@ def unique(
 @function()
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The elements, or the slices along `dim`, with all but the first of each run left out.
 
     >>> import undertow as ut
@@ -233,7 +234,7 @@ _searchsorted = Op(
 @function(method=False)
 def searchsorted(
     sorted_sequence: Tensor,
-    input: Any,
+    input: Tensor | Number,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -260,7 +261,7 @@ def searchsorted(
 
 @function(method=False)
 def bucketize(
-    input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+    input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """Which of the buckets between sorted `boundaries` each element falls into.
 

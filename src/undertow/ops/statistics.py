@@ -14,7 +14,7 @@ from ..core.register import function
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import call, trace
-from ..shapes import as_int, reduced_shape, wrap_dim, wrap_dims
+from ..shapes import Ints, as_int, reduced_shape, wrap_dim, wrap_dims
 from .comparison import isinf, isnan, where
 from .movement import movedim, reshaped
 from .reduction import count_of, even_share, floating, is_half, mean, ordered, spread
@@ -139,7 +139,7 @@ def _moment(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, corre
 @function()
 def var(
     input: Tensor,
-    dim: Any = None,
+    dim: Ints | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -159,7 +159,7 @@ def var(
 @function()
 def std(
     input: Tensor,
-    dim: Any = None,
+    dim: Ints | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -177,7 +177,7 @@ def std(
 @function(method=False)
 def var_mean(
     input: Tensor,
-    dim: Any = None,
+    dim: Ints | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -195,7 +195,7 @@ def var_mean(
 @function(method=False)
 def std_mean(
     input: Tensor,
-    dim: Any = None,
+    dim: Ints | None = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -267,7 +267,7 @@ def _selected(
 
 
 @function()
-def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | Selection:
     """The median of all elements, or along a dim with its index; NaN if any element is.
 
     Of an even number of elements it is the lower of the two in the middle.
@@ -282,7 +282,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @function()
-def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor | Selection:
     """The median of the elements that are not NaN, of all or along a dim with its index.
 
     >>> import undertow as ut
@@ -395,7 +395,7 @@ def _interpolated(x: Tensor, q: Tensor, interpolation: str, skip: bool) -> Tenso
 @function()
 def quantile(
     input: Tensor,
-    q: Any,
+    q: Tensor | float,
     dim: int | None = None,
     keepdim: bool = False,
     *,
@@ -416,7 +416,7 @@ def quantile(
 @function()
 def nanquantile(
     input: Tensor,
-    q: Any,
+    q: Tensor | float,
     dim: int | None = None,
     keepdim: bool = False,
     *,

@@ -10,6 +10,7 @@ place. Its adjoint, G_in D S_out, has the same form: `restride` is the one op fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
@@ -114,7 +115,9 @@ def strided_of(op: str, x: Tensor, size: Any, stride: Any, storage_offset: Any) 
 
 
 @function()
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+def as_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage.
 
     >>> import undertow as ut

@@ -15,7 +15,7 @@ from ..core.tensor import Tensor
 from ..errors import DTypeError, ShapeError
 from ..kernel.expr import trace
 from ..kernel.windows import Geometry
-from ..shapes import Shape, frozen, per_dim
+from ..shapes import Ints, Shape, frozen, per_dim
 
 _ADD = trace(lambda a, b: a + b, 2)
 
@@ -106,7 +106,7 @@ def _geometry(
 # Functions -----------------------------------------------------------------------------------
 @function(top=False, method=False, functional=True)
 def unfold(
-    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
 ) -> Tensor:
     """Every window of images (N, C, H, W) or (C, H, W), laid out as a column: (N, C·kH·kW, L).
 
@@ -133,11 +133,11 @@ def unfold(
 @function(top=False, method=False, functional=True)
 def fold(
     input: Tensor,
-    output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    output_size: Ints,
+    kernel_size: Ints,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    stride: Ints = 1,
 ) -> Tensor:
     """Columns as `unfold` lays them out, added up where their windows were: its transpose.
 

@@ -1,0 +1,2391 @@
+# Written by tools/stubs.py: run `make stubs` instead of editing it.
+"""Undertow: tensors with automatic differentiation of any order."""
+
+import builtins
+from collections.abc import Sequence
+from typing import Any, Literal, overload
+
+from numpy.typing import NDArray
+
+from . import autograd, dtypes, errors, nn, utils
+from .backends.registry import register_backend
+from .backends.threads import get_num_threads, set_num_threads
+from .core.generator import (
+    Generator,
+    default_generator,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    seed,
+    set_rng_state,
+)
+from .core.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from .core.printing import get_printoptions, printoptions, set_printoptions
+from .core.tensor import Tensor
+from .devices import DeviceLike, device
+from .dtypes import (
+    DType,
+    DTypeLike,
+    Number,
+    bfloat16,
+    bool,
+    can_cast,
+    cdouble,
+    cfloat,
+    complex64,
+    complex128,
+    double,
+    finfo,
+    float,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    half,
+    iinfo,
+    int,
+    int8,
+    int16,
+    int32,
+    int64,
+    long,
+    promote_types,
+    set_default_dtype,
+    short,
+    uint8,
+)
+from .dtypes import DType as dtype
+from .ops.reduction import MinMax
+from .ops.scan import Selection
+from .shapes import Ints, Shape
+
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]:
+    """`input` where the condition holds, else `other`; of a condition alone, its `nonzero`."""
+
+@overload
+def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input` where the condition holds, else `other`; of a condition alone, its `nonzero`."""
+
+def eq(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input == other` for each element, as a bool tensor; numbers compare exactly."""
+
+def ne(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input != other` for each element, as a bool tensor; numbers compare exactly."""
+
+def lt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input < other` for each element, as a bool tensor; numbers compare exactly."""
+
+def le(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input <= other` for each element, as a bool tensor; numbers compare exactly."""
+
+def gt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input > other` for each element, as a bool tensor; numbers compare exactly."""
+
+def ge(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input >= other` for each element, as a bool tensor; numbers compare exactly."""
+
+not_equal = ne
+less = lt
+less_equal = le
+greater = gt
+greater_equal = ge
+
+def logical_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Whether both elements are true, that is not zero."""
+
+def logical_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Whether at least one of the elements is true, that is not zero."""
+
+def logical_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """Whether exactly one of the elements is true, that is not zero."""
+
+def logical_not(input: Tensor) -> Tensor:
+    """Whether the element is false, that is zero."""
+
+def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The bits set in both integers; of booleans, whether both are true."""
+
+def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The bits set in at least one integer; of booleans, whether at least one is true."""
+
+def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The bits set in exactly one integer; of booleans, whether exactly one is true."""
+
+def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The bits of `input` moved left by `other` places."""
+
+def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The bits of `input` moved right by `other` places; the sign stays."""
+
+def bitwise_not(input: Tensor) -> Tensor:
+    """All bits inverted; of booleans, the logical not."""
+
+def isnan(input: Tensor) -> Tensor:
+    """Which elements are NaN."""
+
+def isinf(input: Tensor) -> Tensor:
+    """Which elements are infinite, of either sign."""
+
+def isfinite(input: Tensor) -> Tensor:
+    """Which elements are neither infinite nor NaN."""
+
+def isposinf(input: Tensor) -> Tensor:
+    """Which elements are positive infinity."""
+
+def isneginf(input: Tensor) -> Tensor:
+    """Which elements are negative infinity."""
+
+def isreal(input: Tensor) -> Tensor:
+    """Which elements have no imaginary part; of real tensors, all."""
+
+def signbit(input: Tensor) -> Tensor:
+    """Which elements have their sign bit set: negative numbers and -0.0."""
+
+def isclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: builtins.float = 1e-05,
+    atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+) -> Tensor:
+    """Which elements differ by at most `atol + rtol * abs(other)`."""
+
+def allclose(
+    input: Tensor,
+    other: Tensor,
+    rtol: builtins.float = 1e-05,
+    atol: builtins.float = 1e-08,
+    equal_nan: builtins.bool = False,
+) -> builtins.bool:
+    """Whether all elements differ by at most `atol + rtol * abs(other)`."""
+
+def equal(input: Tensor, other: Tensor) -> builtins.bool:
+    """Whether two tensors have the same shape and the same elements."""
+
+def isin(
+    elements: Tensor | Number,
+    test_elements: Tensor | Number,
+    *,
+    assume_unique: builtins.bool = False,
+    invert: builtins.bool = False,
+) -> Tensor:
+    """Which elements occur among the test elements; `assume_unique` is accepted and not needed."""
+
+def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`input + alpha * other`, elementwise."""
+
+def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`input - alpha * other`, elementwise."""
+
+def rsub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+    """`other - alpha * input`, elementwise."""
+
+def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input * other`, elementwise."""
+
+def neg(input: Tensor) -> Tensor:
+    """`-input`, elementwise."""
+
+def positive(input: Tensor) -> Tensor:
+    """`+input`: the tensor itself; bool tensors have no sign and are refused."""
+
+def div(
+    input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = None
+) -> Tensor:
+    """`input / other`, elementwise; rounded down ('floor') or towards zero ('trunc') on request."""
+
+def true_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input / other`, elementwise; integers give the default floating dtype."""
+
+def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input / other` rounded down; integers stay integers."""
+
+def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """What `floor_divide` leaves over; it has the sign of `other`, as in Python."""
+
+def fmod(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """What division towards zero leaves over; it has the sign of `input`, as in C."""
+
+def reciprocal(input: Tensor) -> Tensor:
+    """`1 / input`, elementwise."""
+
+def square(input: Tensor) -> Tensor:
+    """`input * input`, elementwise."""
+
+def sqrt(input: Tensor) -> Tensor:
+    """The square root of each element; NaN below zero."""
+
+def rsqrt(input: Tensor) -> Tensor:
+    """`1 / sqrt(input)`, elementwise."""
+
+def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """`input ** exponent`, elementwise."""
+
+def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+    """`input ** exponent` in double precision."""
+
+def addcmul(
+    input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
+) -> Tensor:
+    """`input + value * tensor1 * tensor2`, elementwise."""
+
+def addcdiv(
+    input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
+) -> Tensor:
+    """`input + value * tensor1 / tensor2`, elementwise, of floating tensors."""
+
+def lerp(input: Tensor | Number, end: Tensor | Number, weight: Tensor | Number) -> Tensor:
+    """`input + weight * (end - input)`, elementwise; the weight is a number or a tensor."""
+
+def ldexp(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input * 2 ** other`, elementwise."""
+
+subtract = sub
+multiply = mul
+negative = neg
+divide = div
+
+def clamp_min(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The elements, but at least `min`; at the bound the gradient goes to `input`."""
+
+def clamp_max(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The elements, but at most `max`; at the bound the gradient goes to `input`."""
+
+def clamp(
+    input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
+) -> Tensor:
+    """The elements, but at least `min` and at most `max`, numbers or tensors; `max` wins."""
+
+clip = clamp
+
+def maximum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The larger element; NaN if either is. Equal elements share the gradient."""
+
+def minimum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The smaller element; NaN if either is. Equal elements share the gradient."""
+
+def fmax(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The larger element, or the only one that is not NaN; of equal ones, the first."""
+
+def fmin(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The smaller element, or the only one that is not NaN; of equal ones, the first."""
+
+def sign(input: Tensor | Number) -> Tensor:
+    """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
+
+def abs(input: Tensor) -> Tensor:
+    """The absolute value of each element; of complex ones, a real tensor."""
+
+def sgn(input: Tensor) -> Tensor:
+    """`sign`, and for complex elements `input / abs(input)`."""
+
+def copysign(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The size of `input` with the sign of `other`, also that of -0.0."""
+
+def heaviside(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """0 for negative elements, 1 for positive ones, `values` for zeros; not differentiable."""
+
+def floor(input: Tensor) -> Tensor:
+    """The largest integer that is not above the element."""
+
+def ceil(input: Tensor) -> Tensor:
+    """The smallest integer that is not below the element."""
+
+def trunc(input: Tensor) -> Tensor:
+    """The element without its fraction."""
+
+fix = trunc
+
+def round(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:
+    """The nearest integer, or multiple of `10 ** -decimals`; halves go to the even neighbour."""
+
+def frac(input: Tensor) -> Tensor:
+    """The fraction of each element, with its sign."""
+
+def nan_to_num(
+    input: Tensor,
+    nan: builtins.float | None = None,
+    posinf: builtins.float | None = None,
+    neginf: builtins.float | None = None,
+) -> Tensor:
+    """NaN and infinities replaced, by default by zero and the dtype's largest and smallest number."""
+
+absolute = abs
+
+def exp(input: Tensor) -> Tensor:
+    """e to the power of each element."""
+
+def exp2(input: Tensor) -> Tensor:
+    """2 to the power of each element."""
+
+def expm1(input: Tensor) -> Tensor:
+    """`exp(input) - 1`, accurate also for small elements."""
+
+def log(input: Tensor) -> Tensor:
+    """The natural logarithm of each element; -inf at zero, NaN below."""
+
+def log2(input: Tensor) -> Tensor:
+    """The logarithm to base 2 of each element."""
+
+def log10(input: Tensor) -> Tensor:
+    """The logarithm to base 10 of each element."""
+
+def log1p(input: Tensor) -> Tensor:
+    """`log(1 + input)`, accurate also for small elements."""
+
+def sigmoid(input: Tensor) -> Tensor:
+    """`1 / (1 + exp(-input))`, elementwise."""
+
+def sin(input: Tensor) -> Tensor:
+    """The sine of each element, in radians."""
+
+def cos(input: Tensor) -> Tensor:
+    """The cosine of each element, in radians."""
+
+def tan(input: Tensor) -> Tensor:
+    """The tangent of each element, in radians."""
+
+def asin(input: Tensor) -> Tensor:
+    """The angle from -pi/2 to pi/2 whose sine is the element; NaN outside -1 to 1."""
+
+def acos(input: Tensor) -> Tensor:
+    """The angle from 0 to pi whose cosine is the element; NaN outside -1 to 1."""
+
+def atan(input: Tensor) -> Tensor:
+    """The angle from -pi/2 to pi/2 whose tangent is the element."""
+
+def sinh(input: Tensor) -> Tensor:
+    """The hyperbolic sine of each element."""
+
+def cosh(input: Tensor) -> Tensor:
+    """The hyperbolic cosine of each element."""
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent of each element."""
+
+def asinh(input: Tensor) -> Tensor:
+    """The number whose hyperbolic sine is the element."""
+
+def acosh(input: Tensor) -> Tensor:
+    """The number from 0 up whose hyperbolic cosine is the element; NaN below 1."""
+
+def atanh(input: Tensor) -> Tensor:
+    """The number whose hyperbolic tangent is the element; NaN outside -1 to 1."""
+
+arcsin = asin
+arccos = acos
+arctan = atan
+arcsinh = asinh
+arccosh = acosh
+arctanh = atanh
+
+def deg2rad(input: Tensor) -> Tensor:
+    """Degrees in radians."""
+
+def rad2deg(input: Tensor) -> Tensor:
+    """Radians in degrees."""
+
+def atan2(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The angle from -pi to pi of the point (`other`, `input`), in radians."""
+
+arctan2 = atan2
+
+def hypot(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`sqrt(input**2 + other**2)` without overflow; the gradient at the origin is zero."""
+
+def logaddexp(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`log(exp(input) + exp(other))` without overflow."""
+
+def logaddexp2(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`log2(2**input + 2**other)` without overflow."""
+
+def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """`input * log(other)`, and 0 where `input` is 0, unless `other` is NaN."""
+
+def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
+    """`log(input / (1 - input))`, the inverse of `sigmoid`; `eps` first clamps to eps, 1 - eps."""
+
+def erf(input: Tensor) -> Tensor:
+    """The error function of each element."""
+
+def erfc(input: Tensor) -> Tensor:
+    """`1 - erf(input)`, accurate also where it is small."""
+
+def erfinv(input: Tensor) -> Tensor:
+    """The inverse of `erf`; infinite at -1 and 1, NaN beyond."""
+
+def lgamma(input: Tensor) -> Tensor:
+    """The logarithm of the absolute value of the gamma function."""
+
+def digamma(input: Tensor) -> Tensor:
+    """The derivative of `lgamma`."""
+
+def polygamma(n: builtins.int, input: Tensor) -> Tensor:
+    """The derivative of `digamma` of order `n`; of order 0, `digamma` itself."""
+
+def i0(input: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+
+def sinc(input: Tensor) -> Tensor:
+    """`sin(pi * input) / (pi * input)`, and 1 at zero."""
+
+def relu_(input: Tensor) -> Tensor:
+    """In-place form of `relu`; returns the tensor itself."""
+
+def relu(input: Tensor) -> Tensor:
+    """`max(input, 0)`, elementwise; the gradient at zero is zero."""
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """`leaky_relu` whose slope is a tensor of one element, or of one for each channel (dim 1)."""
+
+def threshold_(input: Tensor, threshold: builtins.float, value: builtins.float) -> Tensor:
+    """In-place form of `threshold`; returns the tensor itself."""
+
+def threshold(
+    input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False
+) -> Tensor:
+    """The elements above `threshold`, and `value` in place of the others."""
+
+def hardshrink(input: Tensor, lambd: builtins.float = 0.5) -> Tensor:
+    """The elements of size above `lambd`, and zero in place of the others."""
+
+def celu_(input: Tensor, alpha: builtins.float = 1.0) -> Tensor:
+    """In-place form of `celu`; returns the tensor itself."""
+
+def celu(input: Tensor, alpha: builtins.float = 1.0, inplace: builtins.bool = False) -> Tensor:
+    """The positive elements as they are, `alpha * expm1(input / alpha)` for the others."""
+
+def selu_(input: Tensor) -> Tensor:
+    """In-place form of `selu`; returns the tensor itself."""
+
+def selu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
+    """`elu` with the slope and scale of self-normalising networks."""
+
+@overload
+def reshape(input: Tensor, *sizes_: builtins.int) -> Tensor:
+    """The same elements in another shape: a view where the strides allow it, else a copy."""
+
+@overload
+def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
+    """The same elements in another shape: a view where the strides allow it, else a copy."""
+
+def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` joined into one."""
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one contiguous dimension: a view where possible."""
+
+def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+    """One dimension split into several; one of their sizes may be -1."""
+
+def squeeze(input: Tensor, dim: Ints | None = None) -> Tensor:
+    """A view without the dimensions of size 1: all of them, or those in `dim` that have size 1."""
+
+def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
+    """A view with a new dimension of size 1 at position `dim`."""
+
+@overload
+def permute(input: Tensor, *order: builtins.int) -> Tensor:
+    """A view with the dimensions in another order."""
+
+@overload
+def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
+    """A view with the dimensions in another order."""
+
+def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """A view with two dimensions exchanged."""
+
+def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """The same as `transpose`."""
+
+def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """The same as `transpose`."""
+
+def t(input: Tensor) -> Tensor:
+    """A matrix transposed; a vector or zero-dimensional tensor as it is."""
+
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged and, for complex numbers, conjugated."""
+
+def movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor:
+    """A view with the dimensions `source` at the positions `destination`, the others in order."""
+
+def moveaxis(input: Tensor, source: Ints, destination: Ints) -> Tensor:
+    """The same as `movedim`."""
+
+def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
+    """A view broadcast to `size`; the same as `expand`."""
+
+def narrow(
+    input: Tensor, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
+) -> Tensor:
+    """A view of `length` positions of dimension `dim` from `start` on."""
+
+def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    """A view of position `index` of dimension `dim`, without that dimension."""
+
+def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """The tensor itself if its elements lie in row-major order, else a copy that does."""
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The largest element of each window of signals (N, C, L) or (C, L)."""
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window of signals (N, C, L) or (C, L)."""
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each window of signals (N, C, L) or (C, L)."""
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: builtins.bool = False,
+    count_include_pad: builtins.bool = True,
+) -> Tensor:
+    """The mean of each window of signals (N, C, L) or (C, L)."""
+
+def adaptive_avg_pool1d(
+    input: Tensor, output_size: builtins.int | Sequence[builtins.int | None] | None
+) -> Tensor:
+    """The means of `output_size` windows that cover signals (N, C, L) or (C, L)."""
+
+def tensor(
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """A new tensor with a copy of `data`: numbers, nested lists, arrays or tensors."""
+
+def as_tensor(
+    data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """`data` as a tensor that shares its memory where it can."""
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: builtins.bool | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`obj` as a tensor: shared (`copy=False`), copied (`copy=True`), or shared where it can be."""
+
+def from_numpy(ndarray: NDArray[Any]) -> Tensor:
+    """A tensor that shares the memory of a NumPy array: writing to one changes the other."""
+
+def from_dlpack(
+    ext_tensor: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
+) -> Tensor:
+    """A tensor that shares the memory of another library's CPU tensor (DLPack)."""
+
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy in memory of its own that gradients flow through."""
+
+@overload
+def zeros(
+    *sizes: builtins.int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Zeros of the given shape."""
+
+@overload
+def zeros(
+    size: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Zeros of the given shape."""
+
+@overload
+def ones(
+    *sizes: builtins.int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Ones of the given shape."""
+
+@overload
+def ones(
+    size: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Ones of the given shape."""
+
+@overload
+def empty(
+    *sizes: builtins.int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Memory of the given shape whose elements have any value, until they are set."""
+
+@overload
+def empty(
+    size: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Memory of the given shape whose elements have any value, until they are set."""
+
+def full(
+    size: Ints,
+    fill_value: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`fill_value` in every element; its type gives the dtype (bool, int64, floating, complex)."""
+
+def scalar_tensor(
+    s: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """A number as a zero-dimensional tensor of the default dtype, whatever the number's type."""
+
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Zeros of the shape, dtype and device of `input`."""
+
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Ones of the shape, dtype and device of `input`."""
+
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Memory of the shape, dtype and device of `input`, with any values."""
+
+def full_like(
+    input: Tensor,
+    fill_value: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`fill_value` in the shape, dtype and device of `input`."""
+
+def arange(
+    start: Tensor | Number = 0,
+    end: Tensor | Number | None = None,
+    step: Tensor | Number = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`start`, `start + step`, … below `end`; int64 when all three are integers."""
+
+def linspace(
+    start: Tensor | Number,
+    end: Tensor | Number,
+    steps: builtins.int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+
+def logspace(
+    start: Tensor | Number,
+    end: Tensor | Number,
+    steps: builtins.int,
+    base: builtins.float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`base` to the powers `linspace(start, end, steps)`."""
+
+def eye(
+    n: builtins.int,
+    m: builtins.int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere."""
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers from real and imaginary parts of one floating dtype."""
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Complex numbers from absolute values and angles of one floating dtype."""
+
+@overload
+def rand(
+    *sizes: builtins.int,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Uniform random numbers in [0, 1)."""
+
+@overload
+def rand(
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Uniform random numbers in [0, 1)."""
+
+@overload
+def randn(
+    *sizes: builtins.int,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Normal random numbers with mean 0 and variance 1."""
+
+@overload
+def randn(
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Normal random numbers with mean 0 and variance 1."""
+
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`rand` with the shape, dtype and device of `input`."""
+
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`randn` with the shape, dtype and device of `input`."""
+
+@overload
+def randint(
+    high: builtins.int,
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Random integers from `low` (0 unless given) to below `high`."""
+
+@overload
+def randint(
+    low: builtins.int,
+    high: builtins.int,
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Random integers from `low` (0 unless given) to below `high`."""
+
+def randint_like(
+    input: Tensor,
+    *args: Any,
+    low: builtins.int = 0,
+    high: builtins.int | None = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`randint` with the shape, dtype and device of `input`: `randint_like(input, [low,] high)`."""
+
+def randperm(
+    n: builtins.int,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """The integers 0 to n - 1 in random order."""
+
+def normal(
+    mean: Tensor | Number = 0.0,
+    std: Tensor | Number = 1.0,
+    size: Sequence[builtins.int] | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Normal random numbers of given mean and standard deviation, numbers or tensors."""
+
+def bernoulli(
+    input: Tensor, p: builtins.float | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Ones with the probabilities in `input`, or with probability `p` in the shape of `input`."""
+
+def multinomial(
+    input: Tensor,
+    num_samples: builtins.int,
+    replacement: builtins.bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Indices drawn with probabilities proportional to the weights in each row of `input`."""
+
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Counts with the Poisson rates in `input`."""
+
+def cat(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """The tensors one after the other along an existing dimension."""
+
+def concat(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """The same as `cat`."""
+
+def concatenate(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """The same as `cat`."""
+
+def stack(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """Tensors of one shape along a new dimension."""
+
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors side by side: along dimension 1, vectors along dimension 0."""
+
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors as rows: along dimension 0, with at least two dimensions."""
+
+def row_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """The same as `vstack`."""
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """The tensors in depth: along dimension 2, with at least three dimensions."""
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Vectors as columns beside each other and beside matrices."""
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given matrices (vectors are rows) along its diagonal, zeros elsewhere."""
+
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of vectors, as expanded views; 'xy' exchanges the first two dimensions."""
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of one element of each vector, as rows; of one vector, itself."""
+
+def combinations(
+    input: Tensor, r: builtins.int = 2, with_replacement: builtins.bool = False
+) -> Tensor:
+    """All choices of `r` elements of a vector in order, as rows."""
+
+@overload
+def atleast_1d(tensor: Tensor, /) -> Tensor:
+    """Views with at least one dimension; of one tensor one, of several a tuple."""
+
+@overload
+def atleast_1d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
+    """Views with at least one dimension; of one tensor one, of several a tuple."""
+
+@overload
+def atleast_1d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
+    """Views with at least one dimension; of one tensor one, of several a tuple."""
+
+@overload
+def atleast_2d(tensor: Tensor, /) -> Tensor:
+    """Views with at least two dimensions; vectors become rows."""
+
+@overload
+def atleast_2d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
+    """Views with at least two dimensions; vectors become rows."""
+
+@overload
+def atleast_2d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
+    """Views with at least two dimensions; vectors become rows."""
+
+@overload
+def atleast_3d(tensor: Tensor, /) -> Tensor:
+    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+@overload
+def atleast_3d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
+    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+@overload
+def atleast_3d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
+    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Views of all tensors in the shape that they broadcast to."""
+
+def broadcast_shapes(*shapes_: Ints) -> Shape:
+    """The shape that all shapes broadcast to."""
+
+def split(
+    tensor: Tensor, split_size_or_sections: Ints, dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+
+def split_with_sizes(
+    input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """Consecutive views of the sizes listed along `dim`, which they must fill."""
+
+def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
+
+def unbind(input: Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """Views of every position along `dim`, without that dimension."""
+
+def tensor_split(
+    input: Tensor,
+    indices_or_sections: Ints | Tensor | None = None,
+    dim: builtins.int = 0,
+    *,
+    indices: Sequence[builtins.int] | Tensor | None = None,
+    sections: builtins.int | None = None,
+) -> tuple[Tensor, ...]:
+    """Views of almost equal size, the first ones larger by one, or views between the indices."""
+
+def hsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+    """Views side by side: along dimension 1, of a vector along dimension 0."""
+
+def vsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+    """Views of rows: along dimension 0 of at least two."""
+
+def dsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+    """Views in depth: along dimension 2 of at least three."""
+
+def cumsum(input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """The running sum along `dim`; integers are summed as int64."""
+
+def cumprod(input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+    """The running product along `dim`; integers are multiplied as int64."""
+
+def cummax(input: Tensor, dim: builtins.int) -> Selection:
+    """The running maximum along `dim`, and the index of the last element that attains it."""
+
+def cummin(input: Tensor, dim: builtins.int) -> Selection:
+    """The running minimum along `dim`, and the index of the last element that attains it."""
+
+def logcumsumexp(input: Tensor, dim: builtins.int) -> Tensor:
+    """`log(cumsum(exp(input)))` along `dim`, without overflow."""
+
+def diff(
+    input: Tensor,
+    n: builtins.int = 1,
+    dim: builtins.int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
+    """The n-th difference of neighbours along `dim`; booleans are compared."""
+
+def trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: builtins.int = -1
+) -> Tensor:
+    """The integral of samples `y` along `dim` by the trapezoid rule, at points `x` or `dx` apart."""
+
+trapz = trapezoid
+
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: builtins.int = -1
+) -> Tensor:
+    """The running integral of samples `y` along `dim` by the trapezoid rule."""
+
+def sum(
+    input: Tensor,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The sum over all or some dimensions; integers are summed as int64."""
+
+def mean(
+    input: Tensor,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The mean over all or some dimensions; NaN where there are no elements."""
+
+def prod(
+    input: Tensor,
+    dim: builtins.int | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The product over all dimensions or one; integers are multiplied as int64."""
+
+def amax(input: Tensor, dim: Ints = (), keepdim: builtins.bool = False) -> Tensor:
+    """The maximum over all or some dimensions; its gradient is shared evenly between ties."""
+
+def amin(input: Tensor, dim: Ints = (), keepdim: builtins.bool = False) -> Tensor:
+    """The minimum over all or some dimensions; its gradient is shared evenly between ties."""
+
+@overload
+def max(input: Tensor) -> Tensor:
+    """The maximum: of all elements, along a dim with its indices, or of two tensors."""
+
+@overload
+def max(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+    """The maximum: of all elements, along a dim with its indices, or of two tensors."""
+
+@overload
+def max(input: Tensor, other: Tensor, /) -> Tensor:
+    """The maximum: of all elements, along a dim with its indices, or of two tensors."""
+
+@overload
+def max(input: Tensor, *, other: Tensor) -> Tensor:
+    """The maximum: of all elements, along a dim with its indices, or of two tensors."""
+
+@overload
+def min(input: Tensor) -> Tensor:
+    """The minimum: of all elements, along a dim with its indices, or of two tensors."""
+
+@overload
+def min(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+    """The minimum: of all elements, along a dim with its indices, or of two tensors."""
+
+@overload
+def min(input: Tensor, other: Tensor, /) -> Tensor:
+    """The minimum: of all elements, along a dim with its indices, or of two tensors."""
+
+@overload
+def min(input: Tensor, *, other: Tensor) -> Tensor:
+    """The minimum: of all elements, along a dim with its indices, or of two tensors."""
+
+def argmax(
+    input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False
+) -> Tensor:
+    """The index of the first maximum along `dim`, or in the flattened tensor."""
+
+def argmin(
+    input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False
+) -> Tensor:
+    """The index of the first minimum along `dim`, or in the flattened tensor."""
+
+def any(input: Tensor, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
+    """Whether some element is nonzero, over all or some dimensions."""
+
+def all(input: Tensor, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
+    """Whether every element is nonzero, over all or some dimensions."""
+
+def logsumexp(input: Tensor, dim: Ints, keepdim: builtins.bool = False) -> Tensor:
+    """`log(sum(exp(input)))` over some dimensions, without overflow."""
+
+def nansum(
+    input: Tensor,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The sum over all or some dimensions with NaN taken for zero."""
+
+def nanmean(
+    input: Tensor,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The mean over all or some dimensions of the elements that are not NaN."""
+
+def count_nonzero(input: Tensor, dim: Ints | None = None) -> Tensor:
+    """How many elements are nonzero, over all or some dimensions; NaN is nonzero."""
+
+def aminmax(
+    input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False
+) -> MinMax:
+    """The minimum and the maximum, of all elements or along a dim."""
+
+def norm(
+    input: Tensor,
+    p: builtins.float | str | None = "fro",
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The p-norm of the elements over all or some dimensions."""
+
+def dist(input: Tensor, other: Tensor, p: builtins.float = 2) -> Tensor:
+    """The p-norm of `input - other`."""
+
+def index_put(
+    input: Tensor,
+    indices: Sequence[Tensor | None],
+    values: Tensor,
+    accumulate: builtins.bool = False,
+) -> Tensor:
+    """`input` with `values` written (or added) at `input[indices]`."""
+
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements of `input`, seen as one row, at positions of any shape."""
+
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    """`input` with the elements of `source` written (or added) at positions in it, seen as a row."""
+
+def repeat_interleave(
+    input: Tensor,
+    repeats: Ints | Tensor | None = None,
+    dim: builtins.int | None = None,
+    *,
+    output_size: builtins.int | None = None,
+) -> Tensor:
+    """Each element (or slice along `dim`) several times; of `repeats` alone, the positions."""
+
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
+    """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`."""
+
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[False] = False) -> Tensor:
+    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
+
+@overload
+def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
+    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
+
+@overload
+def nonzero(input: Tensor, *, as_tuple: builtins.bool = False) -> Tensor | tuple[Tensor, ...]:
+    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
+
+def argwhere(input: Tensor) -> Tensor:
+    """The coordinates of the nonzero elements, one row each."""
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the mask, broadcast against `input`, is true, as a vector."""
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`input` with the leading elements of `source`, in order, where the mask is true."""
+
+def gather(
+    input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False
+) -> Tensor:
+    """Elements picked along `dim`: `out[i][j] = input[i][index[i][j]]` for dim 1."""
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
+    """`gather` with the other dimensions broadcast; without `dim`, from `input` as one row."""
+
+def scatter(
+    input: Tensor,
+    dim: builtins.int,
+    index: Tensor,
+    src: Tensor | Number | None = None,
+    *,
+    value: Number | None = None,
+    reduce: str | None = None,
+) -> Tensor:
+    """`input` with the elements of `src`, or one value, written where `gather` would read them."""
+
+def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+    """`input` plus the elements of `src`, each added where `gather` would read it."""
+
+def scatter_reduce(
+    input: Tensor,
+    dim: builtins.int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
+    *,
+    include_self: builtins.bool = True,
+) -> Tensor:
+    """The elements of `src` reduced into the places where `gather` would read them."""
+
+def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
+    """The slices of `input` along `dim` that a vector of positions names."""
+
+def index_add(
+    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1
+) -> Tensor:
+    """`input` with `alpha` times the slices of `source` added to its slices at `index`."""
+
+def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with its slices at `index` replaced by those of `source`."""
+
+def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
+    """`input` with every element of its slices at `index` replaced by one value."""
+
+def index_reduce(
+    input: Tensor,
+    dim: builtins.int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    *,
+    include_self: builtins.bool = True,
+) -> Tensor:
+    """The slices of `source` reduced (prod, mean, amax, amin) into the slices at `index`."""
+
+def sort(
+    input: Tensor,
+    dim: builtins.int = -1,
+    descending: builtins.bool = False,
+    stable: builtins.bool = False,
+) -> Selection:
+    """The elements in order along `dim`, and their indices; NaN counts as largest."""
+
+def argsort(
+    input: Tensor,
+    dim: builtins.int = -1,
+    descending: builtins.bool = False,
+    stable: builtins.bool = False,
+) -> Tensor:
+    """The indices that put the elements in order along `dim`."""
+
+def msort(input: Tensor) -> Tensor:
+    """The elements in order along the first dimension."""
+
+def topk(
+    input: Tensor,
+    k: builtins.int,
+    dim: builtins.int = -1,
+    largest: builtins.bool = True,
+    sorted: builtins.bool = True,
+) -> Selection:
+    """The k largest (or smallest) elements along `dim` in order, and their indices."""
+
+def kthvalue(
+    input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False
+) -> Selection:
+    """The k-th smallest element along `dim`, counted from 1, and its index."""
+
+@overload
+def unique(
+    input: Tensor,
+    sorted: builtins.bool = True,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    dim: builtins.int | None = None,
+) -> Tensor:
+    """The distinct elements in order, or the distinct slices along `dim`."""
+
+@overload
+def unique(
+    input: Tensor,
+    sorted: builtins.bool = True,
+    return_inverse: Literal[False] = False,
+    *,
+    return_counts: Literal[True],
+    dim: builtins.int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The distinct elements in order, or the distinct slices along `dim`."""
+
+@overload
+def unique(
+    input: Tensor,
+    sorted: builtins.bool = True,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = False,
+    dim: builtins.int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The distinct elements in order, or the distinct slices along `dim`."""
+
+@overload
+def unique(
+    input: Tensor,
+    sorted: builtins.bool = True,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    dim: builtins.int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The distinct elements in order, or the distinct slices along `dim`."""
+
+@overload
+def unique(
+    input: Tensor,
+    sorted: builtins.bool = True,
+    return_inverse: builtins.bool = False,
+    return_counts: builtins.bool = False,
+    dim: builtins.int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The distinct elements in order, or the distinct slices along `dim`."""
+
+@overload
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    dim: builtins.int | None = None,
+) -> Tensor:
+    """The elements, or the slices along `dim`, with all but the first of each run left out."""
+
+@overload
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: Literal[False] = False,
+    *,
+    return_counts: Literal[True],
+    dim: builtins.int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The elements, or the slices along `dim`, with all but the first of each run left out."""
+
+@overload
+def unique_consecutive(
+    input: Tensor,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[False] = False,
+    dim: builtins.int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The elements, or the slices along `dim`, with all but the first of each run left out."""
+
+@overload
+def unique_consecutive(
+    input: Tensor,
+    *,
+    return_inverse: Literal[True],
+    return_counts: Literal[True],
+    dim: builtins.int | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The elements, or the slices along `dim`, with all but the first of each run left out."""
+
+@overload
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: builtins.bool = False,
+    return_counts: builtins.bool = False,
+    dim: builtins.int | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The elements, or the slices along `dim`, with all but the first of each run left out."""
+
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Tensor | Number,
+    *,
+    out_int32: builtins.bool = False,
+    right: builtins.bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Tensor:
+    """Where `input` would be inserted into sorted sequences along their last dimension."""
+
+def bucketize(
+    input: Tensor | Number,
+    boundaries: Tensor,
+    *,
+    out_int32: builtins.bool = False,
+    right: builtins.bool = False,
+) -> Tensor:
+    """Which of the buckets between sorted `boundaries` each element falls into."""
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """The matrix product; vectors and batches as in NumPy's `@`, batch dimensions broadcast."""
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices."""
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The products of two batches of matrices of one size."""
+
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector."""
+
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements."""
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """`dot`, with the first vector conjugated if it is complex."""
+
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """The sum of products over the last dimension of both; with a zero-d tensor, the product."""
+
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of an element of one vector with an element of the other."""
+
+ger = outer
+
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` for matrices."""
+
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
+
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices."""
+
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices."""
+
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
+) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+
+def chain_matmul(*matrices: Tensor | Sequence[Tensor]) -> Tensor:
+    """The product of several matrices, in the order that needs the fewest multiplications."""
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix."""
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of `input` times all of `other`, as blocks."""
+
+def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+    """The cross product along a dimension of size 3, by default the first such one."""
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: builtins.float = 2.0,
+    compute_mode: str | builtins.int | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """The p-distances between the rows of `x1` and the rows of `x2`, batches broadcast."""
+
+def softmax(
+    input: Tensor, dim: builtins.int | None = None, dtype: DTypeLike | None = None
+) -> Tensor:
+    """`exp(input)` divided by its sum along `dim`; never overflows."""
+
+def log_softmax(
+    input: Tensor, dim: builtins.int | None = None, dtype: DTypeLike | None = None
+) -> Tensor:
+    """`log(softmax(input, dim))`, accurate where the softmax itself would round to zero."""
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input1ᵀ W input2 + bias` for each matrix W of `weight`, shape (out, in1, in2)."""
+
+def cosine_similarity(
+    x1: Tensor, x2: Tensor, dim: builtins.int = 1, eps: builtins.float = 1e-08
+) -> Tensor:
+    """The cosine of the angle between vectors along `dim`; norms count as at least `eps`."""
+
+def pairwise_distance(
+    x1: Tensor,
+    x2: Tensor,
+    p: builtins.float = 2.0,
+    eps: builtins.float = 1e-06,
+    keepdim: builtins.bool = False,
+) -> Tensor:
+    """The p-norm of `x1 - x2 + eps` along the last dimension."""
+
+def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
+    """The p-norm distances of all pairs of rows i < j, in order."""
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never lazy here."""
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negation is never lazy here."""
+
+def is_tensor(obj: Any) -> builtins.bool:
+    """Whether `obj` is a Tensor."""
+
+def is_floating_point(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a floating one."""
+
+def is_complex(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a complex one."""
+
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the one element of `input` is not zero."""
+
+def numel(input: Tensor) -> builtins.int:
+    """The number of elements of `input`."""
+
+def result_type(*operands: Tensor | Number) -> DType:
+    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: builtins.int = 1,
+    *,
+    padding_mode: str = "zeros",
+    activation: str | None = None,
+) -> Tensor:
+    """Correlate signals (N, C, L) or (C, L) with kernels (O, C / groups, K)."""
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: builtins.int = 1,
+    *,
+    padding_mode: str = "zeros",
+    activation: str | None = None,
+) -> Tensor:
+    """Correlate images (N, C, H, W) or (C, H, W) with kernels (O, C / groups, kH, kW)."""
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: builtins.int = 1,
+    *,
+    padding_mode: str = "zeros",
+    activation: str | None = None,
+) -> Tensor:
+    """Correlate volumes (N, C, D, H, W) or (C, D, H, W) with kernels (O, C / groups, kD, kH, kW)."""
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: builtins.int = 1,
+    dilation: Ints = 1,
+) -> Tensor:
+    """The transpose of `conv1d`: every input element adds the kernel to the output around it."""
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: builtins.int = 1,
+    dilation: Ints = 1,
+) -> Tensor:
+    """The transpose of `conv2d`, with a weight (C, O / groups, kH, kW); see `conv_transpose1d`."""
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: builtins.int = 1,
+    dilation: Ints = 1,
+) -> Tensor:
+    """The transpose of `conv3d`, with a weight (C, O / groups, kD, kH, kW); see `conv_transpose1d`."""
+
+def diagonal(
+    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+) -> Tensor:
+    """A view of a diagonal in the plane of two dimensions, as a new last dimension."""
+
+def diag_embed(
+    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+) -> Tensor:
+    """Matrices of zeros with the last dimension of `input` on a diagonal."""
+
+def diag(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """A matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
+
+def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
+    """A matrix with all elements of `input` on its diagonal."""
+
+def tril(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """The lower triangle of matrices up to a diagonal, zeros above it."""
+
+def triu(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """The upper triangle of matrices from a diagonal on, zeros below it."""
+
+def tril_indices(
+    row: builtins.int,
+    col: builtins.int,
+    offset: builtins.int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Row and column numbers of the lower triangle of a `row` by `col` matrix."""
+
+def triu_indices(
+    row: builtins.int,
+    col: builtins.int,
+    offset: builtins.int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Row and column numbers of the upper triangle of a `row` by `col` matrix."""
+
+@overload
+def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+@overload
+def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+def tensordot(a: Tensor, b: Tensor, dims: builtins.int | Tensor | Sequence[Ints] = 2) -> Tensor:
+    """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
+
+def as_strided(
+    input: Tensor,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+) -> Tensor:
+    """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
+
+def real(input: Tensor) -> Tensor:
+    """A view of the real parts; a real tensor is returned as it is."""
+
+def imag(input: Tensor) -> Tensor:
+    """A view of the imaginary parts."""
+
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is."""
+
+def view_as_real(input: Tensor) -> Tensor:
+    """A view of complex numbers as pairs of real and imaginary part."""
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """A view of pairs of real and imaginary part as complex numbers."""
+
+@overload
+def flip(input: Tensor, *order: builtins.int) -> Tensor:
+    """A copy with the elements along `dims` in reverse."""
+
+@overload
+def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
+    """A copy with the elements along `dims` in reverse."""
+
+def fliplr(input: Tensor) -> Tensor:
+    """A copy with the columns (dimension 1) in reverse."""
+
+def flipud(input: Tensor) -> Tensor:
+    """A copy with the rows (dimension 0) in reverse."""
+
+def roll(input: Tensor, shifts: Ints, dims: Ints | None = None) -> Tensor:
+    """A copy shifted along `dims`; what leaves at the end comes in at the front."""
+
+def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
+    """A copy rotated `k` times by 90 degrees in the plane of two dims, first to second."""
+
+@overload
+def tile(input: Tensor, *times: builtins.int) -> Tensor:
+    """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1."""
+
+@overload
+def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
+    """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1."""
+
+def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    """A copy with `src` in place of `select(dim, index)`."""
+
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+) -> Tensor:
+    """A copy with `src` in place of the slice `start:end:step` of dimension `dim`."""
+
+def diagonal_scatter(
+    input: Tensor,
+    src: Tensor,
+    offset: builtins.int = 0,
+    dim1: builtins.int = 0,
+    dim2: builtins.int = 1,
+) -> Tensor:
+    """A copy with `src` in place of `diagonal(offset, dim1, dim2)`."""
+
+def as_strided_scatter(
+    input: Tensor,
+    src: Tensor,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+) -> Tensor:
+    """A copy with `src` in place of `as_strided(size, stride, storage_offset)`."""
+
+def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
+    """(…, C·r², H, W) as (…, C, H·r, W·r): r² channels become the pixels of a block."""
+
+def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
+    """(…, C, H·r, W·r) as (…, C·r², H, W): what `pixel_shuffle` undoes."""
+
+def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
+    """(N, C, …) with the channels of `groups` groups dealt out by turns."""
+
+def var(
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: builtins.bool | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    correction: builtins.float | None = None,
+) -> Tensor:
+    """The variance over all or some dimensions: squared deviations over `n - correction`."""
+
+def std(
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: builtins.bool | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    correction: builtins.float | None = None,
+) -> Tensor:
+    """The standard deviation over all or some dimensions: the root of `var`."""
+
+def var_mean(
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: builtins.bool | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    correction: builtins.float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The variance and the mean."""
+
+def std_mean(
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: builtins.bool | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    correction: builtins.float | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean."""
+
+@overload
+def median(input: Tensor, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
+    """The median of all elements, or along a dim with its index; NaN if any element is."""
+
+@overload
+def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+    """The median of all elements, or along a dim with its index; NaN if any element is."""
+
+@overload
+def nanmedian(input: Tensor, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
+    """The median of the elements that are not NaN, of all or along a dim with its index."""
+
+@overload
+def nanmedian(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+    """The median of the elements that are not NaN, of all or along a dim with its index."""
+
+def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Selection:
+    """The most frequent element along `dim` (the smallest of several), and its last index."""
+
+def quantile(
+    input: Tensor,
+    q: Tensor | builtins.float,
+    dim: builtins.int | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """The q-th quantiles of all elements, or along a dim; NaN if any element is."""
+
+def nanquantile(
+    input: Tensor,
+    q: Tensor | builtins.float,
+    dim: builtins.int | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Tensor:
+    """The q-th quantiles of the elements that are not NaN; see `quantile`."""
+
+def histc(
+    input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0
+) -> Tensor:
+    """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+    """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
+
+__version__: str
+e: builtins.float
+inf: builtins.float
+nan: builtins.float
+newaxis: None
+pi: builtins.float
+__all__ = [
+    "Generator",
+    "Tensor",
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "adaptive_avg_pool1d",
+    "add",
+    "addbmm",
+    "addcdiv",
+    "addcmul",
+    "addmm",
+    "addmv",
+    "addr",
+    "adjoint",
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "arange",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "argmax",
+    "argmin",
+    "argsort",
+    "argwhere",
+    "as_strided",
+    "as_strided_scatter",
+    "as_tensor",
+    "asarray",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "autograd",
+    "avg_pool1d",
+    "baddbmm",
+    "bernoulli",
+    "bfloat16",
+    "bilinear",
+    "bincount",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "block_diag",
+    "bmm",
+    "bool",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+    "bucketize",
+    "can_cast",
+    "cartesian_prod",
+    "cat",
+    "cdist",
+    "cdouble",
+    "ceil",
+    "celu",
+    "celu_",
+    "cfloat",
+    "chain_matmul",
+    "channel_shuffle",
+    "chunk",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "clone",
+    "column_stack",
+    "combinations",
+    "complex",
+    "complex128",
+    "complex64",
+    "concat",
+    "concatenate",
+    "conj",
+    "contiguous",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "copysign",
+    "cos",
+    "cosh",
+    "cosine_similarity",
+    "count_nonzero",
+    "cross",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
+    "cumulative_trapezoid",
+    "default_generator",
+    "deg2rad",
+    "device",
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "diagonal",
+    "diagonal_scatter",
+    "diff",
+    "digamma",
+    "dist",
+    "div",
+    "divide",
+    "dot",
+    "double",
+    "dsplit",
+    "dstack",
+    "dtype",
+    "dtypes",
+    "e",
+    "einsum",
+    "empty",
+    "empty_like",
+    "enable_grad",
+    "eq",
+    "equal",
+    "erf",
+    "erfc",
+    "erfinv",
+    "errors",
+    "exp",
+    "exp2",
+    "expm1",
+    "eye",
+    "finfo",
+    "fix",
+    "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
+    "float",
+    "float16",
+    "float32",
+    "float64",
+    "float_power",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frac",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "full_like",
+    "gather",
+    "ge",
+    "ger",
+    "get_default_dtype",
+    "get_num_threads",
+    "get_printoptions",
+    "get_rng_state",
+    "greater",
+    "greater_equal",
+    "gt",
+    "half",
+    "hardshrink",
+    "heaviside",
+    "histc",
+    "hsplit",
+    "hstack",
+    "hypot",
+    "i0",
+    "iinfo",
+    "imag",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "index_reduce",
+    "index_select",
+    "inf",
+    "inference_mode",
+    "initial_seed",
+    "inner",
+    "int",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "is_complex",
+    "is_floating_point",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "is_nonzero",
+    "is_tensor",
+    "isclose",
+    "isfinite",
+    "isin",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "kron",
+    "kthvalue",
+    "ldexp",
+    "le",
+    "lerp",
+    "less",
+    "less_equal",
+    "lgamma",
+    "linspace",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "log_softmax",
+    "logaddexp",
+    "logaddexp2",
+    "logcumsumexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logit",
+    "logspace",
+    "logsumexp",
+    "long",
+    "lt",
+    "manual_seed",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "matmul",
+    "max",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "maximum",
+    "mean",
+    "median",
+    "meshgrid",
+    "min",
+    "minimum",
+    "mm",
+    "mode",
+    "moveaxis",
+    "movedim",
+    "msort",
+    "mul",
+    "multinomial",
+    "multiply",
+    "mv",
+    "nan",
+    "nan_to_num",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
+    "nansum",
+    "narrow",
+    "ne",
+    "neg",
+    "negative",
+    "newaxis",
+    "nn",
+    "no_grad",
+    "nonzero",
+    "norm",
+    "normal",
+    "not_equal",
+    "numel",
+    "ones",
+    "ones_like",
+    "outer",
+    "pairwise_distance",
+    "pdist",
+    "permute",
+    "pi",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "poisson",
+    "polar",
+    "polygamma",
+    "positive",
+    "pow",
+    "prelu",
+    "printoptions",
+    "prod",
+    "promote_types",
+    "put",
+    "quantile",
+    "rad2deg",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "ravel",
+    "real",
+    "reciprocal",
+    "register_backend",
+    "relu",
+    "relu_",
+    "remainder",
+    "repeat_interleave",
+    "reshape",
+    "resolve_conj",
+    "resolve_neg",
+    "result_type",
+    "roll",
+    "rot90",
+    "round",
+    "row_stack",
+    "rsqrt",
+    "rsub",
+    "scalar_tensor",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "searchsorted",
+    "seed",
+    "select",
+    "select_scatter",
+    "selu",
+    "selu_",
+    "set_default_dtype",
+    "set_grad_enabled",
+    "set_num_threads",
+    "set_printoptions",
+    "set_rng_state",
+    "sgn",
+    "short",
+    "sigmoid",
+    "sign",
+    "signbit",
+    "sin",
+    "sinc",
+    "sinh",
+    "slice_scatter",
+    "softmax",
+    "sort",
+    "split",
+    "split_with_sizes",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "std",
+    "std_mean",
+    "sub",
+    "subtract",
+    "sum",
+    "swapaxes",
+    "swapdims",
+    "t",
+    "take",
+    "take_along_dim",
+    "tan",
+    "tanh",
+    "tensor",
+    "tensor_split",
+    "tensordot",
+    "threshold",
+    "threshold_",
+    "tile",
+    "topk",
+    "trace",
+    "transpose",
+    "trapezoid",
+    "trapz",
+    "tril",
+    "tril_indices",
+    "triu",
+    "triu_indices",
+    "true_divide",
+    "trunc",
+    "uint8",
+    "unbind",
+    "unflatten",
+    "unique",
+    "unique_consecutive",
+    "unsqueeze",
+    "utils",
+    "var",
+    "var_mean",
+    "vdot",
+    "view_as_complex",
+    "view_as_real",
+    "vsplit",
+    "vstack",
+    "where",
+    "xlogy",
+    "zeros",
+    "zeros_like",
+]

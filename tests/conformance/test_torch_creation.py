@@ -1,0 +1,63 @@
+"""`…_like` and `new_…` against torch: the same calls give the same shape, dtype and values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import undertow as ut
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.conformance
+
+CALLS = """
+lib.zeros_like(x)
+lib.zeros_like(x, dtype=lib.float64)
+lib.ones_like(input=x, requires_grad=True)
+lib.full_like(x, 2.5)
+lib.full_like(x, fill_value=2, dtype=lib.int32)
+lib.full_like(i, 3)
+lib.zeros_like(i, device="cpu")
+x.new_zeros(2, 3)
+x.new_zeros((2, 3))
+x.new_zeros(size=(2, 3))
+i.new_ones([4], dtype=lib.float32)
+i.new_full((2,), 7)
+x.new_full(size=(2,), fill_value=7, requires_grad=True)
+x.new_ones(())
+lib.randint_like(i, 7, 8)
+lib.randint_like(i, 7, high=8)
+lib.randint_like(i, low=7, high=8)
+""".strip().splitlines()
+
+
+def made(call: str, lib: object) -> tuple[object, ...]:
+    tensor = lib.tensor  # type: ignore[attr-defined]
+    names = {"lib": lib, "x": tensor([[1.0, 2.0, 3.0]]), "i": tensor([1, 2])}
+    t = eval(call, names)
+    return tuple(t.shape), str(t.dtype).rpartition(".")[2], t.requires_grad, t.detach().numpy()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_same_call_same_tensor(call: str) -> None:
+    *ours, values = made(call, ut)
+    *theirs, expected = made(call, torch)
+    assert ours == theirs
+    np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "lib.zeros_like(x, lib.float64)",
+        "lib.full_like(x)",
+        "lib.zeros_like(x, size=(2,))",
+        "x.new_full((2,))",
+        "x.new_zeros()",
+        "lib.zeros_like([1.0])",
+    ],
+)
+def test_same_bad_call(call: str) -> None:
+    for lib in (torch, ut):
+        with pytest.raises(TypeError):
+            made(call, lib)
