@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,13 @@ from undertow.autograd import (
     gradcheck,
     gradgradcheck,
 )
+from undertow.core.op import OPS
 from undertow.errors import ArgumentError, VersionError
+from undertow.utils.checkpoint import (
+    CheckpointPolicy,
+    create_selective_checkpoint_contexts,
+    set_checkpoint_early_stop,
+)
 
 
 def leaf(values: Any, **how: Any) -> ut.Tensor:
@@ -442,3 +449,149 @@ def test_other_devices() -> None:
 def test_torch_finds_it_in_utils() -> None:
     assert ut.utils.checkpoint.checkpoint is checkpoint
     assert ut.utils.checkpoint.checkpoint_sequential is checkpoint_sequential
+
+
+# Which results are kept ----------------------------------------------------------------------
+@contextmanager
+def computing(name: str) -> Any:
+    """How often the op `name` computes."""
+    op, calls = OPS[name], [0]
+    forward = op.forward
+
+    def count(*args: Any) -> Any:
+        calls[0] += 1
+        return forward(*args)
+
+    op.forward = count
+    try:
+        yield calls
+    finally:
+        op.forward = forward
+
+
+def network(x: Any, w: Any) -> Any:
+    return ((x @ w).tanh() @ w).exp()
+
+
+def as_policy(choice: Any) -> Any:
+    return lambda ctx, op, *args: choice if op.name == "matmul" else CheckpointPolicy.MUST_RECOMPUTE
+
+
+@pytest.mark.parametrize(
+    "choice, again",
+    [
+        (["matmul"], 0),
+        ([OPS["matmul"]], 0),
+        ([], 2),
+        (["exp"], 2),
+        (as_policy(CheckpointPolicy.MUST_SAVE), 0),
+        (as_policy(CheckpointPolicy.PREFER_SAVE), 0),
+        (as_policy(CheckpointPolicy.PREFER_CPU_OFFLOAD), 0),
+        (as_policy(True), 0),
+        (as_policy(False), 2),
+        (as_policy(CheckpointPolicy.PREFER_RECOMPUTE), 2),
+    ],
+)
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_kept_results_are_not_computed_again(choice: Any, again: int, device: str) -> None:
+    keep = partial(create_selective_checkpoint_contexts, choice)
+    x, w = (double(3, 3, seed=s).detach().to(device).requires_grad_() for s in (0, 1))
+    expected = grad(network(x, w).sum(), (x, w))
+    y = checkpoint(network, x, w, context_fn=keep).sum()
+    with computing("matmul") as calls:
+        first = grad(y, (x, w), retain_graph=True, create_graph=True)
+        assert calls[0] == again  # the backward's own products are other ops
+    for a, b in zip(first, expected, strict=True):
+        assert (a == b).all()
+        assert a.device == ut.device(device)
+    assert (grad(y, x)[0] == expected[0]).all()  # torch refuses a second time
+
+
+def test_kept_results_differentiate_to_any_order() -> None:
+    keep = partial(create_selective_checkpoint_contexts, ["matmul", "tanh"])
+    x, w = double(2, 2), double(2, 2, seed=1)
+    run = lambda x, w: checkpoint(network, x, w, context_fn=keep)
+    assert gradcheck(run, (x, w))
+    assert gradgradcheck(run, (x, w))
+
+
+def test_ops_of_several_outputs_and_views_are_kept_or_not() -> None:
+    def g(x: Any) -> Any:
+        spread, mean = ut.var_mean(x.t().reshape(4), 0)
+        return spread * mean
+
+    x = double(2, 2)
+    keep = partial(create_selective_checkpoint_contexts, lambda *_: True)
+    with computing("var_mean") as calls:
+        checkpoint(g, x, context_fn=keep).backward()
+    assert calls[0] == 1
+    assert (x.grad == grad(g(x), x)[0]).all()
+
+
+def test_a_policy_sees_the_op_its_inputs_and_its_result() -> None:
+    seen: list[Any] = []
+
+    def policy(ctx: Any, op: Any, *args: Any) -> Any:
+        seen.append((op.name, [tuple(a.shape) for a in args[:2]], tuple(ctx.op_output.shape)))
+        assert not ctx.is_recompute
+        return op.name == "matmul"
+
+    x, w = double(2, 3), double(3, 4)
+    keep = partial(create_selective_checkpoint_contexts, policy)
+    checkpoint(lambda x, w: x @ w, x, w, context_fn=keep).sum().backward()
+    assert seen == [("matmul", [(2, 3), (3, 4)], (2, 4))]
+
+
+def test_a_kept_result_that_is_changed_is_an_error() -> None:
+    def g(x: Any) -> Any:
+        y = x @ x
+        y.mul_(2)
+        return y.exp()
+
+    x = double(2, 2)
+    keep = create_selective_checkpoint_contexts
+    y = checkpoint(g, x, context_fn=lambda: keep(["matmul"]))
+    with pytest.raises(VersionError, match=r"result of matmul .* version 0, .* version 1"):
+        y.sum().backward()
+    y = checkpoint(lambda x: (x @ x).add_(0).exp(), x, context_fn=lambda: keep(["matmul"], True))
+    y.sum().backward()  # the change does no harm, as promised
+    assert ut.allclose(x.grad, grad((x @ x).exp().sum(), x)[0])
+
+
+def test_another_op_in_the_second_run_is_noticed() -> None:
+    calls: list[int] = []
+
+    def g(x: Any) -> Any:
+        calls.append(1)
+        return (x @ x).exp() if len(calls) == 1 else (x * x).exp()
+
+    y = checkpoint(
+        g, double(2, 2), context_fn=lambda: create_selective_checkpoint_contexts(["matmul"])
+    )
+    with pytest.raises(CheckpointError, match="was matmul in the forward but mul"):
+        y.sum().backward()
+
+
+def test_what_is_no_policy() -> None:
+    with pytest.raises(ArgumentError, match="'product' is not the name of an op"):
+        create_selective_checkpoint_contexts(["product"])
+    with pytest.raises(ut.errors.DTypeError, match="got int"):
+        create_selective_checkpoint_contexts(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("ruled", [None, False, True])
+def test_the_early_stop_of_a_block(asked: bool, ruled: bool | None) -> None:
+    calls: list[int] = []
+
+    def g(x: Any) -> Any:
+        y = x.exp()
+        calls.append(1)
+        return y * 2
+
+    block = nullcontext() if ruled is None else set_checkpoint_early_stop(ruled)
+    with block:
+        y = checkpoint(g, double(2), early_stop=asked)
+    y.sum().backward()
+    stops = asked if ruled is None else ruled
+    assert len(calls) == (1 if stops else 2)

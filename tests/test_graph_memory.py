@@ -15,6 +15,7 @@ import pytest
 import undertow as ut
 from undertow.autograd import grad, gradgradcheck
 from undertow.autograd.graph import (
+    allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
     increment_version,
     save_on_cpu,
@@ -417,3 +418,89 @@ def test_increment_version() -> None:
         c = ut.ones(1)
     with pytest.raises(GradientError):
         increment_version(c)
+
+
+@pytest.mark.parametrize("make", [lambda x: x.exp(), lambda x: x.softmax(0), lambda x: x.tanh()])
+def test_a_changed_output_is_noticed_behind_hooks(make: Any) -> None:
+    x = leaf([1.0, 2.0])
+    with saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = make(x)
+    y.mul_(2)
+    with pytest.raises(VersionError, match="changed in place"):
+        y.sum().backward()
+
+
+# Changing what was saved ---------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda y: y.zero_(),
+        lambda y: y.mul_(3),
+        lambda y: y[1:].zero_(),
+        lambda y: y.view(2, 2).t_().fill_(7),
+        lambda y: y.__setitem__(0, 5.0),
+        lambda y: y.__setitem__(ut.tensor([0, 1]), 5.0),
+        lambda y: y.index_add_(0, ut.tensor([0]), ut.ones(1, dtype=y.dtype)),
+        lambda y: y.normal_(),
+        lambda y: y.detach().zero_(),
+        lambda y: (y.zero_(), y.add_(1), y.exp_()),
+    ],
+)
+def test_what_is_saved_may_be_changed_where_that_is_allowed(change: Any) -> None:
+    data = [1.0, 2.0, 3.0, 4.0]
+    x = leaf(data, dtype=ut.float64)
+    with allow_mutation_on_saved_tensors():
+        y = x.clone()
+        middle = y[1:3]
+        z = (y * y).sum() + (middle**3).sum() + y.exp().sum()
+        change(y)
+        z.backward(retain_graph=True)
+    expected = [2 * v + np.exp(v) + (3 * v * v if 1 < v < 4 else 0) for v in data]
+    np.testing.assert_allclose(x.grad.numpy(), expected)
+    x.grad = None
+    z.backward()  # torch wants it inside
+    np.testing.assert_allclose(x.grad.numpy(), expected)
+
+
+def test_an_output_that_was_saved_may_be_changed_and_differentiated() -> None:
+    x = leaf([0.5, 1.0], dtype=ut.float64)
+
+    def f(x: Any) -> Any:
+        with allow_mutation_on_saved_tensors():
+            y = x.exp()
+            z = y.tanh()
+            y.mul_(x)
+            z.mul_(y)
+            return z * z
+
+    assert ut.autograd.gradcheck(f, (x,))
+    assert gradgradcheck(f, (x,))
+
+
+def test_only_what_is_alive_and_changed_is_copied() -> None:
+    x = leaf([1.0, 2.0])
+    with allow_mutation_on_saved_tensors():
+        y = x.clone()
+        (y * y).sum().backward()
+        before = y.data_ptr()
+        y.zero_()  # nobody needs it any more
+        z = (y * y).sum()
+        z.backward()
+        assert y.data_ptr() == before
+    assert x.grad.tolist() == [2, 4]
+
+
+def test_outside_of_the_block_a_change_is_an_error_again() -> None:
+    x = leaf([1.0, 2.0])
+    with allow_mutation_on_saved_tensors() as kept:
+        y, v = x.clone(), x.clone()
+        z = (y * y).sum()
+        w = (v * v).sum()
+        kept.clear()
+        v.zero_()
+        with pytest.raises(GradientError, match="nested"), allow_mutation_on_saved_tensors():
+            pass
+    y.zero_()
+    for root in (z, w):
+        with pytest.raises(VersionError, match="changed in place"):
+            root.backward()

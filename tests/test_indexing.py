@@ -159,7 +159,8 @@ def test_integer_beside_tensors() -> None:
         (range(2), (2, 3)),
         ((Ellipsis, [0, 0]), (2, 2)),
         ((), (2, 3)),
-        ([[0, 1], [1, 0]], (2, 2, 3)),
+        (([[0, 1], [1, 0]],), (2, 2, 3)),
+        ([[0, 1], [1, 0]], (2,)),
         (([0, 1], [[2], [1]]), (2, 2)),
     ],
 )
@@ -205,7 +206,7 @@ def test_uint8_mask() -> None:
         (1.0, IndexError, r"got float 1\.0"),
         ("a", IndexError, r"got str 'a'"),
         ([0.5], IndexError, r"integers or bools, got \[0\.5\]"),
-        ([[0], [1, 2]], IndexError, r"integers or bools"),
+        (([[0], [1, 2]],), IndexError, r"integers or bools"),
         ([True, False], IndexError, r"mask of shape \(2,\) .* \(3, 4\)"),
         (([0, 1, 2], [0, 1]), IndexError, r"\(3,\), \(2,\) do not broadcast"),
         ((Ellipsis, Ellipsis), IndexError, r"at most one Ellipsis"),
@@ -402,3 +403,78 @@ def test_masks_of_several_dimensions() -> None:
     turned = t.permute(2, 1, 0)
     turned[ut.tensor(mask.transpose(2, 1, 0).copy())] = 0.0
     assert float(t.sum()) == x[~mask].sum()
+
+
+def test_a_list_of_more_than_numbers_is_a_tuple() -> None:
+    data = np.arange(12.0).reshape(3, 4)
+    x = ut.tensor(data)
+    pairs: list[tuple[list[Any], Any]] = [
+        ([[0, 1], [1, 2]], ([0, 1], [1, 2])),
+        ([slice(None), 0], (slice(None), 0)),
+        ([ut.tensor([0, 2]), ..., None], ([0, 2], ..., None)),
+        ([[True, False, True]], ([True, False, True],)),
+        ([1, 1] * 20, ([1, 1] * 20,)),
+        ([[0, 1]] * 33, (np.array([[0, 1]] * 33),)),  # too long
+    ]
+    for key, same in pairs:
+        np.testing.assert_array_equal(x[key].numpy(), data[same])
+    x[[[0, 1], [1, 2]]] = -1
+    data[[0, 1], [1, 2]] = -1
+    np.testing.assert_array_equal(x.numpy(), data)
+
+
+@pytest.mark.parametrize("dtype", [ut.int8, ut.int16, ut.int32, ut.int64])
+def test_a_zero_d_integer_is_a_number(dtype: Any) -> None:
+    x = ut.tensor([1.0, 2.0, 3.0])
+    assert x[ut.tensor(-1, dtype=dtype)].item() == 3
+    assert x[ut.tensor(-1, dtype=dtype)]._base is x
+    if dtype in (ut.int32, ut.int64):
+        assert x.index_put((ut.tensor(0, dtype=dtype),), ut.tensor(9.0)).tolist() == [9, 2, 3]
+    else:
+        with pytest.raises(ut.errors.DTypeError, match=r"\[index_put\].*int64 or int32"):
+            x.index_put((ut.tensor(0, dtype=dtype),), ut.tensor(9.0))
+
+
+def test_one_element_by_one_mask_is_cast() -> None:
+    """As masked_fill does; its gradient comes back in its own dtype."""
+    mask = ut.tensor([True, False, True])
+    value = ut.tensor(2.5, dtype=ut.float64, requires_grad=True)
+    for write in (
+        lambda x: x.__setitem__(mask, value),
+        lambda x: x.__setitem__((mask, ...), value.reshape(1)),
+        lambda x: x.index_put_((mask,), value),
+    ):
+        value.grad = None
+        x = ut.zeros(3)
+        write(x)
+        assert x.dtype is ut.float32
+        assert x.tolist() == [2.5, 0, 2.5]
+        x.sum().backward()
+        assert value.grad is not None
+        assert (value.grad.item(), value.grad.dtype) == (2, ut.float64)
+    x = ut.zeros(3)
+    for key, wrong in (
+        (ut.tensor([0, 2]), value),
+        (mask, value.expand(2)),
+        (mask, ut.tensor(1j)),
+        ((ut.tensor([0]), ut.tensor([True])), value),
+    ):
+        with pytest.raises(ut.errors.UndertowError, match=r"\[setitem\]"):
+            x[key] = wrong
+    with pytest.raises(ut.errors.DTypeError, match="one dtype"):
+        x.index_put_((mask,), value, accumulate=True)
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_index_copy_of_one_element() -> None:
+    x = ut.zeros(3, requires_grad=True)
+    source = ut.tensor(5.0, requires_grad=True)
+    y = x.index_copy(0, ut.tensor([1]), source)
+    assert y.tolist() == [0, 5, 0]
+    (y * y).sum().backward()
+    assert source.grad is not None
+    assert source.grad.item() == 10
+    assert ut.zeros(3).index_copy_(0, ut.tensor(1), ut.tensor(5.0)).tolist() == [0, 5, 0]
+    for shape, index in (((3,), [0, 1]), ((2, 3), [0])):
+        with pytest.raises(ut.errors.ShapeError, match="source must have shape"):
+            ut.zeros(shape).index_copy_(0, ut.tensor(index), ut.tensor(5.0))

@@ -120,6 +120,23 @@ def test_numpy_needs_detach_and_the_cpu() -> None:
     assert y.numpy(force=True).tolist() == [1, 1]
 
 
+def test_numpy_without_recording() -> None:
+    """Under no_grad there is no history to lose; an export to others has to be explicit."""
+    x = ut.ones(2, requires_grad=True)
+    y = x * 2
+    for mode in (ut.no_grad, ut.inference_mode):
+        with mode():
+            assert np.shares_memory(x.numpy(), x.detach().numpy())
+            assert np.asarray(y).tolist() == [2, 2]
+            out = np.zeros(2, np.float32)
+            out += x
+            assert out.tolist() == [1, 1]
+            with pytest.raises(errors.GradientError, match=r"\[__dlpack__\].*detach"):
+                x.__dlpack__()
+    with ut.no_grad(), ut.enable_grad(), pytest.raises(errors.GradientError, match="no_grad"):
+        x.numpy()
+
+
 def test_array_protocol() -> None:
     x = ut.arange(3)
     assert np.shares_memory(np.asarray(x), x.numpy())

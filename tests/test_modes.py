@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
+import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -474,3 +476,53 @@ def test_a_node_made_by_a_backward_tells_who_made_it() -> None:
     stack = "".join(g.grad_fn.site)
     assert "create_graph=True" in stack
     assert "the forward of the forward" in stack
+
+
+def test_contexts_can_be_referred_to_weakly() -> None:
+    for make in (
+        ut.no_grad,
+        ut.inference_mode,
+        ut.autograd.detect_anomaly,
+        lambda: ut.set_grad_enabled(True),
+        lambda: ut.autograd.graph.saved_tensors_hooks(id, id),
+    ):
+        context = make()
+        reference = weakref.ref(context)
+        with context:
+            pass
+        del context
+        assert reference() is None
+
+
+def test_threads_of_a_backward_can_be_forbidden() -> None:
+    assert ut.autograd.is_multithreading_enabled()
+    threads: set[int] = set()
+    x = ut.ones(40000, requires_grad=True)
+
+    def run() -> int:
+        threads.clear()
+        parts = []
+        for _ in range(8):
+            y = x * 2
+            for _ in range(3):
+                y = y.sin()
+                y.register_hook(lambda g: threads.add(threading.get_ident()) or time.sleep(0.002))
+            parts.append(y)
+        ut.stack(parts).sum().backward(workers=2)
+        return len(threads)
+
+    assert run() == 2
+    with ut.autograd.set_multithreading_enabled(False):
+        assert run() == 1
+        with ut.autograd.set_multithreading_enabled(True):
+            assert run() == 2
+    assert run() == 2
+    assert ut.autograd.set_multithreading_enabled(False)(run)() == 1
+    assert ut.autograd.is_multithreading_enabled()
+
+
+def test_is_inference() -> None:
+    with ut.inference_mode():
+        x = ut.ones(2)
+    assert ut.is_inference(x)
+    assert not ut.is_inference(ut.ones(2))

@@ -96,6 +96,15 @@ backward grad Function no_grad enable_grad set_grad_enabled inference_mode detec
 set_detect_anomaly gradcheck gradgradcheck set_workers get_workers checkpoint
 graph.saved_tensors_hooks graph.save_on_cpu functional.vjp functional.jvp functional.jacobian
 functional.hessian functional.hvp functional.vhp function.once_differentiable
+set_multithreading_enabled is_multithreading_enabled graph.register_multi_grad_hook
+graph.allow_mutation_on_saved_tensors graph.disable_saved_tensors_hooks graph.increment_version
+graph.get_gradient_edge graph.Node.metadata graph.Node.__call__ graph.Node.next_functions
+Function.boxed_grads_call Function.clear_saved_tensors_on_access
+""".split()  # noqa: SIM905
+
+CHECKPOINT = """
+checkpoint checkpoint_sequential set_checkpoint_early_stop create_selective_checkpoint_contexts
+CheckpointPolicy SelectiveCheckpointContext
 """.split()  # noqa: SIM905
 
 
@@ -116,6 +125,8 @@ def has(thing: object, dotted: str) -> bool:
         pytest.param(ut.Tensor, [f"{n}_" for n in INPLACE], id="in place"),
         pytest.param(ut.nn.functional, FUNCTIONAL, id="nn.functional"),
         pytest.param(ut.autograd, AUTOGRAD, id="autograd"),
+        pytest.param(ut.utils.checkpoint, CHECKPOINT, id="utils.checkpoint"),
+        pytest.param(ut, ["is_inference"], id="questions"),
     ],
 )
 def test_names(thing: object, names: list[str]) -> None:

@@ -341,5 +341,28 @@ def test_empty_extremes_name_what_to_do():
     assert math.isnan(ut.zeros(0).mean().item())
 
 
+@pytest.mark.parametrize("name", ["var_mean", "std_mean"])
+def test_a_moment_and_the_mean_are_one_node(name: str) -> None:
+    x = ut.tensor([[1.0, 2.0, 4.0], [0.5, 3.0, 9.0]], dtype=ut.float64, requires_grad=True)
+    moment, mean = getattr(ut, name)(x, dim=1)
+    assert moment.grad_fn is mean.grad_fn
+    assert (moment.output_nr, mean.output_nr) == (0, 1)
+    # Each alone, and both, against the functions that give one of them.
+    alone = getattr(x, name[:3])(dim=1), x.mean(1)
+    weights = ut.tensor([[1.0, -2.0], [3.0, 0.5]], dtype=ut.float64)
+    for chosen in ((0,), (1,), (0, 1)):
+        found = sum(((moment, mean)[i] * weights[i]).sum() for i in chosen)
+        expected = sum((alone[i] * weights[i]).sum() for i in chosen)
+        a, b = (ut.autograd.grad(y, x, retain_graph=True)[0] for y in (found, expected))
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-14)
+    for half in (ut.float16, ut.bfloat16):
+        assert [t.dtype for t in getattr(ut, name)(x.to(half))] == [half, half]
+    # Where the moment has no finite slope, the mean has one.
+    for values in ([3.0], [1.0, np.inf]):
+        x = ut.tensor(values, requires_grad=True)
+        getattr(ut, name)(x)[1].backward()
+        assert x.grad.tolist() == [1 / len(values)] * len(values)
+
+
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))

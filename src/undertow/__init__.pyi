@@ -1658,6 +1658,9 @@ def is_floating_point(input: Tensor) -> builtins.bool:
 def is_complex(input: Tensor) -> builtins.bool:
     """Whether the dtype of `input` is a complex one."""
 
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether `input` was made in `inference_mode`."""
+
 def is_nonzero(input: Tensor) -> builtins.bool:
     """Whether the one element of `input` is not zero."""
 
@@ -2184,6 +2187,7 @@ __all__ = [
     "is_complex",
     "is_floating_point",
     "is_grad_enabled",
+    "is_inference",
     "is_inference_mode_enabled",
     "is_nonzero",
     "is_tensor",

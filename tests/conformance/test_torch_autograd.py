@@ -92,6 +92,39 @@ def grad_by_leaf_itself(lib: Any) -> Any:
     return lib.autograd.grad(x, x), lib.autograd.grad([x, x], x)
 
 
+@scenario
+def derivatives_that_are_zero(lib: Any) -> Any:
+    x = leaf(lib, [0.5, -2.0])
+    log = []
+    for f, orders in (
+        (lambda x: x**2, 2),
+        (lambda x: x**3, 3),
+        (lambda x: x.relu(), 1),
+        (lambda x: x.abs(), 1),
+        (lib.nn.functional.leaky_relu, 1),
+        (lib.nn.functional.hardtanh, 1),
+    ):
+        y = f(x)
+        for _ in range(orders):
+            (y,) = lib.autograd.grad(y.sum(), x, create_graph=True)
+        log.append((y, lib.autograd.grad(y.sum(), x)[0] + 0))  # torch's zeros have no storage
+    a = leaf(lib, 1.0)
+    (first,) = lib.autograd.grad(x[0] * a, x, create_graph=True)
+    log.append(lib.autograd.grad(first.sum(), x, retain_graph=True, allow_unused=True))
+    (second,) = lib.autograd.grad(first.sum(), x, create_graph=True, materialize_grads=True)
+    log.append((second, lib.autograd.grad(second.sum(), x, materialize_grads=True)))
+    return log
+
+
+@scenario
+def a_penalty_on_a_network_of_relus(lib: Any) -> Any:
+    x, w = leaf(lib, [[1.0, -2.0]]), leaf(lib, [[1.0, 2.0], [3.0, -4.0]])
+    b, v = leaf(lib, [0.5, -0.5]), leaf(lib, [[1.0], [2.0]])
+    y = ((x @ w + b).relu() @ v).sum()
+    (g,) = lib.autograd.grad(y, x, create_graph=True)
+    return lib.autograd.grad((g * g).sum(), (w, b, v, x))
+
+
 # Hooks ---------------------------------------------------------------------------------------
 @scenario
 def hook_order_and_counts(lib: Any) -> Any:
@@ -110,6 +143,100 @@ def hook_order_and_counts(lib: Any) -> Any:
     chain = [entry for entry in log if entry[0] in ("a", "b")]
     leaves = sorted(str(entry) for entry in log if entry[0] in ("x", "w"))
     return chain, leaves, x.grad, w.grad
+
+
+@scenario
+def hooks_without_a_gradient(lib: Any) -> Any:
+    log: list[Any] = []
+    x = leaf(lib, [1.0, 2.0, 3.0])
+    a, b, c = x.unbind()
+    for name, t in (("a", a), ("b", b), ("c", c), ("x", x)):
+        t.register_hook(lambda g, n=name: log.append((n, g)))
+    a.grad_fn.register_prehook(lambda outs: log.append(("before", list(outs))))
+    a.grad_fn.register_hook(lambda ins, outs: log.append(("after", list(ins), list(outs))))
+    b.retain_grad()
+    (a * 2).backward()
+    silent = make(lib, lambda ctx, x: x * 2, lambda ctx, g: None)
+    y = x * 3
+    y.register_hook(lambda g: log.append(("y", g)))
+    y.grad_fn.register_prehook(lambda outs: log.append(("before y", list(outs))))
+    y.grad_fn.register_hook(lambda ins, outs: log.append(("after y", list(ins), list(outs))))
+    silent(y).sum().backward()
+    return plain(log), x.grad, b.grad
+
+
+@scenario
+def hooks_of_the_node_of_an_input(lib: Any) -> Any:
+    log: list[Any] = []
+    x = leaf(lib, [1.0, 2.0])
+    b = x * 2
+    b.grad_fn.register_prehook(lambda outs: log.append(plain(outs)) or (outs[0] * 100,))
+    b.grad_fn.register_hook(lambda ins, outs: log.append((plain(ins), plain(outs))))
+    y = (b * 3).sum()
+    y.backward(inputs=[b], retain_graph=True)
+    got = lib.autograd.grad(y, b, retain_graph=True)
+    y.backward(inputs=[b, x])
+    return log, got, b.grad, x.grad
+
+
+@scenario
+def post_accumulate_hook_that_returns(lib: Any) -> Any:
+    x = leaf(lib, [1.0, 2.0])
+    x.register_post_accumulate_grad_hook(lambda t: t.grad)
+    return attempt(lambda: x.sum().backward()), x.grad
+
+
+@scenario
+def seeds_of_other_dtypes(lib: Any) -> Any:
+    log = []
+    for dtype in (lib.float64, lib.float16, lib.int64, lib.bool, lib.complex64):
+        x = leaf(lib, [1.0, 2.0])
+        seed = lib.ones(2, dtype=dtype)
+        log.append(attempt(lambda x=x, seed=seed: (x * 2).backward(seed)))
+        log.append((x.grad, str(x.grad.dtype).partition(".")[2] if x.grad is not None else None))
+    return log
+
+
+@scenario
+def hooks_on_several_tensors(lib: Any) -> Any:
+    log: list[Any] = []
+    multi = lib.autograd.graph.register_multi_grad_hook
+    a, b = leaf(lib, 2.0), leaf(lib, 3.0)
+    c, d = a * b, a * b
+    multi((a, b, c, d), lambda gs: log.append(plain(list(gs))))
+    (c * 1).backward(retain_graph=True)  # from c itself torch does not count c
+    (c * 1).backward(inputs=[a], retain_graph=True)
+    (c + d).backward()
+    x = leaf(lib, [1.0, 2.0])
+    y = x * 2
+    multi((x, y), lambda g: log.append(plain(g)), mode="any")
+    (y * 3).sum().backward()
+    return log
+
+
+@scenario
+def called_nodes(lib: Any) -> Any:
+    x, w = leaf(lib, [1.0, 2.0]), leaf(lib, [3.0, 4.0])
+    y = x * w
+    log = [y.grad_fn(lib.tensor([1.0, 10.0])), (x * 3).grad_fn(lib.ones(2))]
+    log.append(x.sum().grad_fn(lib.tensor(2.0)))
+    accumulate = y.grad_fn.next_functions[0][0]
+    with lib.no_grad():
+        log.append(accumulate(lib.ones(2)))
+    y.grad_fn.metadata["who"] = "me"
+    return plain(log), x.grad, y.grad_fn.metadata, accumulate.metadata
+
+
+@scenario
+def changes_of_saved_tensors(lib: Any) -> Any:
+    x = leaf(lib, [1.0, 2.0, 3.0])
+    with lib.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.clone()
+        z = (y * y).sum() + y.exp().sum()  # of a part of y, torch gives wrong numbers
+        y[:2].zero_()
+        y.add_(1)
+        z.backward()
+    return x.grad, y
 
 
 @scenario
@@ -809,6 +936,19 @@ def test_once_differentiable_is_never_silently_constant() -> None:
         x = leaf(lib, [1.0])
         (g,) = lib.autograd.grad(f(x), x, create_graph=True)
         assert g.requires_grad is expected
+
+
+def test_a_hook_survives_a_change_of_its_view() -> None:
+    """torch drops the hooks of a view that is changed; here they see the old value's gradient."""
+    for lib, expected in ((torch, []), (ut, [[5.0, 50.0]])):
+        x = leaf(lib, [1.0, 2.0, 3.0])
+        view = (x * 1)[:2]
+        seen: list[Any] = []
+        view.register_hook(lambda g, seen=seen: seen.append(g.tolist()))
+        view.mul_(5)
+        (view * lib.tensor([1.0, 10.0])).sum().backward()
+        assert seen == expected
+        assert x.grad.tolist() == [5, 50, 0]
 
 
 def test_data_raises_the_version() -> None:

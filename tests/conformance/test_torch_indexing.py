@@ -145,3 +145,122 @@ def test_write_through_a_view(case: Any, choice: Any) -> None:
     (y * y).sum().backward()
     (ty * ty).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), tx.grad.numpy(), rtol=1e-12)
+
+
+_NESTED: list[Any] = [
+    [[0, 1]],
+    [[0, 1], [1, 2]],
+    [[0, 1], [1, 2], [3, 3]],
+    [[0, 1], [1, 2], [3, 3], [0, 0]],
+    [[[0, 1], [1, 0]]],
+    [[[0], [1]], [0, 1]],
+    [0, [1, 2]],
+    [slice(None), 0],
+    [[0, 1], slice(None), [1, 2]],
+    [None, 0],
+    [1, None],
+    [..., 0],
+    [None],
+    [...],
+    [(0, 1), (1, 2)],
+    [range(2), range(2)],
+    [np.array([0, 1]), np.array([1, 2])],
+    [np.array(1)],
+    [[0, 1], [1]],
+    [],
+    [[]],
+    [1] * 40,
+    [[0, 1]] * 33,  # too long for a tuple
+    [True, False],
+    [[True, False], [0]],
+    [[True, False, True], [True, True, True]],
+    [[[True, False, True], [True, True, True]]],
+    [True, 1],
+    ([0, 1], [[0], [1]]),
+    np.array([[0, 1], [1, 0]]),
+]
+
+
+@pytest.mark.parametrize("key", _NESTED, ids=repr)
+def test_lists(key: Any) -> None:
+    """A list that holds more than numbers is a tuple, unless it is long."""
+    data = np.arange(24.0).reshape(2, 3, 4)
+    x, tx = ut.tensor(data), torch.tensor(data)
+    expected, refused = outcome(lambda: tx[key])
+    found, error = outcome(lambda: x[key])
+    assert (refused is None) == (error is None), (refused, error)
+    if refused is None:
+        assert found.shape == tuple(expected.shape)
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    _, refused = outcome(lambda: tx.__setitem__(key, -1.0))
+    _, error = outcome(lambda: x.__setitem__(key, -1.0))
+    assert (refused is None) == (error is None), (refused, error)
+    np.testing.assert_array_equal(x.numpy(), tx.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "bool", "float32"])
+@pytest.mark.parametrize("shape", [(), (2,)])
+@pytest.mark.parametrize("put", [False, True])
+def test_dtypes_of_indices(dtype: str, shape: Any, put: bool) -> None:
+    """0-d integers of any size are numbers, others must be int32 or int64."""
+    data = np.arange(4.0).reshape(2, 2)
+
+    def run(lib: Any) -> Any:
+        x = lib.tensor(data)
+        key = lib.ones(shape, dtype=getattr(lib, dtype))
+        if not put:
+            return x[key].numpy()
+        return x.index_put_((key,), lib.tensor(7.0, dtype=lib.float64)).numpy()
+
+    expected, refused = outcome(lambda: run(torch))
+    found, error = outcome(lambda: run(ut))
+    if put and (dtype == "uint8" or (dtype == "bool" and not shape)):
+        return  # deprecated in torch, and half supported; not there
+    assert (refused is None) == (error is None), (refused, error)
+    if refused is None:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("value", [2, 2.5, True, [2], [2.5], [[2.5]], [2, 3], [2.5, 3.5], 1j])
+@pytest.mark.parametrize("into", ["float32", "int64", "float64"])
+@pytest.mark.parametrize("way", ["mask", "mask beside", "positions", "list", "index_put"])
+def test_values_of_another_dtype(value: Any, into: str, way: str) -> None:
+    """A single element is cast where it is written by one mask, and nowhere else."""
+
+    def run(lib: Any) -> Any:
+        x = lib.zeros((3, 2), dtype=getattr(lib, into))
+        v = lib.tensor(value)
+        mask, places = lib.tensor([True, False, True]), lib.tensor([0, 2])
+        if way == "index_put":
+            x.index_put_((mask,), v)
+        else:
+            keys = {
+                "mask": mask,
+                "mask beside": (mask, 1),
+                "positions": places,
+                "list": [True, False, True],
+            }
+            x[keys[way]] = v
+        return x.numpy()
+
+    expected, refused = outcome(lambda: run(torch))
+    found, error = outcome(lambda: run(ut))
+    assert (refused is None) == (error is None), (refused, error)
+    if refused is None:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["index_copy", "index_copy_", "index_add", "index_reduce"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("index", [0, [0], [0, 1]])
+def test_zero_d_sources(name: str, shape: Any, index: Any) -> None:
+    def run(lib: Any) -> Any:
+        more = ("prod",) if name == "index_reduce" else ()
+        x = lib.ones(shape)
+        return getattr(x, name)(0, lib.tensor(index), lib.tensor(5.0), *more).numpy()
+
+    expected, refused = outcome(lambda: run(torch))
+    found, error = outcome(lambda: run(ut))
+    assert (refused is None) == (error is None), (refused, error)
+    if refused is None:
+        np.testing.assert_array_equal(found, expected)

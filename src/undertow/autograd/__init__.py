@@ -1,6 +1,13 @@
 """Differentiation: the backward pass and everything built on it, in torch's names."""
 
-from ..core.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
+from ..core.modes import (
+    enable_grad,
+    inference_mode,
+    is_multithreading_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from . import anomaly, function, functional, graph
 from .anomaly import (
     detect_anomaly,
@@ -33,8 +40,10 @@ __all__ = [
     "inference_mode",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
+    "is_multithreading_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
     "set_workers",
 ]

@@ -1,4 +1,14 @@
-"""`backward` and `grad`: seeds in, gradients out."""
+"""`backward` and `grad`: seeds in, gradients out.
+
+Note [zeros]
+A derivative that is identically zero is zero, not an error. The third derivative of x*x has no
+path to x left, since 2 is a constant; so a result of `grad(create_graph=True)` without a history
+gets one, `Zero`, that leads to the inputs with zeros. A result that has a history, but no longer
+depends on some of what its root was made of (the biases of a network of relus), remembers its root:
+asked for that derivative, `grad` finds the way there, and answers zeros. What is lost is an error
+still: a custom backward outside of the library's ops leaves a Barrier, and where a hook gave a
+gradient without a history, no zeros are claimed.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +16,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .. import dtypes
 from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
+from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
-from ..core.node import Node
+from ..core.node import AccumulateGrad, Node, Zero
 from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
-from . import executors
-from .engine import Run, deliver
+from . import executors, stacks
+from .engine import Run, deliver, running
 from .graph import GradientEdge
 from .hooks import copied
 from .task import Task
@@ -134,12 +146,13 @@ def grad(
         raise ArgumentError("[grad] inputs is empty")
     edges = [_edge("grad", i, t) for i, t in enumerate(targets)]
     roots, seeds = _roots("grad", outputs, grad_outputs)
-    found = _run(roots, seeds, edges, True, retain_graph, create_graph, workers)
+    run = _run(roots, seeds, edges, True, retain_graph, create_graph, workers)
     results: list[Tensor | None] = []
     seen = {_memory(t) for t in (*seeds, *targets) if isinstance(t, Tensor)}
-    for i, (t, (node, index), g) in enumerate(zip(targets, edges, found, strict=True)):
+    for i, (t, (node, index)) in enumerate(zip(targets, edges, strict=True)):
+        g = run.captured.get((node, index))
         if g is None:
-            if materialize_grads:
+            if materialize_grads or (not allow_unused and _derived_from(roots, node)):
                 shape, dtype = node.metas[index]
                 like = t if isinstance(t, Tensor) else seeds[0]
                 g = wrap(backend_of(like._array).full(shape, 0, dtype))
@@ -152,8 +165,52 @@ def grad(
             g = _apart(g, create_graph)
         if g is not None:
             seen.add(_memory(g))
+            if create_graph and not run.cut:
+                g = _varying(g, roots, edges)
         results.append(g)
     return tuple(results)
+
+
+def _varying(g: Tensor, roots: list[tuple[Node, int]], inputs: list[tuple[Node, int]]) -> Tensor:
+    """A derivative of the roots by the inputs, with a history; see Note [zeros]."""
+    node = node_of(g)
+    if node is None:
+        node = Zero(inputs, (tuple(g._array.shape), g._array.dtype))
+        g = g._attached(node, 0)
+    if not isinstance(node, AccumulateGrad):
+        node._origins = tuple(root for root, _ in roots)
+    return g
+
+
+def _derived_from(roots: list[tuple[Node, int]], target: Node) -> bool:
+    """Whether a root is made of derivatives of something that depends on `target`."""
+    origins = _above([node for node, _ in roots])  # a plain way there was gone, and gave None
+    seen: set[Node] = set()
+    while origins:
+        found: list[Node] = []
+        for node in origins:
+            if node not in seen:
+                found += _above([node], seen)
+        if target in seen:
+            return True
+        origins = found
+    return False
+
+
+def _above(nodes: list[Node], seen: set[Node] | None = None) -> list[Node]:
+    """The origins of derivatives among all that `nodes` depend on; `seen` gets these."""
+    seen = set() if seen is None else seen
+    stack = list(nodes)
+    seen.update(stack)
+    origins: list[Node] = []
+    while stack:
+        node = stack.pop()
+        origins += getattr(node, "_origins", ())
+        for parent in node.parents:
+            if parent is not None and parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    return origins
 
 
 def _edge(op: str, i: int, t: Any) -> tuple[Node, int]:
@@ -232,12 +289,13 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
                 )
             seed = wrap(backend.full(shape, 1, dtype))
         else:
-            _check_seed(op, seed, shape, dtype, backend)
+            seed = _checked_seed(op, seed, shape, dtype, backend)
         seeds.append(seed)
     return starts, seeds
 
 
-def _check_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> None:
+def _checked_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> Tensor:
+    """A gradient that the user gave, in the dtype of the tensor that it is for."""
     if not isinstance(seed, Tensor):
         raise GradientError(f"[{op}] a gradient is a Tensor or None, got {type(seed).__name__}")
     if seed._array.shape != shape:
@@ -245,14 +303,16 @@ def _check_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> Non
             f"[{op}] the gradient has shape {seed.shape}, the tensor {tuple(shape)}; "
             "they must be the same"
         )
-    if seed._array.dtype != dtype:
-        raise GradientError(
-            f"[{op}] the gradient is {seed.dtype}, the tensor undertow.{dtype.name}; cast it first"
-        )
     if backend_of(seed._array) is not backend:
         raise GradientError(
             f"[{op}] the gradient is on {seed.device}, the tensor on {backend.device}; move it"
         )
+    if seed.dtype.is_complex:
+        raise GradientError(
+            f"[{op}] the gradient is {seed.dtype}, the tensor undertow.{dtype.name}; a real tensor "
+            "has a real gradient"
+        )
+    return cast(seed, dtypes.of_array(dtype))
 
 
 def _run(
@@ -263,7 +323,12 @@ def _run(
     retain_graph: bool | None,
     create_graph: bool,
     workers: int | None,
-) -> list[Any]:
+) -> Run:
+    outer = running.get()
+    if outer is not None and stacks.is_deep():
+        return stacks.on_fresh_stack(
+            lambda: _run(roots, seeds, targets, capture, retain_graph, create_graph, workers)
+        )
     count = _workers if workers is None else _checked_workers(workers)
     wanted = None if targets is None else [node for node, _ in targets]
     captures = set(targets) if capture and targets is not None else None
@@ -278,18 +343,20 @@ def _run(
     )
     silenced = None
     try:
+        running.set(run)
         enter(inside)
         silenced = silence()
         ready: list[int] = []
         for target, seed in zip(task.seeds, seeds, strict=True):
             if target is not None:
                 deliver(run, target, seed._array if run.bare else seed, ready)
-        if count > 1 and executors.worth_pooling(task):
+        if count > 1 and state.threads and executors.worth_pooling(task):
             executors.run_pooled(run, ready, count)
         else:
             executors.run_serial(run, ready)
     finally:
         enter(state)  # not by the token, which an interrupt might have kept from us
+        running.set(outer)
         if silenced is not None:
             restore(silenced)
-    return [run.captured.get(edge) for edge in targets or ()]
+    return run

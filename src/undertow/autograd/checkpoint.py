@@ -14,8 +14,9 @@ not kept either; the function at depth d is computed d times more, not 2^d.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 from ..core.generator import get_rng_state, replaying
@@ -24,6 +25,9 @@ from ..core.tensor import Tensor, node_of, share
 from ..errors import ArgumentError, DTypeError, GradientError, VersionError
 from .function import Saved
 from .graph import saved_tensors_hooks
+from .stacks import worker
+
+_early_stop: ContextVar[bool | None] = ContextVar("undertow_early_stop", default=None)
 
 
 class CheckpointError(GradientError):
@@ -70,6 +74,7 @@ class _Frame:
         self.tickets: list[_Ticket] = []
         self.values: dict[int, Tensor] = {}  # collected, waiting to be fetched
         self.lock = threading.RLock()  # two workers may ask at once
+        self.holder: int | None = None  # who has it; see `stacks.worker`
 
     def pack(self, t: Tensor) -> _Ticket:
         """First run: a ticket for the tensor."""
@@ -79,10 +84,21 @@ class _Frame:
 
     def unpack(self, ticket: _Ticket) -> Tensor:
         """Backward: the tensor, computed again if it is not there."""
+        me = worker()
+        if self.holder == me:  # inside the second run, perhaps on another stack
+            return self.take(ticket)
         with self.lock:
-            if ticket.number not in self.values:
-                self.compute_again()
-            return self.values.pop(ticket.number)
+            self.holder = me
+            try:
+                return self.take(ticket)
+            finally:
+                self.holder = None
+
+    def take(self, ticket: _Ticket) -> Tensor:
+        """The tensor for a ticket; the lock is held."""
+        if ticket.number not in self.values:
+            self.compute_again()
+        return self.values.pop(ticket.number)
 
     def compute_again(self) -> None:
         """Run the function again and keep what it saves."""
@@ -141,6 +157,28 @@ class _Frame:
             )
 
 
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Say for every `checkpoint` called in this block whether it stops early, whatever it is told.
+
+    A second run that stops early ends as soon as it has what the backward needs.
+
+    >>> import undertow as ut
+    >>> from undertow.utils.checkpoint import checkpoint, set_checkpoint_early_stop
+    >>> x = ut.tensor([1.0, 2.0], requires_grad=True)
+    >>> with set_checkpoint_early_stop(False):
+    ...     y = checkpoint(lambda x: x * x, x)
+    >>> y.sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    token = _early_stop.set(bool(enable))
+    try:
+        yield
+    finally:
+        _early_stop.reset(token)
+
+
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """`value` with its tensors changed, also inside tuples, lists and dicts."""
     if isinstance(value, (Tensor, Saved)):
@@ -179,7 +217,8 @@ def checkpoint(
 
     `use_reentrant` is accepted for torch's sake: there is one way, which has the properties of
     torch's `use_reentrant=False`. `context_fn` gives two context managers, for the first and the
-    second run. `early_stop` ends the second run when nothing more is needed.
+    second run (see `create_selective_checkpoint_contexts`). `early_stop` ends the second run when
+    nothing more is needed.
 
     >>> import undertow as ut
     >>> x = ut.tensor([1.0, 2.0], requires_grad=True)
@@ -198,7 +237,10 @@ def checkpoint(
     if not current().grad:
         with first:
             return function(*args, **kwargs)
-    frame = _Frame(function, args, kwargs, preserve_rng_state, second, early_stop)
+    stop = _early_stop.get()
+    if stop is None:
+        stop = early_stop
+    frame = _Frame(function, args, kwargs, preserve_rng_state, second, stop)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
         result = function(*args, **kwargs)
     frame.completed = True

@@ -26,6 +26,7 @@ tells (`owned`), about an array that stands in a list; so whoever asks holds it 
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
@@ -39,6 +40,7 @@ from ..kernel.expr import trace
 from .hooks import (
     check_returned,
     copied,
+    cuts,
     run_posthooks,
     run_prehooks,
     run_tensor_hooks,
@@ -54,11 +56,13 @@ class Run:
     """A task with what its caller wants from it."""
 
     __slots__ = (
+        "__weakref__",
         "alone",
         "bare",
         "captured",
         "captures",
         "create_graph",
+        "cut",
         "lock",
         "plain",
         "retain_graph",
@@ -79,8 +83,12 @@ class Run:
         self.captures = captures  # the (node, output) pairs whose gradients the caller asked for
         self.captured: dict[tuple[Node, int], Tensor] = {}
         self.alone = True  # no second thread works at it
+        self.cut = False  # a hook gave a gradient without a history
         self.bare = not create_graph
         self.plain = not current().anomaly
+
+
+running: ContextVar[Run | None] = ContextVar("undertow_running", default=None)  # the innermost
 
 
 def advance(run: Run, ready: list[int], limit: int) -> None:
@@ -172,7 +180,7 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
     else:
         private = [False] * len(grads)
     if hooks is not None:
-        run_tensor_hooks(node, grads, private)
+        run.cut |= run_tensor_hooks(node, grads, private)
     if run.captures is not None:
         for out, grad in enumerate(grads):
             if grad is not None and (node, out) in run.captures:
@@ -183,6 +191,8 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
         return
     targets = task.targets[i]
     if not any(targets):
+        if hooks is not None and run.captures is None:  # of an input of backward(inputs=[…])
+            run_posthooks(node, [None] * len(targets), run_prehooks(node, grads))
         return
     results = _gradients(run, node, grads, targets)
     del grads
@@ -334,31 +344,29 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
 
 def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     """The gradients of a node's inputs by its rule, between its hooks."""
-    missing = sum(g is None for g in grads)
-    if missing == len(grads) and not node.runs_empty:
-        return [None] * len(targets)
-    if missing:
-        grads = node.materialize(grads)
     hooks = node.hooks
-    if hooks is not None and hooks.pre:
-        grads = run_prehooks(node, grads)
-        if all(g is None for g in grads):
-            return [None] * len(targets)
-        if any(g is None for g in grads):
-            grads = node.materialize(grads)
+    if hooks is not None:
+        arrived, grads = grads, run_prehooks(node, grads)
+        run.cut |= cuts(arrived, grads)
+    missing = sum(g is None for g in grads)
     state = current()
-    if state.anomaly:  # nodes that the rule makes are told who made them
-        token = enter(state.but(origin=node))
-        try:
-            results = node.backward(grads, targets)
-        finally:
-            leave(token)
+    if missing == len(grads) and not node.runs_empty:
+        results = [None] * len(targets)
     else:
-        results = node.backward(grads, targets)
-    if not run.retain_graph:
-        node.release()
-    if hooks is not None and hooks.post:
-        results = run_posthooks(node, results, grads)
+        given = node.materialize(grads) if missing else grads
+        if state.anomaly:  # nodes that the rule makes are told who made them
+            token = enter(state.but(origin=node))
+            try:
+                results = node.backward(given, targets)
+            finally:
+                leave(token)
+        else:
+            results = node.backward(given, targets)
+        if not run.retain_graph:
+            node.release()
+    if hooks is not None:
+        made, results = results, run_posthooks(node, results, grads)
+        run.cut |= cuts(made, results)
     if state.anomaly and state.check_nan:
         _check_nan(node, results)
     return results
@@ -392,7 +400,12 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], create_graph: bool) -> 
                 leaf._grad = summed(old, wrap(arrived[0]) if bare else arrived[0])
         if node.post_accumulate:
             for hook in list(node.post_accumulate.values()):
-                hook(leaf)
+                if hook(leaf) is not None:
+                    raise GradientError(
+                        "[backward] a post-accumulate hook of a leaf of shape "
+                        f"{leaf.shape} returned a value, which nobody would use; return None, and "
+                        "change tensor.grad instead"
+                    )
 
 
 def _addable(k: Any, array: Any) -> bool:

@@ -108,14 +108,22 @@ class FunctionCtx(Node):
         if self._keeps:  # still in forward
             return self._keeps
         if self.saved is None:
+            if self._function.clear_saved_tensors_on_access:
+                raise FreedError(
+                    f"[{self.name()}] its saved tensors were freed when they were first asked for, "
+                    "since clear_saved_tensors_on_access is set; ask once, or do not set it"
+                )
             raise FreedError(
                 f"[{self.name()}] its saved tensors were freed by an earlier backward; pass "
                 "retain_graph=True to that one to go through the graph twice"
             )
-        return tuple(
+        found = tuple(
             None if s is None else s.get(f"saved tensor {i}", self)
             for i, s in enumerate(self.saved)
         )
+        if self._function.clear_saved_tensors_on_access and self.saved:
+            self.saved = None
+        return found
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -159,9 +167,15 @@ class FunctionCtx(Node):
         if rule is Function.backward:
             rule = self._function.vjp
         tracked, probes = _tracked(grads) if current().grad else (grads, None)
+        if self._function.boxed_grads_call:
+            # The engine's own list, so that to empty it is to free them; hooks want them as well.
+            given: tuple[Any, ...] = (tracked if self.hooks is None else list(tracked),)
+        else:
+            given = tuple(tracked)
+        del tracked
         token = _wanted.set((self, wanted))
         try:
-            results = rule(self, *tracked)
+            results = rule(self, *given)
         finally:
             _wanted.reset(token)
         results = self._per_tensor(results)
@@ -294,7 +308,14 @@ class Function:
     `forward(ctx, *args)` may be split into `forward(*args)` and `setup_context(ctx, inputs,
     output)`. `backward` returns one gradient per argument, None where there is none. Written in
     Undertow's ops it can be differentiated itself, to any order.
+
+    Two attributes of the class save memory. With `clear_saved_tensors_on_access = True` the first
+    look at `ctx.saved_tensors` takes them out of the graph. With `boxed_grads_call = True`,
+    `backward(ctx, grads)` gets one list, and gradients that it takes out of the list are freed.
     """
+
+    clear_saved_tensors_on_access = False
+    boxed_grads_call = False
 
     _ctx: type[FunctionCtx]
     _split = False
@@ -461,6 +482,7 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
     ctx.saved = tuple(
         None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps
     )
+    ctx._dirty = ctx._constant = ()  # they hold the node, or are of no use to it
     return wrapped
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from ..backends.registry import backend_of
 from ..core.dispatch import apply
 from ..core.modes import enable_grad
+from ..core.node import Zero
 from ..core.op import OPS
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
@@ -75,6 +76,12 @@ def _full(like: Tensor, value: float) -> Tensor:
     return wrap(backend_of(array).full(tuple(array.shape), value, array.dtype))
 
 
+def _varies(t: Tensor) -> bool:
+    """Whether it depends on anything."""
+    node = node_of(t)
+    return node is not None and not isinstance(node, Zero)
+
+
 def _gradients(
     op: str,
     outputs: Tensors,
@@ -85,7 +92,7 @@ def _gradients(
     what: str = "the outputs do",
 ) -> Tensors:
     """The vjp of `outputs`, with zeros (or an error) where there is no dependence."""
-    pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if node_of(o) is not None]
+    pairs = [(o, v) for o, v in zip(outputs, vectors, strict=True) if _varies(o)]
     if strict and len(pairs) < len(outputs):
         raise GradientError(f"[{op}] {what} not depend on the inputs in a differentiable way")
     found: tuple[Any, ...] = (None,) * len(inputs)
@@ -103,7 +110,7 @@ def _gradients(
 def _strict_graph(op: str, results: Tensors, strict: bool, create_graph: bool) -> None:
     if strict and create_graph:
         for i, t in enumerate(results):
-            if node_of(t) is None:
+            if not _varies(t):
                 raise GradientError(
                     f"[{op}] result {i} does not depend on the inputs, so it cannot be "
                     "differentiated again as strict=True with create_graph=True asks"

@@ -7,7 +7,7 @@ from typing import Any
 from ..core.dispatch import apply
 from ..core.node import Node
 from ..core.op import OPS
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, node_of
 from ..errors import GradientError
 
 
@@ -21,30 +21,42 @@ def summed(a: Tensor, b: Tensor) -> Tensor:
     return apply(OPS["add"], (a, b))
 
 
-def run_tensor_hooks(node: Node, grads: list[Any], private: list[bool]) -> None:
+def run_tensor_hooks(node: Node, grads: list[Any], private: list[bool]) -> bool:
     """Run the hooks on the node's output gradients, then fill `.grad` of retained tensors.
 
     A hook may change its gradient in place, so nobody else may hold the same memory: `private`
-    tells of which gradients that is known, and all others are copied first.
+    tells of which gradients that is known, and all others are copied first. As in torch, the hooks
+    of an output that no gradient reached are called with None.
+
+    Returns whether one of them gave a gradient without a history.
     """
     hooks = node.hooks
     assert hooks is not None
+    cut = False
     for out, table in list(hooks.tensor.items()):
         for hook in list(table.values()):
-            if grads[out] is None:
-                break
-            if not private[out]:
+            if not private[out] and grads[out] is not None:
                 grads[out] = copied(grads[out])
             private[out] = False  # the hook may keep it
             changed = hook(grads[out])
             if changed is not None:
                 _check_hooked(node, out, changed, "a tensor hook")
+                cut = cut or node_of(changed) is None
                 grads[out] = changed
     for out, reference in hooks.capture.items():
         tensor = reference()
         if tensor is not None and grads[out] is not None:
             old = tensor._grad
             tensor._grad = copied(grads[out]) if old is None else summed(old, grads[out])
+    return cut
+
+
+def cuts(before: Any, after: Any) -> bool:
+    """Whether a gradient that hooks gave for another has no history."""
+    return any(
+        new is not old and isinstance(new, Tensor) and node_of(new) is None
+        for old, new in zip(before, after, strict=True)
+    )
 
 
 def run_prehooks(node: Node, grads: list[Any]) -> list[Any]:

@@ -200,6 +200,8 @@ def _check_graph(op: str, t: Tensor) -> None:
                 f"[{op}] a view of a leaf that requires gradients cannot be changed in "
                 "place; do it under no_grad() or on a clone()"
             )
+    if state.writing is not None:
+        state.writing(t)
 
 
 def _overlaps(array: Any) -> bool:

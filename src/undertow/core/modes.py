@@ -18,11 +18,14 @@ class State:
     """The switches. `plain` is True when only `grad` differs from the default.
 
     `origin` is the node whose rule is running, known in anomaly mode only; `refuse` is the message
-    with which saved-tensor hooks are disabled.
+    with which saved-tensor hooks are disabled. `around(op, inputs, params)` runs an op in the place
+    of the door, and `writing(tensor)` is called before a tensor is changed in place. `threads`
+    tells whether a backward pass may use more than one.
     """
 
     __slots__ = (
         "anomaly",
+        "around",
         "check_nan",
         "grad",
         "inference",
@@ -30,7 +33,9 @@ class State:
         "pack",
         "plain",
         "refuse",
+        "threads",
         "unpack",
+        "writing",
     )
 
     def __init__(
@@ -43,6 +48,9 @@ class State:
         unpack: Callable[[Any], Any] | None = None,
         origin: Any = None,
         refuse: str | None = None,
+        around: Callable[..., Any] | None = None,
+        writing: Callable[[Any], None] | None = None,
+        threads: bool = True,
     ) -> None:
         self.grad = grad
         self.inference = inference
@@ -52,7 +60,10 @@ class State:
         self.unpack = unpack
         self.origin = origin
         self.refuse = refuse
-        self.plain = not inference and not anomaly and pack is None
+        self.around = around
+        self.writing = writing
+        self.threads = threads
+        self.plain = not inference and not anomaly and pack is None and around is None
 
     def but(self, **changes: Any) -> State:
         """This state with some switches changed."""
@@ -84,7 +95,7 @@ def with_grad(state: State, grad: bool) -> State:
 class Switch:
     """A context manager and decorator that changes switches; reusable, reentrant, shareable."""
 
-    __slots__ = ("_changes", "_tokens")
+    __slots__ = ("__weakref__", "_changes", "_tokens")
 
     def __init__(self, **changes: Any) -> None:
         self._changes = changes
@@ -308,6 +319,28 @@ class inference_mode(Switch):
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__(inference=bool(mode), **({"grad": False} if mode else {"grad": True}))
+
+
+class set_multithreading_enabled(Setting):
+    """Whether backward passes may use several threads: set at once, or until the end of a block.
+
+    How many they use is said by `workers=` or `set_workers`; results are the same bit for bit.
+
+    >>> import undertow as ut
+    >>> with ut.autograd.set_multithreading_enabled(False):
+    ...     ut.autograd.is_multithreading_enabled()
+    False
+    """
+
+    __slots__ = ()
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(threads=bool(mode))
+
+
+def is_multithreading_enabled() -> bool:
+    """Whether backward passes may use several threads in this context."""
+    return current().threads
 
 
 def is_grad_enabled() -> bool:

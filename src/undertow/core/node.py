@@ -63,6 +63,8 @@ class Node:
 
     __slots__ = (
         "__weakref__",
+        "_metadata",
+        "_origins",
         "hooks",
         "indices",
         "metas",
@@ -81,6 +83,7 @@ class Node:
     metas: tuple[Meta, ...]
     hooks: Hooks | None
     site: Any  # the forward stack, in anomaly mode
+    _origins: tuple[Node, ...]  # of a derivative: the roots it is one of; see Note [zeros]
     runs_empty = False  # whether the rule runs though no gradient has arrived
 
     def __init__(
@@ -103,6 +106,15 @@ class Node:
     def name(self) -> str:
         """torch's manner of naming: `MulBackward`."""
         return "".join(p.capitalize() for p in self.plan.op.name.split("_") if p) + "Backward"
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict of the user's own, kept as long as the node."""
+        try:
+            return self._metadata
+        except AttributeError:  # no constructor makes one
+            self._metadata: dict[Any, Any] = {}
+            return self._metadata
 
     def __repr__(self) -> str:
         return f"<{self.name()} at {id(self):#x}>"
@@ -147,12 +159,14 @@ class Node:
         )
 
     def materialize(self, grads: list[Any]) -> list[Any]:
-        """Zeros for the outputs that no gradient reached, when some gradient did.
+        """Zeros for the outputs that no gradient reached, but some rule looks at.
 
-        Without hooks, only for those that a rule looks at.
+        That is when some gradient did, and unless the op's rules take None for the others.
         """
+        if self.plan.op.partial:
+            return grads
         like = next(g for g in grads if g is not None)
-        asked = self.plan.asked if self.hooks is None else range(len(grads))
+        asked = self.plan.asked
         return [
             like.new_zeros(shape, dtype=dtype)
             if g is None and i in asked and dtype.kind in "fV"
@@ -238,6 +252,32 @@ class Barrier(Node):
 
     def backward(self, grads: list[Any], wanted: Any) -> Any:
         raise GradientError(self.message)
+
+    def release(self) -> None:
+        pass
+
+
+class Zero(Node):
+    """The history of a derivative that does not vary: its own derivative is zero, not missing.
+
+    Its parents are what the derivative was taken by.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, sources: list[tuple[Node, int]], meta: Meta) -> None:
+        super().__init__(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
+
+    def name(self) -> str:
+        return "ZeroBackward"
+
+    def backward(self, grads: list[Any], wanted: Any) -> Any:
+        found = []
+        for node, index, target in zip(self.parents, self.indices, wanted, strict=True):
+            assert node is not None
+            shape, dtype = node.metas[index]
+            found.append(None if target is None else grads[0].new_zeros(shape, dtype=dtype))
+        return found
 
     def release(self) -> None:
         pass

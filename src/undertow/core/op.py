@@ -4,7 +4,8 @@ Note [rules]
 A rule is a function of named arguments, and the names say what it needs; nothing else is saved:
 
     g, g1, g2 …      the cotangent of output 0, 1, 2 …
-    gs               the cotangents of all outputs
+    gs               the cotangents of all outputs (with `partial=True`, None where none arrived;
+                     otherwise zeros)
     <input>          that input (a number when the caller passed a number)
     <input>_shape    the shape of that input, without saving it
     out, out1 …      an output
@@ -53,6 +54,7 @@ class Op:
         "name",
         "outputs",
         "params",
+        "partial",
         "plans",
         "rules",
         "scalar",
@@ -71,6 +73,7 @@ class Op:
         joint: Callable[..., Any] | None = None,
         view: bool = False,
         outputs: int = 1,
+        partial: bool = False,
         derived: bool = False,
     ) -> None:
         if not derived:  # see Note [derived ops]
@@ -86,6 +89,7 @@ class Op:
         self.params = tuple(params.split())
         self.view = view
         self.outputs = outputs
+        self.partial = partial
         self.scalar: Callable[..., Any] | None = None  # of an elementwise op, see `expr`
         self._expr: Expr | None = None
         self.kind = ""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..backends.registry import backend_of, backend_on
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError, UnsupportedError
+from .modes import current
 from .node import AccumulateGrad
 from .printing import describe
 from .register import FUNCTIONS, attach
@@ -25,10 +26,10 @@ def plain_number(value: Any) -> Any:
 
 def host_array(op: str, t: Tensor) -> Any:
     """The tensor as a NumPy array that shares its memory, or an error that says what to do."""
-    if node_of(t) is not None:
+    if current().grad and node_of(t) is not None:
         raise GradientError(
             f"[{op}] this tensor requires gradients, which NumPy would lose; "
-            "use tensor.detach().numpy()"
+            "use tensor.detach().numpy(), or no_grad()"
         )
     if t.device.type != "cpu":
         raise DeviceError(
@@ -222,6 +223,11 @@ def _dlpack(
     dl_device: Any = None,
     copy: bool | None = None,
 ) -> Any:
+    if node_of(self) is not None:  # also under no_grad(), as in torch
+        raise GradientError(
+            "[__dlpack__] this tensor requires gradients, which an exchange would lose; "
+            "export tensor.detach()"
+        )
     host = host_array("__dlpack__", self)
     if host.dtype.kind == "V":
         raise UnsupportedError(

@@ -427,8 +427,11 @@ class Tensor(TensorMethods):
     def _as_saved(self) -> Tensor:
         """The same memory and version outside the graph: how an output saves itself.
 
-        Until somebody shares the memory of the output (`share`), there is no version to follow.
+        Until somebody shares the memory of the output (`share`), there is no version to follow;
+        but saved-tensor hooks keep what they are given, so they get one at once.
         """
+        if self._alias is None and current().pack is not None:
+            self._alias = Alias(Version())
         return wrap(self._array) if self._alias is None else wrap_shared(self._array, self._alias)
 
     def _attached(self, node: Node | None, index: int) -> Tensor:

@@ -337,6 +337,19 @@ def is_complex(input: Tensor) -> bool:
 
 
 @function(method=False)
+def is_inference(input: Tensor) -> bool:
+    """Whether `input` was made in `inference_mode`.
+
+    >>> import undertow as ut
+    >>> with ut.inference_mode():
+    ...     x = ut.ones(2)
+    >>> ut.is_inference(x), ut.is_inference(x.clone())
+    (True, False)
+    """
+    return input.is_inference()
+
+
+@function(method=False)
 def is_nonzero(input: Tensor) -> bool:
     """Whether the one element of `input` is not zero.
 

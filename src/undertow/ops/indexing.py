@@ -5,7 +5,8 @@ An index is taken apart into a basic part (integers, slices, None, Ellipsis), wh
 an advanced part, one integer tensor for each of some dimensions of that view. Masks become the
 coordinates of their true elements. The advanced part is the primitive `index`, whose adjoint
 `unindex` adds into zeros, so that repeated indices accumulate. As in torch, and unlike NumPy, an
-integer is always basic: it never decides where the indexed dimensions go.
+integer is always basic: it never decides where the indexed dimensions go. And as in torch, a short
+list that holds more than numbers, x[[[0, 1], [1, 2]]], is read as a tuple, x[[0, 1], [1, 2]].
 
 Note [last wins]
 Where an op *sets* the same element twice, the last value in index order wins, and the gradient
@@ -37,6 +38,8 @@ from .movement import reshaped, slice_view
 
 _ALL = slice(None)
 _INT64, _BOOL = dtypes.int64.numpy, dtypes.bool.numpy
+_LONG_LIST = 32  # elements, from which on a list is never a tuple
+_NO_NUMBERS = (Tensor, slice, list, tuple, range, np.ndarray)
 EQUAL = trace(lambda a, b: a == b, 2)
 CHOOSE = trace(lambda mask, a, b: call("where", mask, a, b), 3)
 _WRAP = trace(lambda i, size: call("where", i < 0, i + size, i), 2)
@@ -206,6 +209,19 @@ def same_dtype(op: str, x: Tensor, other: Tensor, name: str) -> None:
         )
 
 
+def fitting(op: str, x: Tensor, value: Tensor, items: Sequence[Any], name: str) -> Tensor:
+    """`value` as it is written into `x` at an index: of the same dtype.
+
+    As in torch, a single element is cast where the index is one mask: that is a `masked_fill`.
+    """
+    if value._array.size == 1 and value.dtype.category <= max(x.dtype.category, 2):
+        tensors = [i for i in items if isinstance(i, Tensor)]
+        if len(tensors) == 1 and tensors[0]._array.dtype == _BOOL:
+            return cast(value, x.dtype)
+    same_dtype(op, x, value, name)
+    return value
+
+
 def number_for(op: str, x: Tensor, value: Any) -> Any:
     """A Python number as an element of `x` can hold it: no NaN in integers, no complex in reals."""
     category = x.dtype.category
@@ -287,15 +303,16 @@ def _setitem(self: Tensor, key: Any, value: Any) -> None:
     if key.__class__ is Tensor:
         flat, places = _by_whole_mask(self, key)
         if places is not None:
-            value = _value_for(self, value)
-            same_dtype("setitem", self, value, "value")
+            value = fitting("setitem", self, _value_for(self, value), (key,), "value")
             put("setitem_", flat, value, (places,), (0,), "set")
             return
     slices, indices, dims = _resolve("setitem", self, key)
     value = _value_for(self, value)
     if dims:
         target = self if slices is None else slice_view(self, slices)
-        same_dtype("setitem", self, value, "value")
+        if value._array.dtype != self._array.dtype:
+            items = [index_item("setitem", self, i) for i in _items(key)]
+            value = fitting("setitem", self, value, items, "value")
         put("setitem_", target, value, indices, dims, "set")
         return
     assert slices is not None
@@ -358,7 +375,7 @@ def _resolve(
     op: str, x: Tensor, key: Any
 ) -> tuple[tuple[Any, ...] | None, list[Tensor], tuple[int, ...]]:
     """The view of an index (None: x itself), its index tensors, and the dimensions they index."""
-    items = [index_item(op, x, i) for i in (key if isinstance(key, tuple) else (key,))]
+    items = [index_item(op, x, i) for i in _items(key)]
     shape = x._array.shape
     used = sum(consumed(i) for i in items)
     rest = len(shape) - used
@@ -416,6 +433,17 @@ def _resolve(
     return tuple(slices), indices, tuple(dims)
 
 
+def _items(key: Any) -> Sequence[Any]:
+    """The items of an index; see Note [indexing] about lists."""
+    if isinstance(key, tuple):
+        return key
+    if isinstance(key, list) and len(key) < _LONG_LIST:
+        for i in key:
+            if i is None or i is Ellipsis or isinstance(i, _NO_NUMBERS):
+                return key
+    return (key,)
+
+
 def index_positions(op: str, shape: Shape, dim: int, item: Tensor) -> list[Tensor]:
     """A bool or int64 tensor as index tensors for the dimensions from `dim` on, in range."""
     if item._array.dtype != _BOOL:
@@ -455,13 +483,13 @@ def index_item(op: str, x: Tensor, item: Any) -> Any:
             item, dtype = cast(item, dtypes.bool), dtypes.bool
         if dtype is dtypes.bool:
             return item if item.ndim else bool(backend_of(item._array).to_host(item._array))
+        if not item.ndim and dtype.category == 1:
+            return int(backend_of(item._array).to_host(item._array))
         if dtype is not dtypes.int64 and dtype is not dtypes.int32:
             raise IndexingError(
                 f"[{op}] a tensor that indexes must be int64, int32 or bool, got {dtype}; "
                 "convert it with .to(ut.int64)"
             )
-        if not item.ndim:
-            return int(backend_of(item._array).to_host(item._array))
         return cast(item, dtypes.int64)
     try:
         return operator.index(item)

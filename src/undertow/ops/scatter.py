@@ -484,6 +484,8 @@ publish_inplace("index_add", _index_add_any)
 
 def _index_copy_any(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     x, dim, places = _vector(name, input, dim, index)
+    if x.ndim == 1 and places.numel() == 1:  # one slice of one element
+        source = _at_least_1d(source)
     source = _slices_of(name, input, dim, places, source)
     return reshaped(put(name, x, source, (places,), (dim,), "set"), input.shape)
 

@@ -19,6 +19,7 @@ from .indexing import (
     consumed,
     coordinates,
     fill_value,
+    fitting,
     in_range,
     index_by,
     index_item,
@@ -51,6 +52,7 @@ def _index_put_any(
     name: str, input: Tensor, indices: Any, values: Tensor, accumulate: bool = False
 ) -> Tensor:
     shape = input.shape
+    items: list[Tensor] = []
     found: list[Tensor] = []
     dims: list[int] = []
     dim = 0
@@ -58,13 +60,14 @@ def _index_put_any(
         if given is None:
             dim += 1
             continue
-        item = (
-            given
-            if isinstance(given, Tensor) and not given.ndim
-            else index_item(name, input, given)
-        )
+        item = given
+        if not isinstance(given, Tensor) or given.ndim:
+            item = index_item(name, input, given)
+        elif given._array.dtype != _BOOL:
+            item = position_tensor(name, given)
         if not isinstance(item, Tensor):
             raise IndexingError(f"[{name}] indices must be tensors, got {given!r:.60}")
+        items.append(item)
         used = consumed(item)
         if dim + used > len(shape):
             raise IndexingError(f"[{name}] too many indices for a tensor of shape {shape}")
@@ -73,7 +76,10 @@ def _index_put_any(
         dim += used
     if not dims:
         raise ArgumentError(f"[{name}] needs at least one index tensor")
-    same_dtype(name, input, values, "values")
+    if accumulate:
+        same_dtype(name, input, values, "values")
+    else:
+        values = fitting(name, input, values, items, "values")
     return put(name, input, values, found, tuple(dims), "add" if accumulate else "set")
 
 

@@ -60,9 +60,54 @@ def _std_rule(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...], freedom:
     return spread(slope, x.shape, dims) * _deviation(x, dims, freedom)
 
 
-def _moment(
-    op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any
-) -> Tensor:
+# With the mean as a second output, of one node.
+_var_mean = Op(
+    "var_mean",
+    lambda k, x, dims, keepdim, freedom: (
+        _var.forward(k, x, dims, keepdim, freedom),
+        k.reduce("mean", x, dims, keepdim),
+    ),
+    inputs="x",
+    params="dims keepdim freedom",
+    outputs=2,
+    partial=True,  # the zero of a missing cotangent would meet infinite slopes
+)
+_std_mean = Op(
+    "std_mean",
+    lambda k, x, dims, keepdim, freedom: (
+        _std.forward(k, x, dims, keepdim, freedom),
+        k.reduce("mean", x, dims, keepdim),
+    ),
+    inputs="x",
+    params="dims keepdim freedom",
+    outputs=2,
+    partial=True,  # the zero of a missing cotangent would meet infinite slopes
+)
+
+
+def _with_mean(
+    moment: Tensor | None, g: Tensor | None, shape: tuple[int, ...], dims: tuple[int, ...]
+) -> Tensor | None:
+    """The gradient by way of a moment and that by way of the mean, together."""
+    if g is None:
+        return moment
+    part = spread(g / count_of(shape, dims), shape, dims)
+    return part if moment is None else moment + part
+
+
+@_var_mean.vjp("x")
+def _(gs: Any, x: Tensor, dims: tuple[int, ...], freedom: float) -> Any:
+    moment = None if gs[0] is None else _var_rule(gs[0], x, dims, freedom)
+    return _with_mean(moment, gs[1], x.shape, dims)
+
+
+@_std_mean.vjp("x")
+def _(gs: Any, x: Tensor, out: Tensor, dims: tuple[int, ...], freedom: float) -> Any:
+    moment = None if gs[0] is None else _std_rule(gs[0], x, out, dims, freedom)
+    return _with_mean(moment, gs[1], x.shape, dims)
+
+
+def _moment(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
     name = op.name
     if isinstance(dim, bool):  # var(input, unbiased)
         dim, unbiased = None, dim
@@ -76,11 +121,15 @@ def _moment(
     input = floating(name, input)
     if is_half(input):
         wide = _moment(op, cast(input, dtypes.float32), dim, None, keepdim, correction)
-        return cast(wide, input.dtype)
+        if op.outputs == 1:
+            return cast(wide, input.dtype)
+        return tuple(cast(w, input.dtype) for w in wide)
     if input._array.dtype.kind == "c":
         real = _moment(_var, input.real, dim, None, keepdim, correction)
         both = real + _moment(_var, input.imag, dim, None, keepdim, correction)
-        return both.sqrt() if op is _std else both
+        if op is _std or op is _std_mean:
+            both = both.sqrt()
+        return both if op.outputs == 1 else (both, mean(input, dim, keepdim))
     shape = input._array.shape
     dims = wrap_dims(name, dim, len(shape))
     freedom = count_of(shape, dims) - (1 if correction is None else correction)
@@ -140,8 +189,7 @@ def var_mean(
     >>> ut.var_mean(ut.tensor([1.0, 2.0, 4.0, 5.0]))
     (tensor(3.3333), tensor(3.))
     """
-    spread_out = var(input, dim, unbiased, keepdim, correction=correction)
-    return spread_out, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return _moment(_var_mean, input, dim, unbiased, keepdim, correction)
 
 
 @function(method=False)
@@ -159,8 +207,7 @@ def std_mean(
     >>> ut.std_mean(ut.tensor([1.0, 2.0, 4.0, 5.0]))
     (tensor(1.8257), tensor(3.))
     """
-    spread_out = std(input, dim, unbiased, keepdim, correction=correction)
-    return spread_out, mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return _moment(_std_mean, input, dim, unbiased, keepdim, correction)
 
 
 # Medians and modes -----------------------------------------------------------------------------

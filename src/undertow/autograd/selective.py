@@ -1,0 +1,179 @@
+"""Selective checkpointing: some results of a checkpointed function are kept, not computed again.
+
+Note [selective checkpoint]
+Ops are numbered in the order in which the function runs them. The first run keeps the results that
+a policy chooses; in the second, an op whose number has a result is recorded as usual, with that
+result, and computes nothing. Views and changes in place are never kept: they compute nothing, or
+are somebody's memory.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..core.dispatch import apply, record, transfer
+from ..core.modes import State, Switch, current, enter, leave
+from ..core.op import OPS, Op
+from ..core.tensor import Tensor
+from ..errors import ArgumentError, DTypeError, VersionError
+from .checkpoint import CheckpointError
+
+
+class CheckpointPolicy(enum.Enum):
+    """What becomes of the result of an op; MUST and PREFER mean the same here."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_SAVE = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+_OFFLOAD = (CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told besides the op: the op's result."""
+
+    def __init__(self, *, is_recompute: bool = False, op_output: Any = None) -> None:
+        self.is_recompute = is_recompute  # a policy is asked in the first run only
+        self.op_output = op_output
+
+
+class _Kept(NamedTuple):
+    """Results of one op, without history, and their versions then."""
+
+    op: Op
+    tensors: tuple[Tensor, ...]
+    versions: tuple[int, ...]
+    device: Any
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable[..., Any] | Sequence[str | Op],
+    allow_cache_entry_mutation: bool = False,
+) -> tuple[Switch, Switch]:
+    """The two contexts with which `checkpoint` keeps the results of some ops.
+
+    A list names the ops to keep. A function gets a `SelectiveCheckpointContext`, the op (whose
+    `name` tells what it is), and the op's tensors and parameters, and returns a
+    `CheckpointPolicy`, or True to keep the result. A result that is changed in place before it is
+    needed is an error unless `allow_cache_entry_mutation`.
+
+    >>> import functools
+    >>> import undertow as ut
+    >>> from undertow.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    >>> keep = functools.partial(create_selective_checkpoint_contexts, ["matmul"])
+    >>> x = ut.ones(2, 2, requires_grad=True)
+    >>> y = checkpoint(lambda x: (x @ x).exp().sum(), x, context_fn=keep)
+    >>> y.backward()  # computes exp again, and not x @ x
+    """
+    kept: dict[int, _Kept] = {}
+    policy = _policy(policy_fn_or_list)
+    return _Keep(policy, kept), _Reuse(kept, allow_cache_entry_mutation)
+
+
+def _policy(chosen: Any) -> Callable[..., Any]:
+    if callable(chosen):
+        return chosen
+    if not isinstance(chosen, (list, tuple, set, frozenset)):
+        raise DTypeError(
+            "[create_selective_checkpoint_contexts] takes a function or a list of ops, got "
+            f"{type(chosen).__name__}"
+        )
+    names = {op.name if isinstance(op, Op) else op for op in chosen}
+    for name in names:
+        if name not in OPS:
+            raise ArgumentError(
+                f"[create_selective_checkpoint_contexts] {name!r} is not the name of an op; a "
+                "policy function that prints op.name shows those that a function runs"
+            )
+    return lambda ctx, op, *args: op.name in names
+
+
+class _Keep(Switch):
+    """The first run."""
+
+    __slots__ = ("_kept", "_policy")
+
+    def __init__(self, policy: Callable[..., Any], kept: dict[int, _Kept]) -> None:
+        super().__init__()
+        self._policy = policy
+        self._kept = kept
+
+    def _next(self, state: State) -> State:
+        policy, kept, count = self._policy, self._kept, 0
+
+        def around(op: Op, inputs: Any, params: tuple[Any, ...]) -> Any:
+            nonlocal count
+            number, count = count, count + 1
+            token = enter(current().but(around=None))
+            try:
+                out = apply(op, inputs, params)
+                context = SelectiveCheckpointContext(op_output=out)
+                choice = policy(context, op, *inputs, *params)
+                if not op.view and (choice is True or choice in _SAVE or choice in _OFFLOAD):
+                    outs = out if isinstance(out, tuple) else (out,)
+                    device = outs[0].device
+                    alone = tuple(t.detach() for t in outs)
+                    if choice in _OFFLOAD:
+                        alone = tuple(transfer(t, "cpu") for t in alone)
+                    kept[number] = _Kept(op, alone, tuple(t._version for t in alone), device)
+            finally:
+                leave(token)
+            return out
+
+        return state.but(around=around)
+
+
+class _Reuse(Switch):
+    """The second run, and every further one."""
+
+    __slots__ = ("_changed", "_kept")
+
+    def __init__(self, kept: dict[int, _Kept], changed: bool) -> None:
+        super().__init__()
+        self._kept = kept
+        self._changed = changed
+
+    def _next(self, state: State) -> State:
+        count = 0
+
+        def around(op: Op, inputs: Any, params: tuple[Any, ...]) -> Any:
+            nonlocal count
+            number, count = count, count + 1
+            token = enter(current().but(around=None))
+            try:
+                found = self._kept.get(number)
+                if found is None:
+                    return apply(op, inputs, params)
+                return self._result(number, found, op, inputs, params)
+            finally:
+                leave(token)
+
+        return state.but(around=around)
+
+    def _result(self, number: int, found: _Kept, op: Op, inputs: Any, params: Any) -> Any:
+        if found.op is not op:
+            raise CheckpointError(
+                f"[checkpoint] op {number} of the function was {found.op.name} in the forward but "
+                f"{op.name} when it was computed again; it must do the same both times"
+            )
+        for t, version in zip(found.tensors, found.versions, strict=True):
+            if t._version != version and not self._changed:
+                raise VersionError(
+                    f"[checkpoint] the result of {op.name} of shape {t.shape}, kept at version "
+                    f"{version}, is now at version {t._version}: it was changed in place; pass "
+                    "allow_cache_entry_mutation=True if that does no harm, or do not keep it"
+                )
+        outs = tuple(
+            transfer(t, found.device) if t.device != found.device else t.detach()
+            for t in found.tensors
+        )
+        if current().grad:
+            record(op, inputs, params, outs)
+        return outs[0] if op.outputs == 1 else outs
