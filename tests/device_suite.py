@@ -44,7 +44,19 @@ VIEWS = {
     "storage_offset",
     "storage_size",
 }
-QUESTIONS = {"contiguous", "writable", "memory", "owned", "address", "prepare", "run", "table"}
+QUESTIONS = {
+    "contiguous",
+    "writable",
+    "memory",
+    "owned",
+    "address",
+    "prepare",
+    "begin",
+    "end",
+    "run",
+    "table",
+    "known_range",
+}
 
 
 @contextlib.contextmanager

@@ -126,7 +126,18 @@ def forms() -> list[str]:
 
 
 # Forms whose default is the definition: compositions that NumPy has no better word for.
-ONE_WAY = {"run", "prepare", "require", "table", "transfer", "add_into", "add_product"}
+ONE_WAY = {
+    "run",
+    "prepare",
+    "require",
+    "table",
+    "transfer",
+    "add_into",
+    "add_product",
+    "rows",
+    "attention",
+    "attention_backward",
+}
 
 
 def test_the_contract_is_small() -> None:

@@ -115,6 +115,9 @@ def rows(
             picked = [1 if d in dims else n for d, n in enumerate(shape)]
             index = k.expand(_widened(k, found, _INT64), tuple(picked))
             found = k.gather(spread(values[s.operand]), dims[0], index)
+        elif s.kind == "first":
+            start = [slice(0, 1) if d in dims else _ALL for d in range(len(shape))]
+            found = k.slice(spread(found), tuple(start))
         elif s.kind in NEUTRAL:
             kind = "max" if s.kind == "peak" else s.kind
             found = k.reduce(kind, spread(found), dims, True)
@@ -122,12 +125,13 @@ def rows(
     results = []
     for o, dtype in zip(program.outputs, dtypes, strict=True):
         found = value(o.compact, o.used)
+        fresh = o.compact.head != "arg"
         if o.kind == "column":
             others = tuple([d for d in range(len(shape)) if d not in dims])
             found = k.reduce("sum", spread(found), others, True)
-        elif o.kind == "element":
-            found = spread(found)
-        results.append(k.cast(found, dtype))
+        elif o.kind == "element" and found.shape != shape:
+            found, fresh = spread(found), False
+        results.append(found if fresh and found.dtype == dtype else k.cast(found, dtype))
     return tuple(results)
 
 

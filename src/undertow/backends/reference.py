@@ -13,7 +13,6 @@ from numpy.lib.stride_tricks import as_strided
 
 from ..kernel.erf import erf_formula
 from ..kernel.expr import Expr, trace
-from ..kernel.row_program import NEUTRAL, Program
 from ..kernel.windows import Geometry
 from .base import Array, Backend, NumpyDType, Shape
 from .memory import owns
@@ -412,59 +411,6 @@ class NumpyBackend(Backend):
         dtype: NumpyDType,
     ) -> Array:
         return self.reduce(kind, self.map(expr, operands, dtype), dims, keepdim)
-
-    def rows(
-        self,
-        program: Program,
-        operands: Sequence[Any],
-        dims: tuple[int, ...],
-        dtypes: Sequence[NumpyDType],
-    ) -> tuple[Array, ...]:
-        arrays = operands[: program.elements + program.per_row]
-        shapes = {a.shape for a in arrays}
-        shape = shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
-        wide = _DOUBLE if any(a.dtype == _DOUBLE for a in arrays) else _SINGLE
-        values: list[Any] = [*operands, None]
-        for i, a in enumerate(arrays):
-            if a.dtype != wide and a.dtype.kind in "fV":
-                a = a.astype(wide)
-            lead = len(shape) - a.ndim
-            values[i] = a.reshape((1,) * lead + a.shape) if lead else a
-        if program.uses_column:
-            (dim,) = dims
-            sizes = [shape[dim] if d == dim else 1 for d in range(len(shape))]
-            values[-1] = np.arange(shape[dim]).reshape(sizes)
-
-        def value(expr: Expr, used: tuple[int, ...]) -> Array:
-            if expr.head == "arg":
-                return values[used[0]]
-            return self.map(expr, [values[i] for i in used], wide)
-
-        def spread(found: Array) -> Array:
-            return found if found.shape == shape else np.broadcast_to(found, shape)
-
-        for s in program.stages:
-            found = value(s.compact, s.used)
-            if s.kind == "pick":
-                found = np.take_along_axis(spread(values[s.operand]), found, dims[0])
-            elif s.kind == "first":
-                start = tuple([slice(0, 1 if d in dims else None) for d in range(len(shape))])
-                found = spread(found)[start]
-            elif s.kind in NEUTRAL:
-                kind = "max" if s.kind == "peak" else s.kind
-                found = self.reduce(kind, spread(found), dims, True)
-            values.append(found)
-        results = []
-        for o, dtype in zip(program.outputs, dtypes, strict=True):
-            found = value(o.compact, o.used)
-            fresh = o.compact.head != "arg"
-            if o.kind == "column":
-                others = tuple([d for d in range(len(shape)) if d not in dims])
-                found = self.reduce("sum", spread(found), others, True)
-            elif o.kind == "element" and found.shape != shape:
-                found, fresh = spread(found), False
-            results.append(found.astype(dtype, copy=not fresh))
-        return tuple(results)
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if kind in ("sum", "prod", "logaddexp"):

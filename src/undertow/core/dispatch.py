@@ -36,6 +36,7 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
         return state.around(op, inputs, params)
     backend: Any = None
     arrays: list[Any] = []
+    tracked = False  # whether an input may have a history
     for t in inputs:
         if isinstance(t, Tensor):
             array = t._array
@@ -45,6 +46,8 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
                     raise mixed_devices(op, backend, found)
                 backend = found
             arrays.append(array)
+            if t._node is not None or t._alias is not None:
+                tracked = True
         else:
             arrays.append(t)
     token = backend.begin()
@@ -57,13 +60,15 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
         if op.view:
             _link(inputs[0], out, op, params)
         if state.grad:
-            record(op, inputs, params, (out,))
+            if tracked:
+                record(op, inputs, params, (out,))
         elif state.inference and not op.view:  # a view is what its base is
             share(out).inference = True
         return out
     outs = tuple([wrap(a) for a in result])
     if state.grad:
-        record(op, inputs, params, outs)
+        if tracked:
+            record(op, inputs, params, outs)
     elif state.inference:
         for out in outs:
             share(out).inference = True
@@ -95,29 +100,43 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
         bit += bit
     if not needs:
         return
-    metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
-    made = [dtype.kind for _, dtype in metas]
-    if "c" in made:
+    first = outs[0]
+    array = first._array
+    if len(outs) == 1:
+        if array.dtype.kind != "f" and not _differentiable(op, array.dtype):
+            return
+        metas: tuple[Any, ...] = ((array.shape, array.dtype),)
+    else:
+        metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
+        if not any(_differentiable(op, dtype) for _, dtype in metas):
+            return
+    key = (len(parents), needs, numbers)
+    plan = op.plans.get(key) or op.plan(*key)
+    state = current()
+    versions = None
+    if plan.keep is not None and not shared and state.plain:
+        saved: Any = plan.keep(inputs[0], inputs[-1], first)
+    else:
+        saved, versions = plan.save(inputs, params, outs)
+    node = new_node(plan, tuple(parents), tuple(indices), metas, saved, versions)
+    if len(outs) == 1:
+        first._node = node
+    else:
+        for i, out in enumerate(outs):
+            if _differentiable(op, metas[i][1]):
+                out._node, out._index = node, i
+    if state.anomaly:
+        node.site = forward_stack()
+
+
+def _differentiable(op: Op, dtype: Any) -> bool:
+    kind = dtype.kind
+    if kind == "c":
         raise UnsupportedError(
             f"[{op.name}] gradients through complex tensors are not supported yet; "
             "detach() the input or compute under no_grad()"
         )
-    if "f" not in made and "V" not in made:
-        return
-    plan = op.plan(len(parents), needs, numbers)
-    state = current()
-    if plan.keep is not None and not shared and state.plain:
-        saved: Any = plan.keep(inputs[0], inputs[-1], outs[0])
-        versions = None
-    else:
-        saved, versions = plan.save(inputs, params, outs)
-    node = new_node(plan, tuple(parents), tuple(indices), metas, saved, versions)
-    for i, kind in enumerate(made):
-        if kind == "f" or kind == "V":
-            outs[i]._node = node
-            outs[i]._index = i
-    if state.anomaly:
-        node.site = forward_stack()
+    return kind == "f" or kind == "V"
 
 
 def forward_stack() -> list[str]:

@@ -8,6 +8,7 @@ is ever made: the flags go down to BLAS.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -27,9 +28,14 @@ from .comparison import where
 from .movement import reshaped
 
 
+@functools.cache
+def _swapped(rank: int) -> tuple[int, ...]:
+    """The dimensions with the last two exchanged."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
 def _transposed(k: Any, x: Any) -> Any:
-    n = len(x.shape)
-    return k.permute(x, (*range(n - 2), n - 1, n - 2))
+    return k.permute(x, _swapped(len(x.shape)))
 
 
 def _product_op(ta: bool, tb: bool) -> Op:
@@ -64,6 +70,7 @@ _FACTORS_B: dict[tuple[bool, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] 
 
 
 _PRODUCTS = {(ta, tb): _product_op(ta, tb) for ta in (False, True) for tb in (False, True)}
+_PRODUCT = _PRODUCTS[False, False]
 
 
 def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
@@ -79,12 +86,14 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     >>> ut.matmul(ut.tensor([[1.0, 2.0], [3.0, 4.0]]), ut.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    x, y = getattr(input, "_array", None), getattr(other, "_array", None)
-    if x is not None and y is not None:  # two matrices: almost every product of a training step
-        shape = x.shape
-        plain = len(shape) == 2 == len(y.shape) and x.dtype is y.dtype and x.dtype.kind == "f"
-        if plain and shape[1] == y.shape[0]:
-            return product(input, other)
+    try:  # two matrices: almost every product of a training step
+        x, y = input._array, other._array
+        (_, inner), (rows, _) = x.shape, y.shape
+        plain = inner == rows and x.dtype is y.dtype and x.dtype.kind == "f"
+    except (AttributeError, ValueError):
+        plain = False
+    if plain:
+        return apply(_PRODUCT, (input, other))
     a, b = operands("matmul", input, other)
     if not a.ndim or not b.ndim:
         raise ShapeError(
