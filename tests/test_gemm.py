@@ -403,8 +403,8 @@ def test_choices():
     assert large.pack_b == "rows"
     assert not large.pack_a
     assert not large.transposed
-    assert chosen(1024, 1024, 1024, turn_b=True).pack_b == "turned"
-    assert chosen(1024, 1024, 1024, turn_a=True).pack_a == "turned"
+    assert chosen(1024, 1024, 1024, turn_b=True).pack_b == "transposed"
+    assert chosen(1024, 1024, 1024, turn_a=True).pack_a == "transposed"
     assert chosen(4096, 10, 256).thin
     assert chosen(4, 512, 784, turn_b=True).thin  # few rows: the transposed product
     one = chosen(8, 512, 784)

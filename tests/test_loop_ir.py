@@ -698,6 +698,21 @@ def test_streams_and_masked_tails(machine: Machine) -> None:
         assert not room[start + count :].any()
 
 
+@pytest.mark.parametrize("machine", MACHINES, ids=lambda m: f"{m.vector}bytes")
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+def test_an_unrolled_loop_asks_for_each_line_once(kind: str, machine: Machine) -> None:
+    f = Function("ahead")
+    x, n = f.buffer("x", kind), f.param("n")
+    total = f.state(f.const(0.0, x.scalar), combine=lambda a, b: (a + b,))
+    with f.vector(n, unroll=4) as i:
+        f.prefetch(x, i + 1024)
+        total.add(f.load(x, i))
+    bytes_ = 4 * lanes_of(f, machine) * np.dtype(NUMPY[kind]).itemsize
+    # Then come single vectors, and the rest.
+    found = emit(f, machine).count("call void @llvm.prefetch")
+    assert found == max(1, bytes_ // 64) + 2
+
+
 def test_results_do_not_depend_on_the_lanes() -> None:
     """An element's value is the same wherever it stands, in every width of vectors."""
     from undertow.kernel.expr import call, trace

@@ -184,6 +184,7 @@ class _Emitter:
         self.lanes = 0  # of the vector loop we are in
         self.mask = ""  # of its last iteration
         self.left = ""  # the lanes that this has, in each lane
+        self.before = 0  # elements that unrolled copies before this one have taken
         self.depth = 0
         self.initial: dict[int, list[_Reg]] = {}
         self.thread = "0"
@@ -371,7 +372,9 @@ class _Emitter:
 
         def full(i: str) -> None:
             for copy in range(loop.unroll):
+                self.before = lanes * copy
                 once(self.new(f"add nsw i64 {i}, {lanes * copy}") if copy else i, copy)
+            self.before = 0
 
         def partial(i: str) -> None:
             left = self.new(f"sub nsw i64 {extent}, {i}")
@@ -641,6 +644,8 @@ class _Emitter:
         at = self.reg(s.offset)
         if at.varying:
             raise IRError(f"a prefetch of {s.buffer.name} at places without order")
+        if at.step == 1 and self.before * WIDTH[s.buffer.dtype] % STREAM:
+            return  # an unrolled copy before this one asks for the line
         place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
         self.module.declare("@llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
         self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")

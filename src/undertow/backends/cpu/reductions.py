@@ -56,7 +56,7 @@ class _Plan(NamedTuple):
     call: Callable[..., None]
     shape: Sizes
     dtypes: list[Any]
-    scratch: list[tuple[int, str]]
+    more: list[Any]  # shapes and dtypes of a second result, and of scratch memory
     ints: list[int]
 
 
@@ -68,7 +68,11 @@ def run_reduce(kind: str, x: Any, dims: Sizes, keepdim: bool) -> Any | None:
         else:
             near = x[tuple([slice(0, 1) if d in dims else slice(None) for d in range(x.ndim)])]
         return run_map_reduce(kind, _DIFFERENCE, (x, near), dims, keepdim, x.dtype)
-    return run_map_reduce(kind, _IDENTITY, (x,), dims, keepdim, x.dtype)
+    key = (kind, dims, keepdim, x.shape, x.strides, x.dtype)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make, kind, _IDENTITY, (x,), dims, keepdim, x.dtype)
+    return _run(plan, address(x)) if plan else None
 
 
 def run_map_reduce(
@@ -88,12 +92,18 @@ def run_map_reduce(
     plan = _plans.get(signature)
     if plan is None:
         plan = _plans.make(signature, _make, kind, expr, operands, dims, keepdim, dtype)
-    if not plan:
-        return None
-    made = [np.empty(plan.shape, t) for t in plan.dtypes]
-    made += [np.empty(count, t) for count, t in plan.scratch]
-    plan.call(pool.pointer(), *map(address, made), *map(address, arrays), *plan.ints, *numbers)
-    return made[0] if len(plan.dtypes) == 1 else tuple(made[: len(plan.dtypes)])
+    return _run(plan, *map(address, arrays), numbers=numbers) if plan else None
+
+
+def _run(plan: _Plan, *addresses: int, numbers: Sequence[Any] = ()) -> Any:
+    """Call the kernel for operands at these addresses."""
+    out = np.empty(plan.shape, plan.dtypes[0])
+    if not plan.more:
+        plan.call(pool.pointer(), address(out), *addresses, *plan.ints, *numbers)
+        return out
+    made = [np.empty(shape, t) for shape, t in plan.more]
+    plan.call(pool.pointer(), address(out), *map(address, made), *addresses, *plan.ints, *numbers)
+    return out if len(plan.dtypes) == 1 else (out, made[0])
 
 
 def _make(
@@ -117,8 +127,10 @@ def _make(
     for (k, r), step in zip(layout.steps, at, strict=True):
         ints += k[:-1] if layout.columns and step is not None else k
         ints += r[:-1] if not layout.columns and step is not None else r
-    scratch = [(cut.parts, numpy_name(t)) for t in kept_types(kind, element) if cut.parts]
-    return _Plan(call, reduced_shape(shape, dims, keepdim), dtypes, scratch, ints)
+    out_shape = reduced_shape(shape, dims, keepdim)
+    more: list[Any] = [(out_shape, t) for t in dtypes[1:]]
+    more += [(cut.parts, numpy_name(t)) for t in kept_types(kind, element) if cut.parts]
+    return _Plan(call, out_shape, dtypes, more, ints)
 
 
 def _results(kind: str, dtype: Any, length: int) -> list[Any]:
