@@ -64,6 +64,28 @@ def test_too_large_for_memory() -> None:
             ut.zeros(2**40, 2**10)
 
 
+# Larger than any address space, so that no machine promises the memory.
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda a, b: a[:, None] * b, r"^\[mul\] a float32 array of shape \(10000000, 100000000\)"),
+        (lambda a, b: 2 * a.expand(10**8, 10**7), r"^\[mul\] .* takes 4,000,000,000,000,000 bytes"),
+        (lambda a, b: a.expand(10**8, 10**7).exp(), r"^\[exp\] .* 4,000,000,000,000,000 bytes"),
+        (lambda a, b: a[:, None] @ b[None], r"^\[matmul\] .* 4,000,000,000,000,000 bytes"),
+        (lambda a, b: a[:, None].double() + b, r"^\[add\] .* 8,000,000,000,000,000 bytes"),
+        (lambda a, b: a.expand(10**8, 10**7).clone(), r"^\[clone\] .* takes 4,000,000,000,000,0"),
+        (lambda a, b: ut.cat([b.expand(10**7, 10**8)] * 2), r"^\[cat\] .* 8,000,000,000,000,000 b"),
+        (lambda a, b: ut.rand(10**7, 10**8), r"^\[rand\] "),
+    ],
+)
+@pytest.mark.parametrize("grad", [False, True])
+def test_results_too_large_for_memory(call: Any, message: str, grad: bool) -> None:
+    """The error names the op, the result's shape and the bytes, whichever way the call took."""
+    a = ut.ones(1).expand(10**7).requires_grad_(grad)
+    with pytest.raises(ut.errors.OutOfMemoryError, match=message):
+        call(a, ut.ones(1).expand(10**8))
+
+
 @pytest.mark.parametrize(
     "call, message",
     [

@@ -7,6 +7,9 @@ brackets, then gives the offending values and the fix.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 
 class UndertowError(Exception):
     """Base of all of Undertow's errors."""
@@ -62,3 +65,29 @@ class InplaceError(GradientError):
 
 class UnsupportedError(UndertowError, NotImplementedError, RuntimeError):
     """Something that Undertow does not do (yet); the message says what to use instead."""
+
+
+def does_not_fit(shape: Any, dtype: Any) -> str:
+    """What to say of an array that there is no memory for; `dtype` is NumPy's.
+
+    >>> import numpy as np
+    >>> does_not_fit((1000000, 1000000), np.dtype(np.float32))
+    'a float32 array of shape (1000000, 1000000) takes 4,000,000,000,000 bytes, ...'
+    """
+    size = math.prod(shape) * dtype.itemsize
+    return (
+        f"a {dtype} array of shape {tuple(shape)} takes {size:,} bytes, which cannot be had; "
+        "compute it in parts, or reduce it before it is as large"
+    )
+
+
+def out_of_memory(op: str, error: MemoryError) -> OutOfMemoryError:
+    """The error to raise where `op` met a MemoryError: it names the op, the shape and the bytes.
+
+    An error that names an op already, the innermost one that failed, stays as it is.
+    """
+    if isinstance(error, OutOfMemoryError) and str(error).startswith("["):
+        return error
+    shape = getattr(error, "shape", None)  # NumPy's error tells
+    reason = str(error) if shape is None else does_not_fit(shape, getattr(error, "dtype", None))
+    return OutOfMemoryError(f"[{op}] {reason or 'there is not enough memory'}")

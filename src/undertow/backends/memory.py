@@ -32,6 +32,8 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import does_not_fit
+
 KEEP = 512 << 20
 LINE = 64  # bytes
 PAGE = 4096
@@ -63,11 +65,13 @@ def empty(shape: tuple[int, ...], dtype: Any, beside: Sequence[int] = ()) -> Any
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return np.empty(shape, dtype)
+    try:
+        block: Any = np.empty(size + (LINE if size < HUGE else 2 * PAGE), np.uint8)
+    except MemoryError as error:  # which speaks of the block
+        raise MemoryError(does_not_fit(shape, dtype)) from error
     if size < HUGE:
-        block: Any = np.empty(size + LINE, np.uint8)
         start = -_address(block) % LINE
     else:
-        block = np.empty(size + 2 * PAGE, np.uint8)
         places = range(0, PAGE, NEAR // 2)
         place = next((p for p in places if not any(_follows(p, b) for b in beside)), 0)
         start = -_address(block) % PAGE + place

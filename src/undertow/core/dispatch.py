@@ -14,7 +14,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.registry import OF_CLASS, backend_of, backend_on
 from ..dtypes import DType
-from ..errors import ArgumentError, DeviceError, DTypeError, UnsupportedError
+from ..errors import ArgumentError, DeviceError, DTypeError, UnsupportedError, out_of_memory
 from ..kernel.expr import Expr, substitute
 from ..shapes import broadcast_shapes
 from .foreign import host_number, is_foreign
@@ -53,6 +53,8 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
     token = backend.begin()
     try:
         result = op.forward(backend, *arrays, *params)
+    except MemoryError as error:
+        raise out_of_memory(op.name, error) from error
     finally:
         backend.end(token)
     if op.outputs == 1:

@@ -33,6 +33,7 @@ _GIVE_UP = (
     OverflowError,
     RuntimeWarning,
     FloatingPointError,
+    MemoryError,
 )
 
 
