@@ -30,7 +30,7 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
-from ..backends.registry import backend_of
+from ..backends.registry import OF_CLASS, backend_of
 from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
@@ -136,15 +136,17 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
 def _fused_step(
     run: Run, node: Node, fused: Any, g: Any, row: list[Target | None], ready: list[int]
 ) -> None:
-    """All gradients of an elementwise op at once, on bare arrays; see Note [fused rules]."""
+    """The gradients by rules on bare arrays; see Note [fused rules] and Note [bare rules]."""
     plan, saved = node.plan, node.saved
     if saved is None:
         raise node.freed()
+    if fused.adds and run.alone:
+        row = _add_products(run, node, g, row, ready)
     for i in plan.tensors:
         if saved[i]._alias is not None:
             saved = plan.unpack(node, saved)
             break
-    results = fused.gradients(g, saved)
+    results = fused.gradients(g, saved, row)
     if plan.tensors and not run.retain_graph:
         node.saved = None
     inbox = run.task.inbox
@@ -159,8 +161,6 @@ def _fused_step(
 
 def _rule_step(run: Run, node: Node, g: Tensor, row: Any, ready: list[int]) -> None:
     """A rule as written, of a node with one output and nothing besides."""
-    if run.bare and run.alone and node.plan.op.factors is not None and node.saved is not None:
-        row = _add_products(run, node, g._array, row, ready)
     results = node.backward([g], row)
     if not run.retain_graph:
         node.release()
@@ -260,7 +260,7 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
         and grad is not None
         and not cell.pending
     ):  # the same as below, without the lock that nobody contends for
-        backend_of(grad).add_into(cell.value, grad)
+        (OF_CLASS.get(grad.__class__) or grad.backend).add_into(cell.value, grad)
         cell.next += 1
         if cell.next == cell.total:
             _completed(task, j, ready)
@@ -298,7 +298,7 @@ def _add(pair: list[Any], owned: bool) -> Any:
     if owned or k.owned(pair, 0):
         k.add_into(*pair)
         return pair[0]
-    return (_SUM.get(pair[0].__class__) or _SUM.of(pair[0]))(*pair)
+    return _SUM.of(pair[0])(*pair)
 
 
 def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> Any:

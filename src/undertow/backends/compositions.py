@@ -339,9 +339,12 @@ def _sees_something(geometry: Geometry) -> Any:
 _EXP_OF_DIFFERENCE = trace(lambda a, b: call("exp", a - b), 2)
 _SHIFT = trace(lambda peak: where(call("eq", peak, -math.inf), 0, peak), 1)
 _LSE = trace(
-    lambda peak, total: where(call("eq", total, 0), math.inf, peak + call("log", total)), 2
+    lambda peak, total: where(
+        call("eq", total, 0), math.inf, peak + call("log", where(call("eq", total, 0), 1, total))
+    ),
+    2,
 )
-_SHARE = trace(lambda e, total: where(call("eq", total, 0), 0, e / total), 2)
+_SHARE = trace(lambda e, total: e / where(call("eq", total, 0), 1, total), 2)
 _SLOPE = trace(lambda p, dp, dot, scale: p * (dp - dot) * scale, 4)
 
 

@@ -38,18 +38,19 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
     arrays: list[Any] = []
     tracked = False  # whether an input may have a history
     for t in inputs:
-        if isinstance(t, Tensor):
+        try:
             array = t._array
-            found = OF_CLASS.get(array.__class__) or array.backend
-            if backend is not found:
-                if backend is not None:
-                    raise mixed_devices(op, backend, found)
-                backend = found
-            arrays.append(array)
-            if t._node is not None or t._alias is not None:
-                tracked = True
-        else:
+        except AttributeError:  # a number, or None
             arrays.append(t)
+            continue
+        found = OF_CLASS.get(array.__class__) or array.backend
+        if backend is not found:
+            if backend is not None:
+                raise mixed_devices(op, backend, found)
+            backend = found
+        arrays.append(array)
+        if t._node is not None or t._alias is not None:
+            tracked = True
     token = backend.begin()
     try:
         result = op.forward(backend, *arrays, *params)
@@ -85,17 +86,16 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     bit = 1
     shared = op.view  # whether anything saved may share its memory, and so have a version
     for t in inputs:
-        if isinstance(t, Tensor):
-            if t._alias is None:
-                parent = t._node
-            else:
+        try:
+            parent = t._node
+            if t._alias is not None:
                 parent = node_of(t)
                 shared = True
             parents.append(parent)
             indices.append(t._index)
             if parent is not None:
                 needs |= bit
-        else:
+        except AttributeError:  # a number, or None
             parents.append(None)
             indices.append(0)
             numbers |= bit
@@ -353,6 +353,7 @@ _expand = Op(
     params="shape",
     view=True,
     vjp={"x": lambda g, x_shape: sum_to(g, x_shape)},
+    bare={"x": lambda k, g, x_shape: g if g.shape == x_shape else _reduce_to(k, g, x_shape)},
 )
 
 _sum_to = Op(

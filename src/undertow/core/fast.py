@@ -40,6 +40,7 @@ _GIVE_UP = (
 def unary_function(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of one tensor."""
     runs = Later(op, (True,))
+    by_class = runs.by_class
     boolean = op.kind == "bool"
     whole = "i" in op.domain and op.kind in _AS_THEY_ARE
     floating = "f" in op.domain
@@ -55,7 +56,7 @@ def unary_function(op: Op) -> Callable[..., Tensor]:
                 floating if dtype is _FLOAT32 or dtype is _FLOAT64 else whole and dtype is _INT64
             ):
                 return elementwise(op, input)
-            r = (runs.get(x.__class__) or runs.of(x))(x)
+            r = (by_class.get(x.__class__) or runs.of(x))(x)
         except _GIVE_UP:
             return elementwise(op, input)
         t = wrap(r)
@@ -80,6 +81,7 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of two tensors or numbers, at least one of them a tensor."""
     runs = Later(op, (True, True))
     runs_beside = Later(op, (True, False))  # a number
+    by_class, by_class_beside = runs.by_class, runs_beside.by_class
     boolean = op.kind == "bool"
     whole = "i" in op.domain and op.kind in _AS_THEY_ARE
     floating = "f" in op.domain
@@ -101,10 +103,10 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
             ):
                 return elementwise(op, input, other)
             if number:
-                r = (runs_beside.get(x.__class__) or runs_beside.of(x))(x, other)
+                r = (by_class_beside.get(x.__class__) or runs_beside.of(x))(x, other)
             else:
                 y = other._array
-                run = runs.get(x.__class__)
+                run = by_class.get(x.__class__)
                 if y.dtype is not dtype or y.__class__ is not x.__class__:
                     return elementwise(op, input, other)
                 if run is None:

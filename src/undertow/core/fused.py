@@ -29,25 +29,27 @@ def traced(rule: Callable[..., Any], arity: int) -> Expr | None:
         return None
 
 
-class Prepared(dict[Any, Callable[..., Any]]):
+class Prepared:
     """Some expressions as a function of their operands, made for each backend that meets them.
 
-    Looked up by the class of an array where that tells the backend (`OF_CLASS`), else `of` tells.
+    `by_class` has it where the class of an array tells the backend (`OF_CLASS`), else ask `of`.
     """
 
-    __slots__ = ("arrays", "exprs")
+    __slots__ = ("arrays", "by_class", "exprs", "others")
 
     def __init__(self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]) -> None:
         self.exprs = exprs
         self.arrays = arrays
+        self.by_class: dict[type, Callable[..., Any]] = {}
+        self.others: dict[Any, Callable[..., Any]] = {}
 
     def of(self, array: Any) -> Callable[..., Any]:
-        """The function for the backend of an array, in case its class was not found."""
+        """The function for the backend of an array."""
         kind = array.__class__
-        key, backend = (kind, OF_CLASS[kind]) if kind in OF_CLASS else (array.backend,) * 2
-        run = self.get(key)
+        table, key = (self.by_class, kind) if kind in OF_CLASS else (self.others, array.backend)
+        run = table.get(key)
         if run is None:
-            run = self[key] = backend.prepare(self.exprs, self.arrays)
+            run = table[key] = backend_of(array).prepare(self.exprs, self.arrays)
         return run
 
 
@@ -60,6 +62,7 @@ class Fused:
     """
 
     __slots__ = ("both", "constant", "exprs", "numbers", "places", "runs", "single")
+    adds = False  # whether a gradient may be added to what is there as it is computed
 
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
         self.exprs = exprs
@@ -79,27 +82,28 @@ class Fused:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
             self.both = Prepared((one[0] + one[1],), (True, True))
 
-    def gradients(self, g: Any, saved: Sequence[Any]) -> Sequence[Any]:
+    def gradients(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
         """For each input its gradient, as an array; None where there is none, or none more."""
         runs = self.runs
-        if runs is None:
-            found: Any = ()
-        else:
-            run = runs.get(g.__class__) or runs.of(g)
+        if runs is not None:
+            run = runs.by_class.get(g.__class__) or runs.of(g)
+            count = len(saved)
             if self.numbers:
                 pairs = zip(saved, self.numbers, strict=True)
                 found = run(g, *[s if number else s._array for s, number in pairs])
-            elif len(saved) == 1:
-                found = run(g, saved[0]._array)
-            elif len(saved) == 2:
+            elif count == 2:
                 a, b = saved[0]._array, saved[1]._array
                 if a is b and self.both is not None:
-                    return (self.both.get(g.__class__) or self.both.of(g))(g, a), None
+                    return self.both.of(g)(g, a), None
                 found = run(g, a, b)
+            elif count == 1:
+                found = run(g, saved[0]._array)
             else:
                 found = run(g, *[s._array for s in saved])
             if self.single:
                 found = (found,)
+        else:
+            found = ()
         if self.places is None:
             return found
         if self.constant:
@@ -110,6 +114,38 @@ class Fused:
             found = [*found, g]  # g is the last one, _THROUGH
             return [found[p] if p.__class__ is int else p for p in filled]
         return [None if p is None else g if p == _THROUGH else found[p] for p in self.places]
+
+
+class Bare:
+    """The gradients of an op's inputs by rules for arrays.
+
+    Note [bare rules]
+    Some ops that every training step is made of (products, sums, what broadcasting inserts) say
+    their rules a second time, in forms: `bare={"x": lambda k, g, x_shape: …}`, with the arguments
+    of the rule itself after the backend, arrays in the place of tensors. A first-order backward
+    runs those, at a fraction of the overhead; tests hold both against each other.
+    """
+
+    __slots__ = ("adds", "rules", "tensors")
+
+    def __init__(self, rules: list[Any], tensors: tuple[int, ...], adds: bool) -> None:
+        self.adds = adds  # see Note [added products]
+        self.rules = rules
+        self.tensors = tensors
+
+    def gradients(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+        """For each input its gradient, as an array; None where `row` does not want one."""
+        k = backend_of(g)
+        values = saved
+        if self.tensors:
+            values = [s._array if j in self.tensors else s for j, s in enumerate(saved)]
+        results: list[Any] = []
+        for rule, target in zip(self.rules, row, strict=True):
+            if rule is None or target is None:
+                results.append(None)
+            else:
+                results.append(rule[0](k, g, *[values[j] for j in rule[1]]))
+        return results
 
 
 _THROUGH = -1

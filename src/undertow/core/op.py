@@ -45,6 +45,7 @@ class Op:
     __slots__ = (
         "_expr",
         "arity",
+        "bare",
         "domain",
         "factors",
         "forward",
@@ -71,6 +72,7 @@ class Op:
         params: str = "",
         vjp: Mapping[str, Callable[..., Any]] | None = None,
         joint: Callable[..., Any] | None = None,
+        bare: Mapping[str, Callable[..., Any]] | None = None,
         view: bool = False,
         outputs: int = 1,
         partial: bool = False,
@@ -94,6 +96,8 @@ class Op:
         self._expr: Expr | None = None
         self.kind = ""
         self.domain = EVERY
+        # Rules for arrays, by input; see Note [bare rules].
+        self.bare: Mapping[str, Callable[..., Any]] = bare or {}
         # Of a product of matrices, for each input: (backend, cotangent, the other input), as
         # arrays, to the two matrices whose product is the gradient; see Note [added products].
         self.factors: tuple[Callable[[Any, Any, Any], tuple[Any, Any]], ...] | None = None

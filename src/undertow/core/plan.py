@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..kernel.expr import Expr, arg, substitute
-from .fused import Fused, traced
+from .fused import Bare, Fused, traced
 from .modes import current
 from .node import Node, no_rule, version_error
 from .saved import Group, Packed, members
@@ -47,7 +47,7 @@ class Plan:
         self.op = op
         self.needs = needs
         self.numbers = numbers
-        self._fused: Fused | bool | None = False  # not tried yet
+        self._fused: Fused | Bare | bool | None = False  # not tried yet
         self._derived = op.scalar is None  # whether the rules are what they can be
         recipe: list[tuple[str, int]] = []
         calls: list[Any] = []
@@ -185,11 +185,29 @@ class Plan:
         return values
 
     @property
-    def fused(self) -> Fused | None:
-        """The rules as expressions, or None; see Note [fused rules]."""
+    def fused(self) -> Fused | Bare | None:
+        """The rules on bare arrays, or None; see Note [fused rules] and Note [bare rules]."""
         if self._fused is False:
-            self._fused = self._fuse() if self.op.scalar is not None else None
+            self._fused = self._on_arrays()
         return self._fused  # type: ignore[return-value]
+
+    def _on_arrays(self) -> Fused | Bare | None:
+        if self.op.scalar is not None:
+            return self._fuse()
+        names = [self.op.inputs[min(i, self.op.arity - 1)] for i in range(len(self.needs))]
+        if not any(self.needs) or not all(
+            call is None or (call[2] and name in self.op.bare)
+            for name, call in zip(names, self.calls, strict=True)
+        ):
+            return None
+        return Bare(
+            [
+                None if call is None else (self.op.bare[name], call[1])
+                for name, call in zip(names, self.calls, strict=True)
+            ],
+            self.tensors,
+            self.op.factors is not None,
+        )
 
     def _fuse(self) -> Fused | None:
         exprs: list[Expr | None] = []

@@ -49,8 +49,18 @@ def _product_op(ta: bool, tb: bool) -> Op:
         return product(g, a, True, ta) if tb else product(a, g, not ta, False)
 
     suffix = ("_t" if ta else "_n") + ("t" if tb else "n") if ta or tb else ""
-    op = Op(f"matmul{suffix}", forward, inputs="a b", vjp={"a": by_a, "b": by_b})
-    op.factors = (_FACTORS_A[ta, tb], _FACTORS_B[ta, tb])
+    of_a, of_b = _FACTORS_A[ta, tb], _FACTORS_B[ta, tb]
+    op = Op(
+        f"matmul{suffix}",
+        forward,
+        inputs="a b",
+        vjp={"a": by_a, "b": by_b},
+        bare={
+            "a": lambda k, g, b: k.matmul(*of_a(k, g, b)),
+            "b": lambda k, g, a: k.matmul(*of_b(k, g, a)),
+        },
+    )
+    op.factors = (of_a, of_b)
     return op
 
 

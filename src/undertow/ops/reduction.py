@@ -36,6 +36,15 @@ def spread(g: Tensor, shape: Shape, dims: tuple[int, ...]) -> Tensor:
     return expand(g, shape)
 
 
+def _spread_array(k: Any, g: Any, shape: Shape, dims: tuple[int, ...]) -> Any:
+    """The same for arrays; see Note [bare rules]."""
+    if g.shape:
+        kept = reduced_shape(shape, dims, True)
+        found = k.reshape(g, kept)
+        g = k.reshape(k.copy(g), kept) if found is None else found
+    return k.expand(g, shape)
+
+
 def even_share(g: Tensor, x: Tensor, out: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The rule of an extreme: `g` divided evenly among the elements that equal it."""
     shape = x.shape
@@ -102,6 +111,7 @@ _sum = Op(
     inputs="x",
     params="dims keepdim",
     vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)},
+    bare={"x": lambda k, g, x_shape, dims: _spread_array(k, g, x_shape, dims)},
 )
 _mean = Op(
     "mean",

@@ -36,6 +36,7 @@ _SCANNED = threshold(4096)
 # Kernels of rows are faster at any size; below this they are not worth being compiled.
 _SUM = trace(lambda a, b: a + b, 2)
 _ADDED = crossover(_SUM)
+_add = np.add
 _ROWS = threshold(512)
 _WINDOWS = threshold(512)
 
@@ -88,7 +89,7 @@ class CpuBackend(NumpyBackend):
 
     def add_into(self, target: Array, value: Array) -> None:
         if target.size < _ADDED:
-            np.add(target, value, target)
+            _add(target, value, target)
         else:
             self.map(_SUM, (target, value), target.dtype, target)
 
