@@ -33,6 +33,7 @@ Array = Any
 NumpyDType = Any
 Shape = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
+Dims = tuple[int, ...]
 
 _SUM = trace(lambda a, b: a + b, 2)
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
@@ -272,7 +273,7 @@ class Backend(ABC):
         """Elements of x's dtype in the whole memory that x looks at."""
         return int(x.buffer.nbytes // x.dtype.itemsize)
 
-    def reshape(self, x: Array, shape: Shape) -> Array | None:
+    def reshape(self, x: Array, shape: Shape) -> Any:
         """A view in another shape, or None when the strides do not allow one."""
         strides = strided.reshaped(x.shape, x.strides, shape)
         return None if strides is None else x.seen(shape, strides)
@@ -479,6 +480,9 @@ class Backend(ABC):
         else:
             source = self.reshape(self.cast(weights, np.dtype(np.float64)), (x.size,))
         return self.scatter("add", self.full((length,), 0, source.dtype), 0, flat, source, True)
+
+
+Forms = Backend  # what an op's forward is given
 
 
 _BELOW = trace(lambda a, b: call("lt", a, b), 2)

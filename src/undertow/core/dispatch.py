@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import OF_CLASS, backend_of, backend_on
 from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, DTypeError, UnsupportedError, out_of_memory
@@ -398,7 +399,7 @@ def _check_integers(x: Tensor, dtype: DType) -> None:
             f"{' …' if len(wrong) > 3 else ''}; replace them first, with nan_to_num or clamp"
         )
 
-    def check(k: Any, array: Any) -> None:
+    def check(k: Forms, array: Array) -> None:
         real = k.part(array, "real") if array.dtype.kind == "c" else array
         k.require(real, -(2.0**63), 2.0**63, error)
 
@@ -421,7 +422,7 @@ def transfer(x: Tensor, device: Any) -> Tensor:
     return x if source is target else apply(_transfer, (x,), (target, source))
 
 
-def _reduce_to(k: Any, x: Any, shape: tuple[int, ...]) -> Any:
+def _reduce_to(k: Forms, x: Array, shape: tuple[int, ...]) -> Any:
     lead = len(x.shape) - len(shape)
     first = tuple(range(lead))
     inner = tuple(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Forms
 from ..backends.registry import OF_CLASS, backend_of
 from .dispatch import broadcast_edge, elementwise, expand, record
 from .fused import Prepared
@@ -218,6 +219,6 @@ def inplace_elementwise(
     return method
 
 
-def _into(k: Any, *operands: Any) -> None:
+def _into(k: Forms, *operands: Any) -> None:
     *arrays, expr = operands
     k.map(expr, arrays, arrays[0].dtype, arrays[0])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..errors import DTypeError, InplaceError, ShapeError
@@ -40,7 +41,7 @@ def _geometry(array: Any, steps: tuple[Any, ...]) -> Geometry | None:
     return strides, 0, extent if array.size else 0
 
 
-def _lay_out(k: Any, x: Any, geometry: Geometry | None) -> Any:
+def _lay_out(k: Forms, x: Array, geometry: Geometry | None) -> Any:
     if geometry is None:
         return k.copy(x)
     strides, offset, extent = geometry
@@ -49,7 +50,7 @@ def _lay_out(k: Any, x: Any, geometry: Geometry | None) -> Any:
     return out
 
 
-def _view_write_forward(k: Any, base: Any, value: Any, steps: Any, geometry: Any) -> Any:
+def _view_write_forward(k: Forms, base: Array, value: Array, steps: Any, geometry: Any) -> Any:
     out = _lay_out(k, base, geometry)
     target = out
     for op, params in steps:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Forms
 from ..kernel.expr import Expr, trace
 from .plan import Plan
 
@@ -173,7 +174,7 @@ def elementwise_op(
     c(omplex).
     """
 
-    def forward(k: Any, *operands: Any) -> Any:
+    def forward(k: Forms, *operands: Any) -> Any:
         first = operands[0]
         if not hasattr(first, "dtype"):
             first = next(o for o in operands if hasattr(o, "dtype"))

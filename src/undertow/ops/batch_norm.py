@@ -22,6 +22,7 @@ import math
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast
 from ..core.inplace import write
 from ..core.modes import current, no_grad
@@ -102,7 +103,7 @@ def _wide(x: Any) -> Any:
     return dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
 
 
-def _vectors(k: Any, x: Any, *given: Any) -> list[Any]:
+def _vectors(k: Forms, x: Array, *given: Any) -> list[Any]:
     """Those that are given, in a shape that broadcasts with `x`."""
     listed = [p for p in given if p is not None]
     if len(x.shape) == 2:
@@ -111,7 +112,7 @@ def _vectors(k: Any, x: Any, *given: Any) -> list[Any]:
     return [_in_shape(k, p, shape) for p in listed]
 
 
-def _in_shape(k: Any, x: Any, shape: Shape) -> Any:
+def _in_shape(k: Forms, x: Array, shape: Shape) -> Any:
     view = k.reshape(x, shape)
     return k.reshape(k.copy(x), shape) if view is None else view
 
@@ -121,12 +122,12 @@ def _kept(x: Any, dims: Shape) -> Shape:
 
 
 def _forward(
-    k: Any,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    mean: Any,
-    var: Any,
+    k: Forms,
+    x: Array,
+    weight: Array,
+    bias: Array,
+    mean: Array,
+    var: Array,
     dims: Shape,
     eps: float,
     momentum: float,
@@ -147,7 +148,9 @@ def _forward(
     return (y, middle, rstd, *more)
 
 
-def _fixed_forward(k: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, eps: float) -> Any:
+def _fixed_forward(
+    k: Forms, x: Array, weight: Array, bias: Array, mean: Array, var: Array, eps: float
+) -> Any:
     """The result, mean and rstd."""
     dims = _channel_dims(len(x.shape))
     kinds = (x.dtype, *[_wide(x)] * 2)
@@ -163,10 +166,10 @@ def _channel_dims(rank: int) -> Shape:
 
 
 def _backward(
-    k: Any,
-    g: Any,
-    x: Any,
-    weight: Any,
+    k: Forms,
+    g: Array,
+    x: Array,
+    weight: Array,
     middle: Any,
     rstd: Any,
     dims: Shape,
@@ -194,7 +197,7 @@ def _backward(
     return tuple(found)
 
 
-def _zeros(k: Any, x: Any, channels: Shape, kinds: Any, needs: Any) -> Any:
+def _zeros(k: Forms, x: Array, channels: Shape, kinds: Any, needs: Any) -> Any:
     each = ((x.shape, x.dtype), *((channels, kind) for kind in kinds))
     wanted = [e for e, needed in zip(each, needs, strict=False) if needed]
     return tuple([k.full(shape, 0, kind) for shape, kind in wanted])
@@ -331,13 +334,13 @@ def _slope_rows(weighted: bool) -> Program:
     return rows(describe, 2, 4 + weighted, 1)
 
 
-def _by_group(k: Any, x: Any, groups: int) -> Any:
+def _by_group(k: Forms, x: Array, groups: int) -> Any:
     """(N, groups, channels of a group, elements of a channel), also of a vector of channels."""
     n, c = x.shape[:2] if len(x.shape) > 1 else (1, x.shape[0])
     return _in_shape(k, x, (n, groups, c // groups, math.prod(x.shape[2:])))
 
 
-def _group_forward(k: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
+def _group_forward(k: Forms, x: Array, weight: Array, bias: Array, groups: int, eps: float) -> Any:
     """The result, mean and rstd."""
     kinds = (x.dtype, *[_wide(x)] * 2)
     if not x.size:
@@ -351,7 +354,7 @@ def _group_forward(k: Any, x: Any, weight: Any, bias: Any, groups: int, eps: flo
 
 
 def _group_backward(
-    k: Any, g: Any, x: Any, weight: Any, middle: Any, rstd: Any, kinds: Any, needs: Any
+    k: Forms, g: Array, x: Array, weight: Array, middle: Any, rstd: Any, kinds: Any, needs: Any
 ) -> Any:
     """What is needed of dx, dweight and dbias; `kinds` are the dtypes of the last two."""
     channels = (x.shape[1],)
@@ -360,7 +363,7 @@ def _group_backward(
     groups, wide = middle.shape[1], _wide(x)
     inner, outer = _by_group(k, x, groups), _by_group(k, g, groups)
     sums = k.rows(_channel_sums(), (outer, inner, middle, rstd), (3,), (wide, wide))
-    found = []
+    found: list[Array] = []
     if needs[0]:
         factor = [] if weight is None else [_by_group(k, weight, groups)]
         if weight is None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast
 from ..core.op import Op
@@ -104,7 +105,7 @@ _SLOPE = {(w, s): _slope_row(w, s) for w in (False, True) for s in (False, True)
 
 
 def _operands(
-    k: Any, x: Any, per_row: Sequence[Any], w: Any, dim: int, smoothing: float
+    k: Forms, x: Array, per_row: Sequence[Any], w: Array, dim: int, smoothing: float
 ) -> tuple[Any, ...]:
     """The operands of both: elements, then rows."""
     columns = (
@@ -116,7 +117,7 @@ def _operands(
 
 
 def _cross_entropy_forward(
-    k: Any, x: Any, target: Any, scale: Any, w: Any, dim: int, smoothing: float
+    k: Forms, x: Array, target: Array, scale: Array, w: Array, dim: int, smoothing: float
 ) -> Any:
     per_row = (target,) if w is None else (target, scale)
     operands = _operands(k, x, per_row, w, dim, smoothing)
@@ -128,12 +129,12 @@ def _cross_entropy_forward(
 
 
 def _slope_forward(
-    k: Any,
-    x: Any,
-    target: Any,
-    scale: Any,
-    w: Any,
-    v: Any,
+    k: Forms,
+    x: Array,
+    target: Array,
+    scale: Array,
+    w: Array,
+    v: Array,
     peak: Any,
     total: Any,
     dim: int,

@@ -7,6 +7,7 @@ from math import inf
 from typing import Any, overload
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import align, alike, apply, cast, compute_dtype, elementwise, operand
 from ..core.op import Op, elementwise_op
@@ -420,7 +421,7 @@ _lesser = trace(lambda a, b: call("minimum", a, b), 2)
 _same = trace(lambda a, b: call("eq", a, b), 2)
 
 
-def _isin_forward(k: Any, x: Any, test: Any) -> Any:
+def _isin_forward(k: Forms, x: Array, test: Any) -> Any:
     values, _ = k.sort(k.reshape(k.copy(test), (test.size,)), 0, False)
     flat = k.reshape(k.copy(x), (x.size,))
     places = k.searchsorted(values, flat, False)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply
 from ..core.modes import is_grad_enabled
 from ..core.op import Op
@@ -32,18 +33,18 @@ from .reduction import sum
 
 
 # The primitives; see Note [one convolution] ----------------------------------------------------
-def _grouped(k: Any, x: Any, dim: int, groups: int) -> Any:
+def _grouped(k: Forms, x: Array, dim: int, groups: int) -> Any:
     """A view with dimension `dim` split into groups and what is in each."""
     shape = x.shape
     return k.reshape(x, (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :]))
 
 
-def _biases(k: Any, bias: Any, groups: int) -> Any:
+def _biases(k: Forms, bias: Array, groups: int) -> Any:
     return None if bias is None else _grouped(k, bias, 0, groups)
 
 
 def _forward(
-    k: Any, x: Any, w: Any, bias: Any, geometry: Geometry, groups: int, relu: bool = False
+    k: Forms, x: Array, w: Array, bias: Array, geometry: Geometry, groups: int, relu: bool = False
 ) -> Any:
     y = k.empty((x.shape[0], w.shape[0], *geometry.output), x.dtype)
     out, x, w = _grouped(k, y, 1, groups), _grouped(k, x, 1, groups), _grouped(k, w, 0, groups)
@@ -51,7 +52,9 @@ def _forward(
     return y
 
 
-def _input_forward(k: Any, y: Any, w: Any, bias: Any, geometry: Geometry, groups: int) -> Any:
+def _input_forward(
+    k: Forms, y: Array, w: Array, bias: Array, geometry: Geometry, groups: int
+) -> Any:
     x = k.empty((y.shape[0], w.shape[1] * groups, *geometry.size), y.dtype)
     out, y, w = _grouped(k, x, 1, groups), _grouped(k, y, 1, groups), _grouped(k, w, 0, groups)
     rank = len(geometry.size)
@@ -61,7 +64,7 @@ def _input_forward(k: Any, y: Any, w: Any, bias: Any, geometry: Geometry, groups
     return x
 
 
-def _weight_forward(k: Any, x: Any, y: Any, geometry: Geometry, groups: int) -> Any:
+def _weight_forward(k: Forms, x: Array, y: Array, geometry: Geometry, groups: int) -> Any:
     w = k.empty((y.shape[1], x.shape[1] // groups, *geometry.kernel), x.dtype)
     out, x, y = _grouped(k, w, 0, groups), _grouped(k, x, 1, groups), _grouped(k, y, 1, groups)
     last = range(3, 3 + len(geometry.size))

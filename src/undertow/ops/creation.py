@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import apply, cast, expand, transfer
 from ..core.modes import current
@@ -232,15 +233,15 @@ def _check_call(op: str, signature: inspect.Signature, *args: Any, **kwargs: Any
         raise DTypeError(f"[{op}] {error}; its arguments are {shown}") from None
 
 
-def _zeros(k: Any, shape: Shape, dtype: Any) -> Any:
+def _zeros(k: Forms, shape: Shape, dtype: Any) -> Any:
     return k.full(shape, 0, dtype)
 
 
-def _ones(k: Any, shape: Shape, dtype: Any) -> Any:
+def _ones(k: Forms, shape: Shape, dtype: Any) -> Any:
     return k.full(shape, 1, dtype)
 
 
-def _empty(k: Any, shape: Shape, dtype: Any) -> Any:
+def _empty(k: Forms, shape: Shape, dtype: Any) -> Any:
     return k.empty(shape, dtype)
 
 
@@ -514,7 +515,7 @@ def eye(
 
 
 # Complex numbers ----------------------------------------------------------------------------
-def _complex_forward(k: Any, real: Any, imag: Any, shape: Shape, dtype: DType) -> Any:
+def _complex_forward(k: Forms, real: Array, imag: Array, shape: Shape, dtype: DType) -> Any:
     out = k.empty(shape, dtype.numpy)
     k.assign(k.part(out, "real"), real)
     k.assign(k.part(out, "imag"), imag)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_on
 from ..core.dispatch import apply
 from ..core.op import Op
@@ -19,7 +20,7 @@ from .movement import reshaped
 
 
 # Diagonals -----------------------------------------------------------------------------------
-def _diagonal_forward(k: Any, x: Any, offset: int, dim1: int, dim2: int) -> Any:
+def _diagonal_forward(k: Forms, x: Array, offset: int, dim1: int, dim2: int) -> Any:
     strides = [s // x.dtype.itemsize for s in x.strides]
     rows, columns = x.shape[dim1], x.shape[dim2]
     length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
@@ -33,7 +34,7 @@ def _diagonal_forward(k: Any, x: Any, offset: int, dim1: int, dim2: int) -> Any:
     )
 
 
-def _embed_forward(k: Any, x: Any, shape: Shape, offset: int, dim1: int, dim2: int) -> Any:
+def _embed_forward(k: Forms, x: Array, shape: Shape, offset: int, dim1: int, dim2: int) -> Any:
     out = k.full(shape, 0, x.dtype)
     k.assign(_diagonal_forward(k, out, offset, dim1, dim2), x)
     return out
@@ -147,7 +148,7 @@ _BOOL = dtypes.bool.numpy
 _INT = dtypes.int64.numpy
 
 
-def _triangle(k: Any, kind: str, rows: int, columns: int, diagonal: int) -> Any:
+def _triangle(k: Forms, kind: str, rows: int, columns: int, diagonal: int) -> Any:
     row = k.reshape(k.arange(diagonal, 1, rows, _INT), (rows, 1))
     return k.map(_KEEP[kind], (row, k.arange(0, 1, columns, _INT)), _BOOL)
 

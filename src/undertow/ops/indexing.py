@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast, expand
 from ..core.inplace import check_writable, overwrite, update
@@ -54,22 +55,22 @@ def _key(indices: Sequence[Any], dims: tuple[int, ...]) -> tuple[Any, ...]:
     return tuple(key)
 
 
-def _index_forward(k: Any, x: Any, *rest: Any) -> Any:
+def _index_forward(k: Forms, x: Array, *rest: Any) -> Any:
     *indices, dims = rest
     return k.take(x, _key(indices, dims))
 
 
-def _unindex_forward(k: Any, x: Any, *rest: Any) -> Any:
+def _unindex_forward(k: Forms, x: Array, *rest: Any) -> Any:
     *indices, dims, shape = rest
     return k.put("add", blank(k, shape, x.dtype), _key(indices, dims), x)
 
 
-def blank(k: Any, shape: Shape, dtype: Any) -> Any:
+def blank(k: Forms, shape: Shape, dtype: Any) -> Any:
     """Zeros to write into, one in memory, of which the write makes its own array."""
     return k.expand(k.full((), 0, dtype), shape)
 
 
-def _index_last_forward(k: Any, x: Any, *rest: Any) -> Any:
+def _index_last_forward(k: Forms, x: Array, *rest: Any) -> Any:
     *indices, dims = rest
     key = _key(indices, dims)
     found = k.take(x, key)
@@ -78,7 +79,7 @@ def _index_last_forward(k: Any, x: Any, *rest: Any) -> Any:
     return k.map(CHOOSE, (k.map(EQUAL, (writer, order), _BOOL), found, 0), x.dtype)
 
 
-def _index_put_forward(k: Any, x: Any, value: Any, *rest: Any, inplace: bool = False) -> Any:
+def _index_put_forward(k: Forms, x: Array, value: Array, *rest: Any, inplace: bool = False) -> Any:
     *indices, dims, kind = rest
     return k.put(kind, x, _key(indices, dims), value, inplace)
 

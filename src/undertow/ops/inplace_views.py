@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..backends.base import Array, Forms
 from ..core.inplace import view_in_place
 from ..core.op import Op
 from ..core.register import function
@@ -67,7 +68,7 @@ def swapdims_(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return _permute_in_place("swapdims_", input, swapped("swapdims_", input.ndim, dim0, dim1))
 
 
-def _lost_forward(k: Any, x: Any) -> Any:
+def _lost_forward(k: Forms, x: Array) -> Any:
     raise InplaceError(
         "[as_strided_] this view was made before its base changed its strides, so its gradient "
         "cannot be followed any more; make the view afterwards, or use as_strided"

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import Any, overload
 
 from .. import dtypes, shapes
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast, record
 from ..core.modes import current
 from ..core.op import Op
@@ -42,7 +43,7 @@ _stack = Op(
 
 # The pieces of a tensor are views, each with its own step from the base (Note [views]), but they
 # share one node: their gradients are joined at once instead of each being embedded in zeros.
-def _recorded_only(k: Any, x: Any, dim: int) -> Any:
+def _recorded_only(k: Forms, x: Array, dim: int) -> Any:
     raise AssertionError("the pieces are made as views; this op only records them")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
 from ..core.foreign import host_number, is_foreign
@@ -34,12 +35,12 @@ def _swapped(rank: int) -> tuple[int, ...]:
     return (*range(rank - 2), rank - 1, rank - 2)
 
 
-def _transposed(k: Any, x: Any) -> Any:
+def _transposed(k: Forms, x: Array) -> Any:
     return k.permute(x, _swapped(len(x.shape)))
 
 
 def _product_op(ta: bool, tb: bool) -> Op:
-    def forward(k: Any, a: Any, b: Any) -> Any:
+    def forward(k: Forms, a: Array, b: Array) -> Any:
         return k.matmul(_transposed(k, a) if ta else a, _transposed(k, b) if tb else b)
 
     def by_a(g: Tensor, b: Tensor) -> Tensor:

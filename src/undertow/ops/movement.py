@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import _expand, apply
 from ..core.op import Op
@@ -49,7 +50,7 @@ _slice = Op(
 )
 
 
-def _embed_forward(k: Any, x: Any, shape: Shape, slices: tuple[Any, ...]) -> Any:
+def _embed_forward(k: Forms, x: Array, shape: Shape, slices: tuple[Any, ...]) -> Any:
     out = k.full(shape, 0, x.dtype)
     k.assign(k.slice(out, slices), x)
     return out

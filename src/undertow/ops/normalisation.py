@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Dims, Forms
 from ..core.dispatch import apply, cast, sum_to
 from ..core.modes import current
 from ..core.op import Op
@@ -86,7 +87,9 @@ def _wide(x: Any) -> Any:
     return dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
 
 
-def _forward(k: Any, x: Any, weight: Any, bias: Any, dims: Any, eps: float, centred: bool) -> Any:
+def _forward(
+    k: Forms, x: Array, weight: Array, bias: Array, dims: Dims, eps: float, centred: bool
+) -> Any:
     affine = [p for p in (weight, bias) if p is not None]
     kinds = (x.dtype, *[_wide(x)] * (1 + centred))
     if not x.size:
@@ -98,7 +101,15 @@ def _forward(k: Any, x: Any, weight: Any, bias: Any, dims: Any, eps: float, cent
 
 
 def _backward(
-    k: Any, g: Any, x: Any, weight: Any, middle: Any, rstd: Any, dims: Any, kind: Any, needs: Any
+    k: Forms,
+    g: Array,
+    x: Array,
+    weight: Array,
+    middle: Any,
+    rstd: Any,
+    dims: Dims,
+    kind: Any,
+    needs: Any,
 ) -> Any:
     """What is needed of dx, dweight and dbias; `kind` is the dtype of the last two."""
     shape = tuple([x.shape[d] for d in dims])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply, table
 from ..core.op import Op
 from ..core.register import function
@@ -19,7 +20,7 @@ from .movement import slice_view
 _MODES = ("constant", "reflect", "replicate", "circular")
 
 
-def _pad_forward(k: Any, x: Any, shape: Shape, slices: tuple[Any, ...], value: Any) -> Any:
+def _pad_forward(k: Forms, x: Array, shape: Shape, slices: tuple[Any, ...], value: Array) -> Any:
     out = k.full(shape, value, x.dtype)
     k.assign(k.slice(out, slices), x)
     return out

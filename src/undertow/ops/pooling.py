@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast, table
 from ..core.op import Op
 from ..core.register import function
@@ -30,7 +31,7 @@ from .movement import reshaped
 
 
 # Primitives ----------------------------------------------------------------------------------
-def _flat(k: Any, x: Any, rank: int) -> Any:
+def _flat(k: Forms, x: Array, rank: int) -> Any:
     """The last `rank` dimensions made one."""
     lead = x.shape[: len(x.shape) - rank]
     shape = (*lead, math.prod(x.shape[len(lead) :]))
@@ -38,12 +39,12 @@ def _flat(k: Any, x: Any, rank: int) -> Any:
     return k.reshape(k.copy(x), shape) if view is None else view
 
 
-def _pick_forward(k: Any, x: Any, index: Any, rank: int) -> Any:
+def _pick_forward(k: Forms, x: Array, index: Array, rank: int) -> Any:
     index_, lead = _flat(k, index, rank), len(x.shape) - rank
     return k.reshape(k.gather(_flat(k, x, rank), lead, index_), index.shape)
 
 
-def _unpick_forward(k: Any, x: Any, index: Any, rank: int, shape: Shape) -> Any:
+def _unpick_forward(k: Forms, x: Array, index: Array, rank: int, shape: Shape) -> Any:
     # Not a view of what is written to: a leaf keeps an array as its gradient only if it is none.
     out = k.full(shape, 0, x.dtype)
     lead = len(shape) - rank
@@ -70,7 +71,7 @@ _unpick: Op = Op(
 _IS_NAN = trace(lambda x: call("isnan", x), 1)
 
 
-def _max_forward(k: Any, x: Any, geometry: Geometry) -> Any:
+def _max_forward(k: Forms, x: Array, geometry: Geometry) -> Any:
     rank = len(geometry.size)
     if not _everything(geometry) or not x.size:
         return k.window("max", x, geometry.kernel, *geometry.steps)

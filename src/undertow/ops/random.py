@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of, backend_on
 from ..core.foreign import INTEGERS
 from ..core.generator import Generator, default_generator
@@ -29,7 +30,7 @@ _INT64, _U64 = dtypes.int64.numpy, dtypes.UINT64
 
 
 # From words to numbers ----------------------------------------------------------------------
-def words(k: Any, generator: Generator | None, count: int) -> Any:
+def words(k: Forms, generator: Generator | None, count: int) -> Any:
     """`count` fresh random words (uint32) of the generator, as an array of backend `k`."""
     seed, offset = (default_generator if generator is None else generator).reserve(count)
     return k.philox(seed, offset, count)
@@ -58,12 +59,12 @@ _sine = trace(
 MANTISSA_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}  # of a mantissa
 
 
-def _halves(k: Any, array: Any) -> tuple[Any, Any]:
+def _halves(k: Forms, array: Array) -> tuple[Any, Any]:
     """The elements at even and at odd positions."""
     return k.slice(array, (slice(0, None, 2),)), k.slice(array, (slice(1, None, 2),))
 
 
-def uniform_words(k: Any, generator: Any, count: int, dtype: DType, open: bool = False) -> Any:
+def uniform_words(k: Forms, generator: Any, count: int, dtype: DType, open: bool = False) -> Any:
     """Multiples of 2^-bits in [0, 1), as many bits as the dtype has; or, open, between them.
 
     An open uniform is never 0 nor 1, so its logarithm is finite.
@@ -74,7 +75,7 @@ def uniform_words(k: Any, generator: Any, count: int, dtype: DType, open: bool =
 
 
 def _whole_words(
-    k: Any, generator: Any, count: int, dtype: DType, open: bool
+    k: Forms, generator: Any, count: int, dtype: DType, open: bool
 ) -> tuple[Any, float, float]:
     """Whole numbers, and what to add to them and multiply with for `uniform_words`."""
     half = 0.5 if open else 0.0
@@ -91,7 +92,7 @@ def _whole_words(
     return whole, half, 2.0**-bits
 
 
-def _normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
+def _normal(k: Forms, generator: Any, count: int, dtype: DType) -> Any:
     """Standard normal numbers, two from each pair of uniform ones (Box and Muller)."""
     wide = dtype if dtype.itemsize > 2 else dtypes.float32
     whole, half, scale = _whole_words(k, generator, count + count % 2, wide, open=True)
@@ -104,7 +105,7 @@ def _normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
     return out if wide is dtype else k.cast(out, dtype.numpy)
 
 
-def _long_words(k: Any, generator: Any, count: int) -> Any:
+def _long_words(k: Forms, generator: Any, count: int) -> Any:
     """64 random bits each: two words, the lower first, which is how memory holds them."""
     return k.bits(words(k, generator, 2 * count), _U64)
 
@@ -113,7 +114,7 @@ _remainder = trace(lambda w, span: call("mod", w, span), 2)
 _sum = trace(lambda w, low: w + low, 2)
 
 
-def integer_words(k: Any, generator: Any, count: int, low: int, high: int, dtype: DType) -> Any:
+def integer_words(k: Forms, generator: Any, count: int, low: int, high: int, dtype: DType) -> Any:
     """Integers in [low, high); 64 bits for each leave a bias below span / 2^64."""
     span = high - low
     bits = _long_words(k, generator, count)
@@ -143,7 +144,7 @@ def drawn(
     return made(k.reshape(out, shape), requires_grad)
 
 
-def _complex_normal(k: Any, generator: Any, count: int, dtype: DType) -> Any:
+def _complex_normal(k: Forms, generator: Any, count: int, dtype: DType) -> Any:
     """Parts of complex numbers whose variance is 1."""
     return k.map(_scaled, (_normal(k, generator, count, dtype), 0.0, math.sqrt(0.5)), dtype.numpy)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.register import function
@@ -25,7 +26,7 @@ _flip: Op = Op(
 )
 
 
-def _roll_forward(k: Any, x: Any, shift: int, dim: int) -> Any:
+def _roll_forward(k: Forms, x: Array, shift: int, dim: int) -> Any:
     return k.concat(
         [k.slice(x, along(dim, slice(-shift, None))), k.slice(x, along(dim, slice(-shift)))], dim
     )
@@ -45,7 +46,7 @@ def _between(repeats: Shape, shape: Shape) -> Shape:
     return tuple([n for pair in zip(repeats, shape, strict=True) for n in pair])
 
 
-def _repeat_forward(k: Any, x: Any, repeats: Shape) -> Any:
+def _repeat_forward(k: Forms, x: Array, repeats: Shape) -> Any:
     shape = (1,) * (len(repeats) - len(x.shape)) + tuple(x.shape)
     single = k.reshape(x, _between((1,) * len(shape), shape))
     copy = k.copy(k.expand(single, _between(repeats, shape)))

@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple, NoReturn, overload
 
 from .. import dtypes
+from ..backends.base import Array, Dims, Forms
 from ..core.dispatch import apply, cast, elementwise, expand
 from ..core.fast import binary_function
 from ..core.op import Op, elementwise_op
@@ -36,7 +37,7 @@ def spread(g: Tensor, shape: Shape, dims: tuple[int, ...]) -> Tensor:
     return expand(g, shape)
 
 
-def _spread_array(k: Any, g: Any, shape: Shape, dims: tuple[int, ...]) -> Any:
+def _spread_array(k: Forms, g: Array, shape: Shape, dims: Dims) -> Any:
     """The same for arrays; see Note [bare rules]."""
     if g.shape:
         kept = reduced_shape(shape, dims, True)
@@ -414,7 +415,7 @@ def _logsumexp_row(p: Tracer, x: Expr) -> None:
 _logsumexp_rows = rows(_logsumexp_row, 1)
 
 
-def _logsumexp_forward(k: Any, x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+def _logsumexp_forward(k: Forms, x: Array, dims: Dims, keepdim: bool) -> Any:
     kept = reduced_shape(x.shape, dims, True)
     if count_of(x.shape, dims) == 0:
         out = k.full(kept, -math.inf, x.dtype)
@@ -471,7 +472,7 @@ def logsumexp(input: Tensor, dim: Ints, keepdim: bool = False) -> Tensor:
 _is_nonzero = trace(lambda x: x != 0, 1)
 
 
-def _count_forward(k: Any, x: Any, dims: tuple[int, ...]) -> Any:
+def _count_forward(k: Forms, x: Array, dims: Dims) -> Any:
     test = _itself if x.dtype.kind == "b" else _is_nonzero
     return k.map_reduce("sum", test, [x], dims, False, dtypes.int64.numpy)
 
@@ -550,7 +551,7 @@ _power = trace(lambda x, p: call("pow", call("abs", x), p), 2)
 _nonzero = trace(lambda x: call("where", x != 0, 1.0, 0.0), 1)
 
 
-def _norm_forward(k: Any, x: Any, p: float, dims: tuple[int, ...], keepdim: bool) -> Any:
+def _norm_forward(k: Forms, x: Array, p: float, dims: Dims, keepdim: bool) -> Any:
     if p == 0:
         return k.map_reduce("sum", _nonzero, [x], dims, keepdim, x.dtype)
     if p == 2:

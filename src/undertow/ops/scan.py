@@ -6,6 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import alias, function
@@ -40,7 +41,7 @@ def place(g: Tensor, shape: Shape, dim: int, index: Tensor) -> Tensor:
 # also where elements are zero.
 
 
-def _shift_forward(k: Any, x: Any, dim: int, step: int, fill: Any) -> Any:
+def _shift_forward(k: Forms, x: Array, dim: int, step: int, fill: Any) -> Any:
     out = k.full(x.shape, fill, x.dtype)
     count = x.shape[dim] - abs(step)
     if count > 0:

@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
 from ..core.inplace import update
@@ -44,7 +45,7 @@ _MINUS = trace(lambda a, b: a - b, 2)
 
 
 # Primitives ----------------------------------------------------------------------------------
-def _gather_last_forward(k: Any, x: Any, index: Any, dim: int) -> Any:
+def _gather_last_forward(k: Forms, x: Array, index: Array, dim: int) -> Any:
     order = k.reshape(k.arange(0, 1, index.size, _INT64), index.shape)
     written = k.scatter("set", blank(k, x.shape, _INT64), dim, index, order)
     last = k.map(EQUAL, (k.gather(written, dim, index), order), _BOOL)
@@ -52,7 +53,7 @@ def _gather_last_forward(k: Any, x: Any, index: Any, dim: int) -> Any:
 
 
 def _scatter_forward(
-    k: Any, x: Any, src: Any, index: Any, dim: int, kind: str, inplace: bool = False
+    k: Forms, x: Array, src: Array, index: Array, dim: int, kind: str, inplace: bool = False
 ) -> Any:
     return k.scatter(kind, x, dim, index, src, inplace)
 
@@ -351,7 +352,7 @@ def _scattered_product(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tenso
     return layers.unflatten(dim, (depth, size)).prod(dim)
 
 
-def _rank_forward(k: Any, index: Any, dim: int) -> Any:
+def _rank_forward(k: Forms, index: Array, dim: int) -> Any:
     last = len(index.shape) - 1
     order = (*range(dim), *range(dim + 1, last + 1), dim)
     lines = k.copy(k.permute(index, order))

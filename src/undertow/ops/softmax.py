@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Dims, Forms
 from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
@@ -59,7 +60,7 @@ _log_softmax_product_rows = rows(_log_softmax_product_row, 2)
 def _forward(program: Any) -> Any:
     """An op's forward that runs a row program with one result."""
 
-    def forward(k: Any, x: Any, *more: Any) -> Any:
+    def forward(k: Forms, x: Array, *more: Any) -> Any:
         *others, dims = more
         if not x.size:
             return k.copy(x)
@@ -68,7 +69,7 @@ def _forward(program: Any) -> Any:
     return forward
 
 
-def _softmax_forward(k: Any, x: Any, dims: tuple[int, ...], masked: bool) -> Any:
+def _softmax_forward(k: Forms, x: Array, dims: Dims, masked: bool) -> Any:
     if not x.size:
         return k.copy(x)
     program = _masked_softmax_rows if masked else _softmax_rows

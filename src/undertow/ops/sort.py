@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast, compute_dtype
 from ..core.op import Op
@@ -142,7 +143,7 @@ _less_one = trace(lambda a: a - 1, 1)
 _minus = trace(lambda a, b: a - b, 2)
 
 
-def _unique_forward(k: Any, rows: Any, in_order: bool) -> Any:
+def _unique_forward(k: Forms, rows: Array, in_order: bool) -> Any:
     """Distinct rows (or runs of equal rows), which of them each row is, and their numbers."""
     count, width = rows.shape
     bool_, int64 = dtypes.bool.numpy, dtypes.int64.numpy

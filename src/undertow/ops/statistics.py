@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast
 from ..core.op import Op
@@ -218,7 +219,7 @@ _middle = trace(  # of n sorted elements whose last m are NaN: the first NaN, el
 _middle_of_numbers = trace(lambda m, n: call("maximum", call("floor_div", n - m - 1, 2), 0), 2)
 
 
-def _middle_index(k: Any, x: Any, dim: int, skip: bool) -> tuple[Any, Any]:
+def _middle_index(k: Forms, x: Array, dim: int, skip: bool) -> tuple[Any, Any]:
     """The median along `dim`, kept, and its index."""
     int64 = dtypes.int64.numpy
     values, order = k.sort(x, dim, False)
@@ -228,7 +229,7 @@ def _middle_index(k: Any, x: Any, dim: int, skip: bool) -> tuple[Any, Any]:
     return k.gather(values, dim, where_), k.gather(order, dim, where_)
 
 
-def _median_forward(k: Any, x: Any, skip: bool) -> Any:
+def _median_forward(k: Forms, x: Array, skip: bool) -> Any:
     return k.reshape(_middle_index(k, k.reshape(k.copy(x), (x.size,)), 0, skip)[0], ())
 
 
@@ -297,7 +298,7 @@ _start_of_run = trace(lambda new, i: call("where", new, i, 0), 2)
 _minus = trace(lambda a, b: a - b, 2)
 
 
-def _mode_forward(k: Any, x: Any, dim: int) -> Any:
+def _mode_forward(k: Forms, x: Array, dim: int) -> Any:
     """The index of the last of the most frequent elements, of the smallest of those."""
     int64, bool_ = dtypes.int64.numpy, dtypes.bool.numpy
     values, order = k.sort(x, dim, False)
@@ -443,7 +444,7 @@ _bin = trace(  # those outside go to a bin of their own behind the others
 )
 
 
-def _histc_forward(k: Any, x: Any, bins: int, low: float, high: float) -> Any:
+def _histc_forward(k: Forms, x: Array, bins: int, low: float, high: float) -> Any:
     place = k.map(_bin, [x, low, high - low, float(bins)], x.dtype)
     count = k.bincount(k.cast(place, dtypes.int64.numpy), None, bins + 1)
     return k.cast(k.slice(count, (slice(0, bins),)), x.dtype)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply
 from ..core.modes import current
@@ -37,7 +38,7 @@ _COMPLEX = {dtypes.float32: dtypes.complex64.numpy, dtypes.float64: dtypes.compl
 
 
 # as_strided, see Note [as_strided] -------------------------------------------------------------
-def _restride_forward(k: Any, x: Any, source: Places, target: Places, counted: Places) -> Any:
+def _restride_forward(k: Forms, x: Array, source: Places, target: Places, counted: Places) -> Any:
     low = min(source[2], target[2])
     extent = max(_end(source), _end(target)) - low
 
@@ -149,7 +150,7 @@ def _places(of: Places) -> list[int]:
 
 
 # Windows -------------------------------------------------------------------------------------
-def _unfold_forward(k: Any, x: Any, dim: int, size: int, step: int) -> Any:
+def _unfold_forward(k: Forms, x: Array, dim: int, size: int, step: int) -> Any:
     strides = [s // x.dtype.itemsize for s in x.strides]
     if not strides:  # a zero-dimensional tensor counts as one element
         return k.as_strided(x, (size,), (1,), 0)
@@ -160,7 +161,7 @@ def _unfold_forward(k: Any, x: Any, dim: int, size: int, step: int) -> Any:
     return k.as_strided(x, (*shape, size), (*strides, stride), 0)
 
 
-def _fold_forward(k: Any, x: Any, shape: Shape, dim: int, size: int, step: int) -> Any:
+def _fold_forward(k: Forms, x: Array, shape: Shape, dim: int, size: int, step: int) -> Any:
     # Windows overlap, but those parts of them that are `step` wide or less do not.
     total = None
     for start in range(0, size, step) or (0,):

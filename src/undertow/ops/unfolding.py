@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from .. import dtypes
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
@@ -21,7 +22,7 @@ _ADD = trace(lambda a, b: a + b, 2)
 
 
 # Primitives: an adjoint pair -----------------------------------------------------------------
-def _unfold_forward(k: Any, x: Any, geometry: Geometry) -> Any:
+def _unfold_forward(k: Forms, x: Array, geometry: Geometry) -> Any:
     lead = x.shape[:2]
     if any(map(any, geometry.padding)):
         whole = k.full((*lead, *geometry.padded), 0, x.dtype)
@@ -35,7 +36,7 @@ def _unfold_forward(k: Any, x: Any, geometry: Geometry) -> Any:
     return k.reshape(windows, _columns(lead, geometry))
 
 
-def _fold_forward(k: Any, x: Any, geometry: Geometry) -> Any:
+def _fold_forward(k: Forms, x: Array, geometry: Geometry) -> Any:
     channels = x.shape[1] // math.prod(geometry.kernel)
     lead = (x.shape[0], channels)
     split = (*lead, *geometry.kernel, *geometry.output)
