@@ -31,7 +31,8 @@ demo: $(VENV)/.plot ## train on real handwritten digits and draw the result in d
 
 test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
-	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/test_ops.py $(ARGS)
+	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/test_ops.py \
+		tests/device_suite.py --device reference $(ARGS)
 
 kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f …
 	UNDERTOW_CPU_FEATURES='$(FEATURES)' $(BIN)/python -m pytest -n $(WORKERS) \

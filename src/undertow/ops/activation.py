@@ -58,7 +58,7 @@ _relu_op = elementwise_op(
     lambda x: call("maximum", x, 0),
     inputs="x",
     domain="if",
-    vjp={"x": lambda g, x: where(x <= 0, 0, g)},
+    vjp={"x": lambda g, out: where(out <= 0, 0, g)},  # the input may change in place, as in torch
 )
 _relu = unary_function(_relu_op)
 relu_ = _published_inplace(
