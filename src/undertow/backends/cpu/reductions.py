@@ -19,6 +19,7 @@ from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.reductions import Loops, reduce_function
 from ...shapes import reduced_shape
+from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
 from .plans import (
@@ -90,7 +91,7 @@ def run_map_reduce(
         plan = _plans.make(signature, _make, kind, expr, operands, dims, keepdim, dtype)
     if not plan:
         return None
-    made = [np.empty(plan.shape, t) for t in plan.dtypes]
+    made = [memory.empty(plan.shape, t) for t in plan.dtypes]
     made += [np.empty(count, t) for count, t in plan.scratch]
     plan.call(pool.pointer(), *map(address, made), *map(address, arrays), *plan.ints, *numbers)
     return made[0] if len(plan.dtypes) == 1 else tuple(made[: len(plan.dtypes)])
