@@ -217,6 +217,11 @@ def _doubled(x: Array) -> Array:
     return x.astype(_double(x.dtype), copy=False)
 
 
+def all_bits_zero(value: Any) -> bool:
+    """Whether a number is zero, and not the negative one."""
+    return value == 0 and not (isinstance(value, float) and math.copysign(1, value) < 0)
+
+
 class NumpyBackend(Backend):
     """Every form by NumPy on `ndarray`s."""
 
@@ -254,7 +259,7 @@ class NumpyBackend(Backend):
         return np.empty(shape, dtype)
 
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
-        if value == 0 and not (isinstance(value, float) and math.copysign(1, value) < 0):
+        if all_bits_zero(value):
             return np.zeros(shape, dtype)
         return np.full(shape, value, dtype) if shape else np.array(value, dtype)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...kernel import attention as form
+from .. import memory
 from ..threads import current_limit
 from . import pool
 from .gemm import make_plan, native
@@ -36,7 +37,7 @@ def run_attention(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool)
     """The form `attention`."""
     q, k, v = (_lined(x) for x in (q, k, v))
     shape = (*q.shape[:-1], v.shape[-1])
-    out = _like(q) if q.shape == shape else np.empty(shape, q.dtype)
+    out = _like(q) if q.shape == shape else memory.empty(shape, q.dtype)
     lse = np.empty(shape[:-1], q.dtype)
     _run("forward", {"out": out, "q": q, "k": k, "v": v}, lse, mask, scale, causal)
     return out, lse
@@ -60,8 +61,8 @@ def _lined(x: Any) -> Any:
 
 def _like(x: Any) -> Any:
     """Memory in the shape and, if its rows then lie together, in the layout of `x`."""
-    made = np.empty_like(x)
-    return made if made.strides[-1] == x.itemsize else np.empty(x.shape, x.dtype)
+    made = memory.empty_like(x, x.dtype)
+    return made if made.strides[-1] == x.itemsize else memory.empty(x.shape, x.dtype)
 
 
 def _run(

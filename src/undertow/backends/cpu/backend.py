@@ -17,7 +17,7 @@ from ...kernel.row_program import Program
 from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, NumpyDType, Shape
-from ..reference import TINY_PRODUCT, NumpyBackend
+from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
 from .choice import MULTIPLIED, crossover, threshold
 from .prepared import prepared
 
@@ -271,6 +271,13 @@ class CpuBackend(NumpyBackend):
             found = run_full(shape, value, dtype)
             if found is not None:
                 return found
+        if memory.HUGE <= math.prod(shape) * np.dtype(dtype).itemsize <= memory.KEEP // 8:
+            out = memory.empty(shape, dtype)  # kept for the next one, which NumPy's would not be
+            if all_bits_zero(value):
+                out.view(np.uint8).fill(0)
+            else:
+                np.copyto(out, value, casting="unsafe")
+            return out
         return super().full(shape, value, dtype)
 
     def copy(self, x: Array) -> Array:
@@ -280,6 +287,10 @@ class CpuBackend(NumpyBackend):
             found = run_copy(x)
             if found is not None:
                 return found
+        if x.nbytes >= memory.HUGE:
+            out = memory.empty(x.shape, x.dtype)
+            np.copyto(out, x)
+            return out
         return super().copy(x)
 
     def cast(self, x: Array, dtype: NumpyDType) -> Array:

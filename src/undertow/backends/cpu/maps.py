@@ -85,7 +85,7 @@ def run_maps(
     elif plan.like is None:
         outs = [memory.empty(plan.shape, t, addresses) for t in dtypes]
     else:
-        outs = [np.empty_like(arrays[plan.like], t) for t in dtypes]
+        outs = [memory.empty_like(arrays[plan.like], t) for t in dtypes]
     addresses = [*map(address, outs), *addresses]
     if plan.stream is not None and (into is None or addresses[0] not in addresses[len(outs) :]):
         heads = {-p % STREAM / o.itemsize for o, p in zip(outs, addresses, strict=False)}

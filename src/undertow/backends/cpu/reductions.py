@@ -19,6 +19,7 @@ from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.reductions import Loops, reduce_function
 from ...shapes import reduced_shape
+from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
 from .plans import (
@@ -97,11 +98,11 @@ def run_map_reduce(
 
 def _run(plan: _Plan, *addresses: int, numbers: Sequence[Any] = ()) -> Any:
     """Call the kernel for operands at these addresses."""
-    out = np.empty(plan.shape, plan.dtypes[0])
+    out = memory.empty(plan.shape, plan.dtypes[0])
     if not plan.more:
         plan.call(pool.pointer(), address(out), *addresses, *plan.ints, *numbers)
         return out
-    made = [np.empty(shape, t) for shape, t in plan.more]
+    made = [memory.empty(shape, t) for shape, t in plan.more]
     plan.call(pool.pointer(), address(out), *map(address, made), *addresses, *plan.ints, *numbers)
     return out if len(plan.dtypes) == 1 else (out, made[0])
 

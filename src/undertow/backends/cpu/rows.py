@@ -55,7 +55,7 @@ def run_rows(
     parts: list[Any] = []
     for o, shape, dtype in zip(program.outputs, plan.shapes, dtypes, strict=True):
         if o.kind == "element" and plan.like is not None:
-            outs.append(np.empty_like(arrays[plan.like], dtype))
+            outs.append(memory.empty_like(arrays[plan.like], dtype))
         else:
             outs.append(memory.empty(shape, dtype, read))
         if o.kind == "column":

@@ -11,6 +11,7 @@ import numpy as np
 from ...kernel.accumulators import LAST
 from ...kernel.lower import NotCompiled
 from ...kernel.scans import TOGETHER, Lines, carried_types, scan_function
+from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
 from .plans import Plans, known, lay_out, numpy_name, row_major, scalar_type, some, typed
@@ -42,7 +43,7 @@ def run_scan(kind: str, arrays: Sequence[Any], dim: int, reverse: bool = False) 
         plan = _plans.make(key, _make, kind, arrays, dim, reverse)
     if not plan:
         return None
-    outs = [np.empty(arrays[0].shape, t) for t in plan.dtypes]
+    outs = [memory.empty(arrays[0].shape, t) for t in plan.dtypes]
     parts = [np.empty(count, t) for count, t in plan.scratch]
     ends: Any = outs, arrays
     if reverse:
