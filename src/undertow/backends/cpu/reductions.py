@@ -102,7 +102,7 @@ def _run(plan: _Plan, *addresses: int, numbers: Sequence[Any] = ()) -> Any:
     if not plan.more:
         plan.call(pool.pointer(), address(out), *addresses, *plan.ints, *numbers)
         return out
-    made = [memory.empty(shape, t) for shape, t in plan.more]
+    made = [np.empty(shape, t) for shape, t in plan.more]
     plan.call(pool.pointer(), address(out), *map(address, made), *addresses, *plan.ints, *numbers)
     return out if len(plan.dtypes) == 1 else (out, made[0])
 
