@@ -21,7 +21,7 @@ from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
-from ..core.node import AccumulateGrad, Node, Zero
+from ..core.node import AccumulateGrad, Derivative, Node, Zero
 from ..core.register import attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
@@ -174,12 +174,12 @@ def grad(
 def _varying(g: Tensor, roots: list[tuple[Node, int]], inputs: list[tuple[Node, int]]) -> Tensor:
     """A derivative of the roots by the inputs, with a history; see Note [zeros]."""
     node = node_of(g)
-    if node is None:
-        node = Zero(inputs, (tuple(g._array.shape), g._array.dtype))
-        g = g._attached(node, 0)
-    if not isinstance(node, AccumulateGrad):
-        node._origins = tuple(root for root, _ in roots)
-    return g
+    if isinstance(node, AccumulateGrad):
+        return g
+    meta = (tuple(g._array.shape), g._array.dtype)
+    history = Zero(inputs, meta) if node is None else Derivative(node, g._index, meta)
+    history._origins = tuple(root for root, _ in roots)
+    return g._attached(history, 0)
 
 
 def _derived_from(roots: list[tuple[Node, int]], target: Node) -> bool:

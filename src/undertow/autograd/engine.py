@@ -9,8 +9,9 @@ task's slots; the **accumulation** is `deliver` on the way and `accumulate` at a
 
 Note [bare gradients]
 In a first-order pass (`create_graph=False`) gradients travel as bare arrays, and a node whose rule
-is fused (Note [fused rules]) never sees a Tensor. Rules as written, hooks and captures get the
-array wrapped in one. With `create_graph=True` gradients are Tensors throughout.
+is fused (Note [fused rules]) or bare (Note [bare rules]) never sees a Tensor. Rules as written,
+hooks and captures get the array wrapped in one. With `create_graph=True` gradients are Tensors
+throughout.
 
 Note [added products]
 Where a weight is used twice, its gradient is a sum of products. A matrix product can add to what is
@@ -31,6 +32,7 @@ from threading import Lock
 from typing import Any
 
 from ..backends.registry import OF_CLASS, backend_of
+from ..backends.strided import memory_order
 from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
@@ -179,8 +181,8 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
         grads = [None if grad is None else wrap(grad) for grad in grads]
     else:
         private = [False] * len(grads)
-    if hooks is not None:
-        run.cut |= run_tensor_hooks(node, grads, private)
+    if hooks is not None and run_tensor_hooks(node, grads, private):
+        run.cut = True  # not by |=, which another thread may come between
     if run.captures is not None:
         for out, grad in enumerate(grads):
             if grad is not None and (node, out) in run.captures:
@@ -347,7 +349,8 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     hooks = node.hooks
     if hooks is not None:
         arrived, grads = grads, run_prehooks(node, grads)
-        run.cut |= cuts(arrived, grads)
+        if cuts(arrived, grads):
+            run.cut = True
     missing = sum(g is None for g in grads)
     state = current()
     if missing == len(grads) and not node.runs_empty:
@@ -366,7 +369,8 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
             node.release()
     if hooks is not None:
         made, results = results, run_posthooks(node, results, grads)
-        run.cut |= cuts(made, results)
+        if cuts(made, results):
+            run.cut = True
     if state.anomaly and state.check_nan:
         _check_nan(node, results)
     return results
@@ -393,7 +397,7 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], create_graph: bool) -> 
                     leaf._grad = wrap(arrived[0])
                 else:
                     leaf._grad = copied(wrap(arrived[0]) if bare else arrived[0])
-            elif bare and old._node is None and _addable(k, old._array):
+            elif bare and _addable(k, old):
                 k.add_into(old._array, arrived[0])
                 share(old).version.value += 1
             else:
@@ -408,9 +412,13 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], create_graph: bool) -> 
                     )
 
 
-def _addable(k: Any, array: Any) -> bool:
+def _addable(k: Any, old: Tensor) -> bool:
     """Whether a gradient, which a user may have set, can be added to in place."""
-    return backend_of(array) is k and k.contiguous(array) and k.writable(array)
+    array = old._array
+    if old._node is not None or old.is_inference() or backend_of(array) is not k:
+        return False
+    dense = k.contiguous(array) or memory_order(array.shape, array.strides, array.dtype.itemsize)
+    return bool(dense) and k.writable(array)
 
 
 def _misfit(leaf: Tensor, arrived: Tensor) -> GradientError:

@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 _MOST = 64  # stacks in one line
+_LOOK = 1.0  # seconds after which a caller looks whether the other thread is still there
 
 
 class _Line:
@@ -93,11 +94,17 @@ def on_fresh_stack(function: Callable[[], T]) -> T:
     interrupt: BaseException | None = None
     while not outcome:
         try:
-            done.acquire()
+            done.acquire(timeout=_LOOK)
+            if not thread.is_alive():  # an interrupt may have come where nobody could catch it
+                break
         except BaseException as error:
             interrupt = error
-            _raise_in(line.threads[-1], type(error))
-    result, failure = outcome[0]
+            busy = line.threads[-1:]
+            if busy and busy[0] != threading.get_ident():  # else it has just finished
+                _raise_in(busy[0], type(error))
+    lost = RuntimeError("[backward] the thread of a nested pass was interrupted and is gone")
+    result: Any
+    result, failure = outcome[0] if outcome else (None, lost)
     before = copy_context()
     for variable, value in context.items():
         if variable is not _line and before.get(variable, outcome) is not value:

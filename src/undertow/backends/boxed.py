@@ -84,6 +84,11 @@ class BoxedBackend(Backend):
     def to_host(self, array: Any) -> Any:
         return np.array(array._host)
 
+    def table(self, make: Any, *args: Any) -> Any:
+        found = super().table(make, *args)
+        found._host.setflags(write=False)
+        return found
+
     def owned(self, holder: list[Any], i: int) -> bool:
         if getrefcount(holder[i]) > 2 or getrefcount(holder[i]._host) > 2:
             return False

@@ -240,6 +240,11 @@ class NumpyBackend(Backend):
     def owned(self, holder: list[Any], i: int) -> bool:
         return getrefcount(holder[i]) <= 2 and owns(holder[i])
 
+    def table(self, make: Callable[..., Any], *args: Any) -> Array:
+        found = super().table(make, *args)
+        found.setflags(write=False)  # whoever gets hold of it cannot spoil it for others
+        return found
+
     def known_range(self, x: Array) -> tuple[Any, Any] | None:
         if not x.size:
             return 0, -1

@@ -88,18 +88,22 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     shared = op.view  # whether anything saved may share its memory, and so have a version
     for t in inputs:
         try:
-            parent = t._node
-            if t._alias is not None:
-                parent = node_of(t)
-                shared = True
-            parents.append(parent)
-            indices.append(t._index)
-            if parent is not None:
-                needs |= bit
+            alias = t._alias
         except AttributeError:  # a number, or None
             parents.append(None)
             indices.append(0)
             numbers |= bit
+            bit += bit
+            continue
+        if alias is None:
+            parent = t._node
+        else:
+            parent = node_of(t)
+            shared = True
+        parents.append(parent)
+        indices.append(t._index)
+        if parent is not None:
+            needs |= bit
         bit += bit
     if not needs:
         return
@@ -249,7 +253,7 @@ def elementwise(op: Op, *values: Any) -> Tensor:
     try:
         return apply(op, operands)
     except TypeError as error:
-        if isinstance(error, DTypeError):
+        if not str(error).startswith("ufunc"):  # else NumPy has no loop for this dtype
             raise
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
 

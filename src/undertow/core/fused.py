@@ -93,7 +93,7 @@ class Fused:
                 found = run(g, *[s if number else s._array for s, number in pairs])
             elif count == 2:
                 a, b = saved[0]._array, saved[1]._array
-                if a is b and self.both is not None:
+                if a is b and self.both is not None and _one_target(row):
                     return self.both.of(g)(g, a), None
                 found = run(g, a, b)
             elif count == 1:
@@ -114,6 +114,12 @@ class Fused:
             found = [*found, g]  # g is the last one, _THROUGH
             return [found[p] if p.__class__ is int else p for p in filled]
         return [None if p is None else g if p == _THROUGH else found[p] for p in self.places]
+
+
+def _one_target(row: Sequence[Any]) -> bool:
+    """Whether both gradients go to one place: one array may belong to two tensors."""
+    first, second = row
+    return first is not None and second is not None and first[:2] == second[:2]
 
 
 class Bare:

@@ -283,6 +283,29 @@ class Zero(Node):
         pass
 
 
+class Derivative(Node):
+    """The history of a derivative that varies: it passes gradients on, and knows its `_origins`.
+
+    A node of its own, since the derivative may hang on a node that others have (a seed, a tensor
+    that a custom backward returned).
+    """
+
+    __slots__ = ()
+
+    def __init__(self, node: Node, index: int, meta: Meta) -> None:
+        super().__init__((node,), (index,), (meta,))
+
+    def name(self) -> str:
+        assert self.parents[0] is not None
+        return self.parents[0].name()
+
+    def backward(self, grads: list[Any], wanted: Any) -> Any:
+        return grads
+
+    def release(self) -> None:
+        pass
+
+
 def version_error(op: str, site: Any, what: str, saved: int, found: int) -> VersionError:
     """The error for a saved value that has changed since; `site` is where it was saved."""
     where = (

@@ -33,10 +33,10 @@ _REDUCED |= dict.fromkeys(
 )
 _MAP_REDUCED = threshold(2048)
 _SCANNED = threshold(4096)
-# Kernels of rows are faster at any size; below this they are not worth being compiled.
 _SUM = trace(lambda a, b: a + b, 2)
 _ADDED = crossover(_SUM)
 _add = np.add
+# Kernels of rows are faster at any size; below this they are not worth being compiled.
 _ROWS = threshold(512)
 _WINDOWS = threshold(512)
 
@@ -102,7 +102,7 @@ class CpuBackend(NumpyBackend):
 
     def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
         # Read as unsigned, a negative number is larger than any size: one pass will do.
-        if x.dtype == _INT64 and x.size:
+        if x.dtype == _INT64 and x.size and low <= 0:
             words = x.view(np.uint64)
             most = words.max() if x.size < 1 << 18 else self.reduce("max", words, _every(x), False)
             if most < high:
