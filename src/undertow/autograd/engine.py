@@ -51,7 +51,7 @@ from .hooks import (
 )
 from .task import Slots, Target, Task
 
-_SUM = Prepared((trace(lambda a, b: a + b, 2),), (True, True))
+_SUM = Prepared((trace(lambda a, b: a + b, 2),), (True, True), True)
 
 
 class Run:
@@ -151,14 +151,30 @@ def _fused_step(
     results = fused.gradients(g, saved, row)
     if plan.tensors and not run.retain_graph:
         node.saved = None
-    inbox = run.task.inbox
+    task = run.task
+    inbox = task.inbox
     for target, result in zip(row, results):  # noqa: B905 (hot)
-        if target is not None:
-            if inbox[target[0]] is None:  # one output, one edge: nobody else delivers here
-                inbox[target[0]] = result
-                ready.append(target[0])
-            else:
-                deliver(run, target, result, ready)
+        if target is None:
+            continue
+        j = target[0]
+        cell = inbox[j]
+        if cell is None:  # one output, one edge: nobody else delivers here
+            inbox[j] = result
+            ready.append(j)
+        elif (
+            cell.__class__ is Slots
+            and cell.owned
+            and cell.next == target[2]
+            and run.alone
+            and result is not None
+            and not cell.pending
+        ):  # `deliver`, without the lock that nobody contends for
+            (OF_CLASS.get(result.__class__) or result.backend).add_into(cell.value, result)
+            cell.next += 1
+            if cell.next == cell.total:
+                _completed(task, j, ready)
+        else:
+            deliver(run, target, result, ready)
 
 
 def _rule_step(run: Run, node: Node, g: Tensor, row: Any, ready: list[int]) -> None:
@@ -253,19 +269,6 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
     elif cell is None:
         task.inbox[j] = grad
         ready.append(j)
-        return
-    if (
-        cell.owned
-        and run.alone
-        and run.bare
-        and cell.next == slot
-        and grad is not None
-        and not cell.pending
-    ):  # the same as below, without the lock that nobody contends for
-        (OF_CLASS.get(grad.__class__) or grad.backend).add_into(cell.value, grad)
-        cell.next += 1
-        if cell.next == cell.total:
-            _completed(task, j, ready)
         return
     with run.lock:
         pair = cell.offer(slot, grad)

@@ -144,10 +144,13 @@ class Backend(ABC):
         finally:
             self.end(token)
 
-    def prepare(self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]) -> Callable[..., Any]:
+    def prepare(
+        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
+    ) -> Callable[..., Any]:
         """`maps` of these expressions as a function of its operands, for who calls it often.
 
-        Of a single expression it gives the array itself, else a sequence of them.
+        Of a single expression it gives the array itself, else a sequence of them. `largest` tells
+        that the first operand has the shape to which the others are broadcast.
         `arrays` tells which operands are arrays; the others are numbers. The arrays have one dtype,
         a floating one or int64, and so have the results, but for comparisons' booleans.
         """

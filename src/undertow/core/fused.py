@@ -35,11 +35,14 @@ class Prepared:
     `by_class` has it where the class of an array tells the backend (`OF_CLASS`), else ask `of`.
     """
 
-    __slots__ = ("arrays", "by_class", "exprs", "others")
+    __slots__ = ("arrays", "by_class", "exprs", "largest", "others")
 
-    def __init__(self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]) -> None:
+    def __init__(
+        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
+    ) -> None:
         self.exprs = exprs
         self.arrays = arrays
+        self.largest = largest
         self.by_class: dict[type, Callable[..., Any]] = {}
         self.others: dict[Any, Callable[..., Any]] = {}
 
@@ -49,7 +52,7 @@ class Prepared:
         table, key = (self.by_class, kind) if kind in OF_CLASS else (self.others, array.backend)
         run = table.get(key)
         if run is None:
-            run = table[key] = backend_of(array).prepare(self.exprs, self.arrays)
+            run = table[key] = backend_of(array).prepare(self.exprs, self.arrays, self.largest)
         return run
 
 
@@ -67,7 +70,7 @@ class Fused:
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
         self.exprs = exprs
         computed = [e for e in exprs if e is not None and e.head not in ("arg", "const")]
-        self.runs = Prepared(tuple(computed), (True, *arrays)) if computed else None
+        self.runs = Prepared(tuple(computed), (True, *arrays), True) if computed else None
         self.numbers = () if all(arrays) else tuple([not is_array for is_array in arrays])
         # Where each input's gradient is among what is computed, if not simply in order.
         self.places: list[int | float | None] | None = None
@@ -80,11 +83,12 @@ class Fused:
         self.both: Prepared | None = None
         if pair and len(computed) == 2:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
-            self.both = Prepared((one[0] + one[1],), (True, True))
+            self.both = Prepared((one[0] + one[1],), (True, True), True)
 
     def gradients(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
         """For each input its gradient, as an array; None where there is none, or none more."""
         runs = self.runs
+        found: Any = ()
         if runs is not None:
             run = runs.by_class.get(g.__class__) or runs.of(g)
             count = len(saved)
@@ -92,7 +96,8 @@ class Fused:
                 pairs = zip(saved, self.numbers, strict=True)
                 found = run(g, *[s if number else s._array for s, number in pairs])
             elif count == 2:
-                a, b = saved[0]._array, saved[1]._array
+                a, b = saved
+                a, b = a._array, b._array
                 if a is b and self.both is not None and _one_target(row):
                     return self.both.of(g)(g, a), None
                 found = run(g, a, b)
@@ -102,8 +107,6 @@ class Fused:
                 found = run(g, *[s._array for s in saved])
             if self.single:
                 found = (found,)
-        else:
-            found = ()
         if self.places is None:
             return found
         if self.constant:

@@ -84,8 +84,10 @@ class CpuBackend(NumpyBackend):
                 return found[0]
         return super().map(expr, operands, dtype, out)
 
-    def prepare(self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...]) -> Callable[..., Any]:
-        return prepared(exprs, arrays, self.maps)
+    def prepare(
+        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
+    ) -> Callable[..., Any]:
+        return prepared(exprs, arrays, largest, self.maps)
 
     def add_into(self, target: Array, value: Array) -> None:
         if target.size < _ADDED:

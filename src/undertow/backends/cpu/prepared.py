@@ -4,7 +4,8 @@ The function is generated text: the question of size, then a line of NumPy per d
 subexpression, so that calling it costs little more than its ufuncs.
 
 >>> from ...kernel.expr import trace
->>> print(text((trace(lambda g, a, b: g * (a + b) - g * b, 3),), (True, True, False), 1024))
+>>> expr = trace(lambda g, a, b: g * (a + b) - g * b, 3)
+>>> print(text((expr,), (True, True, False), False, 1024))
 def run(a0, a1, a2):
     if a0.size >= 1024 or a1.size >= 1024 or a0.itemsize == 2:
         return large((a0, a1, a2), a0.dtype)
@@ -40,7 +41,7 @@ _BOOL = np.dtype(bool)
 
 
 def prepared(
-    exprs: tuple[Expr, ...], arrays: tuple[bool, ...], maps: Callable[..., Any]
+    exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool, maps: Callable[..., Any]
 ) -> Callable[..., Any]:
     """The function of `Backend.prepare`; large arrays go to `maps`."""
     kinds = [_BOOL if is_boolean(e) else None for e in exprs]
@@ -51,23 +52,24 @@ def prepared(
 
     scope = {**UFUNCS, "large": large, "ndarray": np.ndarray, "asarray": np.asarray}
     scope["__name__"] = __name__
-    exec(text(exprs, arrays, min(map(crossover, exprs))), scope)
+    exec(text(exprs, arrays, largest, min(map(crossover, exprs))), scope)
     return scope["run"]
 
 
-def text(exprs: tuple[Expr, ...], arrays: tuple[bool, ...], limit: int) -> str:
+def text(exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool, limit: int) -> str:
     """The source of the function `run`, for arrays and numbers as `arrays` tells."""
     lines, results = python_lines(exprs)
     names = [f"a{i}" for i in range(len(arrays))]
     every = [name for name, is_array in zip(names, arrays, strict=True) if is_array]
     first = every[0]
     inside = ", ".join(names) + ("," if len(names) == 1 else "")
-    unusual = [f"{name}.size >= {limit}" for name in every]
+    unusual = [f"{name}.size >= {limit}" for name in (every[:1] if largest else every)]
     numbers = [name for name in names if name not in every]
-    if len(lines) > 1 or numbers:  # halves are computed in single
+    deep = len(lines) > len(exprs)  # whether anything is computed from what was computed
+    if deep or numbers:  # halves are computed in single
         unusual.append(f"{first}.itemsize == 2")
     code = [f"if {' or '.join(unusual)}:", f"    return large(({inside}), {first}.dtype)"]
-    if len(lines) > 1:  # lest an expression of numbers alone become float64
+    if deep:  # lest an expression of numbers alone become float64
         code += [f"{name} = {first}.dtype.type({name})" for name in numbers]
     code += lines
     found = [
