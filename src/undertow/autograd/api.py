@@ -148,6 +148,8 @@ def grad(
     roots, seeds = _roots("grad", outputs, grad_outputs)
     run = _run(roots, seeds, edges, True, retain_graph, create_graph, workers)
     results: list[Tensor | None] = []
+    made = create_graph and _only_rules(run.task)
+    given = {node_of(seed) for seed in seeds}
     seen = {_memory(t) for t in (*seeds, *targets) if isinstance(t, Tensor)}
     for i, (t, (node, index)) in enumerate(zip(targets, edges, strict=True)):
         g = run.captured.get((node, index))
@@ -166,19 +168,37 @@ def grad(
         if g is not None:
             seen.add(_memory(g))
             if create_graph and not run.cut:
-                g = _varying(g, roots, edges)
+                g = _varying(g, roots, edges, made and node_of(g) not in given)
         results.append(g)
     return tuple(results)
 
 
-def _varying(g: Tensor, roots: list[tuple[Node, int]], inputs: list[tuple[Node, int]]) -> Tensor:
-    """A derivative of the roots by the inputs, with a history; see Note [zeros]."""
+def _only_rules(task: Task) -> bool:
+    """Whether only rules of ops ran, whose results are new, or a seed passed through.
+
+    Custom functions and hooks may return a tensor that others have.
+    """
+    own = (Node, AccumulateGrad, Zero, Derivative)
+    return all(node.__class__ in own and node.hooks is None for node in task.nodes)
+
+
+def _varying(
+    g: Tensor, roots: list[tuple[Node, int]], inputs: list[tuple[Node, int]], made: bool
+) -> Tensor:
+    """A derivative of the roots by the inputs, with a history; see Note [zeros].
+
+    A node that was `made` by this pass keeps its origins itself, for any other one a node does.
+    """
     node = node_of(g)
     if isinstance(node, AccumulateGrad):
         return g
+    origins = tuple(root for root, _ in roots)
+    if node is not None and made:
+        node._origins = origins
+        return g
     meta = (tuple(g._array.shape), g._array.dtype)
     history = Zero(inputs, meta) if node is None else Derivative(node, g._index, meta)
-    history._origins = tuple(root for root, _ in roots)
+    history._origins = origins
     return g._attached(history, 0)
 
 

@@ -148,7 +148,14 @@ def _fused_step(
         if saved[i]._alias is not None:
             saved = plan.unpack(node, saved)
             break
-    results = fused.gradients(g, saved, row)
+    if fused.plain == 2 and saved[0]._array is not saved[1]._array and not fused.single:
+        step = fused.runs.by_class.get(g.__class__) or fused.runs.of(g)
+        results = step(g, saved[0]._array, saved[1]._array)
+    elif fused.plain == 1 and fused.single:
+        step = fused.runs.by_class.get(g.__class__) or fused.runs.of(g)
+        results = (step(g, saved[0]._array),)
+    else:
+        results = fused.gradients(g, saved, row)
     if plan.tensors and not run.retain_graph:
         node.saved = None
     task = run.task

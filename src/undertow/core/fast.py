@@ -13,7 +13,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Forms
 from ..backends.registry import OF_CLASS, backend_of
-from .dispatch import broadcast_edge, elementwise, expand, record
+from .dispatch import apply, broadcast_edge, elementwise, expand, record
 from .fused import Prepared
 from .inplace import check_writable, inplace
 from .modes import current
@@ -154,6 +154,44 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
                 parents = (parent, other_parent)
                 indices = (input._index, 0 if number else other._index)
                 t._node = new_node(plan, parents, indices, ((shape, dtype),), saved, versions)
+        return t
+
+    return door
+
+
+def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
+    """`op`, not elementwise and without parameters, as a function of two tensors of one dtype."""
+    plans: list[Plan | None] = [None] * 4
+
+    def door(input: Tensor, other: Tensor) -> Tensor:
+        state = current()
+        x, y = input._array, other._array
+        k = OF_CLASS.get(x.__class__) or x.backend
+        if (
+            not state.plain
+            or input._alias is not None
+            or other._alias is not None
+            or (OF_CLASS.get(y.__class__) or y.backend) is not k
+            or x.dtype.kind != "f"
+        ):
+            return apply(op, (input, other))
+        token = k.begin()
+        try:
+            r = op.forward(k, x, y)
+        finally:
+            k.end(token)
+        t = wrap(r)
+        if state.grad:
+            parent, other_parent = input._node, other._node
+            code = (parent is not None) + 2 * (other_parent is not None)
+            if code:
+                plan = plans[code]
+                if plan is None:
+                    plan = plans[code] = op.plan(2, code)
+                assert plan.keep is not None
+                parents, indices = (parent, other_parent), (input._index, other._index)
+                saved = plan.keep(input, other, t)
+                t._node = new_node(plan, parents, indices, ((r.shape, x.dtype),), saved)
         return t
 
     return door

@@ -64,7 +64,7 @@ class Fused:
     what they get is one expression, too: the first gets it, the second nothing.
     """
 
-    __slots__ = ("both", "constant", "exprs", "numbers", "places", "runs", "single")
+    __slots__ = ("both", "constant", "exprs", "numbers", "places", "plain", "runs", "single")
     adds = False  # whether a gradient may be added to what is there as it is computed
 
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
@@ -79,6 +79,9 @@ class Fused:
         if any(e is not c for e, c in zip(exprs, in_order, strict=True)):
             order = iter(range(len(computed)))
             self.places = [None if e is None else _place(e, order) for e in exprs]
+        # Arrays that are saved, 1 or 2, where nothing else is to be looked at; else 0.
+        easy = self.runs is not None and self.places is None and not self.numbers
+        self.plain = len(arrays) if easy and len(arrays) in (1, 2) else 0
         self.constant = any(p.__class__ is float for p in self.places or ())
         self.both: Prepared | None = None
         if pair and len(computed) == 2:
@@ -136,6 +139,7 @@ class Bare:
     """
 
     __slots__ = ("adds", "rules", "tensors")
+    plain = 0
 
     def __init__(self, rules: list[Any], tensors: tuple[int, ...], adds: bool) -> None:
         self.adds = adds  # see Note [added products]

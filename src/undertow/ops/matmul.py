@@ -18,6 +18,7 @@ from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
+from ..core.fast import pair_function
 from ..core.foreign import host_number, is_foreign
 from ..core.op import Op
 from ..core.register import alias, attach, function
@@ -81,12 +82,13 @@ _FACTORS_B: dict[tuple[bool, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] 
 
 
 _PRODUCTS = {(ta, tb): _product_op(ta, tb) for ta in (False, True) for tb in (False, True)}
-_PRODUCT = _PRODUCTS[False, False]
+_FUNCTIONS = {flags: pair_function(op) for flags, op in _PRODUCTS.items()}
+_product = _FUNCTIONS[False, False]
 
 
 def product(a: Tensor, b: Tensor, ta: bool = False, tb: bool = False) -> Tensor:
     """`a' @ b'` of tensors of one dtype with the same batch dimensions; see Note [one product]."""
-    return apply(_PRODUCTS[ta, tb], (a, b))
+    return _FUNCTIONS[ta, tb](a, b)
 
 
 @function(dunder="__matmul__", guard=False)
@@ -104,7 +106,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     except (AttributeError, ValueError):
         plain = False
     if plain:
-        return apply(_PRODUCT, (input, other))
+        return _product(input, other)
     a, b = operands("matmul", input, other)
     if not a.ndim or not b.ndim:
         raise ShapeError(
