@@ -23,7 +23,7 @@ from .prepared import prepared
 
 _EXACT = (np.dtype(np.float32), np.dtype(np.float64))
 _INT64 = np.dtype(np.int64)
-_TINY = min(threshold(MULTIPLIED), TINY_PRODUCT)
+_TINY = min(threshold(MULTIPLIED), TINY_PRODUCT + 1)
 _MULTIPLIED = threshold(MULTIPLIED)
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
