@@ -7,7 +7,7 @@ import pytest
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.random import run_coin_map
+from undertow.backends.cpu.random import run_random_map
 from undertow.backends.philox import philox_words
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import CPU
@@ -27,10 +27,10 @@ def test_coins(n, dtype):
     x = np.arange(1, n + 1).astype(dtype)
     heads = philox_words(SEED, OFFSET, n) < 2**31
     assert n < 64 or 0.3 < heads.mean() < 0.7
-    got = run_coin_map(_kept, x, (0.5,), 2**31, SEED, OFFSET)
+    got = run_random_map(_kept, x, (0.5,), 2**31, SEED, OFFSET)
     np.testing.assert_array_equal(got, np.where(heads, x * x.dtype.type(0.5), x.dtype.type(0)))
     numbers = (0.25, -1.0, 2.0)
-    got = run_coin_map(_kept_or_saturated, x, numbers, 2**31, SEED, OFFSET)
+    got = run_random_map(_kept_or_saturated, x, numbers, 2**31, SEED, OFFSET)
     want = REFERENCE.random_map(_kept_or_saturated, x, numbers, 2**31, SEED, OFFSET)
     np.testing.assert_array_equal(got, want)
 
@@ -39,23 +39,23 @@ def test_coins(n, dtype):
 def test_chances(limit):
     """Nothing is kept below 0, everything below 2**32."""
     x = np.ones(3000, np.float32)
-    got = run_coin_map(_kept, x, (2.0,), limit, SEED, 0)
+    got = run_random_map(_kept, x, (2.0,), limit, SEED, 0)
     np.testing.assert_array_equal(got, 2 * (philox_words(SEED, 0, 3000) < limit))
 
 
 def test_layouts():
     """A coin belongs to a position in row-major order, wherever the element lies in memory."""
     x = np.random.default_rng(0).standard_normal((30, 40, 50)).astype(np.float32)
-    want = run_coin_map(_kept, x, (2.0,), 2**31, SEED, 8)
+    want = run_random_map(_kept, x, (2.0,), 2**31, SEED, 8)
     for same in (np.asfortranarray(x), np.repeat(x, 2, 2)[..., ::2], x[::-1].copy()[::-1]):
-        np.testing.assert_array_equal(run_coin_map(_kept, same, (2.0,), 2**31, SEED, 8), want)
-    assert run_coin_map(_kept, x, (2.0,), 2**31, SEED, 7) is None
+        np.testing.assert_array_equal(run_random_map(_kept, same, (2.0,), 2**31, SEED, 8), want)
+    assert run_random_map(_kept, x, (2.0,), 2**31, SEED, 7) is None
 
 
 def test_dropped_infinities():
     """As in torch they become NaN, since they are multiplied by zero."""
     x = np.full(5000, np.inf, np.float32)
-    got = run_coin_map(_kept, x, (2.0,), 2**31, SEED, 0)
+    got = run_random_map(_kept, x, (2.0,), 2**31, SEED, 0)
     heads = philox_words(SEED, 0, 5000) < 2**31
     assert np.isposinf(got[heads]).all()
     assert np.isnan(got[~heads]).all()
@@ -64,11 +64,11 @@ def test_dropped_infinities():
 def test_any_number_of_threads_gives_the_same_bits():
     before = ut.get_num_threads()
     x = np.random.default_rng(0).standard_normal(200001).astype(np.float32)
-    want = run_coin_map(_kept, x, (2.0,), 2**30, SEED, 0).tobytes()
+    want = run_random_map(_kept, x, (2.0,), 2**30, SEED, 0).tobytes()
     try:
         for count in (1, 2, 5):
             ut.set_num_threads(count)
-            assert run_coin_map(_kept, x, (2.0,), 2**30, SEED, 0).tobytes() == want
+            assert run_random_map(_kept, x, (2.0,), 2**30, SEED, 0).tobytes() == want
     finally:
         ut.set_num_threads(before)
 

@@ -1,4 +1,4 @@
-"""The form `coin_map`: a scalar expression of an element and of a Bernoulli draw made for it.
+"""The form `random_map`: a scalar expression of an element and of a Bernoulli draw made for it.
 
 Note [draws]
 A counter of the stream gives the words of four elements, so first the counters of a chunk run in

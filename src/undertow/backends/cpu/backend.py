@@ -254,9 +254,9 @@ class CpuBackend(NumpyBackend):
         self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
     ) -> Array:
         if x.size >= threshold(1024):
-            from .random import run_coin_map
+            from .random import run_random_map
 
-            found = run_coin_map(expr, x, numbers, limit, seed, offset)
+            found = run_random_map(expr, x, numbers, limit, seed, offset)
             if found is not None:
                 return found
         return super().random_map(expr, x, numbers, limit, seed, offset)

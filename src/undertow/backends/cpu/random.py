@@ -30,7 +30,7 @@ def run_philox(seed: int, offset: int, count: int) -> Any:
     return out[skip : skip + count] if out.size != count else out
 
 
-def run_coin_map(
+def run_random_map(
     expr: Expr, x: Any, numbers: tuple[float, ...], limit: int, seed: int, offset: int
 ) -> Any | None:
     """The array of an expression over elements, draws and numbers; None if there is no kernel."""
