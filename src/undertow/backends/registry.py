@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -76,6 +75,8 @@ def backend_on(device: Device | str | None) -> Backend:
 
 def _installed(type: str) -> Callable[[Device], Backend] | None:
     """What an installed package brings for a device type."""
+    from importlib import metadata  # as slow to import as all that is ours together
+
     for entry in metadata.entry_points(group=GROUP, name=type):
         make: Callable[[Device], Backend] = entry.load()
         _makers[type] = make
@@ -85,6 +86,8 @@ def _installed(type: str) -> Callable[[Device], Backend] | None:
 
 def devices() -> list[Device]:
     """The devices that are running or can be asked for, the CPU first."""
+    from importlib import metadata
+
     running = {str(b.device): b.device for b in _running.values()}
     brought = {entry.name for entry in metadata.entry_points(group=GROUP)}
     others = [Device(t) for t in sorted({*_makers, *brought}) if t not in running]
