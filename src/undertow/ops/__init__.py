@@ -28,6 +28,7 @@ from . import (  # noqa: F401
     margin,
     matmul,
     movement,
+    multihead,
     normalisation,
     padding,
     pooling,
