@@ -2,11 +2,9 @@
 
 from . import functional, init, modules, parameter
 from .modules import *  # noqa: F403
-from .modules import __all__ as _modules
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
-    *_modules,
     "Buffer",
     "Parameter",
     "UninitializedBuffer",
@@ -16,3 +14,4 @@ __all__ = [
     "modules",
     "parameter",
 ]
+__all__ += modules.__all__

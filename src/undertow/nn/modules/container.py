@@ -168,8 +168,8 @@ class ModuleList(_Numbered):
             return type(self)(list(self._modules.values())[index])
         return self._modules[self._name(index)]
 
-    def __iadd__(self, modules: Any) -> ModuleList:
-        return self.extend(modules)
+    def __iadd__(self, other: Any) -> ModuleList:
+        return self.extend(other)
 
     def __add__(self, other: Any) -> ModuleList:
         return ModuleList(chain(self, other))
