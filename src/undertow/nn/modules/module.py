@@ -497,12 +497,11 @@ class Module:
         With `assign` the tensors of `state_dict` take the place of those of the module.
 
         >>> import undertow as ut
-        >>> ut.nn.Linear(2, 1).load_state_dict({"weight": ut.ones(1, 3)})
+        >>> ut.nn.Linear(2, 1).load_state_dict({"weight": ut.ones(1, 2)})
         Traceback (most recent call last):
         ...
         undertow.errors.ArgumentError: Error(s) in loading state_dict for Linear:
             Missing key(s) in state_dict: "bias".
-            size mismatch for weight: copying a param with shape (1, 3) from checkpoint, ...
         """
         return load_state(self, state_dict, strict, assign)
 
