@@ -35,6 +35,7 @@ ROOMS = [
     "ops",
     "autograd",
     "nn",
+    "func",
     "optim",
     "amp",
     "files",

@@ -10,6 +10,7 @@ from typing import Any
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
 from .. import functional as F
+from .distance import PairwiseDistance
 from .linear import Linear
 from .module import Module
 
@@ -540,7 +541,7 @@ class TripletMarginWithDistanceLoss(_Loss):
             raise ArgumentError(
                 f"[TripletMarginWithDistanceLoss] margin must be positive, got {margin}"
             )
-        self.distance_function = distance_function or F.pairwise_distance
+        self.distance_function = distance_function or PairwiseDistance()
         self.margin = margin
         self.swap = swap
 

@@ -100,7 +100,6 @@ class Module:
         elif isinstance(value, Buffer):
             self._ready("buffers")
             _forget(self, name, "_parameters", "_modules")
-            self._buffers.pop(name, None)
             self.register_buffer(name, value, value.persistent)
         else:
             for register in _REGISTERS:
@@ -360,7 +359,11 @@ class Module:
                         parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                self._buffers[name] = fn(buffer)
+                moved = fn(buffer)
+                if is_lazy(buffer):  # it still waits for its shape, elsewhere or in another dtype
+                    kind: Any = type(buffer)
+                    moved = kind(False, moved.device, moved.dtype, buffer.persistent)  # type: ignore[attr-defined]
+                self._buffers[name] = moved
         return self
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:

@@ -96,8 +96,7 @@ def clip_grad_norm_(
         given = parameters = list(parameters)
         if not parameters:
             warnings.warn(
-                "`parameters` is an empty generator, no gradient clipping will occur.",
-                stacklevel=2,
+                "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
             )
     grads = [p.grad for p in _listed(given) if p.grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite)

@@ -14,11 +14,7 @@ from ..parameter import Parameter
 
 
 def _scaled(
-    weight: Tensor,
-    bias: Tensor | None,
-    norm: tuple[Any, ...],
-    eps: float,
-    dim: int = 0,
+    weight: Tensor, bias: Tensor | None, norm: tuple[Any, ...], eps: float, dim: int = 0
 ) -> tuple[Parameter, Parameter]:
     """A weight and a bias with a norm's mean, variance, gain and bias taken in."""
     mean, var, gain, shift = norm

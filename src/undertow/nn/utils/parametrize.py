@@ -9,12 +9,11 @@ the list of those names changes, so that copies of a module never share a changi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...errors import ArgumentError
 from ..modules.container import ModuleDict, ModuleList
 from ..modules.module import Module
 from ..parameter import Parameter
@@ -44,9 +43,7 @@ class ParametrizationList(ModuleList):
     It holds `original`, or `original0`, `original1` … where the first takes several tensors.
     """
 
-    def __init__(
-        self, modules: Sequence[Module], original: Tensor, unsafe: bool = False
-    ) -> None:
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if not modules:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -55,10 +52,8 @@ class ParametrizationList(ModuleList):
             found: Any = original.detach()
             for module in reversed(list(self)):
                 if hasattr(module, "right_inverse"):
-                    try:
+                    with suppress(NotImplementedError):
                         found = module.right_inverse(found)
-                    except NotImplementedError:
-                        pass
         self.is_tensor = isinstance(found, Tensor)
         parts = [found] if self.is_tensor else found
         if not isinstance(parts, Sequence) or not all(isinstance(p, Tensor) for p in parts):
@@ -247,9 +242,7 @@ def remove_parametrizations(
 ) -> Module:
     """Make a tensor what it was before, with its computed value or (False) the original one."""
     if not is_parametrized(module, tensor_name):
-        raise ValueError(
-            f"Module {module} does not have a parametrization on {tensor_name}"
-        )
+        raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     assert isinstance(module, _Parametrized)
     held: Any = module.parametrizations[tensor_name]
     with no_grad():

@@ -88,7 +88,9 @@ def _places(
             for path in paths if named else ():
                 given.setdefault(path, given[named[0]])
     unexpected = [path for path in given if path not in own]
-    missing = [path for path, (register, n) in own.items() if path not in given and register[n] is not None]
+    missing = [
+        path for path, (register, n) in own.items() if path not in given and register[n] is not None
+    ]
     if strict and (unexpected or missing):
         raise ArgumentError(
             "[functional_call] with strict=True all names must match; unexpected: "
