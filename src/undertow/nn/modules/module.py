@@ -15,7 +15,20 @@ from ...core.tensor import Tensor
 from ...dtypes import DType
 from ...errors import ArgumentError, DTypeError
 from ..parameter import Buffer, Parameter, is_lazy
-from .calling import GLOBAL_CALLS, Hooks, called, registered, with_path
+from .calling import (
+    GLOBAL_CALLS,
+    Hooks,
+    called,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
+    with_path,
+)
 from .state import IncompatibleKeys, load_state, state_of
 
 T = TypeVar("T", bound="Module")
@@ -667,3 +680,15 @@ def _forget(module: Module, name: str, *registers: str) -> None:
     module._non_persistent_buffers_set.discard(name)
     for register in registers:
         module.__dict__[register].pop(name, None)
+
+
+__all__ = [
+    "Module",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
