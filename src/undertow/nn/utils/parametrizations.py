@@ -72,7 +72,7 @@ class _SpectralNorm(Module):
             self.n_power_iterations = n_power_iterations
             matrix = as_matrix(weight.detach(), self.dim)
             u, v = random_vectors(matrix, eps)
-            power_iterations(matrix, u, v, 15, eps)
+            power_iterations(matrix, u, v, 15, eps, u_first=True)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
 
@@ -82,7 +82,7 @@ class _SpectralNorm(Module):
         matrix = as_matrix(weight, self.dim)
         if self.training:
             count = self.n_power_iterations
-            power_iterations(matrix.detach(), self._u, self._v, count, self.eps)
+            power_iterations(matrix.detach(), self._u, self._v, count, self.eps, u_first=True)
         u, v = self._u.clone(), self._v.clone()  # the next iterations are in place
         return weight / (u @ (matrix @ v))
 

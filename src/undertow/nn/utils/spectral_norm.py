@@ -28,12 +28,15 @@ def default_dim(module: Module) -> int:
     return 1 if isinstance(module, _ConvTransposeNd) else 0
 
 
-def power_iterations(matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float) -> None:
+def power_iterations(
+    matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float, u_first: bool = False
+) -> None:
     """Move u and v in place towards the singular vectors of the largest singular value."""
+    steps = [(v, matrix.t(), u), (u, matrix, v)]
     with no_grad():
         for _ in range(count):
-            v.copy_(F.normalize(matrix.t() @ u, dim=0, eps=eps))
-            u.copy_(F.normalize(matrix @ v, dim=0, eps=eps))
+            for moved, by, other in reversed(steps) if u_first else steps:
+                moved.copy_(F.normalize(by @ other, dim=0, eps=eps))
 
 
 def random_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
