@@ -28,7 +28,7 @@ class _Activation(Module):
 class _InPlace(_Activation):
     """An activation whose only argument is whether it overwrites its input."""
 
-    _shown = ("inplace",)
+    _shown: ClassVar[tuple[str, ...]] = ("inplace",)
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Hardtanh(_Activation):
     tensor([-2.0000,  0.5000,  2.0000])
     """
 
-    _shown = ("min_val", "max_val", "inplace")
+    _shown: ClassVar[tuple[str, ...]] = ("min_val", "max_val", "inplace")
 
     def __init__(
         self,

@@ -7,10 +7,12 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from ...backends.registry import backend_of
 from ...core.modes import no_grad
 from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
+from ...ops.joining import flat
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -36,10 +38,12 @@ def get_total_norm(
         return FUNCTIONS["tensor"](0.0)
     with no_grad():
         first = given[0]
-        alike = all(t.dtype is first.dtype and t.device == first.device for t in given)
-        # One vector, and one reduction of it: the launches would cost more than the copy.
-        parts = [t.reshape(-1) if alike else _norm(t, norm_type).to(first.device) for t in given]
-        total = _norm(FUNCTIONS["cat" if alike else "stack"](parts), float(norm_type))
+        if len({(t._array.dtype, backend_of(t._array)) for t in given}) == 1:
+            # One vector, and one reduction of it: many launches would cost more than the copy.
+            total = _norm(flat(given), float(norm_type))
+        else:
+            parts = [_norm(t, float(norm_type)).to(first.device) for t in given]
+            total = _norm(FUNCTIONS["stack"](parts), float(norm_type))
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise ArgumentError(
             f"[get_total_norm] the total norm of order {norm_type} for gradients is non-finite "

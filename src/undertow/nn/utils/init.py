@@ -18,8 +18,9 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
     >>> ut.nn.utils.skip_init(ut.nn.Linear, 2, 1)
     Linear(in_features=2, out_features=1, bias=True)
     """
-    if not isinstance(module_cls, type) or not issubclass(module_cls, Module):
-        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    kind: Any = module_cls
+    if not isinstance(kind, type) or not issubclass(kind, Module):
+        raise RuntimeError(f"Expected a Module; got {kind}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     return module_cls(*args, **kwargs)

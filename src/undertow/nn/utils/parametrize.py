@@ -62,14 +62,12 @@ class ParametrizationList(ModuleList):
                 f"{type(found).__name__}"
             )
         self.ntensors = len(parts)
-        learned = isinstance(original, Parameter)
         for name, part in zip(self._names(), parts, strict=True):
-            if learned and self.is_tensor:
+            if isinstance(original, Parameter) and self.is_tensor:
                 self._check(original, part, "right_inverse")
-                with no_grad():
-                    original.data = part.detach().clone() if part is original else part.detach()
+                original.data = part.detach()
                 self.register_parameter(name, original)
-            elif learned:
+            elif isinstance(original, Parameter):
                 self.register_parameter(name, Parameter(part.detach(), original.requires_grad))
             else:
                 self.register_buffer(name, part)
@@ -243,8 +241,8 @@ def remove_parametrizations(
     """Make a tensor what it was before, with its computed value or (False) the original one."""
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
-    assert isinstance(module, _Parametrized)
-    held: Any = module.parametrizations[tensor_name]
+    parametrized: Any = module
+    held = parametrized.parametrizations[tensor_name]
     with no_grad():
         value = getattr(module, tensor_name).detach()
     if held.is_tensor:
@@ -263,8 +261,8 @@ def remove_parametrizations(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is "
             "parametrized in terms of a sequence of tensors."
         )
-    names = tuple([name for name in module._names if name != tensor_name])
-    kind = module._before
+    names = tuple([name for name in parametrized._names if name != tensor_name])
+    kind = parametrized._before
     del module.parametrizations[tensor_name]
     module.__class__ = _class_with(kind, names) if names else kind
     if not names:

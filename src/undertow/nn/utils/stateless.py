@@ -72,7 +72,7 @@ def _places(
     for prefix, below in module.named_modules(remove_duplicate=False):
         for register in (below._parameters, below._buffers):
             for name in register:
-                own[f"{prefix}.{name}" if prefix else name] = (register, name)  # type: ignore[assignment]
+                own[f"{prefix}.{name}" if prefix else name] = (register, name)
     if tie_weights:
         ties: dict[int, list[str]] = {}
         for path, (register, name) in own.items():
