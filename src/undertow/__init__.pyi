@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 from numpy.typing import NDArray
 
 from . import autograd, dtypes, errors
+from . import func as func
 from . import nn as nn
 from . import utils as utils
 from .backends.registry import register_backend
@@ -2151,6 +2152,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "gather",
     "ge",
     "ger",
