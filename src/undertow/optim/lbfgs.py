@@ -75,7 +75,8 @@ class LBFGS(Optimizer):
 
     def _gradient(self) -> Tensor:
         """All gradients as one vector."""
-        return cat([(p.new_zeros(p.shape) if p.grad is None else p.grad).reshape(-1) for p in self._params])
+        grads = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in self._params]
+        return cat([g.reshape(-1) for g in grads])
 
     def _move(self, t: float, direction: Tensor) -> None:
         at = 0
@@ -278,8 +279,8 @@ def _cubic(a: _Point, b: _Point, left: float, right: float) -> float:
         a, b = b, a
     d1 = a.slope + b.slope - 3 * (a.f - b.f) / (a.t - b.t)
     square = d1**2 - a.slope * b.slope
-    if not square >= 0:
+    d2 = math.sqrt(square) if square >= 0 else math.nan
+    if not abs(b.slope - a.slope + 2 * d2) > 0:
         return (left + right) / 2
-    d2 = math.sqrt(square)
     t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
     return min(max(t, left), right)
