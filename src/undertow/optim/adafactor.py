@@ -20,8 +20,9 @@ class Adafactor(Optimizer):
     >>> optimizer = ut.optim.Adafactor([x], lr=0.1)
     >>> (x**2).sum().backward()
     >>> optimizer.step()
-    >>> x[0]
-    tensor([0.9000, 0.9000, 0.9000], grad_fn=<SelectBackward>)
+    >>> x.detach()
+    tensor([[0.9000, 0.9000, 0.9000],
+            [0.9000, 0.9000, 0.9000]])
     >>> {name: tuple(value.shape) for name, value in optimizer.state[x].items()}
     {'step': (), 'row_var': (2, 1), 'col_var': (1, 3)}
     """

@@ -23,7 +23,7 @@ class Adam(Elementwise):
     ...     (x**2).sum().backward()
     ...     optimizer.step()
     >>> x
-    tensor([0.8004, 1.8001], requires_grad=True)
+    tensor([0.8004, 1.8002], requires_grad=True)
     """
 
     def __init__(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.tensor import Tensor
+from ..ops.creation import full
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, not_negative
+from .optimizer import Group, ParamsT, not_negative, scalar_dtype
 
 
 class ASGD(Elementwise):
@@ -63,11 +64,16 @@ class ASGD(Elementwise):
         found = {"eta": eta, "keep": 1 - lambd * eta}
         if kept["mu"] != 1:
             found["mu"] = kept["mu"]
-        kept["eta"] = float(lr / (1 + lambd * lr * kept["step"]) ** group["alpha"])
-        kept["mu"] = 1 / max(1, kept["step"] - group["t0"])
+        kept["eta"] = _rounded(lr / (1 + lambd * lr * kept["step"]) ** group["alpha"])
+        kept["mu"] = _rounded(1 / max(1, kept["step"] - group["t0"]))
         return found
 
     @staticmethod
     def rule(p: Any, g: Any, ax: Any, *, eta: Any, keep: Any, mu: Any = None) -> tuple[Any, ...]:
         p = keep * p - eta * g
         return p, p if mu is None else ax + mu * (p - ax)
+
+
+def _rounded(number: Any) -> float:
+    """A number as precise as in torch, also where a loaded state could hold more."""
+    return full((), float(number), dtype=scalar_dtype()).item()

@@ -48,7 +48,6 @@ class Elementwise(Optimizer):
     tensor([ 0.9000, -0.9000], requires_grad=True)
     """
 
-    scalars: ClassVar[dict[str, float]] = {"step": 0.0}  # numbers kept with a parameter: at first
     rule: ClassVar[Callable[..., tuple[Any, ...]]]  # p, g, states and numbers: new p and states
 
     def states(self, group: Group) -> dict[str, float]:
@@ -58,8 +57,9 @@ class Elementwise(Optimizer):
     def numbers(self, group: Group, kept: Numbers) -> Numbers:
         """The numbers of this step's formula, from the options and from what is kept.
 
-        `kept` has the scalars, where the step is counted already, and `fresh`: whether this is the
-        parameter's first step. What is changed in it is kept for the next step.
+        `kept` has the scalars, where the step is counted already; what is changed in it is kept for
+        the next step. It also tells whether this is the parameter's first step (`fresh`), and has
+        the `state` of one of the parameters, for who needs more.
         """
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class Elementwise(Optimizer):
             kept: Numbers = dict(zip(self.scalars, counts, strict=True))
             if "step" in kept:
                 kept["step"] += 1
-            kept["fresh"] = fresh
+            kept["fresh"], kept["state"] = fresh, members[0][2]
             self._apply(group, tuple(states), kept, members)
             for name, before in zip(self.scalars, counts, strict=True):
                 if kept[name] != before:

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from ..core.tensor import Tensor
 from ..ops.arithmetic import sqrt
-from ..ops.creation import full
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, check_betas, not_negative, scalar_dtype
+from .optimizer import Group, ParamsT, check_betas, not_negative
 
 
 class NAdam(Elementwise):
@@ -20,7 +19,7 @@ class NAdam(Elementwise):
     >>> (x**2).sum().backward()
     >>> optimizer.step()
     >>> x
-    tensor([0.8701, 1.8701], requires_grad=True)
+    tensor([0.8944, 1.8944], requires_grad=True)
     """
 
     scalars: ClassVar[dict[str, float]] = {"step": 0.0, "mu_product": 1.0}
@@ -64,9 +63,8 @@ class NAdam(Elementwise):
     def numbers(self, group: Group, kept: Numbers) -> Numbers:
         (beta1, beta2), t, decay = group["betas"], kept["step"], group["momentum_decay"]
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (s * decay)) for s in (t, t + 1))
-        # As precise as the tensor that it is kept in.
-        product = (full((), kept["mu_product"], dtype=scalar_dtype()) * mu).item()
-        kept["mu_product"] = product
+        # As precise as the tensor that it is kept in, as in torch.
+        kept["mu_product"] = product = (kept["state"]["mu_product"] * mu).item()
         return {
             "part1": 1 - beta1,
             "beta2": beta2,

@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from ..core.modes import enable_grad
 from ..core.node import RemovableHandle
@@ -84,6 +84,7 @@ class Optimizer:
     (tensor([0.5000, 0.5000], requires_grad=True), tensor([-0.1000], requires_grad=True))
     """
 
+    scalars: ClassVar[dict[str, float]] = {"step": 0.0}  # numbers kept with a parameter: at first
     defaults: dict[str, Any]
     state: defaultdict[Any, dict[str, Any]]
     param_groups: list[Group]
@@ -240,7 +241,7 @@ class Optimizer:
     def load_state_dict(self, state_dict: StateDict) -> None:
         """Go on from what `state_dict` gave, with copies that have the parameters' dtype and device.
 
-        Only the number of steps keeps its own dtype.
+        The numbers that are kept with a parameter, such as that of its steps, stay as they are.
         """
         state_dict = state_dict.copy()
         for hook in self._hooks["load_state_dict_pre"].values():
@@ -264,7 +265,7 @@ class Optimizer:
         state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             p = param_of.get(key)
-            state[key if p is None else p] = value if p is None else _fitted(value, p)
+            state[key if p is None else p] = value if p is None else self._fitted(value, p)
         for group, new in zip(groups, saved, strict=True):
             new["params"] = group["params"]
             if "param_names" in group:
@@ -272,6 +273,19 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": saved})
         for hook in self._hooks["load_state_dict_post"].values():
             hook(self)
+
+    def _fitted(self, value: Any, p: Tensor, key: Any = None) -> Any:
+        """A copy of what was saved for a parameter, with its dtype and device."""
+        if isinstance(value, Tensor):
+            if key in self.scalars:
+                return value.detach().clone()
+            dtype = p.dtype if p.is_floating_point() else value.dtype
+            return value.detach().to(device=p.device, dtype=dtype, copy=True)
+        if isinstance(value, dict):
+            return {k: self._fitted(v, p, k) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)(self._fitted(v, p) for v in value)
+        return value
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -368,20 +382,6 @@ def _with_hooks(step: S) -> S:
 
     hooked.hooked = True  # type: ignore[attr-defined]
     return hooked  # type: ignore[return-value]
-
-
-def _fitted(value: Any, p: Tensor, key: Any = None) -> Any:
-    """A copy of what was saved for a parameter, with its dtype and device; see load_state_dict."""
-    if isinstance(value, Tensor):
-        if key == "step":
-            return value.detach().clone()
-        dtype = p.dtype if p.is_floating_point() else value.dtype
-        return value.detach().to(device=p.device, dtype=dtype, copy=True)
-    if isinstance(value, dict):
-        return {k: _fitted(v, p, k) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_fitted(v, p) for v in value)
-    return value
 
 
 # Arguments ---------------------------------------------------------------------------------------

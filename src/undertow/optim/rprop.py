@@ -73,7 +73,8 @@ class Rprop(Elementwise):
         most: Any,
     ) -> tuple[Any, ...]:
         turned = g * prev  # negative where the sign has changed
-        factor = where(turned > 0, longer, where(turned < 0, shorter, 1.0))
-        size = minimum(maximum(step_size * factor, least), most)
+        same = where(turned > 0, longer * step_size, step_size)
+        size = where(turned < 0, shorter * step_size, same)
+        size = minimum(maximum(size, least), most)
         g = where(turned < 0, 0.0, g)
         return p - sign(g) * size, g, size
