@@ -403,3 +403,15 @@ def test_swalr() -> None:
     found = rates(o, swa_utils.SWALR(o, 0.2, 4), 8)
     expected = [0.2 + 0.8 * cosine(min(e, 4) / 4) for e in range(8)]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_statistics_are_measured_anew() -> None:
+    pytest.importorskip("undertow.nn.modules.batchnorm")
+    model = ut.nn.Sequential(ut.nn.BatchNorm1d(3), ut.nn.Linear(3, 2)).eval()
+    batches = [ut.tensor(np.random.default_rng(i).standard_normal((8, 3)) + i) for i in range(4)]
+    swa_utils.update_bn([(b.float(), None) for b in batches], model)
+    expected = np.mean([b.numpy().mean(0) for b in batches], 0)
+    np.testing.assert_allclose(model[0].running_mean.numpy(), expected, rtol=1e-5)
+    assert model[0].momentum == 0.1
+    assert not model.training
+    swa_utils.update_bn([], ut.nn.Linear(2, 2))  # nothing to do

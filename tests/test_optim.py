@@ -189,7 +189,7 @@ def test_together_is_one_by_one(case: Any, dtype: Any) -> None:
 
 @pytest.mark.parametrize("case", ELEMENTWISE, ids=named)
 def test_reference_device(case: Any) -> None:
-    """NumPy's answer to the form, on arrays that nobody else knows; and their own number of steps."""
+    """NumPy's answer to the form, on arrays that nobody else knows."""
     start = [numbers(*s) for s in SHAPES]
     found = []
     for device in ("cpu", "reference"):
@@ -480,7 +480,7 @@ def test_named_parameters() -> None:
 @pytest.mark.parametrize(
     "params, error, words",
     [
-        (lambda: [], ValueError, "empty parameter list"),
+        (list, ValueError, "empty parameter list"),
         (lambda: iter(()), ValueError, "empty parameter list"),
         (leaf, TypeError, "iterable"),
         (lambda: [1.0], TypeError, "float"),
@@ -651,7 +651,10 @@ def test_state_dict_hooks() -> None:
 @pytest.mark.parametrize("case", ALL, ids=named)
 def test_saved_and_loaded(case: Any) -> None:
     """The same steps after loading into another optimiser; the two share nothing."""
-    params = [ut.tensor(numbers(3, 4), requires_grad=True), ut.tensor(numbers(4, 2), requires_grad=True)]
+    params = [
+        ut.tensor(numbers(3, 4), requires_grad=True),
+        ut.tensor(numbers(4, 2), requires_grad=True),
+    ]
     optimizer = make(case, params)
     descend(optimizer, params)
     copies = [p.detach().clone().requires_grad_() for p in params]

@@ -54,24 +54,30 @@ class Update:
         launches: dict[tuple[Backend, Any], list[list[Any]]] = {}
         for row in rows:
             arrays = [t._array for t in row]
-            array = arrays[0]
-            backend, dtype = OF_CLASS.get(array.__class__) or array.backend, array.dtype
-            shape = array.shape
-            for other in arrays:
-                if (other.dtype is not dtype and other.dtype != dtype) or other.shape != shape:
-                    raise self._misfit(row)
-                if (OF_CLASS.get(other.__class__) or other.backend) is not backend:
+            first = arrays[0]
+            kind, dtype, shape = first.__class__, first.dtype, first.shape
+            backend = OF_CLASS.get(kind) or first.backend
+            for a in arrays:
+                if (
+                    (a.dtype is not dtype and a.dtype != dtype)
+                    or a.shape != shape
+                    or (OF_CLASS.get(a.__class__) or a.backend) is not backend
+                ):
                     raise self._misfit(row)
             for place in places:
-                t, array = row[place], arrays[place]
+                a, alias = arrays[place], row[place]._alias
                 if (
-                    writing
-                    or not backend.writable(array)
-                    or not backend.contiguous(array)
-                    or (t._alias is not None and t._alias.inference)
+                    not backend.writable(a)
+                    or not backend.contiguous(a)
+                    or writing
+                    or (alias is not None and alias.inference)
                 ):
-                    check_writable(self.name, t)
-            launches.setdefault((backend, dtype), []).append(arrays)
+                    check_writable(self.name, row[place])
+            launch = launches.get((backend, dtype))
+            if launch is None:
+                launches[backend, dtype] = [arrays]
+            else:
+                launch.append(arrays)
         for (backend, _), arrays_of in launches.items():
             token = backend.begin()
             try:
@@ -80,7 +86,8 @@ class Update:
                 backend.end(token)
         for row in rows:
             for place in places:
-                share(row[place]).version.value += 1
+                t = row[place]
+                (t._alias or share(t)).version.value += 1
 
     def _misfit(self, row: Row) -> Exception:
         """What is wrong with tensors that do not fit together."""

@@ -108,13 +108,14 @@ class Elementwise(Optimizer):
                 numbers["shrink"] = 1 - options["lr"] * decay
             else:
                 numbers["weight_decay"] = decay
+        cls: Any = type(self)
         maximize = bool(group.get("maximize"))
         if not recorded:
-            update = _update(type(self), states, tuple(numbers), maximize)
+            update = _update(cls, states, tuple(numbers), maximize)
             rows = [(p, g, *[state[name] for name in states]) for p, g, state in members]
             update(rows, tuple([float(n) for n in numbers.values()]))
             return
-        formula = _formula(type(self), states, tuple(numbers), maximize)
+        formula = _formula(cls, states, tuple(numbers), maximize)
         for p, g, state in members:
             new = formula(p.clone(), g, *[state[name] for name in states], *numbers.values())
             p.copy_(new[0])
@@ -170,9 +171,7 @@ def _formula(
 
 
 @functools.cache
-def _update(
-    cls: type[Elementwise], states: tuple[str, ...], numbers: tuple[str, ...], maximize: bool
-) -> Update:
+def _update(cls: Any, states: tuple[str, ...], numbers: tuple[str, ...], maximize: bool) -> Update:
     formula = _formula(cls, states, numbers, maximize)
     places = (0, *range(2, 2 + len(states)))
     return Update(cls.__name__, formula, 2 + len(states), len(numbers), places)

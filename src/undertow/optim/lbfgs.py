@@ -112,9 +112,10 @@ class LBFGS(Optimizer):
 
         if flat():
             return first
-        d, t = state.get("d"), state.get("t")
-        before = state.get("prev_flat_grad")
-        loss_before = state.get("prev_loss")
+        names = ("d", "t", "prev_flat_grad", "prev_loss")
+        d: Any
+        before: Any
+        d, t, before, loss_before = (state.get(name) for name in names)
         done = 0
         while done < max_iter:
             done += 1
@@ -132,18 +133,10 @@ class LBFGS(Optimizer):
                 break
             used = 0
             if search is not None:
-                start = [p.clone() for p in self._params]
-
-                def at(t: float) -> _Point:
-                    self._move(t, d)
-                    f, gradient = float(closure()), self._gradient()
-                    for p, old in zip(self._params, start, strict=True):
-                        p.copy_(old)
-                    return _Point(t, f, gradient, gradient.dot(d).item())
-
                 most = d.abs().max().item()
                 here = _Point(0.0, loss, g, slope)
-                found, used = _strong_wolfe(at, here, t, most, max_eval - evaluations)
+                along = self._line(closure, d)
+                found, used = _strong_wolfe(along, here, t, most, max_eval - evaluations)
                 t, loss, g = found.t, found.f, found.g
                 self._move(t, d)
             else:
@@ -163,6 +156,19 @@ class LBFGS(Optimizer):
                 break
         state.update(d=d, t=t, prev_flat_grad=before, prev_loss=loss_before)
         return first
+
+    def _line(self, closure: Closure, d: Tensor) -> Callable[[float], _Point]:
+        """The loss along a direction, as a function that leaves the parameters as they were."""
+        start = [p.clone() for p in self._params]
+
+        def at(t: float) -> _Point:
+            self._move(t, d)
+            f, g = float(closure()), self._gradient()
+            for p, old in zip(self._params, start, strict=True):
+                p.copy_(old)
+            return _Point(t, f, g, g.dot(d).item())
+
+        return at
 
     @staticmethod
     def _remember(state: dict[str, Any], y: Tensor, s: Tensor, history: int) -> None:

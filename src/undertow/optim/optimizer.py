@@ -16,11 +16,7 @@ from ..core.tensor import Tensor
 from ..dtypes import DType, float32, float64, get_default_dtype
 from ..errors import ArgumentError, DTypeError
 
-__all__ = [
-    "Optimizer",
-    "register_optimizer_step_post_hook",
-    "register_optimizer_step_pre_hook",
-]
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
 ParamsT: TypeAlias = (
     Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -158,8 +154,7 @@ class Optimizer:
         """
         if not isinstance(param_group, dict):
             raise DTypeError(
-                f"[{self._name}] a parameter group must be a dict, got "
-                f"{type(param_group).__name__}"
+                f"[{self._name}] a parameter group must be a dict, got {type(param_group).__name__}"
             )
         if "params" not in param_group:
             raise KeyError(f"[{self._name}] a parameter group needs the key 'params'")
@@ -224,7 +219,7 @@ class Optimizer:
         for hook in self._hooks["state_dict_pre"].values():
             hook(self)
         numbers: dict[int, int] = {}
-        groups = []
+        groups: list[Group] = []
         for group in self.param_groups:
             start = sum(len(g["params"]) for g in groups)
             for i, p in enumerate(group["params"], start):
@@ -239,7 +234,7 @@ class Optimizer:
         return found
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        """Go on from what `state_dict` gave, with copies that have the parameters' dtype and device.
+        """Go on from what `state_dict` gave: copies that have the parameters' dtype and device.
 
         The numbers that are kept with a parameter, such as that of its steps, stay as they are.
         """
@@ -288,11 +283,7 @@ class Optimizer:
         return value
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            "defaults": self.defaults,
-            "state": self.state,
-            "param_groups": self.param_groups,
-        }
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

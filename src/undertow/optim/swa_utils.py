@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -195,9 +196,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     An averaged model needs it: the statistics of its activations are not the averages of those
     that the models had. Of a batch that is a list or a tuple, the first element is the input.
     """
-    from ..nn.modules.batchnorm import _BatchNorm
-
-    norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
+    kind = import_module("...nn.modules.batchnorm", __name__)._BatchNorm
+    norms: list[Any] = [module for module in model.modules() if isinstance(module, kind)]
     if not norms:
         return
     momenta = [norm.momentum for norm in norms]
@@ -247,7 +247,7 @@ class SWALR(LRScheduler):
                 "[SWALR] anneal_strategy must be one of 'cos' or 'linear', instead got "
                 f"{anneal_strategy}"
             )
-        if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
+        if type(anneal_epochs) is not int or anneal_epochs < 0:
             raise ArgumentError(
                 f"[SWALR] anneal_epochs must be equal or greater than 0, got {anneal_epochs}"
             )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,19 @@ from .kernels import address, kernel, type_of
 from .plans import Plans, scalar_type
 
 _plans = Plans()
+_TABLES = 32  # remembered for each plan
+_NEW = object()
+
+
+class _Plan(NamedTuple):
+    """The kernel for rows of some dtypes, and the tables of rows that it has met, by addresses.
+
+    The table is None where one launch would be wrong: see `_table`.
+    """
+
+    call: Callable[..., None]
+    widths: list[int]  # bytes of an element in each array of a row
+    tables: dict[tuple[int, ...], Any]
 
 
 def run_update(
@@ -30,7 +43,6 @@ def run_update(
     left = [row for row in rows if not _dense(row)]
     if left:
         rows = [row for row in rows if _dense(row)]
-    rows = [row for row in rows if row[0].size]
     if not rows:
         return left
     first = rows[0]
@@ -38,33 +50,61 @@ def run_update(
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.make(key, _make, exprs, first, places, len(numbers))
-    sizes = np.array([row[0].size for row in rows])
-    addresses = np.array([[address(a) for a in row] for row in rows])
-    widths = np.array([a.itemsize for a in first])
-    steps = addresses - addresses[0]
-    whole = plan and not (steps % widths).any()
-    if not whole or not _apart(addresses, sizes[:, None] * widths, places):
+    if not plan:
         return [*rows, *left]
-    table = _table(steps // widths, sizes)
-    plan(pool.pointer(), *addresses[0].tolist(), address(table), len(table), *numbers)
+    addresses = [address(a) for row in rows for a in row]
+    sizes = [row[0].size for row in rows]
+    known = (*addresses, *sizes)
+    tables = plan.tables
+    table = tables.get(known, _NEW)
+    if table is _NEW:
+        if len(tables) >= _TABLES:
+            tables.clear()
+        table = tables[known] = _table(addresses, sizes, plan.widths, places)
+    if table is None:
+        return [*rows, *left]
+    plan.call(pool.pointer(), *addresses[: len(first)], address(table), len(table), *numbers)
     return left
 
 
 def _make(
     exprs: tuple[Expr, ...], arrays: Sequence[Any], places: tuple[int, ...], numbers: int
-) -> Any:
+) -> _Plan:
     types = [type_of(a.dtype) for a in arrays]
     compute = {scalar_type(t) for t in types}
     if compute not in ({"f32"}, {"f64"}):
         raise NotCompiled(f"an update of {', '.join(str(a.dtype) for a in arrays)}")
-    return kernel("update", update_function, exprs, types, places, numbers, compute.pop())
+    call = kernel("update", update_function, exprs, types, places, numbers, compute.pop())
+    return _Plan(call, [a.itemsize for a in arrays], {})
 
 
 def _dense(row: Sequence[Any]) -> bool:
     """Whether the elements of all arrays lie together, in one order."""
-    a, *others = row
-    strides = a.strides
-    return a.flags.forc and all([o.strides == strides for o in others])
+    first = row[0]
+    if not first.flags.forc:
+        return False
+    strides = first.strides
+    for a in row:  # noqa: SIM110 (quicker than `all`)
+        if a.strides != strides:
+            return False
+    return True
+
+
+def _table(
+    addresses: list[int], sizes: list[int], widths: list[int], places: tuple[int, ...]
+) -> Any:
+    """The blocks of all rows; see Note [rows of an update].
+
+    None if arrays do not lie apart, or not a whole number of elements.
+    """
+    at, counts = np.array(addresses).reshape(len(sizes), -1), np.array(sizes)
+    steps, rest = np.divmod(at - at[0], widths)
+    if rest.any() or not _apart(at, counts[:, None] * np.array(widths), places):
+        return None
+    blocks = -(-counts // BLOCK)
+    row = np.repeat(np.arange(len(counts)), blocks)
+    done = (np.arange(len(row)) - (blocks.cumsum() - blocks)[row]) * BLOCK
+    return np.column_stack((np.minimum(counts[row] - done, BLOCK), steps[row] + done[:, None]))
 
 
 def _apart(addresses: Any, sizes: Any, places: tuple[int, ...]) -> bool:
@@ -79,14 +119,3 @@ def _apart(addresses: Any, sizes: Any, places: tuple[int, ...]) -> bool:
     read = [i for i in range(addresses.shape[1]) if i not in written]
     before = np.searchsorted(starts, ends[:, read]) - 1  # the last one that begins before its end
     return not ((before >= 0) & (stops[before] > addresses[:, read])).any()
-
-
-def _table(starts: Any, sizes: Any) -> Any:
-    """The blocks of all rows; see Note [rows of an update]."""
-    if sizes.max() <= BLOCK:
-        return np.column_stack((sizes, starts))
-    counts = -(-sizes // BLOCK)
-    row = np.repeat(np.arange(len(sizes)), counts)
-    done = (np.arange(len(row)) - (counts.cumsum() - counts)[row]) * BLOCK
-    left = np.minimum(sizes[row] - done, BLOCK)
-    return np.column_stack((left, starts[row] + done[:, None]))

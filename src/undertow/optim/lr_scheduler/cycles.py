@@ -50,7 +50,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
-    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+    def step(self, epoch: float | None = None) -> None:
         """Set the learning rates of the next epoch, or of any, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -311,7 +311,7 @@ class OneCycleLR(_WithMomentum):
                 f"is {self.total_steps}"
             )
         begin, phase = 0.0, self._schedule_phases[0]
-        for phase in self._schedule_phases:  # noqa: B007 (the last one stays)
+        for phase in self._schedule_phases:  # the last one stays
             if step <= phase["end_step"]:
                 break
             if phase is not self._schedule_phases[-1]:

@@ -80,8 +80,8 @@ class ReduceLROnPlateau(LRScheduler):
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
                 raise ArgumentError(
-                    f"[{self._name}] there are {len(groups)} parameter groups and {len(self.min_lrs)} "
-                    "min_lrs, since groups were added; set min_lrs to as many"
+                    f"[{self._name}] there are {len(groups)} parameter groups and "
+                    f"{len(self.min_lrs)} min_lrs, since groups were added; set min_lrs to as many"
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, least in zip(groups, self.min_lrs, strict=True):
