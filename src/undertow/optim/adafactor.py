@@ -9,7 +9,8 @@ from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ArgumentError
 from ..ops.creation import full
-from .optimizer import Closure, Group, Optimizer, ParamsT, not_negative, scalar_dtype
+from .arguments import not_negative, scalar_dtype
+from .optimizer import Closure, Group, Optimizer, ParamsT
 
 
 class Adafactor(Optimizer):

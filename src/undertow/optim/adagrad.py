@@ -6,8 +6,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..ops.arithmetic import sqrt
+from .arguments import check_ways, not_negative
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, check_ways, not_negative
+from .optimizer import Group, ParamsT
 
 
 class Adagrad(Elementwise):

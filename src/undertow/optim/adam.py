@@ -8,8 +8,9 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError
 from ..ops.arithmetic import sqrt
 from ..ops.extremes import maximum
+from .arguments import check_betas, check_ways, not_negative
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, check_betas, check_ways, not_negative
+from .optimizer import Group, ParamsT
 
 
 class Adam(Elementwise):

@@ -7,8 +7,9 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..ops.extremes import maximum
 from ..ops.rounding import abs
+from .arguments import check_betas, not_negative
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, check_betas, not_negative
+from .optimizer import Group, ParamsT
 
 
 class Adamax(Elementwise):

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 from ..core.tensor import Tensor
 from ..ops.creation import full
+from .arguments import not_negative, scalar_dtype
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, not_negative, scalar_dtype
+from .optimizer import Group, ParamsT
 
 
 class ASGD(Elementwise):

@@ -12,7 +12,6 @@ Gradients are turned round for `maximize`, and weights decay, in front of every 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -20,7 +19,8 @@ from ..core.modes import set_grad_enabled
 from ..core.tensor import Tensor
 from ..core.update import Update
 from ..ops.creation import full, full_like
-from .optimizer import Closure, Group, Optimizer, scalar_dtype
+from .arguments import scalar_dtype
+from .optimizer import Closure, Group, Optimizer
 
 Numbers = dict[str, Any]
 
@@ -108,7 +108,7 @@ class Elementwise(Optimizer):
                 numbers["shrink"] = 1 - options["lr"] * decay
             else:
                 numbers["weight_decay"] = decay
-        cls: Any = type(self)
+        cls = type(self)
         maximize = bool(group.get("maximize"))
         if not recorded:
             update = _update(cls, states, tuple(numbers), maximize)
@@ -170,8 +170,18 @@ def _formula(
     return formula
 
 
-@functools.cache
-def _update(cls: Any, states: tuple[str, ...], numbers: tuple[str, ...], maximize: bool) -> Update:
-    formula = _formula(cls, states, numbers, maximize)
-    places = (0, *range(2, 2 + len(states)))
-    return Update(cls.__name__, formula, 2 + len(states), len(numbers), places)
+def _update(
+    cls: type[Elementwise], states: tuple[str, ...], numbers: tuple[str, ...], maximize: bool
+) -> Update:
+    """The formula as a change in place; traced once."""
+    key = (cls, states, numbers, maximize)
+    found = _updates.get(key)
+    if found is None:
+        formula = _formula(cls, states, numbers, maximize)
+        places = (0, *range(2, 2 + len(states)))
+        found = Update(cls.__name__, formula, 2 + len(states), len(numbers), places)
+        _updates[key] = found
+    return found
+
+
+_updates: dict[Any, Update] = {}

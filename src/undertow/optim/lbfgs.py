@@ -10,7 +10,8 @@ from ..core.modes import enable_grad, no_grad
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
 from ..ops.joining import cat
-from .optimizer import Closure, Optimizer, ParamsT, not_negative
+from .arguments import not_negative
+from .optimizer import Closure, Optimizer, ParamsT
 
 
 class LBFGS(Optimizer):

@@ -10,7 +10,8 @@ from ..core.tensor import Tensor
 from ..dtypes import bfloat16
 from ..errors import ArgumentError
 from ..ops.matmul import addmm
-from .optimizer import Closure, Group, Optimizer, ParamsT, not_negative
+from .arguments import not_negative
+from .optimizer import Closure, Group, Optimizer, ParamsT
 
 
 class Muon(Optimizer):

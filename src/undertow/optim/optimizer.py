@@ -13,7 +13,6 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from ..core.modes import enable_grad
 from ..core.node import RemovableHandle
 from ..core.tensor import Tensor
-from ..dtypes import DType, float32, float64, get_default_dtype
 from ..errors import ArgumentError, DTypeError
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -24,7 +23,7 @@ ParamsT: TypeAlias = (
 Group: TypeAlias = dict[str, Any]
 StateDict: TypeAlias = dict[str, Any]
 Closure: TypeAlias = Callable[[], Any]
-Hooks: TypeAlias = "OrderedDict[int, Callable[..., Any]]"
+Hooks: TypeAlias = OrderedDict[int, Callable[..., Any]]
 S = TypeVar("S", bound=Callable[..., Any])
 
 _before_every_step: Hooks = OrderedDict()
@@ -373,47 +372,3 @@ def _with_hooks(step: S) -> S:
 
     hooked.hooked = True  # type: ignore[attr-defined]
     return hooked  # type: ignore[return-value]
-
-
-# Arguments ---------------------------------------------------------------------------------------
-_WORDS = {"lr": "learning rate", "eps": "epsilon value"}
-
-
-def not_negative(owner: str, **values: Any) -> None:
-    """Raise unless all of these options are at least 0; one may be a Tensor of one element."""
-    for name, value in values.items():
-        what = _WORDS.get(name, f"{name} value")
-        if isinstance(value, Tensor) and value.numel() != 1:
-            raise ArgumentError(f"[{owner}] Tensor {name} must be 1-element, got {value.shape}")
-        try:
-            fine = bool(value >= 0)
-        except TypeError:
-            raise DTypeError(
-                f"[{owner}] {name} must be a number, got {type(value).__name__} {value!r}"
-            ) from None
-        if not fine:
-            raise ArgumentError(f"[{owner}] Invalid {what}: {value}; it must be at least 0")
-
-
-def check_betas(owner: str, betas: Any) -> None:
-    """Raise unless both are in [0, 1)."""
-    if len(betas) != 2:
-        raise ArgumentError(f"[{owner}] betas must be two numbers, got {betas!r}")
-    for i, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
-            raise ArgumentError(
-                f"[{owner}] Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)"
-            )
-
-
-def check_ways(owner: str, foreach: Any, fused: Any, differentiable: bool) -> None:
-    """Raise where torch does, though there is one way here: everything is fused."""
-    if fused and differentiable:
-        raise ArgumentError(f"[{owner}] `fused` does not support `differentiable`")
-    if fused and foreach:
-        raise ArgumentError(f"[{owner}] `fused` and `foreach` cannot be `True` together")
-
-
-def scalar_dtype() -> DType:
-    """The dtype of the numbers that are kept with a parameter, such as the number of steps."""
-    return float64 if get_default_dtype() is float64 else float32

@@ -9,8 +9,9 @@ from ..errors import ArgumentError
 from ..ops.comparison import where
 from ..ops.extremes import maximum, minimum
 from ..ops.rounding import sign
+from .arguments import not_negative
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, not_negative
+from .optimizer import Group, ParamsT
 
 
 class Rprop(Elementwise):

@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
+from .arguments import check_ways, not_negative
 from .elementwise import Elementwise, Numbers
-from .optimizer import Group, ParamsT, check_ways, not_negative
+from .optimizer import Group, ParamsT
 
 
 class SGD(Elementwise):

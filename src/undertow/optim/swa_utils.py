@@ -196,7 +196,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     An averaged model needs it: the statistics of its activations are not the averages of those
     that the models had. Of a batch that is a list or a tuple, the first element is the input.
     """
-    kind = import_module("...nn.modules.batchnorm", __name__)._BatchNorm
+    kind = import_module("..nn.modules.batchnorm", __package__)._BatchNorm
     norms: list[Any] = [module for module in model.modules() if isinstance(module, kind)]
     if not norms:
         return
