@@ -200,6 +200,24 @@ def test_reference_device(case: Any) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
 
 
+def test_any_number_of_threads() -> None:
+    """The same bits, of large parameters and small ones."""
+    before = ut.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            ut.set_num_threads(threads)
+            shapes = [(300, 301), (7,), (16384,), (16385,)]
+            params = [ut.tensor(numbers(*s), requires_grad=True) for s in shapes]
+            descend(ut.optim.Adam(params, lr=0.1), params)
+            found.append([p.detach().numpy() for p in params])
+    finally:
+        ut.set_num_threads(before)
+    for a, b, c in zip(*found, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+
+
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many rows each launch of the form has."""
     seen: list[int] = []

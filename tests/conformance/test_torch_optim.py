@@ -156,19 +156,17 @@ def test_float32(case: Any) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"nesterov": False}, {"adjust_lr_fn": "match_rms_adamw"}])
 def test_muon(options: dict[str, Any]) -> None:
-    """Its iterations run in bfloat16, so that it follows torch to a few digits only."""
+    """Its iterations round to bfloat16, where torch's do: now and then a sum to another side."""
     both = []
     for m in (ut, torch):
         rng = np.random.default_rng(0)
-        params = [
-            m.tensor(rng.standard_normal(s), dtype=m.float64, requires_grad=True)
-            for s in ((4, 6), (6, 4), (5, 5))
-        ]
-        start = [p.detach().clone() for p in params]
+        shapes = ((4, 6), (6, 4), (5, 5))
+        arrays = [rng.standard_normal(s) for s in shapes]
+        params = [m.tensor(a, dtype=m.float64, requires_grad=True) for a in arrays]
         optimizer = m.optim.Muon(params, lr=0.01, **options)
-        descend(m, params, optimizer, 5)
-        both.append([p - s for p, s in zip(params, start, strict=True)])
-    same(*both, tolerance=0.1 * both[0][0].abs().max().item())
+        descend(m, params, optimizer, STEPS)
+        both.append(params)
+    same(*both, tolerance=2e-3)
 
 
 @pytest.mark.parametrize("search", [None, "strong_wolfe"])

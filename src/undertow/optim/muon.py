@@ -7,9 +7,8 @@ from typing import Any
 
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
-from ..dtypes import bfloat16
+from ..dtypes import bfloat16, float32
 from ..errors import ArgumentError
-from ..ops.matmul import addmm
 from .arguments import not_negative
 from .optimizer import Closure, Group, Optimizer, ParamsT
 
@@ -17,7 +16,7 @@ from .optimizer import Closure, Group, Optimizer, ParamsT
 class Muon(Optimizer):
     """Momentum made orthogonal by Newton–Schulz iterations (Jordan et al., 2024); for matrices.
 
-    The iterations run in bfloat16, as in torch.
+    The iterations have the precision of bfloat16, as in torch.
 
     >>> import undertow as ut
     >>> x = ut.eye(2, requires_grad=True)
@@ -99,14 +98,17 @@ def _orthogonal(
     """About the nearest orthogonal matrix: a polynomial that pulls singular values towards 1."""
     a, b, c = coefficients
     tall = g.shape[0] > g.shape[1]
-    x = g.to(bfloat16)
-    if tall:
-        x = x.T
-    x = x / x.norm().clamp(min=eps)
+    x = _rounded(g.T if tall else g)
+    x = _rounded(x / _rounded(x.norm()).clamp(min=eps))
     for _ in range(steps):
-        gram = x @ x.T
-        x = addmm(x, addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+        gram = _rounded(x @ x.T)
+        x = _rounded(a * x + _rounded(b * gram + c * (gram @ gram)) @ x)
     return x.T if tall else x
+
+
+def _rounded(x: Tensor) -> Tensor:
+    """As precise as bfloat16, in which torch runs the iterations; computed in single."""
+    return x.to(bfloat16).to(float32)
 
 
 def _ratio(shape: tuple[int, ...], how: str | None) -> float:
