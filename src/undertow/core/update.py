@@ -52,32 +52,32 @@ class Update:
         writing = current().writing is not None
         places = self.places
         launches: dict[tuple[Backend, Any], list[list[Any]]] = {}
+        backend: Any = None
+        dtype = launch = None
         for row in rows:
             arrays = [t._array for t in row]
             first = arrays[0]
-            kind, dtype, shape = first.__class__, first.dtype, first.shape
-            backend = OF_CLASS.get(kind) or first.backend
+            kind, shape = first.__class__, first.shape
+            here = OF_CLASS.get(kind) or first.backend
+            if here is not backend or first.dtype is not dtype:
+                backend, dtype = here, first.dtype
+                launch = launches.setdefault((backend, dtype), [])
+                writable, contiguous = backend.writable, backend.contiguous
             for a in arrays:
-                if (
-                    (a.dtype is not dtype and a.dtype != dtype)
-                    or a.shape != shape
-                    or (OF_CLASS.get(a.__class__) or a.backend) is not backend
-                ):
-                    raise self._misfit(row)
+                if a.dtype is not dtype or a.shape != shape or a.__class__ is not kind:
+                    self._check(row)
+            if kind not in OF_CLASS:
+                self._check(row)
             for place in places:
                 a, alias = arrays[place], row[place]._alias
                 if (
-                    not backend.writable(a)
-                    or not backend.contiguous(a)
+                    not writable(a)
+                    or not contiguous(a)
                     or writing
                     or (alias is not None and alias.inference)
                 ):
                     check_writable(self.name, row[place])
-            launch = launches.get((backend, dtype))
-            if launch is None:
-                launches[backend, dtype] = [arrays]
-            else:
-                launch.append(arrays)
+            launch.append(arrays)  # type: ignore[union-attr]
         for (backend, _), arrays_of in launches.items():
             token = backend.begin()
             try:
@@ -89,12 +89,13 @@ class Update:
                 t = row[place]
                 (t._alias or share(t)).version.value += 1
 
-    def _misfit(self, row: Row) -> Exception:
-        """What is wrong with tensors that do not fit together."""
-        shown = ", ".join(f"{t.dtype} of shape {t.shape} on {t.device}" for t in row)
-        kinds = {DTypeError: "dtype", ShapeError: "shape", DeviceError: "device"}
-        error = next(e for e, k in kinds.items() if len({str(getattr(t, k)) for t in row}) > 1)
-        return error(
-            f"[{self.name}] a parameter, its gradient and what is kept with it have one shape, "
-            f"dtype and device, got {shown}; is the state that of another parameter?"
-        )
+    def _check(self, row: Row) -> None:
+        """Raise unless the tensors of a row fit together."""
+        kinds = {"dtype": DTypeError, "shape": ShapeError, "device": DeviceError}
+        for kind, error in kinds.items():
+            if len({getattr(t, kind) for t in row}) > 1:
+                shown = ", ".join(f"{t.dtype} of shape {t.shape} on {t.device}" for t in row)
+                raise error(
+                    f"[{self.name}] a parameter, its gradient and what is kept with it have one "
+                    f"{kind}, got {shown}; is the state that of another parameter?"
+                )

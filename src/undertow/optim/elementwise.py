@@ -73,18 +73,22 @@ class Elementwise(Optimizer):
 
     def _step_group(self, group: Group) -> None:
         states = self.states(group)
-        entries = len(states) + len(self.scalars)
+        scalars, kept_with = tuple(self.scalars), self.state
+        entries = len(states) + len(scalars)
         alike: dict[tuple[Any, ...], list[tuple[Tensor, Tensor, dict[str, Any]]]] = {}
         for p in group["params"]:
             grad = p._grad
             if grad is None:
                 continue
-            state = self.state[p] if entries else {}
+            state = kept_with[p] if entries else {}
             fresh = len(state) < entries
             if fresh:
                 self._start(p, state, group)
-            key = (fresh, *[state[name].item() for name in self.scalars])
-            alike.setdefault(key, []).append((p, grad, state))
+            key = (fresh, *[state[name].item() for name in scalars])
+            if key in alike:
+                alike[key].append((p, grad, state))
+            else:
+                alike[key] = [(p, grad, state)]
         for (fresh, *counts), members in alike.items():
             kept: Numbers = dict(zip(self.scalars, counts, strict=True))
             if "step" in kept:
