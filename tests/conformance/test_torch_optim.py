@@ -193,6 +193,31 @@ def test_lbfgs(search: str | None, history: int) -> None:
     assert both[0][2] == both[1][2]
 
 
+def test_lbfgs_goes_on_from_torch() -> None:
+    """Its state has lists of tensors, and numbers that are tensors."""
+    theirs = parameters(torch)
+    b = torch.optim.LBFGS(theirs, line_search_fn="strong_wolfe", max_iter=4)
+
+    def closure_of(m: Any, params: Any, optimizer: Any) -> Any:
+        def closure() -> Any:
+            optimizer.zero_grad()
+            found = loss(m, params)
+            found.backward()
+            return found
+
+        return closure
+
+    for _ in range(2):
+        b.step(closure_of(torch, theirs, b))
+    ours = [ut.tensor(p.detach().numpy(), requires_grad=True) for p in theirs]
+    a = ut.optim.LBFGS(ours, line_search_fn="strong_wolfe", max_iter=4)
+    a.load_state_dict(converted(b.state_dict()))
+    for _ in range(2):
+        a.step(closure_of(ut, ours, a))
+        b.step(closure_of(torch, theirs, b))
+    same(ours, theirs, 1e-7)
+
+
 def test_groups_and_tensor_lr() -> None:
     both = []
     for m in (ut, torch):

@@ -2,8 +2,9 @@
 
 Note [rows of an update]
 The arrays of a row have one size and lie dense, so a row is split anywhere: a table lists blocks of
-at most BLOCK elements, whichever rows they come from, and a launch runs them all. Each operand has
-one buffer, its array in the first row; the table tells how far from there a block begins.
+at most BLOCK elements (as in kernel/maps), whichever rows they come from, and a launch runs them
+all. Each operand has one buffer, its array in the first row; the table tells how far from there a
+block begins.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ from collections.abc import Sequence
 from .expr import Expr
 from .ir import WIDTH, Function
 from .lower import Lowering
-from .maps import AHEAD, BLOCK, converted
-
-__all__ = ["BLOCK", "update_function"]
+from .maps import AHEAD, converted
 
 
 def update_function(

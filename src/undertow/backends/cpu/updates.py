@@ -9,7 +9,8 @@ import numpy as np
 
 from ...kernel.expr import Expr
 from ...kernel.lower import NotCompiled
-from ...kernel.updates import BLOCK, update_function
+from ...kernel.maps import BLOCK
+from ...kernel.updates import update_function
 from . import pool
 from .kernels import address, kernel, type_of
 from .plans import Plans, scalar_type
