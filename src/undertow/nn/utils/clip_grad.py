@@ -11,10 +11,15 @@ from ...backends.registry import backend_of
 from ...core.modes import no_grad
 from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
+from ...core.update import Update
 from ...errors import ArgumentError
 from ...ops.joining import flat
 
 Tensors = Tensor | Iterable[Tensor]
+_scale = Update("clip_grad_norm_", lambda grad, scale: (grad * scale,), 1, 1, (0,))
+_clamp = Update(
+    "clip_grad_value_", lambda grad, low, high: (grad.maximum(low).minimum(high),), 1, 2, (0,)
+)
 
 
 def _listed(parameters: Tensors) -> list[Tensor]:
@@ -74,10 +79,7 @@ def clip_grads_with_norm_(
     scale = float(max_norm) / (total_norm.item() + 1e-6)
     if scale >= 1:
         return
-    with no_grad():
-        for parameter in _listed(parameters):
-            if parameter.grad is not None:
-                parameter.grad.mul_(scale)
+    _scale([(p.grad,) for p in _listed(parameters) if p.grad is not None], (scale,))
 
 
 def clip_grad_norm_(
@@ -129,7 +131,4 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     tensor([ 3.0000, -3.5000])
     """
     bound = float(clip_value)
-    with no_grad():
-        for parameter in _listed(parameters):
-            if parameter.grad is not None:
-                parameter.grad.clamp_(-bound, bound)
+    _clamp([(p.grad,) for p in _listed(parameters) if p.grad is not None], (-bound, bound))
