@@ -73,6 +73,20 @@ def test_clip_grad_value() -> None:
         nn.utils.clip_grad_norm(parameters, 1.0)
 
 
+def test_gradients_of_any_layout() -> None:
+    """Views and half precision are changed where they are."""
+    for dtype in (ut.float32, ut.bfloat16, ut.float64):
+        whole = ut.arange(12.0, dtype=dtype).reshape(3, 4)
+        parameter = nn.Parameter(ut.zeros(4, 3, dtype=dtype))
+        parameter.grad = whole.t()
+        version = parameter.grad._version
+        clip_grad_norm_(parameter, 1.0)
+        assert parameter.grad._version > version
+        assert whole.double().norm().item() == pytest.approx(1, rel=1e-2)
+        nn.utils.clip_grad_value_(parameter, 0.25)
+        assert whole.max().item() == 0.25
+
+
 def test_vectors() -> None:
     """Parameters as one vector and back; gradients flow through the vector."""
     model = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))

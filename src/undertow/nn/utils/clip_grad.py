@@ -13,12 +13,13 @@ from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
 from ...core.update import Update
 from ...errors import ArgumentError
+from ...ops.extremes import maximum, minimum
 from ...ops.joining import flat
 
 Tensors = Tensor | Iterable[Tensor]
 _scale = Update("clip_grad_norm_", lambda grad, scale: (grad * scale,), 1, 1, (0,))
 _clamp = Update(
-    "clip_grad_value_", lambda grad, low, high: (grad.maximum(low).minimum(high),), 1, 2, (0,)
+    "clip_grad_value_", lambda grad, low, high: (minimum(maximum(grad, low), high),), 1, 2, (0,)
 )
 
 
