@@ -87,8 +87,7 @@ def test_is_its_function(entry: Layer, case: Case) -> None:
     assert type(module).__name__ == entry.becomes or not entry.becomes
     inputs, options = arguments(case)
     ut.manual_seed(1)
-    if "need_weights" not in inspect.signature(entry.function).parameters:
-        same(found, outputs(entry.function(module, *inputs, **options)))
+    same(found, outputs(entry.function(module, *inputs, **options)))
 
 
 @pytest.mark.parametrize("entry, case", FIRST)

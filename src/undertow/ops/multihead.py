@@ -177,10 +177,13 @@ def _projected(
 
 
 def _by_head(x: Tensor, parts: int, heads: int, batch_first: bool) -> tuple[Tensor, ...]:
-    """(L, N, parts · E) as so many views (N, H, L, E / H)."""
+    """(L, N, parts · E) as so many views (N, H, L, E / H).
+
+    They are taken apart before they are turned: so their gradients are put together in one copy.
+    """
     first, second, wide = x.shape
-    split = x.reshape(first, second, parts, heads, wide // (parts * heads))
-    return split.permute((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4)).unbind(0)
+    pieces = x.reshape(first, second, parts, heads, wide // (parts * heads)).unbind(2)
+    return tuple([p.permute((0, 2, 1, 3) if batch_first else (1, 2, 0, 3)) for p in pieces])
 
 
 def _extended(x: Tensor, appended: Tensor | None, add_zero: bool) -> Tensor:
