@@ -34,6 +34,7 @@ ROOMS = [
     "ops",
     "autograd",
     "nn",
+    "amp",
     "utils",
 ]
 

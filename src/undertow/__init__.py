@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from . import ops  # first: it publishes the functions
-from . import autograd, dtypes, errors, nn, utils
+from . import autograd, dtypes, errors
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -39,5 +39,43 @@ __version__ = "0.1.0"
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 globals().update(_functions)
+
+# What is loaded when somebody asks for it, and the room where it stands.
+_LAZY = {"nn": "nn", "utils": "utils"}
+_LAZY |= dict.fromkeys(
+    [
+        "autocast",
+        "clear_autocast_cache",
+        "get_autocast_cpu_dtype",
+        "get_autocast_dtype",
+        "get_autocast_gpu_dtype",
+        "is_autocast_cache_enabled",
+        "is_autocast_cpu_enabled",
+        "is_autocast_enabled",
+        "set_autocast_cache_enabled",
+        "set_autocast_cpu_dtype",
+        "set_autocast_cpu_enabled",
+        "set_autocast_dtype",
+        "set_autocast_enabled",
+    ],
+    "amp.autocast_mode",
+)
+_LAZY |= {"GradScaler": "amp"} | {name: name for name in ("amp",)}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'undertow' has no attribute {name!r}")
+    from importlib import import_module
+
+    room = import_module(f".{_LAZY[name]}", __name__)
+    found = globals()[name] = room if name == _LAZY[name] else getattr(room, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _rooms = {"backends", "core", "devices", "kernel", "math", "ops", "os", "shapes"}
-__all__ = sorted(name for name in {*globals()} - _rooms if not name.startswith("_"))
+__all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))
