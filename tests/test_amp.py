@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -199,7 +199,7 @@ def test_lists() -> None:
 class Square(ut.autograd.Function):
     """Tells which dtype it has seen, forwards and backwards."""
 
-    seen: list[Any] = []
+    seen: ClassVar[list[Any]] = []
 
     @staticmethod
     @ut.amp.custom_fwd(device_type="cpu")
@@ -303,9 +303,9 @@ def test_order_of_calls() -> None:
 
 def test_bad_settings() -> None:
     """Factors that never grow or shrink, losses that are none, gradients in float16."""
-    with pytest.raises(ValueError, match="growth_factor must be above 1, got 1.0"):
+    with pytest.raises(ValueError, match=r"growth_factor must be above 1, got 1\.0"):
         ut.amp.GradScaler("cpu", growth_factor=1.0)
-    with pytest.raises(ValueError, match="backoff_factor must be below 1, got 2.0"):
+    with pytest.raises(ValueError, match=r"backoff_factor must be below 1, got 2\.0"):
         ut.amp.GradScaler("cpu", backoff_factor=2.0)
     scaler = ut.amp.GradScaler("cpu")
     with pytest.raises(TypeError, match="expects tensors, got int 3"):

@@ -42,8 +42,10 @@ globals().update(_functions)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {"nn": "nn", "utils": "utils"}
+_LAZY |= {name: name for name in ("amp",)}
+_LAZY |= dict.fromkeys(("GradScaler",), "amp")
 _LAZY |= dict.fromkeys(
-    [
+    (
         "autocast",
         "clear_autocast_cache",
         "get_autocast_cpu_dtype",
@@ -57,10 +59,9 @@ _LAZY |= dict.fromkeys(
         "set_autocast_cpu_enabled",
         "set_autocast_dtype",
         "set_autocast_enabled",
-    ],
+    ),
     "amp.autocast_mode",
 )
-_LAZY |= {"GradScaler": "amp"} | {name: name for name in ("amp",)}
 
 
 def __getattr__(name: str) -> object:

@@ -62,7 +62,7 @@ class autocast(Switch):
         )
         if enabled and not _present(device_type):
             warnings.warn(
-                f"autocast for {device_type!r}, but there is no such device here. Disabling autocast.",
+                f"autocast for {device_type!r}, but there is no such device here. Disabling it.",
                 stacklevel=2,
             )
             self._enabled = False

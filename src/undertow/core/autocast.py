@@ -25,7 +25,8 @@ _LISTS = {
         conv_transpose3d linear matmul mm prelu scaled_dot_product_attention
     """,
     SINGLE: """
-        adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy binary_cross_entropy_with_logits cdist
+        adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
+        binary_cross_entropy_with_logits cdist
         cosine_embedding_loss cross_entropy ctc_loss fractional_max_pool2d fractional_max_pool3d
         grid_sample hinge_embedding_loss huber_loss kl_div l1_loss lp_pool3d margin_ranking_loss
         max_pool3d max_unpool1d max_unpool2d max_unpool3d mse_loss

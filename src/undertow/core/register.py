@@ -143,7 +143,9 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
 
 
 def guarded(fn: F, name: str, policy: Any = None) -> F:
-    """`fn` with its autocast policy, with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
+    """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
+
+    `policy` is the autocast list that it stands on, if any.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
     that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
