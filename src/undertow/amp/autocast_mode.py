@@ -131,9 +131,9 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool = False) -> None
     >>> ut.set_autocast_enabled("cpu", False)
     """
     if isinstance(device_type, bool):
-        device_type, enabled = "cuda", device_type
-    enabled = enabled and _present(device_type)
-    _set(device_type, enabled, get_autocast_dtype(device_type), _now().caching)
+        return set_autocast_enabled("cuda", device_type)
+    on = bool(enabled) and _present(device_type)
+    _set(device_type, on, get_autocast_dtype(device_type), _now().caching)
 
 
 def get_autocast_dtype(device_type: str) -> DType:
