@@ -33,6 +33,7 @@ from .core.tensor import Tensor
 from .devices import device
 from .dtypes import *  # noqa: F403
 from .dtypes import DType as dtype
+from .on_demand import on_demand as _on_demand
 
 __version__ = "0.1.0"
 
@@ -40,43 +41,21 @@ e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 globals().update(_functions)
 
-# What is loaded when somebody asks for it, and the room where it stands.
-_LAZY = {"nn": "nn", "utils": "utils"}
-_LAZY |= {name: name for name in ("amp",)}
-_LAZY |= dict.fromkeys(("GradScaler",), "amp")
-_LAZY |= dict.fromkeys(
-    (
-        "autocast",
-        "clear_autocast_cache",
-        "get_autocast_cpu_dtype",
-        "get_autocast_dtype",
-        "get_autocast_gpu_dtype",
-        "is_autocast_cache_enabled",
-        "is_autocast_cpu_enabled",
-        "is_autocast_enabled",
-        "set_autocast_cache_enabled",
-        "set_autocast_cpu_dtype",
-        "set_autocast_cpu_enabled",
-        "set_autocast_dtype",
-        "set_autocast_enabled",
-    ),
-    "amp.autocast_mode",
-)
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'undertow' has no attribute {name!r}")
-    from importlib import import_module
-
-    room = import_module(f".{_LAZY[name]}", __name__)
-    found = globals()[name] = room if name == _LAZY[name] else getattr(room, name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return __all__
-
-
-_rooms = {"backends", "core", "devices", "kernel", "math", "ops", "os", "shapes"}
+# What is loaded when somebody asks for it: rooms, and names in the rooms where they stand.
+_LAZY = {"nn": "nn", "utils": "utils", "amp": "amp"} | {
+    name: room
+    for room, names in {
+        "amp.autocast_mode": """
+            autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
+            get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled
+            is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
+            set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+        """,
+        "amp.grad_scaler": "GradScaler",
+    }.items()
+    for name in names.split()
+}
+__getattr__ = _on_demand(globals(), _LAZY)
+_rooms = {"backends", "core", "devices", "kernel", "math", "on_demand", "ops", "os", "shapes"}
 __all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))
+__dir__ = __all__.copy
