@@ -33,6 +33,7 @@ from .core.tensor import Tensor
 from .devices import device
 from .dtypes import *  # noqa: F403
 from .dtypes import DType as dtype
+from .shapes import Size
 from .on_demand import on_demand as _on_demand
 
 __version__ = "0.1.0"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..backends.registry import devices
+from ..backends.registry import devices, is_present
 from ..core.autocast import Autocast
 from ..core.modes import State, Switch, current, enter
 from ..core.tensor import Tensor
@@ -60,7 +60,7 @@ class autocast(Switch):
         self._cache_enabled = (
             is_autocast_cache_enabled() if cache_enabled is None else bool(cache_enabled)
         )
-        if enabled and not _present(device_type):
+        if enabled and not is_present(device_type):
             warnings.warn(
                 f"autocast for {device_type!r}, but there is no such device here. Disabling it.",
                 stacklevel=2,
@@ -85,10 +85,6 @@ class autocast(Switch):
         return self
 
 
-def _present(device_type: str) -> bool:
-    return device_type == "cpu" or device_type in {d.type for d in devices()}
-
-
 def is_autocast_available(device_type: str) -> bool:
     """Whether `autocast` may be asked for a device type.
 
@@ -98,7 +94,7 @@ def is_autocast_available(device_type: str) -> bool:
     """
     if not isinstance(device_type, str):
         raise DTypeError(f"[autocast] device_type is a name, got {type(device_type).__name__}")
-    return device_type in _KNOWN or _present(device_type)
+    return device_type in _KNOWN or is_present(device_type)
 
 
 # Switches by themselves -------------------------------------------------------------------------
@@ -131,8 +127,9 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool = False) -> None
     >>> ut.set_autocast_enabled("cpu", False)
     """
     if isinstance(device_type, bool):
-        return set_autocast_enabled("cuda", device_type)
-    on = bool(enabled) and _present(device_type)
+        set_autocast_enabled("cuda", device_type)
+        return
+    on = bool(enabled) and is_present(device_type)
     _set(device_type, on, get_autocast_dtype(device_type), _now().caching)
 
 

@@ -6,7 +6,7 @@ import warnings
 import weakref
 from typing import Any
 
-from ..backends.registry import devices
+from ..backends.registry import is_present
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..dtypes import float16
@@ -39,7 +39,7 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        present = device in {d.type for d in devices()}
+        present = is_present(device)
         if enabled and not present:
             warnings.warn(
                 f"GradScaler for {device!r}, but there is no such device here. Disabling.",

@@ -15,6 +15,7 @@ from ..errors import (
     OutOfMemoryError,
     UndertowError,
 )
+from ..layouts import strided
 from .autocast import EVER, POLICIES, autocasting
 from .blame import about_argument
 from .dispatch import elementwise
@@ -88,6 +89,7 @@ def function(
     def publish(fn: F) -> F:
         public = name or fn.__name__
         policy = POLICIES.get(public)
+        makes = "device" in fn.__annotations__ and public != "to"
         as_it_is = None
         kinds = [k for n, kind in fn.__annotations__.items() if n != "return" for k in kind.split()]
         checked = "dim" in fn.__annotations__ or not _KINDS.keys().isdisjoint(kinds)
@@ -95,7 +97,7 @@ def function(
             # What changes a tensor in place computes in the dtype that it has.
             if inplace and policy is not None:
                 as_it_is = guarded(fn, public)
-            fn = guarded(fn, public, policy)
+            fn = guarded(fn, public, policy, makes)
         fn.__name__ = fn.__qualname__ = public
         fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
         if top:
@@ -142,10 +144,11 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
     table[name] = fn
 
 
-def guarded(fn: F, name: str, policy: Any = None) -> F:
+def guarded(fn: F, name: str, policy: Any = None, makes: bool = False) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
-    `policy` is the autocast list that it stands on, if any.
+    `policy` is the autocast list that it stands on, if any. One that `makes` tensors also takes
+    torch's `layout=ut.strided` and `pin_memory`, which change nothing.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
     that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
@@ -160,6 +163,9 @@ def guarded(fn: F, name: str, policy: Any = None) -> F:
             if kwargs:
                 if kwargs.get("out", fn) is None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
                     del kwargs["out"]
+                if makes:
+                    _check_layout(name, kwargs.pop("layout", None))
+                    kwargs.pop("pin_memory", None)
                 for alias in ("axis", "keepdims"):
                     if alias in kwargs:
                         kwargs[_ALIASES[alias]] = kwargs.pop(alias)
@@ -191,6 +197,11 @@ def guarded(fn: F, name: str, policy: Any = None) -> F:
             raise
 
     return wrapped  # type: ignore[return-value]
+
+
+def _check_layout(name: str, layout: Any) -> None:
+    if layout not in (None, strided):
+        raise ArgumentError(f"[{name}] every tensor is ut.strided, got layout {layout!r}")
 
 
 def _arose_inside(error: Exception) -> bool:
