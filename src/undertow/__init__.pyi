@@ -7,9 +7,41 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
-from . import autograd, dtypes, errors
+from . import accelerator as accelerator
+from . import amp as amp
+from . import autograd, backends, dtypes, errors
+from . import compiler as compiler
+from . import cpu as cpu
+from . import cuda as cuda
+from . import distributed as distributed
+from . import func as func
+from . import jit as jit
+from . import mps as mps
+from . import multiprocessing as multiprocessing
 from . import nn as nn
+from . import overrides as overrides
+from . import random as random
+from . import testing as testing
+from . import types as types
 from . import utils as utils
+from . import version as version
+from . import xpu as xpu
+from .amp.autocast_mode import autocast as autocast
+from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from .amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
+from .amp.grad_scaler import GradScaler as GradScaler
+from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -21,6 +53,17 @@ from .core.generator import (
     seed,
     set_rng_state,
 )
+from .core.legacy import BFloat16Tensor as BFloat16Tensor
+from .core.legacy import BoolTensor as BoolTensor
+from .core.legacy import ByteTensor as ByteTensor
+from .core.legacy import CharTensor as CharTensor
+from .core.legacy import DoubleTensor as DoubleTensor
+from .core.legacy import FloatTensor as FloatTensor
+from .core.legacy import HalfTensor as HalfTensor
+from .core.legacy import IntTensor as IntTensor
+from .core.legacy import LongTensor as LongTensor
+from .core.legacy import ShortTensor as ShortTensor
+from .core.legacy import set_default_tensor_type as set_default_tensor_type
 from .core.modes import (
     enable_grad,
     inference_mode,
@@ -31,7 +74,7 @@ from .core.modes import (
 )
 from .core.printing import get_printoptions, printoptions, set_printoptions
 from .core.tensor import Tensor
-from .devices import DeviceLike, device
+from .devices import DeviceLike, device, get_default_device, set_default_device
 from .dtypes import (
     DType,
     DTypeLike,
@@ -64,9 +107,35 @@ from .dtypes import (
     uint8,
 )
 from .dtypes import DType as dtype
+from .errors import OutOfMemoryError as OutOfMemoryError
+from .layouts import channels_last as channels_last
+from .layouts import channels_last_3d as channels_last_3d
+from .layouts import contiguous_format as contiguous_format
+from .layouts import layout as layout
+from .layouts import memory_format as memory_format
+from .layouts import preserve_format as preserve_format
+from .layouts import strided as strided
 from .ops.reduction import MinMax
 from .ops.scan import Selection
-from .shapes import Ints, Shape
+from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from .settings import compile as compile
+from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from .settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from .settings import get_float32_matmul_precision as get_float32_matmul_precision
+from .settings import get_num_interop_threads as get_num_interop_threads
+from .settings import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from .settings import is_storage as is_storage
+from .settings import is_warn_always_enabled as is_warn_always_enabled
+from .settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from .settings import set_float32_matmul_precision as set_float32_matmul_precision
+from .settings import set_flush_denormal as set_flush_denormal
+from .settings import set_num_interop_threads as set_num_interop_threads
+from .settings import set_warn_always as set_warn_always
+from .settings import typename as typename
+from .settings import use_deterministic_algorithms as use_deterministic_algorithms
+from .shapes import Ints, Shape, Size
 
 @overload
 def where(condition: Tensor) -> tuple[Tensor, ...]:
@@ -1988,10 +2057,24 @@ nan: builtins.float
 newaxis: None
 pi: builtins.float
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
     "Generator",
+    "GradScaler",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "OutOfMemoryError",
+    "ShortTensor",
+    "Size",
     "Tensor",
     "abs",
     "absolute",
+    "accelerator",
     "acos",
     "acosh",
     "adaptive_avg_pool1d",
@@ -2008,6 +2091,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "amp",
     "any",
     "arange",
     "arccos",
@@ -2017,6 +2101,7 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
+    "are_deterministic_algorithms_enabled",
     "argmax",
     "argmin",
     "argsort",
@@ -2033,8 +2118,10 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
     "autograd",
     "avg_pool1d",
+    "backends",
     "baddbmm",
     "bernoulli",
     "bfloat16",
@@ -2064,14 +2151,20 @@ __all__ = [
     "cfloat",
     "chain_matmul",
     "channel_shuffle",
+    "channels_last",
+    "channels_last_3d",
     "chunk",
     "clamp",
     "clamp_max",
     "clamp_min",
+    "clear_autocast_cache",
     "clip",
     "clone",
     "column_stack",
     "combinations",
+    "compile",
+    "compiled_with_cxx11_abi",
+    "compiler",
     "complex",
     "complex128",
     "complex64",
@@ -2079,6 +2172,7 @@ __all__ = [
     "concatenate",
     "conj",
     "contiguous",
+    "contiguous_format",
     "conv1d",
     "conv2d",
     "conv3d",
@@ -2090,7 +2184,9 @@ __all__ = [
     "cosh",
     "cosine_similarity",
     "count_nonzero",
+    "cpu",
     "cross",
+    "cuda",
     "cummax",
     "cummin",
     "cumprod",
@@ -2107,6 +2203,7 @@ __all__ = [
     "diff",
     "digamma",
     "dist",
+    "distributed",
     "div",
     "divide",
     "dot",
@@ -2151,10 +2248,18 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "gather",
     "ge",
     "ger",
+    "get_autocast_cpu_dtype",
+    "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
+    "get_default_device",
     "get_default_dtype",
+    "get_deterministic_debug_mode",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "get_num_threads",
     "get_printoptions",
     "get_rng_state",
@@ -2186,13 +2291,21 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled",
+    "is_autocast_enabled",
     "is_complex",
+    "is_deterministic_algorithms_warn_only_enabled",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference",
     "is_inference_mode_enabled",
     "is_nonzero",
+    "is_storage",
     "is_tensor",
+    "is_warn_always_enabled",
     "isclose",
     "isfinite",
     "isin",
@@ -2201,8 +2314,10 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "jit",
     "kron",
     "kthvalue",
+    "layout",
     "ldexp",
     "le",
     "lerp",
@@ -2239,6 +2354,7 @@ __all__ = [
     "maximum",
     "mean",
     "median",
+    "memory_format",
     "meshgrid",
     "min",
     "minimum",
@@ -2246,10 +2362,12 @@ __all__ = [
     "mode",
     "moveaxis",
     "movedim",
+    "mps",
     "msort",
     "mul",
     "multinomial",
     "multiply",
+    "multiprocessing",
     "mv",
     "nan",
     "nan_to_num",
@@ -2272,6 +2390,7 @@ __all__ = [
     "ones",
     "ones_like",
     "outer",
+    "overrides",
     "pairwise_distance",
     "pdist",
     "permute",
@@ -2284,6 +2403,7 @@ __all__ = [
     "positive",
     "pow",
     "prelu",
+    "preserve_format",
     "printoptions",
     "prod",
     "promote_types",
@@ -2296,6 +2416,7 @@ __all__ = [
     "randint_like",
     "randn",
     "randn_like",
+    "random",
     "randperm",
     "ravel",
     "real",
@@ -2325,11 +2446,23 @@ __all__ = [
     "select_scatter",
     "selu",
     "selu_",
+    "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_default_device",
     "set_default_dtype",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
     "set_grad_enabled",
+    "set_num_interop_threads",
     "set_num_threads",
     "set_printoptions",
     "set_rng_state",
+    "set_warn_always",
     "sgn",
     "short",
     "sigmoid",
@@ -2349,6 +2482,7 @@ __all__ = [
     "stack",
     "std",
     "std_mean",
+    "strided",
     "sub",
     "subtract",
     "sum",
@@ -2362,6 +2496,7 @@ __all__ = [
     "tensor",
     "tensor_split",
     "tensordot",
+    "testing",
     "threshold",
     "threshold_",
     "tile",
@@ -2376,22 +2511,27 @@ __all__ = [
     "triu_indices",
     "true_divide",
     "trunc",
+    "typename",
+    "types",
     "uint8",
     "unbind",
     "unflatten",
     "unique",
     "unique_consecutive",
     "unsqueeze",
+    "use_deterministic_algorithms",
     "utils",
     "var",
     "var_mean",
     "vdot",
+    "version",
     "view_as_complex",
     "view_as_real",
     "vsplit",
     "vstack",
     "where",
     "xlogy",
+    "xpu",
     "zeros",
     "zeros_like",
 ]

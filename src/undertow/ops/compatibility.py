@@ -106,7 +106,7 @@ def is_shared(self: Tensor) -> bool:
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """An error: memory is not shared in place; a DataLoader's workers share theirs by themselves."""
+    """An error: memory is not shared in place; a DataLoader's workers do it by themselves."""
     raise UnsupportedError(
         "[share_memory_] memory is not moved to where other processes see it; send the tensor "
         "through a queue of undertow.multiprocessing, which copies it"
@@ -211,7 +211,7 @@ def _filled(op: str, t: Tensor, compute: Callable[[list[Any]], list[Any]]) -> Te
 
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """The same memory as an instance of a subclass of Tensor."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+    if not issubclass(cls, Tensor):
         raise DTypeError(f"[as_subclass] expects a subclass of Tensor, got {cls!r}")
     if self.requires_grad:
         raise UnsupportedError("[as_subclass] gradients do not pass it; detach() the tensor first")
