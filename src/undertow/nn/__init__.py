@@ -1,21 +1,13 @@
 """Modules, their functions and their parameters; `undertow.nn.functional` is torch's `F`."""
 
-from . import functional, init, modules, parallel, parameter
+from . import functional as functional
+from . import init as init
+from . import modules as modules
+from . import parallel as parallel
+from . import parameter as parameter
 from .modules import *  # noqa: F403
-from .modules import __all__ as _modules
-from .parallel import DataParallel
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-
-__all__ = [
-    *_modules,
-    "Buffer",
-    "DataParallel",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "functional",
-    "init",
-    "modules",
-    "parallel",
-    "parameter",
-]
+from .parallel import DataParallel as DataParallel
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter

@@ -88,7 +88,7 @@ class Sequential(_Numbered):
     """Modules that are called one after the other, each with what the one before it returned.
 
     >>> import undertow as ut
-    >>> model = ut.nn.Sequential(ut.nn.Linear(3, 4), ut.nn.ReLU(), ut.nn.Linear(4, 1))
+    >>> model = ut.nn.Sequential(ut.nn.Linear(3, 4), ut.nn.Identity(), ut.nn.Linear(4, 1))
     >>> model(ut.ones(2, 3)).shape
     (2, 1)
     >>> model[-1]
@@ -168,8 +168,8 @@ class ModuleList(_Numbered):
             return type(self)(list(self._modules.values())[index])
         return self._modules[self._name(index)]
 
-    def __iadd__(self, modules: Any) -> ModuleList:
-        return self.extend(modules)
+    def __iadd__(self, other: Any) -> ModuleList:
+        return self.extend(other)
 
     def __add__(self, other: Any) -> ModuleList:
         return ModuleList(chain(self, other))
