@@ -2050,6 +2050,28 @@ def histc(
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
 
+native_channel_shuffle = channel_shuffle
+
+def rrelu_(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+) -> Tensor:
+    """In-place form of `rrelu`; returns the tensor itself."""
+
+def rrelu(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+    inplace: builtins.bool = False,
+) -> Tensor:
+    """`leaky_relu` whose slope is drawn between `lower` and `upper` for each element."""
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
+    """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
+
 __version__: str
 e: builtins.float
 inf: builtins.float
@@ -2176,6 +2198,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -2376,6 +2399,7 @@ __all__ = [
     "nanquantile",
     "nansum",
     "narrow",
+    "native_channel_shuffle",
     "ne",
     "neg",
     "negative",
@@ -2434,6 +2458,8 @@ __all__ = [
     "rot90",
     "round",
     "row_stack",
+    "rrelu",
+    "rrelu_",
     "rsqrt",
     "rsub",
     "scalar_tensor",

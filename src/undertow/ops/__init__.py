@@ -49,4 +49,5 @@ from . import (  # noqa: F401
     strided,
     transcendental,
     unfolding,
+    variants,
 )
