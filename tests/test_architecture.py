@@ -48,6 +48,7 @@ ROOMS = [
     "mps",
     "multiprocessing",
     "overrides",
+    "profiler",
     "random",
     "settings",
     "compiler",

@@ -41,6 +41,16 @@ __version__ = "0.1.0"
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 globals().update(_functions)
+# Methods of Tensor that torch has as functions, too.
+_methods = """
+abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_
+atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach detach_ erf_ erfc_
+exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ get_device i0_ index_put_ is_conj is_distributed is_neg
+is_same_size is_signed ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_
+reciprocal_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_
+xlogy_ zero_
+""".split()  # noqa: SIM905
+globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it: rooms, and names in the rooms where they stand.
 _LAZY = {
@@ -48,7 +58,7 @@ _LAZY = {
     for room, names in {
         "": """
             accelerator amp compiler cpu cuda distributed func jit mps multiprocessing nn overrides
-            random testing types utils version xpu
+            profiler random testing types utils version xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
@@ -57,7 +67,7 @@ _LAZY = {
             set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
         """,
         "amp.grad_scaler": "GradScaler",
-        "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled",
+        "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
         "core.legacy": """
             BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
             IntTensor LongTensor ShortTensor set_default_tensor_type

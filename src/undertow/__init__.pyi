@@ -20,6 +20,7 @@ from . import mps as mps
 from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import overrides as overrides
+from . import profiler as profiler
 from . import random as random
 from . import testing as testing
 from . import types as types
@@ -42,6 +43,7 @@ from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from .amp.grad_scaler import GradScaler as GradScaler
 from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
+from .autograd.anomaly import set_anomaly_enabled as set_anomaly_enabled
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -2073,11 +2075,78 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0)
     """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
 
 __version__: str
+abs_ = Tensor.abs_
+acos_ = Tensor.acos_
+acosh_ = Tensor.acosh_
+addmv_ = Tensor.addmv_
+arccos_ = Tensor.arccos_
+arccosh_ = Tensor.arccosh_
+arcsin_ = Tensor.arcsin_
+arcsinh_ = Tensor.arcsinh_
+arctan_ = Tensor.arctan_
+arctanh_ = Tensor.arctanh_
+as_strided_ = Tensor.as_strided_
+asin_ = Tensor.asin_
+asinh_ = Tensor.asinh_
+atan_ = Tensor.atan_
+atanh_ = Tensor.atanh_
+ceil_ = Tensor.ceil_
+clamp_ = Tensor.clamp_
+clamp_max_ = Tensor.clamp_max_
+clamp_min_ = Tensor.clamp_min_
+clip_ = Tensor.clip_
+cos_ = Tensor.cos_
+cosh_ = Tensor.cosh_
+deg2rad_ = Tensor.deg2rad_
+detach = Tensor.detach
+detach_ = Tensor.detach_
 e: builtins.float
+erf_ = Tensor.erf_
+erfc_ = Tensor.erfc_
+exp2_ = Tensor.exp2_
+exp_ = Tensor.exp_
+expm1_ = Tensor.expm1_
+fill_ = Tensor.fill_
+fix_ = Tensor.fix_
+floor_ = Tensor.floor_
+frac_ = Tensor.frac_
+get_device = Tensor.get_device
+i0_ = Tensor.i0_
+index_put_ = Tensor.index_put_
 inf: builtins.float
+is_conj = Tensor.is_conj
+is_distributed = Tensor.is_distributed
+is_neg = Tensor.is_neg
+is_same_size = Tensor.is_same_size
+is_signed = Tensor.is_signed
+ldexp_ = Tensor.ldexp_
+log10_ = Tensor.log10_
+log1p_ = Tensor.log1p_
+log2_ = Tensor.log2_
+log_ = Tensor.log_
+logit_ = Tensor.logit_
 nan: builtins.float
+nan_to_num_ = Tensor.nan_to_num_
+neg_ = Tensor.neg_
+negative_ = Tensor.negative_
 newaxis: None
 pi: builtins.float
+rad2deg_ = Tensor.rad2deg_
+reciprocal_ = Tensor.reciprocal_
+resize_as_ = Tensor.resize_as_
+round_ = Tensor.round_
+rsqrt_ = Tensor.rsqrt_
+sigmoid_ = Tensor.sigmoid_
+sin_ = Tensor.sin_
+sinc_ = Tensor.sinc_
+sinh_ = Tensor.sinh_
+sqrt_ = Tensor.sqrt_
+square_ = Tensor.square_
+tan_ = Tensor.tan_
+tanh_ = Tensor.tanh_
+trunc_ = Tensor.trunc_
+xlogy_ = Tensor.xlogy_
+zero_ = Tensor.zero_
 __all__ = [
     "BFloat16Tensor",
     "BoolTensor",
@@ -2095,10 +2164,13 @@ __all__ = [
     "Size",
     "Tensor",
     "abs",
+    "abs_",
     "absolute",
     "accelerator",
     "acos",
+    "acos_",
     "acosh",
+    "acosh_",
     "adaptive_avg_pool1d",
     "add",
     "addbmm",
@@ -2106,6 +2178,7 @@ __all__ = [
     "addcmul",
     "addmm",
     "addmv",
+    "addmv_",
     "addr",
     "adjoint",
     "all",
@@ -2117,26 +2190,37 @@ __all__ = [
     "any",
     "arange",
     "arccos",
+    "arccos_",
     "arccosh",
+    "arccosh_",
     "arcsin",
+    "arcsin_",
     "arcsinh",
+    "arcsinh_",
     "arctan",
     "arctan2",
+    "arctan_",
     "arctanh",
+    "arctanh_",
     "are_deterministic_algorithms_enabled",
     "argmax",
     "argmin",
     "argsort",
     "argwhere",
     "as_strided",
+    "as_strided_",
     "as_strided_scatter",
     "as_tensor",
     "asarray",
     "asin",
+    "asin_",
     "asinh",
+    "asinh_",
     "atan",
     "atan2",
+    "atan_",
     "atanh",
+    "atanh_",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
@@ -2168,6 +2252,7 @@ __all__ = [
     "cdist",
     "cdouble",
     "ceil",
+    "ceil_",
     "celu",
     "celu_",
     "cfloat",
@@ -2177,10 +2262,14 @@ __all__ = [
     "channels_last_3d",
     "chunk",
     "clamp",
+    "clamp_",
     "clamp_max",
+    "clamp_max_",
     "clamp_min",
+    "clamp_min_",
     "clear_autocast_cache",
     "clip",
+    "clip_",
     "clone",
     "column_stack",
     "combinations",
@@ -2204,7 +2293,9 @@ __all__ = [
     "conv_transpose3d",
     "copysign",
     "cos",
+    "cos_",
     "cosh",
+    "cosh_",
     "cosine_similarity",
     "count_nonzero",
     "cpu",
@@ -2217,6 +2308,9 @@ __all__ = [
     "cumulative_trapezoid",
     "default_generator",
     "deg2rad",
+    "deg2rad_",
+    "detach",
+    "detach_",
     "device",
     "diag",
     "diag_embed",
@@ -2243,15 +2337,22 @@ __all__ = [
     "eq",
     "equal",
     "erf",
+    "erf_",
     "erfc",
+    "erfc_",
     "erfinv",
     "errors",
     "exp",
     "exp2",
+    "exp2_",
+    "exp_",
     "expm1",
+    "expm1_",
     "eye",
+    "fill_",
     "finfo",
     "fix",
+    "fix_",
     "flatten",
     "flip",
     "fliplr",
@@ -2262,11 +2363,13 @@ __all__ = [
     "float64",
     "float_power",
     "floor",
+    "floor_",
     "floor_divide",
     "fmax",
     "fmin",
     "fmod",
     "frac",
+    "frac_",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -2281,6 +2384,7 @@ __all__ = [
     "get_default_device",
     "get_default_dtype",
     "get_deterministic_debug_mode",
+    "get_device",
     "get_float32_matmul_precision",
     "get_num_interop_threads",
     "get_num_threads",
@@ -2297,12 +2401,14 @@ __all__ = [
     "hstack",
     "hypot",
     "i0",
+    "i0_",
     "iinfo",
     "imag",
     "index_add",
     "index_copy",
     "index_fill",
     "index_put",
+    "index_put_",
     "index_reduce",
     "index_select",
     "inf",
@@ -2320,12 +2426,17 @@ __all__ = [
     "is_autocast_cpu_enabled",
     "is_autocast_enabled",
     "is_complex",
+    "is_conj",
     "is_deterministic_algorithms_warn_only_enabled",
+    "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference",
     "is_inference_mode_enabled",
+    "is_neg",
     "is_nonzero",
+    "is_same_size",
+    "is_signed",
     "is_storage",
     "is_tensor",
     "is_warn_always_enabled",
@@ -2342,6 +2453,7 @@ __all__ = [
     "kthvalue",
     "layout",
     "ldexp",
+    "ldexp_",
     "le",
     "lerp",
     "less",
@@ -2350,8 +2462,12 @@ __all__ = [
     "linspace",
     "log",
     "log10",
+    "log10_",
     "log1p",
+    "log1p_",
     "log2",
+    "log2_",
+    "log_",
     "log_softmax",
     "logaddexp",
     "logaddexp2",
@@ -2361,6 +2477,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logit",
+    "logit_",
     "logspace",
     "logsumexp",
     "long",
@@ -2394,6 +2511,7 @@ __all__ = [
     "mv",
     "nan",
     "nan_to_num",
+    "nan_to_num_",
     "nanmean",
     "nanmedian",
     "nanquantile",
@@ -2402,7 +2520,9 @@ __all__ = [
     "native_channel_shuffle",
     "ne",
     "neg",
+    "neg_",
     "negative",
+    "negative_",
     "newaxis",
     "nn",
     "no_grad",
@@ -2430,10 +2550,12 @@ __all__ = [
     "preserve_format",
     "printoptions",
     "prod",
+    "profiler",
     "promote_types",
     "put",
     "quantile",
     "rad2deg",
+    "rad2deg_",
     "rand",
     "rand_like",
     "randint",
@@ -2445,22 +2567,26 @@ __all__ = [
     "ravel",
     "real",
     "reciprocal",
+    "reciprocal_",
     "register_backend",
     "relu",
     "relu_",
     "remainder",
     "repeat_interleave",
     "reshape",
+    "resize_as_",
     "resolve_conj",
     "resolve_neg",
     "result_type",
     "roll",
     "rot90",
     "round",
+    "round_",
     "row_stack",
     "rrelu",
     "rrelu_",
     "rsqrt",
+    "rsqrt_",
     "rsub",
     "scalar_tensor",
     "scatter",
@@ -2472,6 +2598,7 @@ __all__ = [
     "select_scatter",
     "selu",
     "selu_",
+    "set_anomaly_enabled",
     "set_autocast_cache_enabled",
     "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled",
@@ -2492,18 +2619,24 @@ __all__ = [
     "sgn",
     "short",
     "sigmoid",
+    "sigmoid_",
     "sign",
     "signbit",
     "sin",
+    "sin_",
     "sinc",
+    "sinc_",
     "sinh",
+    "sinh_",
     "slice_scatter",
     "softmax",
     "sort",
     "split",
     "split_with_sizes",
     "sqrt",
+    "sqrt_",
     "square",
+    "square_",
     "squeeze",
     "stack",
     "std",
@@ -2518,7 +2651,9 @@ __all__ = [
     "take",
     "take_along_dim",
     "tan",
+    "tan_",
     "tanh",
+    "tanh_",
     "tensor",
     "tensor_split",
     "tensordot",
@@ -2537,6 +2672,7 @@ __all__ = [
     "triu_indices",
     "true_divide",
     "trunc",
+    "trunc_",
     "typename",
     "types",
     "uint8",
@@ -2557,7 +2693,9 @@ __all__ = [
     "vstack",
     "where",
     "xlogy",
+    "xlogy_",
     "xpu",
+    "zero_",
     "zeros",
     "zeros_like",
 ]

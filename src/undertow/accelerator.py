@@ -13,6 +13,7 @@ __all__ = [
     "current_device_index",
     "device_count",
     "is_available",
+    "set_device_index",
     "synchronize",
 ]
 
@@ -41,6 +42,11 @@ def current_device_index() -> int:
     """The number of the device in use; without one, an error."""
     _check("current_device_index")
     return 0
+
+
+def set_device_index(device: Any) -> None:
+    """Nothing for the one device that there is; without one, an error."""
+    _check("set_device_index")
 
 
 def synchronize(device: Any = None) -> None:

@@ -27,6 +27,7 @@ __all__ = [
     "destroy_process_group",
     "gather",
     "get_backend",
+    "get_default_backend_for_device",
     "get_rank",
     "get_world_size",
     "init_process_group",
@@ -125,6 +126,16 @@ def get_backend(group: Any = None) -> str:
     _check("get_backend")
     assert _backend is not None
     return _backend
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """Whose collective operations a device would use: gloo's name stands for the CPU's.
+
+    >>> import undertow as ut
+    >>> ut.distributed.get_default_backend_for_device("cpu")
+    'gloo'
+    """
+    return "gloo"
 
 
 def new_group(ranks: Any = None, *args: Any, **kwargs: Any) -> None:

@@ -15,6 +15,13 @@ from ..shapes import as_int
 from . import amp, nvtx
 
 __all__ = [
+    "BoolTensor",
+    "ByteTensor",
+    "DoubleTensor",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
     "CUDAGraph",
     "Event",
     "OutOfMemoryError",
@@ -254,6 +261,44 @@ def current_stream(device: Any = None) -> Any:
 def default_stream(device: Any = None) -> Any:
     """An error: there is no CUDA device."""
     absent("default_stream")
+
+
+class _CudaTensor(type):
+    """`cuda.FloatTensor` and its kin: types that no tensor has, and that make none."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return False
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        absent(cls.__name__)
+
+
+class BoolTensor(metaclass=_CudaTensor):
+    """No tensor is one; called, it is an error."""
+
+
+class ByteTensor(metaclass=_CudaTensor):
+    """No tensor is one; called, it is an error."""
+
+
+class DoubleTensor(metaclass=_CudaTensor):
+    """No tensor is one; called, it is an error."""
+
+
+class FloatTensor(metaclass=_CudaTensor):
+    """No tensor is one; called, it is an error."""
+
+
+class HalfTensor(metaclass=_CudaTensor):
+    """No tensor is one; called, it is an error."""
+
+
+class IntTensor(metaclass=_CudaTensor):
+    """No tensor is one; called, it is an error."""
+
+
+class LongTensor(metaclass=_CudaTensor):
+    """No tensor is one; called, it is an error."""
 
 
 class _NeedsDevice:
