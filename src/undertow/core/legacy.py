@@ -44,7 +44,7 @@ def construct(name: str, args: tuple[Any, ...], dtype: DType, device: Any = None
     if isinstance(data, Size):
         return FUNCTIONS["empty"](data, **options)
     if isinstance(data, Tensor):
-        if data.dtype is not dtype:
+        if data.dtype is not dtype and name != "Tensor":
             raise DTypeError(
                 f"[{name}] shares the memory of a tensor of {dtype}, got {data.dtype}; "
                 f"use .to({dtype})"
