@@ -52,7 +52,8 @@ TOP: dict[str, str] = {
     STORAGE: ".*Storage StorageBase storage from_file frombuffer empty_strided empty_permuted",
     QUANTISED: r"""
         .*quantize.* fbgemm.* q_.* q?u?int\d+(x\d+)? qint32 qint8 qscheme per_.* choose_qparams.*
-        int_repr quantization fused_moving.* quantized_.* bits.* bit float8_.* float4_.* complex32 chalf
+        int_repr quantization fused_moving.* quantized_.* bits.* bit float8_.* float4_.*
+        complex32 chalf
         uint16 uint32 uint64
     """,
     FOREIGN: "cudnn_.* miopen_.* mkldnn_.* batch_norm_.* native_.* ao",
@@ -141,7 +142,8 @@ MODULES: dict[str, dict[str, str]] = {
             get_stream.* .*sync_debug_mode graph.* has_.* host_.* jiterator list_gpu_processes
             make_graphed_callables .*memory_cached memory memory_snapshot
             memory_stats_as_nested_dict memory_usage MemPool use_mem_pool temperature power_draw
-            clock_rate nccl profiler random reset_.*_host_.* reset_accumulated_.* set_stream sparse streams tunable utilization
+            clock_rate nccl profiler random reset_.*_host_.* reset_accumulated_.*
+            set_stream sparse streams tunable utilization
         """
     },
 }
