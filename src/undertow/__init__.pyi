@@ -2085,7 +2085,6 @@ arcsin_ = Tensor.arcsin_
 arcsinh_ = Tensor.arcsinh_
 arctan_ = Tensor.arctan_
 arctanh_ = Tensor.arctanh_
-as_strided_ = Tensor.as_strided_
 asin_ = Tensor.asin_
 asinh_ = Tensor.asinh_
 atan_ = Tensor.atan_
@@ -2208,7 +2207,6 @@ __all__ = [
     "argsort",
     "argwhere",
     "as_strided",
-    "as_strided_",
     "as_strided_scatter",
     "as_tensor",
     "asarray",

@@ -6,7 +6,6 @@ share memory by themselves.
 
 from __future__ import annotations
 
-import multiprocessing as _python
 import sys
 from collections.abc import Callable
 from multiprocessing import *  # noqa: F403
@@ -14,17 +13,6 @@ from multiprocessing import get_context
 from typing import Any
 
 from .errors import ArgumentError, DTypeError
-
-__all__ = [
-    *_python.__all__,
-    "ProcessRaisedException",
-    "SpawnContext",
-    "get_all_sharing_strategies",
-    "get_sharing_strategy",
-    "set_sharing_strategy",
-    "spawn",
-    "start_processes",
-]
 
 _STRATEGIES = {"file_descriptor", "file_system"} if sys.platform == "linux" else {"file_system"}
 _strategy = "file_descriptor" if "file_descriptor" in _STRATEGIES else "file_system"

@@ -72,7 +72,8 @@ TOP: dict[str, str] = {
         special unravel_index binomial distributions
     """,
     COPIES: r"""
-        .*_copy slice_inverse unsafe_.* fill to_dlpack get_device_module legacy_contiguous_format
+        .*_copy as_strided_ slice_inverse unsafe_.* fill to_dlpack get_device_module
+        legacy_contiguous_format
     """,
     FUNCTIONAL: r"""
         adaptive_max_pool1d affine_grid_generator (feature_)?(alpha_)?dropout_? batch_norm
