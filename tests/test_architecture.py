@@ -158,6 +158,7 @@ ONE_WAY = {
     "require",
     "table",
     "transfer",
+    "update",
     "add_into",
     "add_product",
     "rows",

@@ -52,13 +52,15 @@ xlogy_ zero_
 """.split()  # noqa: SIM905
 globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
-# What is loaded when somebody asks for it: rooms, and names in the rooms where they stand.
-_LAZY = {
+# What is loaded when somebody asks for it, and the room where it stands.
+_LAZY = {"nn": "nn", "optim": "optim", "utils": "utils"}
+# Names where torch has them: probes, settings, mixed precision; by the room where they stand.
+_LAZY |= {
     name: room or name
     for room, names in {
         "": """
-            accelerator amp compiler cpu cuda distributed func jit mps multiprocessing nn overrides
-            profiler random testing types utils version xpu
+            accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides profiler
+            random testing types version xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype

@@ -19,6 +19,7 @@ from . import jit as jit
 from . import mps as mps
 from . import multiprocessing as multiprocessing
 from . import nn as nn
+from . import optim as optim
 from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
@@ -2531,6 +2532,7 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "optim",
     "outer",
     "overrides",
     "pairwise_distance",
