@@ -100,9 +100,7 @@ def main() -> None:
         index, following = batch(test, 64)
         loss = F.cross_entropy(model(index).flatten(0, 1), following.flatten())
     bits = loss.item() / math.log(2)
-    print(
-        f"{bits:.2f} bits per character of unseen text, of {math.log2(len(symbols)):.2f} at first"
-    )
+    print(f"{bits:.2f} bits per character of unseen text, of {math.log2(len(symbols)):.2f} at first")
     print(write(model, symbols, "The statement ", options.length))
 
 

@@ -59,8 +59,8 @@ _LAZY |= {
     name: room or name
     for room, names in {
         "": """
-            accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides profiler
-            random testing types version xpu
+            accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides
+            profiler random testing types version xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
