@@ -362,3 +362,32 @@ def test_a_scaler_that_is_off_does_nothing() -> None:
     scaler.update()
     assert (scaler.get_scale(), scaler.state_dict(), scaler.is_enabled()) == (1.0, {}, False)
     scaler.load_state_dict({})
+
+
+def test_a_training_step() -> None:
+    """Autocast, scaler and a real optimiser together learn, and parameters stay float32."""
+    ut.manual_seed(0)
+    model = ut.nn.Sequential(ut.nn.Linear(4, 16), ut.nn.Linear(16, 3))
+    optimizer = ut.optim.SGD(model.parameters(), lr=0.1)
+    scaler = ut.amp.GradScaler("cpu", init_scale=256.0)
+    x = ut.randn(48, 4)
+    labels = x[:, :3].argmax(1)
+    losses = []
+    for _ in range(40):
+        optimizer.zero_grad()
+        with ut.autocast("cpu"):
+            out = model(x)
+            loss = F.cross_entropy(out, labels)
+        assert out.dtype is ut.bfloat16
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        losses.append(loss.item())
+    assert losses[-1] < 0.6 * losses[0]
+    assert {p.dtype for p in model.parameters()} == {ut.float32}
+    before = [p.detach().clone() for p in model.parameters()]
+    scaler.scale(loss.detach().requires_grad_() * math.inf).backward()
+    for p in model.parameters():
+        p.grad = ut.full_like(p, math.inf)
+    assert scaler.step(optimizer) is None
+    assert all(ut.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
