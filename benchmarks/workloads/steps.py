@@ -120,9 +120,7 @@ def _characters(module: Any) -> Run:
     y = module.from_numpy(positions(BATCH, TOKENS, below=SYMBOLS, seed=71))
     optimiser = module.optim.AdamW(model.parameters(), lr=3e-4)
     cross_entropy = module.nn.functional.cross_entropy
-    return steps(
-        model, optimiser, lambda: cross_entropy(model(x).view(-1, SYMBOLS), y.view(-1))
-    )
+    return steps(model, optimiser, lambda: cross_entropy(model(x).view(-1, SYMBOLS), y.view(-1)))
 
 
 # Images --------------------------------------------------------------------------------------------
