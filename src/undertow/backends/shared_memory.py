@@ -77,8 +77,8 @@ class _Block:
         return bool(getrefcount(self.memory) == _UNUSED)
 
 
-_UNUSED = 0  # references to the memory of a block that only the block holds
-_UNUSED = getrefcount(_Block(object(), 0).memory) if getrefcount else 0
+_block = _Block(object(), 0)
+_UNUSED = getrefcount(_block.memory) if getrefcount else 0  # of what only a block holds
 
 
 def _bytes(memory: Any) -> Any:
