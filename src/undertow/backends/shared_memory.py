@@ -329,7 +329,7 @@ def portable(array: Any) -> Any:
     if array.dtype.kind == "V":  # bfloat16, which NumPy pickles in the stream
         array = array.view(np.uint16)
     if memory_order(array.shape, array.strides, array.itemsize) is None:  # there are gaps
-        return np.ascontiguousarray(array)
+        return array.copy(order="C")
     return array
 
 

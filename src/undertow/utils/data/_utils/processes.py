@@ -16,15 +16,17 @@ on. So it stops the workers, and a loader with persistent workers starts new one
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pickle
 import selectors
 import signal
 import socket
-import sys
+import threading
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from itertools import cycle
 from typing import Any
@@ -97,8 +99,12 @@ class MultiProcessIterator(BaseIterator):
 
     # The life of the workers ------------------------------------------------------------------
     def _start(self, context: Any, init_fn: Any) -> None:
-        import multiprocessing
+        import multiprocessing.util  # whose own end of processes is registered before ours
 
+        if not _living:
+            atexit.unregister(_stop_all)
+            atexit.register(_stop_all)
+        _living.add(self)
         context = context or multiprocessing.get_context()
         method = context.get_start_method()
         for number in range(self._num_workers):
@@ -151,7 +157,7 @@ class MultiProcessIterator(BaseIterator):
                 worker.process.join(max(0.0, deadline - time.monotonic()))
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # at exit, multiprocessing ends what is left
+        with _late_interrupts(delay=0.02):
             self._stop("the iterator was dropped")
 
     @property
@@ -285,11 +291,41 @@ def _undisturbed() -> Iterator[None]:
     see Note [termination] in backends/cpu/pool.py.
     """
     blocks = hasattr(signal, "pthread_sigmask")
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
-    try:
-        with warnings.catch_warnings():
+    with _late_interrupts(), warnings.catch_warnings():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
+        try:
             warnings.filterwarnings("ignore", ".*fork.*deadlock", DeprecationWarning)
             yield
+        finally:
+            if blocks:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _late_interrupts(delay: float = 0.0) -> Iterator[None]:
+    """Ctrl-C takes effect when this is over; with a delay, also when whatever calls this is.
+
+    In a hook of fork, or in `__del__`, Python would print the KeyboardInterrupt and go on.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *given: arrived.append(given))
+    try:
+        yield
     finally:
-        if blocks:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if arrived and delay:
+            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+        elif arrived:
+            handler(*arrived[0])
+
+
+_living: weakref.WeakSet[MultiProcessIterator] = weakref.WeakSet()
+
+
+def _stop_all() -> None:
+    for iterator in tuple(_living):
+        iterator._stop("the program is at its end")
