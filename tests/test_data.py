@@ -218,7 +218,7 @@ def test_random_split() -> None:
     assert random_split(range(100), [50, 50])[0].indices == a
     with pytest.raises(ValueError, match=r"\[3, 3\] sum to 6, the dataset has 10"):
         random_split(range(10), [3, 3])
-    with pytest.raises(ValueError, match="Fraction at index 0 .*1.5"):
+    with pytest.raises(ValueError, match=r"Fraction at index 0 .*1.5"):
         random_split(range(10), [1.5, -0.5])
     with pytest.warns(UserWarning, match="index 1 is 0"):
         random_split(range(1), [0.5, 0.5])
@@ -401,7 +401,7 @@ def test_a_stream_that_is_longer_than_it_says_is_reported() -> None:
     assert len(loader) == 2
     batches = iter(loader)
     assert [next(batches), next(batches)] == [0, 1]
-    with pytest.warns(UserWarning, match="reported to be 2 .* but 3 samples"):
+    with pytest.warns(UserWarning, match=r"reported to be 2 .* but 3 samples"):
         next(batches)
 
 
@@ -510,4 +510,4 @@ def test_loaders_are_pickled_and_iterators_not() -> None:
 
 def test_generic_names() -> None:
     """Subclasses name their samples' type, as in torch."""
-    assert Dataset[int] and DataLoader[int] and Sampler[list[int]] and IterableDataset[str]
+    assert all((Dataset[int], DataLoader[int], Sampler[list[int]], IterableDataset[str]))

@@ -205,10 +205,12 @@ def layouts(_: Any) -> Any:
 
 
 def test_layouts_dtypes_and_devices() -> None:
-    for found, wanted in zip(
-        next(iter(load(collate_fn=layouts))), layouts(None), strict=True
-    ):
-        assert (found.shape, found.dtype, found.device) == (wanted.shape, wanted.dtype, wanted.device)
+    for found, wanted in zip(next(iter(load(collate_fn=layouts))), layouts(None), strict=True):
+        assert (found.shape, found.dtype, found.device) == (
+            wanted.shape,
+            wanted.dtype,
+            wanted.device,
+        )
         assert bool((found == wanted).all())
         assert found.requires_grad == wanted.requires_grad
     batch = next(iter(load(collate_fn=layouts)))
@@ -373,7 +375,8 @@ def test_the_base_seed_follows_manual_seed() -> None:
     a = list(load(seed, batch_size=None))
     b = list(load(seed, batch_size=None))
     ut.manual_seed(1)
-    assert (list(load(seed, batch_size=None)) == a) and a != b
+    assert list(load(seed, batch_size=None)) == a
+    assert a != b
 
 
 def test_worker_init_fn() -> None:
@@ -389,7 +392,9 @@ def test_kernels_run_in_workers_after_threads_have_run() -> None:
     big = ut.rand(600, 600)
     (big @ big).exp().sum()
     loader = load(lambda i: (ut.full((300, 300), float(i)) @ ut.ones(300, 300)).sum(), size=8)
-    assert [b.tolist() for b in loader] == [[i * 300.0**3, (i + 1) * 300.0**3] for i in (0, 2, 4, 6)]
+    assert [b.tolist() for b in loader] == [
+        [i * 300.0**3, (i + 1) * 300.0**3] for i in (0, 2, 4, 6)
+    ]
 
 
 def test_forking_while_other_threads_compute() -> None:
@@ -466,7 +471,9 @@ def test_persistent_workers_after_a_pass_that_was_left() -> None:
 
 
 def test_persistent_streams_begin_again() -> None:
-    loader = DataLoader(Stream(lambda n: range(n + 2)), None, num_workers=2, persistent_workers=True)
+    loader = DataLoader(
+        Stream(lambda n: range(n + 2)), None, num_workers=2, persistent_workers=True
+    )
     assert [sorted(loader) for _ in range(3)] == [[0, 0, 1, 1, 2]] * 3
 
 
@@ -575,13 +582,13 @@ def test_an_error_of_collate() -> None:
     def collate(_: Any) -> Any:
         raise TypeError("cannot collate")
 
-    with pytest.raises(TypeError, match="worker process 0(.|\n)*cannot collate"):
+    with pytest.raises(TypeError, match=r"worker process 0(.|\n)*cannot collate"):
         next(iter(load(collate_fn=collate)))
 
 
 def test_a_batch_that_cannot_be_pickled() -> None:
     iterator = iter(load(collate_fn=lambda b: (default(b), lambda: b)))
-    with pytest.raises(Exception, match="Caught .*(.|\n)*<lambda>"):
+    with pytest.raises(Exception, match=r"Caught .*(.|\n)*<lambda>"):
         next(iterator)
 
 
@@ -597,7 +604,7 @@ def test_an_error_of_worker_init_fn() -> None:
     iterator = iter(load(worker_init_fn=init))
     assert next(iterator).tolist() == [0, 1]
     for _ in range(2):
-        with pytest.raises(OSError, match="worker process 1(.|\n)*no database"):
+        with pytest.raises(OSError, match=r"worker process 1(.|\n)*no database"):
             next(iterator)
         next(iterator)
 
@@ -711,7 +718,7 @@ def test_timeout() -> None:
     iterator = iter(load(hang, timeout=0.4))
     assert [next(iterator).tolist(), next(iterator).tolist()] == [[0, 1], [2, 3]]
     begin = time.monotonic()
-    with pytest.raises(RuntimeError, match="timed out after 0.4 seconds"):
+    with pytest.raises(RuntimeError, match=r"timed out after 0.4 seconds"):
         next(iterator)
     assert 0.3 < time.monotonic() - begin < 2
     left = pids(iterator)
@@ -793,9 +800,7 @@ def start(**how: Any) -> tuple[subprocess.Popen[str], list[int]]:
         place = Path(os.environ.get("PYTEST_TMP", "/tmp")) / f"loading_{os.getpid()}.py"
         place.write_text(source)
         command = [sys.executable, str(place)]
-    program = subprocess.Popen(
-        command, stdout=pipe, stderr=pipe, text=True, start_new_session=True
-    )
+    program = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
     assert program.stdout is not None
     return program, [int(word) for word in program.stdout.readline().split()]
 
@@ -839,7 +844,9 @@ def test_ctrl_c(how: Any, everybody: bool) -> None:
     assert gone(workers, 1)
 
 
-@pytest.mark.parametrize("how", [{}, {"seconds": 1000, "wait": False}, {"method": "spawn"}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{}, {"seconds": 1000, "wait": False}, {"method": "spawn"}], ids=str
+)
 def test_no_orphans_when_the_parent_is_killed(how: Any) -> None:
     program, workers = start(**how)
     assert len(workers) == 2

@@ -11,7 +11,7 @@ IMAGES = 64  # different ones; a sample is one of them, so that making it costs 
 
 
 class Images:
-    """A dataset of ready tensors, in any library: a loader has only to batch and to deliver them."""
+    """Ready tensors of any library: a loader has only to batch and to deliver them."""
 
     def __init__(self, module: Any, batches: int) -> None:
         self.images = [module.full(SHAPE, float(i)) for i in range(IMAGES)]
@@ -46,7 +46,9 @@ def race(rival: Any, batches: int = 40, repeat: int = 5) -> dict[str, float]:
     import undertow as ut
 
     libraries: dict[str, Any] = {"undertow": ut, rival.__name__: rival}
-    loaders: dict[str, Callable[[], Any] | Any] = {n: loader(m, batches) for n, m in libraries.items()}
+    loaders: dict[str, Callable[[], Any] | Any] = {
+        n: loader(m, batches) for n, m in libraries.items()
+    }
     for batch in loaders.values():
         one_pass(batch)  # starts the workers
     best = dict.fromkeys(loaders, float("inf"))

@@ -26,6 +26,7 @@ never returned: the child may hold their arrays.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import sys
@@ -37,6 +38,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import memory
 from .strided import memory_order
 
 LEAST = 16 << 10  # bytes from which on an array has a block; smaller ones travel in the message
@@ -114,7 +116,7 @@ class Lender:
     """The side that makes arrays; see Note [shared blocks].
 
     >>> lender, borrower = Lender(), Borrower()
-    >>> made = lender.stacked([np.ones(5000), np.zeros(5000)])
+    >>> made = lender.empty((2, 5000), np.dtype(np.float64))
     >>> reference = lender.lend(PickleBuffer(made))
     >>> for number, size, descriptor in lender.news([reference]):
     ...     borrower.attach(number, size, descriptor)
@@ -129,22 +131,15 @@ class Lender:
         self._next = 0
         self._dropped: list[int] = []
 
-    def stacked(self, arrays: Sequence[Any]) -> Any:
-        """Arrays of one shape and dtype along a new first dimension, in a block; None if it is not
-        worth one or cannot be had.
-        """
-        first = arrays[0]
-        size = first.nbytes * len(arrays)
-        block = self._take(size) if size >= LEAST else None
-        if block is None:
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Memory for an array, in a block; None if it is not worth one, or if there is none."""
+        size = math.prod(shape) * dtype.itemsize
+        found = self._take(size) if size >= LEAST else None
+        if found is None:
             return None
         # By way of an object that NumPy does not look through, as in memory.py.
-        out = np.ndarray((len(arrays), *first.shape), first.dtype, PickleBuffer(block[1].memory))
-        if first.ndim:
-            np.concatenate(arrays, out=out.reshape(-1, *first.shape[1:]))
-        else:
-            np.stack(arrays, out=out)
-        return out
+        behind: Any = PickleBuffer(found[1].memory)
+        return np.ndarray(shape, dtype, behind)
 
     def lend(self, buffer: PickleBuffer) -> Reference | None:
         """A reference to the bytes of a buffer, which are copied if they are in no block yet.
@@ -158,7 +153,7 @@ class Lender:
         at = _address(raw)
         for number, block in self._blocks.items():
             start = at - block.address
-            if 0 <= start and start + size <= block.size:
+            if start >= 0 and start + size <= block.size:
                 block.sent += 1
                 return Reference(number, start, size)
         found = self._take(size)
@@ -305,23 +300,29 @@ if hasattr(os, "register_at_fork"):
 
 
 def stacked(arrays: Sequence[Any]) -> Any:
-    """Arrays along a new dimension, where the process that this one works for can use them.
+    """Arrays along a new first dimension; in a block, if this process works for another one.
 
-    None if this one works for no other, or if they are not host arrays of one shape and dtype.
+    None if they are not all host arrays of one shape and dtype.
 
-    >>> stacked([np.zeros(9), np.ones(9)]) is None
-    True
+    >>> stacked([np.zeros(2), np.ones(2)])
+    array([[0., 0.],
+           [1., 1.]])
     """
-    if lender is None:
+    if {a.__class__ for a in arrays} != {np.ndarray}:
         return None
     first = arrays[0]
-    if first.__class__ is not np.ndarray:
-        return None
     shape, dtype = first.shape, first.dtype
-    for a in arrays:
-        if a.__class__ is not np.ndarray or a.shape != shape or a.dtype != dtype:
-            return None
-    return lender.stacked(arrays)
+    if any(a.shape != shape or a.dtype != dtype for a in arrays):
+        return None
+    whole = (len(arrays), *shape)
+    out = None if lender is None else lender.empty(whole, dtype)
+    if out is None:
+        out = memory.empty(whole, dtype)
+    if shape:
+        np.concatenate(arrays, out=out.reshape(-1, *shape[1:]))
+    else:
+        out[...] = arrays
+    return out
 
 
 def portable(array: Any) -> Any:

@@ -1,7 +1,7 @@
 """Datasets, samplers and the DataLoader, with torch's names: `undertow.utils.data`."""
 
 from . import dataloader, dataset, distributed, sampler
-from .dataloader import DataLoader, _DatasetKind, default_collate, default_convert, get_worker_info
+from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
 from .dataset import (
     ChainDataset,
     ConcatDataset,

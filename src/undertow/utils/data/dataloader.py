@@ -10,9 +10,8 @@ from typing import Any, Generic, TypeVar
 from ...core.generator import Generator
 from ...errors import ArgumentError, DTypeError
 from ._utils.collate import default_collate, default_convert
-from ._utils.fetch import DatasetKind as _DatasetKind
-from ._utils.iterator import BaseIterator as _BaseDataLoaderIter
-from ._utils.iterator import SingleProcessIterator as _SingleProcessDataLoaderIter
+from ._utils.fetch import DatasetKind
+from ._utils.iterator import SingleProcessIterator
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -47,7 +46,7 @@ class DataLoader(Generic[T_co]):
     `pin_memory_device` are accepted and do nothing, since there is no device to pin memory for.
 
     >>> import undertow as ut
-    >>> samples = TensorDataset(ut.arange(5.0), ut.arange(5))
+    >>> samples = ut.utils.data.TensorDataset(ut.arange(5.0), ut.arange(5))
     >>> for x, y in DataLoader(samples, batch_size=2):
     ...     print(x, y)
     tensor([0., 1.]) tensor([0, 1])
@@ -143,7 +142,7 @@ class DataLoader(Generic[T_co]):
             else:
                 sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
         if batch_size is not None and batch_sampler is None:
-            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)  # type: ignore[arg-type]
 
         self.dataset = dataset
         self.batch_size = batch_size
@@ -163,7 +162,7 @@ class DataLoader(Generic[T_co]):
         if collate_fn is None:
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
-        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        self._dataset_kind = DatasetKind.Iterable if iterable else DatasetKind.Map
         self._IterableDataset_len_called: int | None = None
         self._iterator: Any = None
         self.__initialized = True
@@ -218,7 +217,7 @@ class DataLoader(Generic[T_co]):
 
     def __iter__(self) -> Any:
         if not self.num_workers:
-            return _SingleProcessDataLoaderIter(self)
+            return SingleProcessIterator(self)
         from ._utils.processes import MultiProcessIterator
 
         if not self.persistent_workers:
@@ -242,7 +241,7 @@ class DataLoader(Generic[T_co]):
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
     def __len__(self) -> int:
-        if self._dataset_kind == _DatasetKind.Map:
+        if self._dataset_kind == DatasetKind.Map:
             return len(self._index_sampler)
         # What the dataset says, which an iterator then holds it to.
         length = self._IterableDataset_len_called = len(self.dataset)  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ from ...core.generator import Generator, default_generator
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, UnsupportedError
 from ...ops.from_data import tensor
-from ...ops.scatter import index_select
 from ...ops.random import randperm
 
 __all__ = [
@@ -108,9 +107,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
         """
         if type(self).__getitem__ is not TensorDataset.__getitem__:
             return None
+        if not indices or not all(type(i) is int for i in indices):
+            return None
         rows = tensor(indices)
-        return [index_select(t, 0, rows if t.device.type == "cpu" else rows.to(t.device))
-                for t in self.tensors]
+        return [t[rows.to(t.device)] for t in self.tensors]
 
 
 class StackDataset(Dataset[Any]):
@@ -138,9 +138,9 @@ class StackDataset(Dataset[Any]):
         return self.datasets.values() if isinstance(self.datasets, dict) else self.datasets
 
     def _sample(self, parts: Iterable[Any]) -> Any:
-        return dict(zip(self.datasets, parts, strict=True)) if isinstance(
-            self.datasets, dict
-        ) else tuple(parts)
+        if isinstance(self.datasets, dict):
+            return dict(zip(self.datasets, parts, strict=True))
+        return tuple(parts)
 
     def __getitem__(self, index: Any) -> Any:
         return self._sample([d[index] for d in self._parts()])
@@ -300,7 +300,7 @@ def random_split(
     >>> import undertow as ut
     >>> parts = random_split(range(10), [0.5, 0.25, 0.25], ut.Generator().manual_seed(0))
     >>> [len(part) for part in parts], sorted(i for part in parts for i in part)
-    ([5, 3, 2], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    ([6, 2, 2], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
     total = len(dataset)
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:

@@ -11,8 +11,8 @@ from ...core.generator import Generator
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, DTypeError
 from ...ops.creation import empty
-from ...ops.from_data import as_tensor
 from ...ops.distributions import multinomial
+from ...ops.from_data import as_tensor
 from ...ops.random import randint, randperm
 
 __all__ = [
@@ -104,7 +104,7 @@ class RandomSampler(Sampler[int]):
                 "[RandomSampler] replacement should be a boolean value, but got "
                 f"replacement={replacement}"
             )
-        if not isinstance(self.num_samples, int) or self.num_samples <= 0:
+        if self.num_samples.__class__ is not int or self.num_samples <= 0:
             raise ArgumentError(
                 "[RandomSampler] num_samples should be a positive integer value, but got "
                 f"num_samples={self.num_samples}"
@@ -215,8 +215,7 @@ class BatchSampler(Sampler[list[int]]):
         _positive("BatchSampler", "batch_size", batch_size)
         if not isinstance(drop_last, bool):
             raise ArgumentError(
-                "[BatchSampler] drop_last should be a boolean value, but got "
-                f"drop_last={drop_last}"
+                f"[BatchSampler] drop_last should be a boolean value, but got drop_last={drop_last}"
             )
         self.sampler = sampler
         self.batch_size = batch_size

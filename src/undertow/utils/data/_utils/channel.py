@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -112,10 +113,8 @@ class Channel:
 
         (The child of a fork has all sockets of its parent.)
         """
-        try:
+        with contextlib.suppress(OSError):  # the other end was first
             self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:  # the other end was first
-            pass
         self.socket.close()
         while self._descriptors:
             os.close(self._descriptors.popleft())

@@ -11,9 +11,9 @@ import numpy as np
 from .... import dtypes
 from ....backends.shared_memory import stacked
 from ....core.modes import current
-from ....core.tensor import Tensor, node_of, wrap
+from ....core.tensor import Tensor, node_of
 from ....errors import ArgumentError, DTypeError
-from ....ops.from_data import as_tensor, tensor
+from ....ops.from_data import as_tensor, made, tensor
 from ....ops.joining import stack
 
 CollateMap = dict[Any, Callable[..., Any]]  # by a type, or a tuple of types
@@ -70,7 +70,9 @@ def default_convert(data: Any) -> Any:
 def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
     """A batch of samples, with a function for each type of what is in them.
 
-    >>> collate([(1, "a"), (2, "b")], collate_fn_map={int: lambda b, **_: sum(b), str: collate_str_fn})
+    >>> collate(
+    ...     [(1, "a"), (2, "b")], collate_fn_map={int: lambda b, **_: sum(b), str: collate_str_fn}
+    ... )
     [3, ('a', 'b')]
     """
     first = batch[0]
@@ -109,10 +111,11 @@ def _unfit(found: Any) -> DTypeError:
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Tensor:
     """Tensors along a new first dimension; in a worker, where the loader's process can use it."""
-    if not (current().grad and any(node_of(t) is not None for t in batch)):
+    # Most samples have no history, and then there is nothing to record.
+    if not current().grad or all(node_of(t) is None for t in batch):
         array = stacked([t._array for t in batch])
         if array is not None:
-            return wrap(array)
+            return made(array)
     return stack(batch)
 
 

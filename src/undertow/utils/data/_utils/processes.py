@@ -157,8 +157,9 @@ class MultiProcessIterator(BaseIterator):
                 worker.process.join(max(0.0, deadline - time.monotonic()))
 
     def __del__(self) -> None:
-        with _late_interrupts(delay=0.02):
-            self._stop("the iterator was dropped")
+        if self._stopped is None:
+            with _late_interrupts(delay=0.02):
+                self._stop("the iterator was dropped")
 
     @property
     def usable(self) -> bool:
@@ -244,7 +245,9 @@ class MultiProcessIterator(BaseIterator):
         while len(self._open) == known:
             left = begin + self._timeout - time.monotonic() if self._timeout else PULSE
             if left <= 0:
-                raise RuntimeError(f"[DataLoader] DataLoader timed out after {self._timeout} seconds")
+                raise RuntimeError(
+                    f"[DataLoader] DataLoader timed out after {self._timeout} seconds"
+                )
             try:
                 self._exchange(min(left, PULSE))
             except BaseException as error:
