@@ -238,7 +238,7 @@ class Borrower:
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
         self._used: set[int] = set()  # those that have not been returned
-        _borrowers.add(self)
+        _borrowers[:] = [ref for ref in _borrowers if ref() is not None] + [weakref.ref(self)]
 
     def attach(self, number: int, size: int, descriptor: int) -> None:
         """Map a block that arrived; the descriptor is closed."""
@@ -286,13 +286,16 @@ class Borrower:
             block.pinned = block.pinned or not block.unused()
 
 
-_borrowers: weakref.WeakSet[Borrower] = weakref.WeakSet()
+# Not a WeakSet, whose callbacks run when one dies: an interrupt that arrives there gets lost.
+_borrowers: list[weakref.ref[Borrower]] = []
 lender: Lender | None = None  # of this process, if it makes arrays for another
 
 
 def _pin_all() -> None:
-    for borrower in tuple(_borrowers):
-        borrower.pin()
+    for ref in tuple(_borrowers):
+        borrower = ref()
+        if borrower is not None:
+            borrower.pin()
 
 
 if hasattr(os, "register_at_fork"):

@@ -101,10 +101,9 @@ class MultiProcessIterator(BaseIterator):
     def _start(self, context: Any, init_fn: Any) -> None:
         import multiprocessing.util  # whose own end of processes is registered before ours
 
-        if not _living:
-            atexit.unregister(_stop_all)
-            atexit.register(_stop_all)
-        _living.add(self)
+        atexit.unregister(_stop_all)
+        atexit.register(_stop_all)
+        _living[:] = [ref for ref in _living if ref() is not None] + [weakref.ref(self)]
         context = context or multiprocessing.get_context()
         method = context.get_start_method()
         for number in range(self._num_workers):
@@ -156,10 +155,15 @@ class MultiProcessIterator(BaseIterator):
             if worker.alive():
                 worker.process.join(max(0.0, deadline - time.monotonic()))
 
+    def _dismiss(self, why: str) -> None:
+        """End the workers and forget them, here, since multiprocessing has callbacks for that."""
+        self._stop(why)
+        self._workers.clear()
+
     def __del__(self) -> None:
-        if self._stopped is None:
+        if self._workers:
             with _late_interrupts(delay=0.02):
-                self._stop("the iterator was dropped")
+                self._dismiss("the iterator was dropped")
 
     @property
     def usable(self) -> bool:
@@ -326,9 +330,12 @@ def _late_interrupts(delay: float = 0.0) -> Iterator[None]:
             handler(*arrived[0])
 
 
-_living: weakref.WeakSet[MultiProcessIterator] = weakref.WeakSet()
+# Not a WeakSet: its callbacks, too, are places where an interrupt gets lost.
+_living: list[weakref.ref[MultiProcessIterator]] = []
 
 
 def _stop_all() -> None:
-    for iterator in tuple(_living):
-        iterator._stop("the program is at its end")
+    for ref in _living:
+        iterator = ref()
+        if iterator is not None:
+            iterator._dismiss("the program is at its end")
