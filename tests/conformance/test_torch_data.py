@@ -85,8 +85,8 @@ def test_every_name_is_there() -> None:
         if name.startswith("_"):
             continue
         mine, other = getattr(ours, name), getattr(theirs, name)
-        wanted = [p for p in inspect.signature(other).parameters]
-        assert [p for p in inspect.signature(mine).parameters] == wanted, name
+        wanted = list(inspect.signature(other).parameters)
+        assert list(inspect.signature(mine).parameters) == wanted, name
 
 
 def test_defaults_of_the_loader() -> None:

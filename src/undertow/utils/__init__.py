@@ -9,4 +9,5 @@ if TYPE_CHECKING:
     from . import data
 
 __all__ = ["checkpoint", "data"]
+__dir__ = __all__.copy
 __getattr__ = on_demand(globals(), {"data": "data"})

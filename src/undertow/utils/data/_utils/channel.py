@@ -84,9 +84,9 @@ class Channel:
                     self._out.popleft()
                 else:
                     self._out[0] = rest[sent:]
-        except (BlockingIOError, InterruptedError):
+        except BlockingIOError:
             pass
-        except OSError:  # nobody reads it any more; `arrived` finds the end
+        except ConnectionError:  # nobody reads it any more; `arrived` finds the end
             self._out.clear()
 
     @property
@@ -102,9 +102,9 @@ class Channel:
                 while (message := self._whole()) is not None:
                     found.append(message)
             self.ended = True
-        except (BlockingIOError, InterruptedError):
+        except BlockingIOError:
             pass
-        except OSError:
+        except ConnectionError:
             self.ended = True
         return found
 

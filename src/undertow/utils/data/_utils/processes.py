@@ -10,8 +10,10 @@ The loader's process waits in three places, and nowhere else.
   - In `_stop`, for a process that was told to end: its socket is shut down, then it gets SIGTERM
     (whose default action a worker has), then SIGKILL, each after `PATIENCE` seconds.
   - In `start` of a process, which is the system's.
-An exception that arrives while a message is half read (Ctrl-C) leaves a stream that nobody can read
-on. So it stops the workers, and a loader with persistent workers starts new ones.
+An exception that arrives while a message is half read or half sent (Ctrl-C, or what the handler of
+another signal raises) leaves a stream that nobody can read on. So it stops the workers, and a
+loader with persistent workers starts new ones. An error of the user's code, here or there, does
+not: it stands in the place of its batch, and the next batch follows.
 """
 
 from __future__ import annotations
@@ -135,9 +137,13 @@ class MultiProcessIterator(BaseIterator):
 
     def _stop(self, why: str) -> None:
         """End the workers; see Note [loader waits]."""
-        if self._stopped is not None or os.getpid() != self._owner:
+        if self._stopped is not None:
             return
         self._stopped = why
+        if os.getpid() != self._owner:  # the child of a fork: they are another's workers
+            for worker in self._workers:
+                worker.channel.socket.close()
+            return
         try:
             for worker in self._workers:
                 worker.channel.close()
@@ -168,7 +174,7 @@ class MultiProcessIterator(BaseIterator):
     @property
     def usable(self) -> bool:
         """Whether its workers can begin another pass."""
-        return self._stopped is None
+        return self._stopped is None and os.getpid() == self._owner
 
     # Tasks ------------------------------------------------------------------------------------
     def _begin(self, loader: Any) -> None:
@@ -181,14 +187,18 @@ class MultiProcessIterator(BaseIterator):
 
     def resume(self, loader: Any) -> None:
         """Begin another pass with the same workers."""
-        for worker, result in self._results.values():
-            ignored(result, worker.borrower)
-        self._pass += 1
-        self._begin(loader)
-        for worker in self._workers:
-            worker.active, worker.tasks = True, 0
-            self._post(worker, RESUME, None)
-        self._prefetch()
+        try:
+            for worker, result in self._results.values():
+                ignored(result, worker.borrower)
+            self._pass += 1
+            self._begin(loader)
+            for worker in self._workers:
+                worker.active, worker.tasks = True, 0
+                self._post(worker, RESUME, b"")
+            self._prefetch()
+        except BaseException as error:
+            self._stop(f"{type(error).__name__} at the beginning of a pass")
+            raise
 
     def _prefetch(self) -> None:
         for _ in range(self._prefetch_factor * self._num_workers):
@@ -203,7 +213,7 @@ class MultiProcessIterator(BaseIterator):
         else:
             return
         try:
-            index = next(self._indices)
+            index = pickle.dumps(next(self._indices), 5)
         except StopIteration:
             return
         self._open.add(self._sent)
@@ -211,11 +221,31 @@ class MultiProcessIterator(BaseIterator):
         self._post(worker, (self._pass, self._sent), index)
         self._sent += 1
 
-    def _post(self, worker: _Worker, task: Any, index: Any) -> None:
-        worker.channel.post(pickle.dumps((task, index, worker.borrower.returns()), 5))
+    def _post(self, worker: _Worker, task: Any, index: bytes) -> None:
+        message = pickle.dumps((task, index, worker.borrower.returns()), 5)
+        try:
+            worker.channel.post(message)
+        except BaseException as error:
+            self._stop(f"{type(error).__name__} while a task was sent")
+            raise
 
     # Results ----------------------------------------------------------------------------------
     def _next_data(self) -> Any:
+        try:
+            return self._delivered()
+        except Exception:
+            raise
+        except BaseException as error:  # an interrupt, between any two statements
+            self._stop(f"{type(error).__name__} while a batch was loaded")
+            raise
+
+    def _delivered(self) -> Any:
+        """The next batch."""
+        if os.getpid() != self._owner:
+            raise RuntimeError(
+                f"[DataLoader] this iterator belongs to process {self._owner}; iterate over the "
+                "loader again in this one"
+            )
         if self._stopped:
             raise RuntimeError(
                 f"[DataLoader] the workers of this iterator are gone: {self._stopped}; iterate "

@@ -130,10 +130,12 @@ def work_loop(work: Work, end: Any) -> None:
                     fetcher = ExceptionWrapper(where=where)
                 continue
             try:
-                message, descriptors = _message(task, *_fetched(fetcher, index, work.kind, where))
+                batch = _fetched(fetcher, pickle.loads(index), work.kind, where)
+                message, descriptors = _message(task, *batch)
             except Exception:  # what the user returned cannot be pickled
                 failure = ExceptionWrapper(where=where).sendable()
                 message, descriptors = _message(task, FAILURE, failure)
+            batch = None  # or its block would look as if somebody needed it
             try:
                 channel.send(message, descriptors)
             finally:
