@@ -864,16 +864,15 @@ def ended(program: subprocess.Popen[str], seconds: float) -> str:
         program.kill()
 
 
-@pytest.mark.parametrize("everybody", [True, False], ids=["the group", "the parent alone"])
 @pytest.mark.parametrize(
-    "how",
+    "how, everybody",
     [
-        {},
-        {"persistent": True},
-        {"seconds": 0.5},
-        {"pause": 100},
-        {"seconds": 1000, "wait": False},
-        {"method": "spawn"},
+        ({}, True),
+        ({"persistent": True}, True),
+        ({"seconds": 0.2}, False),
+        ({"pause": 100}, False),
+        ({"seconds": 1000, "wait": False}, True),
+        pytest.param({"method": "spawn"}, True, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -896,7 +895,13 @@ def test_ctrl_c(how: Any, everybody: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"seconds": 1000, "wait": False}, {"method": "spawn"}], ids=str
+    "how",
+    [
+        {},
+        {"seconds": 1000, "wait": False},
+        pytest.param({"method": "spawn"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_no_orphans_when_the_parent_is_killed(how: Any, tmp_path: Path) -> None:
     program, workers = start(tmp_path, **how)

@@ -158,7 +158,7 @@ class MultiProcessIterator(BaseIterator):
     def _join(self) -> None:
         deadline = time.monotonic() + PATIENCE
         for worker in self._workers:
-            if worker.alive():
+            if worker.process.pid is not None:
                 worker.process.join(max(0.0, deadline - time.monotonic()))
 
     def _dismiss(self, why: str) -> None:

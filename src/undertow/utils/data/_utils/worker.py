@@ -129,13 +129,13 @@ def work_loop(work: Work, end: Any) -> None:
                 except Exception:
                     fetcher = ExceptionWrapper(where=where)
                 continue
+            batch = _fetched(fetcher, index, work.kind, where)
             try:
-                batch = _fetched(fetcher, pickle.loads(index), work.kind, where)
                 message, descriptors = _message(task, *batch)
             except Exception:  # what the user returned cannot be pickled
                 failure = ExceptionWrapper(where=where).sendable()
                 message, descriptors = _message(task, FAILURE, failure)
-            batch = None  # or its block would look as if somebody needed it
+            del batch  # or its block would look as if somebody needed it
             try:
                 channel.send(message, descriptors)
             finally:
@@ -145,12 +145,12 @@ def work_loop(work: Work, end: Any) -> None:
         channel.close()
 
 
-def _fetched(fetcher: Any, index: Any, kind: int, where: str) -> tuple[int, Any]:
+def _fetched(fetcher: Any, index: bytes, kind: int, where: str) -> tuple[int, Any]:
     """A batch, or why there is none."""
     if isinstance(fetcher, ExceptionWrapper):
         return FAILURE, fetcher.sendable()
     try:
-        return DATA, fetcher.fetch(index)
+        return DATA, fetcher.fetch(pickle.loads(index))
     except Exception as error:
         if isinstance(error, StopIteration) and kind == DatasetKind.Iterable:
             return END, None
