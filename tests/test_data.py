@@ -108,6 +108,35 @@ def test_a_tensor_dataset_that_changes_its_samples_is_asked_for_them() -> None:
     assert numbers(b for (b,) in DataLoader(part, 2)) == [[6, 2]]
 
 
+def test_a_dataset_that_stands_for_another_is_asked_for_its_samples() -> None:
+    class Standing(Dataset[Any]):
+        def __init__(self, dataset: Any) -> None:
+            self.dataset = dataset
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.dataset, name)
+
+        def __len__(self) -> int:
+            return len(self.dataset)
+
+        def __getitem__(self, index: Any) -> Any:
+            return (-self.dataset[index][0],)
+
+    stand_in = Standing(TensorDataset(ut.arange(4)))
+    assert numbers(b for (b,) in DataLoader(stand_in, 2)) == [[0, -1], [-2, -3]]
+    assert numbers(b for (b,) in DataLoader(Subset(stand_in, [3, 2]), 2)) == [[-3, -2]]
+
+
+def test_indices_of_other_kinds() -> None:
+    data = TensorDataset(ut.arange(10, 14))
+    for batch in ([-1, 0], [np.int64(3), 0], [ut.tensor(3), ut.tensor(0)], (3, -4)):
+        assert numbers(b for (b,) in DataLoader(data, batch_sampler=[batch])) == [[13, 10]]
+    with pytest.raises(IndexError):
+        list(DataLoader(data, batch_sampler=[[4]]))
+    with pytest.raises(IndexError):
+        list(DataLoader(data, batch_sampler=[[]]))
+
+
 def test_batches_of_a_tensor_dataset_are_copies() -> None:
     x = ut.zeros(4, 2)
     for (batch,) in DataLoader(TensorDataset(x), 2):

@@ -602,12 +602,13 @@ def test_an_error_of_worker_init_fn() -> None:
         if number:
             raise OSError("no database")
 
-    iterator = iter(load(worker_init_fn=init))
-    assert next(iterator).tolist() == [0, 1]
+    loader = load(worker_init_fn=init, persistent_workers=True)
     for _ in range(2):
+        iterator = iter(loader)
+        assert next(iterator).tolist() == [0, 1]
         with pytest.raises(OSError, match=r"worker process 1(.|\n)*no database"):
             next(iterator)
-        next(iterator)
+        assert next(iterator).tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("persistent", [False, True])

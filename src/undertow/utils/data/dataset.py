@@ -100,17 +100,28 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __len__(self) -> int:
         return self.tensors[0].size(0)
 
-    def collated(self, indices: Sequence[int]) -> list[Tensor] | None:
+    def _collated(self, indices: Sequence[Any]) -> list[Tensor] | None:
         """What `default_collate` makes of these samples, in one step; None to go sample by sample.
 
-        A subclass that has a `__getitem__` of its own is asked for its samples.
+        A subclass that has ways of its own to get samples is asked for them.
         """
-        if type(self).__getitem__ is not TensorDataset.__getitem__:
+        own = type(self)
+        if own.__getitem__ is not TensorDataset.__getitem__ or hasattr(own, "__getitems__"):
             return None
         if not indices or not all(type(i) is int for i in indices):
             return None
         rows = tensor(indices)
         return [t[rows.to(t.device)] for t in self.tensors]
+
+
+def collated(dataset: Any, indices: Sequence[Any]) -> Any:
+    """A batch as `default_collate` makes it, if the dataset has a shorter way; else None.
+
+    The class is asked: one that passes unknown attributes on to another dataset has samples of its
+    own.
+    """
+    way = getattr(type(dataset), "_collated", None)
+    return None if way is None else way(dataset, indices)
 
 
 class StackDataset(Dataset[Any]):
@@ -282,12 +293,11 @@ class Subset(Dataset[T_co]):
     def __len__(self) -> int:
         return len(self.indices)
 
-    def collated(self, indices: Sequence[int]) -> Any:
+    def _collated(self, indices: Sequence[Any]) -> Any:
         """As in TensorDataset, for a subset of one."""
-        collated = getattr(self.dataset, "collated", None)
-        if collated is None or type(self).__getitems__ is not Subset.__getitems__:
+        if type(self).__getitems__ is not Subset.__getitems__:
             return None
-        return collated([self.indices[i] for i in indices])
+        return collated(self.dataset, [self.indices[i] for i in indices])
 
 
 def random_split(

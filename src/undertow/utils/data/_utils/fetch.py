@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dataset import collated
 from .collate import default_collate, plain
 
 
@@ -20,8 +21,8 @@ class MapFetcher:
         if not self.batched:
             return self.collate_fn(self.dataset[index])
         if self.collate_fn is default_collate and plain():
-            collated = getattr(self.dataset, "collated", None)
-            if collated is not None and (batch := collated(index)) is not None:
+            batch = collated(self.dataset, index)
+            if batch is not None:
                 return batch
         items = getattr(self.dataset, "__getitems__", None)
         return self.collate_fn(items(index) if items else [self.dataset[i] for i in index])

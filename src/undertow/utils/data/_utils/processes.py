@@ -25,7 +25,6 @@ import pickle
 import selectors
 import signal
 import socket
-import threading
 import time
 import warnings
 import weakref
@@ -35,6 +34,7 @@ from typing import Any
 
 from ....backends.shared_memory import Borrower
 from .channel import Channel, Message
+from .interrupts import late_interrupts
 from .iterator import BaseIterator
 from .worker import END, FAILURE, RESUME, Result, Work, content, ignored, work_loop
 
@@ -168,7 +168,7 @@ class MultiProcessIterator(BaseIterator):
 
     def __del__(self) -> None:
         if self._workers:
-            with _late_interrupts(delay=0.02):
+            with late_interrupts(delay=0.02):
                 self._dismiss("the iterator was dropped")
 
     @property
@@ -328,7 +328,7 @@ def _undisturbed() -> Iterator[None]:
     see Note [termination] in backends/cpu/pool.py.
     """
     blocks = hasattr(signal, "pthread_sigmask")
-    with _late_interrupts(), warnings.catch_warnings():
+    with late_interrupts(), warnings.catch_warnings():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if blocks else set()
         try:
             warnings.filterwarnings("ignore", ".*fork.*deadlock", DeprecationWarning)
@@ -336,28 +336,6 @@ def _undisturbed() -> Iterator[None]:
         finally:
             if blocks:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextlib.contextmanager
-def _late_interrupts(delay: float = 0.0) -> Iterator[None]:
-    """Ctrl-C takes effect when this is over; with a delay, also when whatever calls this is.
-
-    In a hook of fork, or in `__del__`, Python would print the KeyboardInterrupt and go on.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    arrived: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *given: arrived.append(given))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        if arrived and delay:
-            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
-        elif arrived:
-            handler(*arrived[0])
 
 
 # Not a WeakSet: its callbacks, too, are places where an interrupt gets lost.

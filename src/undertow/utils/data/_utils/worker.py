@@ -82,12 +82,6 @@ class Work(NamedTuple):
     num_workers: int
     parent: int | None  # the parent's pid, if that is known
 
-    def fetcher(self) -> Any:
-        """What fetches the batches of one pass."""
-        return DatasetKind.create_fetcher(
-            self.kind, self.dataset, self.batched, self.collate_fn, self.drop_last
-        )
-
 
 class Result(NamedTuple):
     """The answer to a task; `what` is a pickle, or a reference to one."""
@@ -111,23 +105,20 @@ def work_loop(work: Work, end: Any) -> None:
     _seed(work.base_seed, work.id)
     _info = WorkerInfo(work.id, work.num_workers, seed, work.dataset)
     where = f"in DataLoader worker process {work.id}"
-    fetcher: Any = None
+    broken: ExceptionWrapper | None = None
     try:
         if work.init_fn is not None:
             work.init_fn(work.id)
-        fetcher = work.fetcher()
     except Exception:
-        fetcher = ExceptionWrapper(where=where)
+        broken = ExceptionWrapper(where=where)
+    fetcher = broken or _begun(work, where)
     try:
         while True:
             task, index, returned = pickle.loads(channel.receive().content)
             if shared_memory.lender is not None:
                 shared_memory.lender.returned(returned)
             if task == RESUME:
-                try:
-                    fetcher = work.fetcher()
-                except Exception:
-                    fetcher = ExceptionWrapper(where=where)
+                fetcher = broken or _begun(work, where)
                 continue
             batch = _fetched(fetcher, index, work.kind, where)
             try:
@@ -143,6 +134,16 @@ def work_loop(work: Work, end: Any) -> None:
                     os.close(descriptor)
     except (EOFError, OSError):  # the loader is done; see Note [worker waits]
         channel.close()
+
+
+def _begun(work: Work, where: str) -> Any:
+    """What fetches the batches of one pass, or why there is nothing to fetch them."""
+    try:
+        return DatasetKind.create_fetcher(
+            work.kind, work.dataset, work.batched, work.collate_fn, work.drop_last
+        )
+    except Exception:
+        return ExceptionWrapper(where=where)
 
 
 def _fetched(fetcher: Any, index: bytes, kind: int, where: str) -> tuple[int, Any]:
