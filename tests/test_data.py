@@ -67,6 +67,7 @@ def numbers(loader: Any) -> list[Any]:
         "distributed.DistributedSampler",
         "_utils.collate.default_collate",
         "_utils.worker.get_worker_info",
+        "_utils.fetch.DatasetKind",
     ],
 )
 def test_torchs_module_paths(path: str) -> None:
@@ -74,6 +75,10 @@ def test_torchs_module_paths(path: str) -> None:
     found = getattr(importlib.import_module(f"undertow.utils.data.{module}"), name)
     assert found.__name__ == name
     assert eval(f"ut.utils.data.{path}") is found
+    from undertow.utils.data import dataloader
+
+    assert isinstance(iter(DataLoader([1])), dataloader._SingleProcessDataLoaderIter)
+    assert issubclass(dataloader._MultiProcessingDataLoaderIter, dataloader._BaseDataLoaderIter)
 
 
 # Datasets ------------------------------------------------------------------------------------

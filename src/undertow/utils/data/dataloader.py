@@ -11,12 +11,19 @@ from ...core.generator import Generator
 from ...errors import ArgumentError, DTypeError
 from ._utils.collate import default_collate, default_convert
 from ._utils.fetch import DatasetKind
-from ._utils.iterator import SingleProcessIterator
+from ._utils.iterator import BaseIterator, SingleProcessIterator
+from ._utils.processes import MultiProcessIterator
 from ._utils.worker import get_worker_info
 from .dataset import Dataset, IterableDataset
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
+
+# The names by which programs ask for torch's, to say what they were given.
+_DatasetKind = DatasetKind
+_BaseDataLoaderIter = BaseIterator
+_SingleProcessDataLoaderIter = SingleProcessIterator
+_MultiProcessingDataLoaderIter = MultiProcessIterator
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -218,8 +225,6 @@ class DataLoader(Generic[T_co]):
     def __iter__(self) -> Any:
         if not self.num_workers:
             return SingleProcessIterator(self)
-        from ._utils.processes import MultiProcessIterator
-
         if not self.persistent_workers:
             return MultiProcessIterator(self)
         if self._iterator is not None and self._iterator.usable:
