@@ -186,6 +186,8 @@ AT_THE_BORDER = {
     "ops/from_data.py",  # tensors from lists and arrays
     "ops/indexing.py",  # lists and arrays in an index
     "autograd/check.py",  # finite differences on the host
+    "utils/data/_utils/collate.py",  # samples that are arrays and NumPy numbers
+    "utils/data/_utils/worker.py",  # seeds NumPy's generator for the user's code
 }
 
 
