@@ -145,9 +145,11 @@ def test_functional_call() -> None:
     with pytest.raises(RuntimeError, match="different values"):
         call(model, {"tied": ut.ones(2, 2), "0.weight": ut.zeros(2, 2)}, x)
     call(model, {"tied": ut.ones(2, 2), "0.weight": ut.zeros(2, 2)}, x, tie_weights=False)
-    with pytest.raises(RuntimeError, match=r"unexpected: \['wait'\], missing"):
-        call(model, {"wait": x}, x, strict=True)
-    with pytest.raises(ValueError, match="several dictionaries"):
+    with pytest.raises(RuntimeError, match=r"Sequential has no \['wait'\]"):
+        call(model, {"wait": x}, x)
+    with pytest.raises(RuntimeError, match=r"strict=True, \['0.bias'"):
+        call(model, {"0.weight": ut.ones(2, 2)}, x, strict=True)
+    with pytest.raises(ValueError, match="given twice"):
         call(model, (zeros, zeros), x)
     with pytest.raises(TypeError, match="got int"):
         call(model, 3, x)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...core.tensor import Tensor
 from ...errors import ArgumentError, DTypeError
 from ..modules.module import Module
 
@@ -26,7 +27,7 @@ def functional_call(
     >>> import undertow as ut
     >>> layer = ut.nn.Linear(2, 1)
     >>> other = {"weight": ut.ones(1, 2), "bias": ut.zeros(1)}
-    >>> ut.func.functional_call(layer, other, ut.tensor([3.0, 4.0]))
+    >>> ut.nn.utils.stateless.functional_call(layer, other, ut.tensor([3.0, 4.0]))
     tensor([7.])
     """
     given = _merged(parameters_and_buffers)
@@ -45,22 +46,21 @@ def functional_call(
 
 
 def _merged(given: Any) -> dict[str, Any]:
-    if isinstance(given, Mapping):
-        return dict(given)
-    if not isinstance(given, (tuple, list)) or not all(isinstance(d, Mapping) for d in given):
+    parts = [given] if isinstance(given, Mapping) else given
+    if not isinstance(parts, Sequence) or not all(isinstance(d, Mapping) for d in parts):
         raise DTypeError(
             "[functional_call] takes a dictionary of tensors by path, or several, got "
             f"{type(given).__name__}"
         )
     merged: dict[str, Any] = {}
-    for part in given:
-        repeated = merged.keys() & part.keys()
-        if repeated:
-            raise ArgumentError(
-                f"[functional_call] {sorted(repeated)} appear in several dictionaries; this is "
-                "ambiguous"
+    for path, value in [item for part in parts for item in part.items()]:
+        if path in merged:
+            raise ArgumentError(f"[functional_call] {path!r} is given twice")
+        if not isinstance(value, Tensor):
+            raise DTypeError(
+                f"[functional_call] {path!r} must be a Tensor, got {type(value).__name__}"
             )
-        merged.update(part)
+        merged[path] = value
     return merged
 
 
@@ -88,12 +88,11 @@ def _places(
             for path in paths if named else ():
                 given.setdefault(path, given[named[0]])
     unexpected = [path for path in given if path not in own]
-    missing = [
-        path for path, (register, n) in own.items() if path not in given and register[n] is not None
-    ]
-    if strict and (unexpected or missing):
+    if unexpected:
+        raise ArgumentError(f"[functional_call] {type(module).__name__} has no {unexpected}")
+    missing = [p for p, (register, n) in own.items() if p not in given and register[n] is not None]
+    if strict and missing:
         raise ArgumentError(
-            "[functional_call] with strict=True all names must match; unexpected: "
-            f"{unexpected}, missing: {missing}"
+            f"[functional_call] with strict=True, {missing} of {type(module).__name__} miss"
         )
-    return [(*own[path], path) for path in given if path in own]
+    return [(*own[path], path) for path in given]
