@@ -17,10 +17,14 @@ from ...ops.extremes import maximum, minimum
 from ...ops.joining import flat
 
 Tensors = Tensor | Iterable[Tensor]
+
+
+def _clamped(grad: Any, low: Any, high: Any) -> Any:
+    return (minimum(maximum(grad, low), high),)
+
+
 _scale = Update("clip_grad_norm_", lambda grad, scale: (grad * scale,), 1, 1, (0,))
-_clamp = Update(
-    "clip_grad_value_", lambda grad, low, high: (minimum(maximum(grad, low), high),), 1, 2, (0,)
-)
+_clamp = Update("clip_grad_value_", _clamped, 1, 2, (0,))
 
 
 def _listed(parameters: Tensors) -> list[Tensor]:
