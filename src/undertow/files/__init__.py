@@ -1,0 +1,1 @@
+"""Files: safetensors, and checkpoints in torch's own format, of which nothing is executed."""
