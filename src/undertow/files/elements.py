@@ -26,7 +26,7 @@ def elements_of(t: Tensor) -> memoryview:
     """
     array = np.ascontiguousarray(backend_of(t._array).to_host(t._array))
     if not LITTLE:
-        array = array.byteswap()
+        array = array.byteswap()  # of complex numbers, each part
     return memoryview(array.reshape(-1).view(np.uint8))
 
 
@@ -41,31 +41,53 @@ def place(t: Tensor) -> tuple[int, int, int]:
 
 
 class Storage:
-    """Bytes of a file, on some device, that tensors look at.
+    """Bytes of a file, on some device, that tensors look at."""
 
-    `buffer` may be read-only or foreign in its byte order, then it is copied.
-    """
+    __slots__ = ("_base", "_start", "nbytes")
 
-    __slots__ = ("_base", "nbytes")
+    def __init__(self, base: Tensor, start: int, nbytes: int) -> None:
+        self._base = base  # of bytes
+        self._start = start
+        self.nbytes = nbytes
 
-    def __init__(
-        self,
+    @classmethod
+    def around(
+        cls,
         buffer: Any,
-        start: int = 0,
-        nbytes: int | None = None,
         device: DeviceLike | None = "cpu",
-        width: int = 1,
-    ) -> None:
-        count = -1 if nbytes is None else nbytes
-        flat: Any = np.zeros(0, np.uint8)
-        if count:
-            flat = np.frombuffer(buffer, np.uint8, count, start)
-        if width > 1:  # in the other byte order, of numbers of this many bytes
-            flat = flat.reshape(-1, width)[:, ::-1].reshape(-1)
-        elif not flat.flags.writeable:
-            flat = flat.copy()
-        self.nbytes = flat.size
-        self._base = wrap(backend_on(device).from_host(flat))
+        *,
+        shared: bool = True,
+        align: int = 16,
+        swap: int = 1,
+    ) -> Storage:
+        """The memory of `buffer` itself, or a copy: unless it is to be `shared`, or cannot be.
+
+        That is when it is read-only, or does not begin where elements of `align` bytes do; or when
+        numbers of `swap` bytes are in the other byte order.
+        """
+        flat: Any = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
+        if swap > 1:
+            flat = flat.reshape(-1, swap)[:, ::-1].reshape(-1)
+        elif not shared or not flat.flags.writeable or flat.ctypes.data % align:
+            fresh = backend_on("cpu").empty(flat.shape, flat.dtype)
+            fresh[...] = flat
+            flat = fresh
+        return cls(wrap(backend_on(device).from_host(flat)), 0, flat.size)
+
+    @classmethod
+    def blank(cls, nbytes: int, device: DeviceLike | None = "cpu") -> Storage:
+        """Memory that is filled later."""
+        return cls(wrap(backend_on(device).full((nbytes,), 0, np.dtype(np.uint8))), 0, nbytes)
+
+    def fill(self, other: Storage) -> None:
+        """Copy the bytes of another storage of that size."""
+        backend_of(self._base._array).assign(
+            self._base._array, backend_on(self._base.device).from_host(other._base._array)
+        )
+
+    def part(self, start: int, nbytes: int) -> Storage:
+        """Some of its bytes, as a storage that shares them."""
+        return Storage(self._base, self._start + start, nbytes)
 
     def tensor(
         self,
@@ -78,17 +100,14 @@ class Storage:
         k = backend_of(self._base._array)
         if 0 in shape:
             return wrap(k.empty(shape, dtype.numpy))
-        if strides is None:
-            strides = row_major(shape)
-        if self.nbytes % dtype.itemsize:  # of an alien size: a view of bytes has to divide
-            whole = self.nbytes // dtype.itemsize * dtype.itemsize
-            bytes_of = k.slice(self._base._array, (slice(0, whole),))
-        else:
-            bytes_of = self._base._array
-        array = k.as_strided(k.bits(bytes_of, dtype.numpy), shape, strides, offset)
-        if k.address(array) % dtype.itemsize:  # kernels expect elements in their places
-            return wrap(k.copy(array))
-        return wrap_shared(array, share(self._base))
+        whole = self._base._array
+        if whole.size % dtype.itemsize:  # a view of bytes has to divide
+            whole = k.slice(whole, (slice(0, whole.size // dtype.itemsize * dtype.itemsize),))
+        start = offset + self._start // dtype.itemsize
+        steps = row_major(shape) if strides is None else strides
+        return wrap_shared(
+            k.as_strided(k.bits(whole, dtype.numpy), shape, steps, start), share(self._base)
+        )
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -106,8 +125,7 @@ def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def only_ones_and_zeros(buffer: Any) -> bool:
     """Whether these bytes are booleans."""
-    flat = np.frombuffer(buffer, np.uint8)
-    return not flat.size or int(flat.max()) <= 1
+    return not len(buffer) or int(np.frombuffer(buffer, np.uint8).max()) <= 1
 
 
 def read_all(file: Any) -> Any:
@@ -124,3 +142,8 @@ def read_all(file: Any) -> Any:
                 read += count
             return memory[:read]
     return memoryview(bytearray(file.read()))
+
+
+def width(dtype: DType) -> int:
+    """Bytes of a number: of each part of a complex one."""
+    return dtype.itemsize // (1 + dtype.is_complex)

@@ -32,7 +32,7 @@ from ..devices import DeviceLike
 from ..dtypes import DType
 from ..errors import DTypeError, FileError, UnsupportedError
 from .atomic import PathLike, write_file
-from .elements import LITTLE, Storage, elements_of, only_ones_and_zeros, place, read_all
+from .elements import LITTLE, Storage, elements_of, only_ones_and_zeros, place, read_all, width
 
 __all__ = ["load", "load_file", "safe_open", "save", "save_file"]
 
@@ -233,15 +233,12 @@ def _tensor(op: str, content: Any, name: str, entry: _Entry, device: DeviceLike)
             f"[{op}] {name!r} has dtype {entry.dtype}, for which there is no Undertow dtype; "
             f"there are {', '.join(_NAMES.values())}"
         )
-    size = entry.end - entry.begin
-    if (
-        dtype is dtypes.bool
-        and size
-        and not only_ones_and_zeros(memoryview(content)[entry.begin : entry.end])
-    ):
+    part = memoryview(content)[entry.begin : entry.end]
+    if dtype is dtypes.bool and not only_ones_and_zeros(part):
         raise FileError(f"[{op}] {name!r} is BOOL, but some bytes are neither 0 nor 1")
-    width = 1 if LITTLE else dtype.itemsize // (1 + dtype.is_complex)
-    return Storage(content, entry.begin, size, device, width).tensor(dtype, entry.shape)
+    swap = 1 if LITTLE else width(dtype)
+    storage = Storage.around(part, device, align=dtype.itemsize, swap=swap)
+    return storage.tensor(dtype, entry.shape)
 
 
 # The header --------------------------------------------------------------------------------------
