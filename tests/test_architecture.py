@@ -38,6 +38,7 @@ ROOMS = [
     "optim",
     "amp",
     "files",
+    "serialization",
     "utils",
     "onnx",
     "models",

@@ -69,8 +69,8 @@ def archive(records: Iterable[tuple[str, Any]]) -> Iterator[Any]:
     if count >= _MANY or position >= _LARGE or len(listing) >= _LARGE:
         yield _END64.pack(b"PK\6\6", 44, 45, 45, 0, 0, count, count, len(listing), position)
         yield _LOCATOR.pack(b"PK\6\7", 0, position + len(listing), 1)
-    shown, many = (min(position, _LARGE), min(len(listing), _LARGE)), min(count, _MANY)
-    yield _END.pack(b"PK\5\6", 0, 0, many, many, shown[1], shown[0], 0)
+    many, length, start = min(count, _MANY), min(len(listing), _LARGE), min(position, _LARGE)
+    yield _END.pack(b"PK\5\6", 0, 0, many, many, length, start, 0)
 
 
 # Reading -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..backends.registry import backend_of, backend_on
 from ..core.tensor import Tensor, share, wrap, wrap_shared
-from ..devices import DeviceLike
+from ..devices import Device, DeviceLike
 from ..dtypes import DType
 
 LITTLE = sys.byteorder == "little"
@@ -24,7 +24,7 @@ def elements_of(t: Tensor) -> memoryview:
 
     Memory is shared where it has that order already.
     """
-    array = np.ascontiguousarray(backend_of(t._array).to_host(t._array))
+    array: Any = np.ascontiguousarray(backend_of(t._array).to_host(t._array))
     if not LITTLE:
         array = array.byteswap()  # of complex numbers, each part
     return memoryview(array.reshape(-1).view(np.uint8))
@@ -85,6 +85,24 @@ class Storage:
             self._base._array, backend_on(self._base.device).from_host(other._base._array)
         )
 
+    @property
+    def device(self) -> Device:
+        """Where the bytes are."""
+        return self._base.device
+
+    def to(self, device: DeviceLike) -> Storage:
+        """The same bytes on a device; itself if it is there."""
+        there = backend_on(device)
+        here = backend_of(self._base._array)
+        if here is there:
+            return self
+        moved = there.from_host(here.to_host(self._base._array))
+        return Storage(wrap(moved), self._start, self.nbytes)
+
+    def cpu(self) -> Storage:
+        """The same bytes on the CPU."""
+        return self.to("cpu")
+
     def part(self, start: int, nbytes: int) -> Storage:
         """Some of its bytes, as a storage that shares them."""
         return Storage(self._base, self._start + start, nbytes)
@@ -136,7 +154,8 @@ def read_all(file: Any) -> Any:
         except (OSError, ValueError):  # BytesIO has a fileno that raises
             size = 0
         if size > 0:
-            memory = memoryview(np.empty(size, np.uint8))
+            fresh: Any = np.empty(size, np.uint8)
+            memory = memoryview(fresh)
             read = 0
             while count := file.readinto(memory[read:]):
                 read += count

@@ -183,9 +183,7 @@ class Pickle:
         if isinstance(obj, Parameter):
             data = obj.detach()
             self._kept.append(data)
-            self._call(
-                "torch._utils", "_rebuild_parameter", data, obj.requires_grad, OrderedDict()
-            )
+            self._call("torch._utils", "_rebuild_parameter", data, obj.requires_grad, OrderedDict())
         else:
             number, size, t = self._storages.find(obj, self._where())
             self._global("torch._utils", "_rebuild_tensor_v2")

@@ -16,9 +16,9 @@ from __future__ import annotations
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..errors import FileError, UndertowError
+from ..errors import FileError, UndertowError, UnsupportedError
 
 _LONGEST_KEY = 10_000  # things inside a key
 _MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # under Python 2's names
@@ -37,6 +37,13 @@ class Global:
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+
+class Missing(NamedTuple):
+    """A name that is known, for something that Undertow does not have."""
+
+    name: str
+    what: str
 
 
 class Unpickler:
@@ -71,8 +78,8 @@ class Unpickler:
             word = _WORDS.get(code)
             if word is None:
                 raise FileError(
-                    f"[load] the pickle in the file has the word {bytes([code])!r}, which describes "
-                    "no data; it is damaged, or was not made to be a checkpoint"
+                    f"[load] the pickle in the file has the word {bytes([code])!r}, which is "
+                    "for no data: it is damaged, or no checkpoint"
                 )
             try:
                 word(self)
@@ -139,7 +146,9 @@ class Unpickler:
     # Words ------------------------------------------------------------------------------------
     def _protocol(self) -> None:
         if (version := self._read(1)[0]) > 5:
-            raise FileError(f"[load] the pickle in the file has protocol {version}; up to 5 is read")
+            raise FileError(
+                f"[load] the pickle in the file has protocol {version}; up to 5 is read"
+            )
 
     def _string(self, size: int) -> None:
         self._push(self._read(size).decode(self._encoding))
@@ -174,8 +183,14 @@ class Unpickler:
 
     def _look_up(self, module: str, name: str) -> None:
         full = f"{_MODULES.get(module, module)}.{name}"
-        if full in self._globals:
-            self._push(self._globals[full])
+        found = self._globals.get(full)
+        if isinstance(found, Missing):
+            raise UnsupportedError(
+                f"[load] the file has {found.what} ({full}), which Undertow does not have; convert "
+                "it to a dense tensor of a common dtype before saving"
+            )
+        if found is not None:
+            self._push(found)
         elif full in self._allowed and not full.startswith(_FORBIDDEN):
             self._push(self._allowed[full])
         else:
@@ -262,12 +277,12 @@ def checked_key(key: Any) -> Any:
 
 _STOP = ord(".")
 # The words of protocols 2 to 5 that describe data.
-_WORDS: dict[int, Callable[[Unpickler], None]] = {
+_WORDS: dict[int, Callable[[Unpickler], Any]] = {
     0x80: Unpickler._protocol,
-    0x95: lambda u: u._read(8) and None,  # FRAME: the size of what follows
+    0x95: lambda u: u._read(8),  # FRAME: the size of what follows
     ord("("): Unpickler._mark,
-    ord("0"): lambda u: u._pop() and None,
-    ord("1"): lambda u: u._marked() and None,
+    ord("0"): Unpickler._pop,
+    ord("1"): Unpickler._marked,
     ord("N"): lambda u: u._push(None),
     0x88: lambda u: u._push(True),
     0x89: lambda u: u._push(False),
