@@ -170,7 +170,7 @@ def test_safe_open(tmp_path: Path) -> None:
 # What is refused when saving ---------------------------------------------------------------------
 def test_shared_memory_is_refused() -> None:
     x = ut.arange(10).float()
-    with pytest.raises(FileError, match="'a' and 'b' share memory.*a, b"):
+    with pytest.raises(FileError, match=r"'a' and 'b' share memory.*a, b"):
         save({"a": x, "b": x})
     with pytest.raises(FileError, match="share memory"):
         save({"a": x[:6], "b": x[4:], "c": ut.ones(1)})
@@ -184,7 +184,7 @@ def test_what_is_no_tensor() -> None:
         save({1: ut.ones(1)})  # type: ignore[dict-item]
     with pytest.raises(TypeError, match="expects a dict"):
         save([ut.ones(1)])  # type: ignore[arg-type]
-    with pytest.raises(NotImplementedError, match="complex128.*view_as_real"):
+    with pytest.raises(NotImplementedError, match=r"complex128.*view_as_real"):
         save({"x": ut.ones(1, dtype=ut.complex128)})
     with pytest.raises(TypeError, match="metadata holds strings only"):
         save({}, {"epoch": 3})  # type: ignore[dict-item]
@@ -214,9 +214,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
         assert os.listdir(tmp_path) == ["f"]
 
 
-def test_an_interrupt_leaves_no_other_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_no_other_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*args: Any) -> Any:
         raise KeyboardInterrupt
 

@@ -247,14 +247,10 @@ def test_large_archives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "_LARGE", 100)
     monkeypatch.setattr(archive, "_MANY", 3)
     records = [(f"name{i}", bytes([i]) * (i * 40)) for i in range(8)]
-    monkeypatch.setattr(archive, "_END", archive._END)
     content = memoryview(b"".join(archive.archive(records)))
-    monkeypatch.setattr(archive, "_MANY", 3)
     found = archive.read_archive(content)
     for name, expected in records:
-        record = found[name]
-        archive.check_record(content, name, record)
-        assert bytes(content[record.start : record.start + record.size]) == expected
+        assert archive.record_bytes(content, name, found[name]) == expected
 
 
 def test_streams(tmp_path: Path) -> None:
@@ -284,7 +280,7 @@ def test_safe_globals() -> None:
     point = Point(3)
     with pytest.raises(FileError, match=r"asks for .*Point.*add_safe_globals"):
         ut.load(pickled(point))
-    with pytest.raises(FileError, match="asks for .*Point"):
+    with pytest.raises(FileError, match=r"asks for .*Point"):
         ut.load(pickled(point), weights_only=False)
     with ut.serialization.safe_globals([Point]):
         assert ut.load(pickled({"p": point}))["p"].x == 3
@@ -313,7 +309,7 @@ def test_other_protocols() -> None:
 
 
 # What is refused when saving ---------------------------------------------------------------------
-Pair = namedtuple("Pair", "a b")  # noqa: PYI024
+Pair = namedtuple("Pair", "a b")
 REFUSED = [
     (ut.nn.Linear(1, 1), r"Linear.*state_dict\(\)"),
     ({"model": [ut.nn.Linear(1, 1)]}, r"\['model'\]\[0\] is a .*Linear"),

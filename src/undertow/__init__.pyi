@@ -8,7 +8,9 @@ from typing import Any, Literal, overload
 from numpy.typing import NDArray
 
 from . import autograd, dtypes, errors
+from . import files as files
 from . import nn as nn
+from . import serialization as serialization
 from . import utils as utils
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
@@ -64,6 +66,8 @@ from .dtypes import (
     uint8,
 )
 from .dtypes import DType as dtype
+from .files import load as load
+from .files import save as save
 from .ops.reduction import MinMax
 from .ops.scan import Selection
 from .shapes import Ints, Shape
@@ -2130,6 +2134,7 @@ __all__ = [
     "exp2",
     "expm1",
     "eye",
+    "files",
     "finfo",
     "fix",
     "flatten",
@@ -2210,6 +2215,7 @@ __all__ = [
     "less_equal",
     "lgamma",
     "linspace",
+    "load",
     "log",
     "log10",
     "log1p",
@@ -2315,6 +2321,7 @@ __all__ = [
     "row_stack",
     "rsqrt",
     "rsub",
+    "save",
     "scalar_tensor",
     "scatter",
     "scatter_add",
@@ -2325,6 +2332,7 @@ __all__ = [
     "select_scatter",
     "selu",
     "selu_",
+    "serialization",
     "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",

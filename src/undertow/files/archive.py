@@ -30,11 +30,12 @@ _OLD_DATE = 0x21  # 1980-01-01: files of the same content are the same
 
 
 class Record(NamedTuple):
-    """Where the bytes of a record are."""
+    """Where the bytes of a record are, and how they were changed, if they were."""
 
     start: int
     size: int
     crc: int
+    how: str = ""
 
 
 # Writing -----------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ def _end(content: memoryview) -> tuple[int, int, int]:
     """The number of records, and where their list begins and ends."""
     tail = bytes(content[-(_END.size + _MANY) :])
     at = tail.rfind(b"PK\5\6")
-    if at < 0:
+    if at < 0 or at + _END.size > len(tail):
         raise FileError(
             "[load] the archive is truncated or damaged: the list of its records, which ends a "
             "zip file, is missing"
@@ -129,15 +130,12 @@ def _records(content: memoryview) -> dict[str, Record]:
         extra = bytes(content[position + n : position + n + m])
         position += n + m + c
         size, packed, where = _wide(extra, size, packed, where)
-        if flags & _ENCRYPTED or method or packed != size:
-            how = "encrypted" if flags & _ENCRYPTED else "compressed"
-            raise FileError(
-                f"[load] record {name!r} is {how}, which no checkpoint is; unpack the archive, "
-                "pack it again without compression, or save it with ut.save"
-            )
+        how = "encrypted" if flags & _ENCRYPTED else "compressed" if method else ""
+        if not how and packed != size:
+            raise FileError(f"[load] the archive is damaged: record {name!r} has two sizes")
         if name in found:
             raise FileError(f"[load] the archive is damaged: record {name!r} occurs twice")
-        found[name] = Record(_start(content, name, where, size, first), size, crc)
+        found[name] = Record(_start(content, name, where, packed, first), packed, crc, how)
     spans = sorted((r.start, r.start + r.size) for r in found.values() if r.size)
     if any(end > start for (_, end), (start, _) in pairwise(spans)):
         raise FileError("[load] the archive is damaged: some of its records overlap")
@@ -171,9 +169,16 @@ def _start(content: memoryview, name: str, where: int, size: int, end: int) -> i
     return start
 
 
-def check_record(content: memoryview, name: str, record: Record) -> None:
-    """Compare the bytes of a record with their checksum; 0 stands for none."""
-    if record.crc and zlib.crc32(content[record.start : record.start + record.size]) != record.crc:
+def record_bytes(content: memoryview, name: str, record: Record, check: bool = True) -> memoryview:
+    """The bytes of a record, compared with their checksum (0 stands for none) if told to."""
+    if record.how:
+        raise FileError(
+            f"[load] record {name!r} is {record.how}, which no checkpoint is; unpack the archive, "
+            "and pack it again without compression"
+        )
+    found = content[record.start : record.start + record.size]
+    if check and record.crc and zlib.crc32(found) != record.crc:
         raise FileError(
             f"[load] the file is damaged: the bytes of record {name!r} do not fit their checksum"
         )
+    return found

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from .. import dtypes
 from ..errors import DTypeError, FileError, UnsupportedError
-from .archive import LINE, Record, archive, check_record, read_archive
+from .archive import LINE, Record, archive, read_archive, record_bytes
 from .atomic import PathLike, is_path, write_file
 from .elements import Storage, only_ones_and_zeros, read_all, width
 from .legacy import read_legacy
@@ -179,9 +179,8 @@ class _Zip:
             raise FileError(f"[load] the file is damaged: it has no record {full!r:.100}")
         return self._records[full]
 
-    def _bytes(self, name: str, record: Record) -> memoryview:
-        check_record(self._content, name, record)
-        return self._content[record.start : record.start + record.size]
+    def _bytes(self, name: str, record: Record, check: bool = True) -> memoryview:
+        return record_bytes(self._content, name, record, check)
 
     def _read(self, name: str, default: bytes) -> bytes:
         record = self._records.get(self._folder + name)
@@ -212,10 +211,7 @@ class _Zip:
                 f"[load] the file is damaged: record {name!r} has {record.size:,} bytes, its "
                 f"tensors expect {wanted:,}"
             )
-        if self._shared:
-            raw = self._content[record.start : record.start + record.size]
-        else:
-            raw = self._bytes(name, record)
+        raw = self._bytes(name, record, check=not self._shared)
         if kind.dtype is dtypes.bool and not only_ones_and_zeros(raw):
             raise FileError(f"[load] the file is damaged: record {name!r} is not boolean")
         swap = 1

@@ -17,6 +17,8 @@ from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, FileError
+from ..nn.modules.state import State
+from ..nn.parameter import Parameter
 from .storages import STORAGE_NAMES, Storages
 
 _MOST = 255  # bytes of an integer, which torch's restricted reader takes
@@ -149,7 +151,7 @@ class Pickle:
 
     def _ordered_dict(self, obj: Any) -> None:
         if not self._known(id(obj)):
-            self._global("collections", type(obj).__name__)
+            self._global("collections", "Counter" if type(obj) is Counter else "OrderedDict")
             self._out.append(b")R")
             self._remember(id(obj), obj)
             self._pairs(obj)
@@ -178,8 +180,6 @@ class Pickle:
     def _tensor(self, obj: Tensor) -> None:
         if self._known(id(obj)):
             return
-        from ..nn.parameter import Parameter
-
         if isinstance(obj, Parameter):
             data = obj.detach()
             self._kept.append(data)
@@ -239,6 +239,7 @@ _WRITERS: dict[type, Any] = {
     list: Pickle._list,
     dict: Pickle._dict,
     OrderedDict: Pickle._ordered_dict,
+    State: Pickle._ordered_dict,
     Counter: Pickle._ordered_dict,
     set: Pickle._set,
     frozenset: Pickle._set,

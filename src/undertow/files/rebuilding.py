@@ -14,7 +14,7 @@ from .. import dtypes
 from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
-from ..errors import FileError, UndertowError, UnsupportedError
+from ..errors import DeviceError, FileError, UndertowError, UnsupportedError
 from ..nn.parameter import Parameter
 from .elements import Storage
 from .storages import STORAGE_NAMES
@@ -185,6 +185,13 @@ def _size(sizes: Any = ()) -> tuple[int, ...]:
     return _sizes("shape", sizes)
 
 
+def _device(type: Any = None, index: Any = None) -> Device:
+    try:
+        return Device(type, index)
+    except DeviceError as error:
+        raise FileError(f"[load] the file has a device that is none: {error}") from None
+
+
 def _oldest(*args: Any) -> Any:
     raise UnsupportedError(
         "[load] the file has tensors in the manner of torch 0.1; load and save it with a later one"
@@ -202,7 +209,7 @@ def _table() -> dict[str, Any]:
         "torch._tensor._rebuild_from_type_v2": _from_type,
         "torch._utils._rebuild_device_tensor_from_cpu_tensor": _from_cpu,
         "torch.Size": _size,
-        "torch.device": Device,
+        "torch.device": _device,
         "torch.Tensor": _oldest,
         "collections.OrderedDict": _dict(OrderedDict),
         "collections.Counter": _dict(Counter),
