@@ -46,6 +46,7 @@ _LAZY = {
     "files": "files",
     "load": "files",
     "nn": "nn",
+    "onnx": "onnx",
     "save": "files",
     "serialization": "serialization",
     "utils": "utils",
