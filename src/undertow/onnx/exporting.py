@@ -25,7 +25,8 @@ from .scalar import WHOLE, Scalar
 from .tracing import Call, Trace, Value
 from .writer import Writer
 
-_PRIMES = (2, 3, 5, 7, 11, 13, 17, 19)
+_PRIMES = (2, 3, 5, 7)
+_OTHER_PRIMES = (3, 5, 7, 11)
 _OPSETS = range(18, 24)
 
 
@@ -64,8 +65,19 @@ def export(
     given = args if isinstance(args, tuple) else (args,)
     tensors = [a for a in given if isinstance(a, Tensor)]
     names = _names("input_names", input_names, len(tensors), "input")
-    axes = _axes(tensors, names, _by_name(names, dynamic_axes, dynamic_shapes), output_names)
-    data = _Export(model, given, names, axes, opset).write(output_names, dynamic_axes or {})
+    wanted = _by_name(names, dynamic_axes, dynamic_shapes)
+    _check_names(wanted, names, output_names)
+
+    def written(primes: Sequence[int]) -> bytes:
+        axes = _axes(tensors, names, wanted, primes)
+        return _Export(model, given, names, axes, opset).write(output_names, wanted)
+
+    data = written(_PRIMES)
+    if wanted and data != written(_OTHER_PRIMES):
+        raise UnsupportedError(
+            "[onnx.export] some size in the model is not linear in a dynamic axis (or the model "
+            "computes other numbers at each call); make that axis fixed"
+        )
     if f is None:
         return data
     if is_path(f):
@@ -117,24 +129,29 @@ def _by_name(names: list[str], axes: Any, shapes: Any) -> dict[str, dict[int, st
                 listed = dims.items() if isinstance(dims, Mapping) else enumerate(dims)
                 found[name] = {int(d): str(n) for d, n in listed if n is not None}
     for name, dims in (axes or {}).items():
-        listed = dims.items() if isinstance(dims, Mapping) else [(d, f"{name}_{d}") for d in dims]
-        found[name] = {int(d): str(n) for d, n in listed}
+        told = dims if isinstance(dims, Mapping) else {d: f"{name}_{d}" for d in dims}
+        found[name] = {int(d): str(n) for d, n in told.items()}
     return found
+
+
+def _check_names(
+    wanted: dict[str, dict[int, str]], names: list[str], output_names: Sequence[str] | None
+) -> None:
+    known = {*names, *(output_names or ())}
+    for name in wanted:
+        if name not in known and (output_names or not name.startswith("output")):
+            raise ArgumentError(
+                f"[onnx.export] dynamic axes of {name!r}, which is no input: {names}"
+            )
 
 
 def _axes(
     tensors: list[Tensor],
     names: list[str],
     wanted: dict[str, dict[int, str]],
-    output_names: Sequence[str] | None,
+    primes: Sequence[int],
 ) -> list[Axis]:
-    known = {*names, *(output_names or ["output"])}
-    for name in wanted:
-        if name not in known and not name.startswith("output"):
-            raise ArgumentError(
-                f"[onnx.export] dynamic axes of {name!r}, which is no input: {names}"
-            )
-    primes: dict[str, int] = {}
+    factors: dict[str, int] = {}
     found = []
     for t, name in zip(tensors, names, strict=True):
         for dim, axis in wanted.get(name, {}).items():
@@ -142,11 +159,13 @@ def _axes(
                 raise ArgumentError(
                     f"[onnx.export] input {name!r} of shape {t.shape} has no dimension {dim}"
                 )
-            if axis not in primes and len(primes) == len(_PRIMES):
-                raise UnsupportedError(f"[onnx.export] at most {len(_PRIMES)} sizes may vary")
-            prime = primes.setdefault(axis, _PRIMES[len(primes) % len(_PRIMES)])
+            if axis not in factors and len(factors) == len(primes):
+                raise UnsupportedError(f"[onnx.export] at most {len(primes)} sizes may vary")
+            if not t.shape[dim]:
+                raise ArgumentError(f"[onnx.export] dimension {dim} of input {name!r} is empty")
+            factor = factors.setdefault(axis, primes[len(factors) % len(primes)])
             size = t.shape[dim]
-            found.append(Axis(name, dim % t.ndim, axis, size, size * prime))
+            found.append(Axis(name, dim % t.ndim, axis, size, size * factor))
     return found
 
 
@@ -182,7 +201,11 @@ class _Export:
         finally:
             for module, training in modes:
                 module.training = training
-        ops = [[c.op for c in t.calls] for t in (self._trace, self._twin)]
+        # A view or a copy: that may depend on sizes, and means the same.
+        ops = [
+            ["view" if c.op.name == "reshape" else c.op.name for c in t.calls]
+            for t in (self._trace, self._twin)
+        ]
         if ops[0] != ops[1] or len(self._trace.values) != len(self._twin.values):
             raise UnsupportedError(
                 "[onnx.export] the model runs other operations when a dynamic axis has another "
@@ -195,7 +218,9 @@ class _Export:
         return self._twin.values[self._numbers[id(value)]]
 
     # The model --------------------------------------------------------------------------------
-    def write(self, output_names: Sequence[str] | None, dynamic_axes: Mapping[str, Any]) -> bytes:
+    def write(
+        self, output_names: Sequence[str] | None, dynamic_axes: dict[str, dict[int, str]]
+    ) -> bytes:
         """The bytes of the model."""
         names = _names("output_names", output_names, len(self._outputs), "output")
         inputs = []
@@ -206,9 +231,8 @@ class _Export:
         outputs = []
         for name, value in zip(names, self._outputs, strict=True):
             self._graph.nodes.append(Node("Identity", (self._name_of(value),), (name,), {}))
-            told = dynamic_axes.get(name, {})
-            told = told if isinstance(told, Mapping) else {}
-            outputs.append((name, value.tensor.dtype, self._dims(value, name, told)))
+            dims = self._dims(value, name, dynamic_axes.get(name, {}))
+            outputs.append((name, value.tensor.dtype, dims))
         nodes, constants = self._needed(names)
         return model_message(nodes, constants, inputs, outputs, self._graph.opset)
 
@@ -222,8 +246,8 @@ class _Export:
             if one == other:
                 dims.append(one)
             else:
-                found = (own or same or [None])[0]
-                dims.append(told.get(d) or (f"{name}_{d}" if found is None else found.name))
+                known = [a.name for a in (*own, *same)]
+                dims.append(told.get(d) or (known[0] if known else f"{name}_{d}"))
         return tuple(dims)
 
     def _write_needed(self) -> None:

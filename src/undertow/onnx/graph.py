@@ -3,12 +3,14 @@
 Note [sizes that vary]
 A model is traced with the sizes that were given and, where axes are dynamic, once more with others:
 each named size times a prime number of its own. A number that is the same in both traces is a
-constant. One that is not is a · size + b of one of the named sizes, and the graph computes it from
-the shape of an input. Anything else is an error, so that no size is silently built in.
+constant. One that is not is a · size + b of one of the named sizes, or of a product of two, and the
+graph computes it from the shape of an input. All that is done twice, with other primes: if the two
+graphs differ, a size varied in another way, which is an error, so that none is silently built in.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -80,17 +82,23 @@ class Graph:
         if first == second:
             return self.numbers([first])
         fits = []
-        for axis in self._axes:
-            factor, rest = divmod(second - first, axis.second - axis.first)
-            if not rest and factor > 0:
-                fits.append((abs(first - factor * axis.first), factor, axis))
-        if fits:  # the simplest: the primes see to it that a multiple is one of one size only
-            _, factor, axis = min(fits)
-            found = self._axis_size(axis)
+        for i, axis in enumerate(self._axes):
+            others = [a for a in self._axes[i + 1 :] if a.name != axis.name]
+            for term in [(axis,), *((axis, other) for other in others)]:
+                low, high = (math.prod(sizes) for sizes in zip(*[a[3:] for a in term], strict=True))
+                factor, rest = divmod(second - first, high - low)
+                if not rest and factor > 0:
+                    fits.append((abs(first - factor * low), len(term), factor, term))
+        if fits:  # the simplest
+            added, _, factor, term = min(fits)
+            found = self._axis_size(term[0])
+            for axis in term[1:]:
+                found = self.node("Mul", found, self._axis_size(axis))
             if factor != 1:
                 found = self.node("Mul", found, self.numbers([factor]))
-            if added := first - factor * axis.first:
-                found = self.node("Add", found, self.numbers([added]))
+            if added:
+                low = math.prod([a.first for a in term])
+                found = self.node("Add", found, self.numbers([first - factor * low]))
             return found
         names = ", ".join(sorted({axis.name for axis in self._axes}))
         raise UnsupportedError(

@@ -65,7 +65,8 @@ def _slice(w: Writer) -> Any:
     x, dim = w.x, 0
     starts: list[tuple[int, int]] = []
     stops: list[tuple[int, int]] = []
-    axes, steps, taken, added = [], [], [], []
+    axes, steps, added = [], [], []
+    taken: list[tuple[int, int]] = []
     for place, (a, b) in enumerate(zip(one, other, strict=True)):
         if a is None:
             added.append(place - len(taken))
@@ -167,15 +168,17 @@ def _triangle(w: Writer) -> Any:
 
 @writes("diagonal")
 def _diagonal(w: Writer) -> Any:
+    a, b, offset = w.param("dim1") % w.rank, w.param("dim2") % w.rank, w.param("offset")
     one, other = w.shapes()
-    a, b = w.param("dim1") % w.rank, w.param("dim2") % w.rank
-    if w.param("offset") or one != other or one[a] != one[b]:
-        raise w.refused("only the main diagonal of a square of fixed size can be")
-    rest = [d for d in range(w.rank) if d not in (a, b)]
-    x = w.node("Transpose", w.x, perm=[*rest, a, b])
-    shape = tuple(one[d] for d in rest)
-    x = w.node("Reshape", x, w.graph.numbers([*shape, -1]))
-    return w.node("Gather", x, w.graph.numbers(range(0, one[a] ** 2, one[a] + 1)), axis=len(rest))
+    if (one[a], one[b]) != (other[a], other[b]):
+        raise w.refused("its rows and columns vary")
+    order = [*(d for d in range(w.rank) if d not in (a, b)), a, b]
+    x = w.node("Transpose", w.x, perm=order)
+    moved = tuple([tuple([s[d] for d in order]) for s in (one, other)])
+    flat = tuple([(*s[:-2], s[-2] * s[-1]) for s in moved])
+    x = w.reshape(x, (moved[0], moved[1]), (flat[0], flat[1]))
+    places = [i * one[b] + i + offset for i in range(one[a]) if 0 <= i + offset < one[b]]
+    return w.node("Gather", x, w.graph.numbers(places), axis=w.rank - 2)
 
 
 @writes("unfold")
@@ -228,6 +231,21 @@ def _scatter(w: Writer) -> Any:
     kind = {"set": "none", "add": "add", "mul": "mul", "max": "max", "min": "min"}[w.param("kind")]
     x, source, index = w.names
     return w.node("ScatterElements", x, index, source, axis=w.param("dim"), reduction=kind)
+
+
+@writes("pool_pick")
+def _pool_pick(w: Writer) -> Any:
+    """Elements at positions in the last dimensions, which are counted as one."""
+    rank = w.param("rank")
+    source, index, out = w.shapes(0), w.shapes(1), w.out_shapes()
+    flat = [
+        tuple([(*s[: len(s) - rank], math.prod(s[len(s) - rank :])) for s in shapes])
+        for shapes in (source, index)
+    ]
+    x = w.reshape(w.x, source, (flat[0][0], flat[0][1]))
+    places = w.reshape(w.names[1], index, (flat[1][0], flat[1][1]))
+    found = w.node("GatherElements", x, places, axis=len(flat[0][0]) - 1)
+    return w.reshape(found, (flat[1][0], flat[1][1]), out)
 
 
 @writes("cumsum")
@@ -317,14 +335,16 @@ def spread(w: Writer, x: str, dims: Any) -> tuple[str, str]:
 
 @writes("var", "std", "var_mean", "std_mean")
 def _var(w: Writer) -> Any:
-    dims, freedom = w.param("dims"), w.param("freedom")
-    sizes = {math.prod([s[d] for d in dims]) for s in w.shapes()}
+    dims = w.param("dims")
+    pairs = zip(w.shapes(), w.params("freedom"), strict=True)
+    factors = {
+        math.prod([s[d] for d in dims]) / freedom if freedom > 0 else 0 for s, freedom in pairs
+    }
+    if len(factors) > 1 or factors == {0}:
+        raise w.refused("the number of elements varies, or is too small; use correction=0")
     mean, found = spread(w, w.x, dims)
-    if freedom:
-        if len(sizes) > 1:
-            raise w.refused("the number of elements varies; use correction=0")
-        n = sizes.pop()
-        found = w.node("Mul", found, w.number(n / (n - freedom)))
+    if factors != {1}:
+        found = w.node("Mul", found, w.number(factors.pop()))
     if w.call.op.name.startswith("std"):
         found = w.node("Sqrt", found)
     results = [found, mean] if w.call.op.name.endswith("mean") else [found]

@@ -127,6 +127,10 @@ class Scalar:
     def _finite(self, a: str) -> str:
         return self.call("Not", self.call("Or", self.call("IsNaN", a), self.call("IsInf", a)))
 
+    def _copysign(self, a: str, b: str) -> str:
+        size = self.call("Abs", a)
+        return self.call("Where", self.call("Less", b, 0), self.call("Neg", size), size)
+
     def _without_nan(self, op: str, a: str, b: str) -> str:
         both = self.call("Where", self.call("IsNaN", b), a, self.call(op, a, b))
         return self.call("Where", self.call("IsNaN", a), b, both)
@@ -139,6 +143,7 @@ _COMPOSED: dict[str, Callable[..., str]] = {
     "trunc": Scalar._trunc,
     "fmax": lambda s, a, b: s._without_nan("Max", a, b),
     "fmin": lambda s, a, b: s._without_nan("Min", a, b),
+    "copysign": Scalar._copysign,
     "exp2": lambda s, a: s.call("Pow", 2, a),
     "expm1": lambda s, a: s.call("Sub", s.call("Exp", a), 1),
     "log1p": lambda s, a: s.call("Log", s.call("Add", a, 1)),
