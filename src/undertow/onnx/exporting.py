@@ -17,7 +17,8 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ..files.atomic import PathLike, is_path, write_file
 from ..shapes import broadcast_shapes
-from . import layers as layers  # for its writers
+from . import layers as layers  # for their writers
+from . import recurrent as recurrent
 from .graph import Axis, Graph
 from .model import Dims, Node, model_message
 from .ops import WRITERS

@@ -47,7 +47,7 @@ def tensor_message(name: str, t: Tensor) -> bytes:
 
 
 def attribute_message(name: str, value: Any) -> bytes:
-    """An attribute: an integer, a float, text, a tensor, or a list of integers."""
+    """An attribute: an integer, a float, text, a tensor, or a list of integers or texts."""
     if isinstance(value, int):
         return message((1, name), (3, int(value)), (20, 2))
     if isinstance(value, float):
@@ -56,6 +56,8 @@ def attribute_message(name: str, value: Any) -> bytes:
         return message((1, name), (4, value), (20, 3))
     if isinstance(value, Tensor):
         return message((1, name), (5, tensor_message("", value)), (20, 4))
+    if any(isinstance(v, str) for v in value):
+        return message((1, name), (9, list(value)), (20, 8))
     return message((1, name), (8, [int(v) for v in value]), (20, 7))
 
 
