@@ -74,7 +74,7 @@ class Trace:
         known = self._by_array.get(id(t._array))
         if known is not None and known[1] == t._version:
             return known[0]
-        if node is not None or (known is not None and known[0].varies):
+        if not t.is_leaf or (known is not None and known[0].varies):
             raise UnsupportedError(
                 f"[onnx.export] a tensor of shape {t.shape} was changed in place, in a way that "
                 f"cannot be followed, before {op}{self.where()}; compute a new tensor instead"
