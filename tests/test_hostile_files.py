@@ -149,8 +149,21 @@ def test_keys_that_hash_for_ever() -> None:
     refuses(b"\x80\x02}" + nested + b"K\x01s.", "key that is too long")
     refuses(b"\x80\x04\x8f(" + nested + b"\x90.", "key that is too long")
     refuses(b"\x80\x04(" + nested + b"\x91.", "key that is too long")
-    deep = b"K\x01" + b"\x85" * 1_000_000
+    deep = b"K\x01" + b"\x85" * 200_000
     refuses(b"\x80\x02}" + deep + b"K\x01s.", "key that is too long")
+
+
+def test_errors_do_not_show_everything() -> None:
+    """A structure of a hundred bytes may print as more than there are atoms."""
+    nested = b"]q\0" + b"0(h\0h\0lq\0" * 60
+    refuses(b"\x80\x02" + nested + b"Q.", "mentions a list of 2")
+    refuses(b"\x80\x02ctorch\nSize\n(" + nested + b"tR.", "shape is a list")
+    refuses(b"\x80\x02ctorch\ndevice\n(" + nested + b"tR.", "device that is none")
+    refuses(b"\x80\x02" + REBUILD + b"(NK\0NN\x88N" + nested + b"tR.", "conjugated")
+    made = b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\nq\x01("
+    refuses(made + b"h\x01NN" + nested + b"tR.", "unknown way")
+    huge = b"\x8b\0\0\x01\0" + b"\x7f" * 65536
+    refuses(b"\x80\x02ctorch\nSize\n(" + huge + b"\x85tR.", "huge number")
 
 
 def test_copies_are_limited() -> None:
@@ -406,7 +419,7 @@ def outcome(content: bytes) -> None:
 def test_flipped_bytes(source: bytes) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rng = random.Random(0)
-    for _ in range(3000):
+    for _ in range(2000):
         changed = bytearray(source)
         for _ in range(rng.choice((1, 1, 2, 8))):
             changed[rng.randrange(len(changed))] = rng.choice((0, 255, rng.randrange(256)))
@@ -429,7 +442,7 @@ def test_flipped_bytes_that_checksums_do_not_see(
     """As if whoever wrote the file had corrected them."""
     monkeypatch.setattr("undertow.files.archive.zlib", Blind)
     rng = random.Random(1)
-    for _ in range(3000):
+    for _ in range(2000):
         changed = bytearray(source)
         for _ in range(rng.choice((1, 1, 2, 4))):
             changed[rng.randrange(len(changed))] = rng.choice((0, 255, rng.randrange(256)))

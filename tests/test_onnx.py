@@ -189,6 +189,9 @@ def test_indices(function: Any) -> None:
 def test_several_indices() -> None:
     rows, columns = ut.tensor([0, 1]), ut.tensor([2, 0])
     check(lambda t: t[rows, columns], (x(2, 4, 3),))
+    check(lambda t: t.index_put((rows, columns), x(2, 3)), (x(2, 4, 3),))
+    check(lambda t: t.index_put((rows, columns), x(3), accumulate=True), (x(2, 4, 3),))
+    check(lambda t: t.scatter_add(1, ut.zeros(2, 2, 3, dtype=ut.int64), t), (x(2, 4, 3),))
 
 
 REDUCTIONS: dict[str, Callable[..., Any]] = {
@@ -278,6 +281,8 @@ PLANES: dict[str, Callable[..., Any]] = {
     "rms_norm": lambda t: F.rms_norm(t, (6,), x(6)),
     "dropout": lambda t: F.dropout(t, training=False) + F.dropout2d(t, training=False),
     "glu": lambda t: F.glu(t, 1),
+    "unfold": lambda t: F.unfold(t, (3, 2), dilation=2, padding=1, stride=(1, 2)),
+    "fold": lambda t: F.fold(F.unfold(t, 3, padding=1, stride=2), (7, 6), 3, padding=1, stride=2),
     "prelu": lambda t: F.prelu(t, x(4)),
     "local response": lambda t: F.local_response_norm(t, 2),
 }
@@ -371,6 +376,82 @@ def test_a_transformer_of_any_length() -> None:
     model = ut.nn.Sequential(Block(8, 2), Block(8, 2))
     axes = {"input": {0: "batch", 1: "time"}}
     check(model, (x(2, 5, 8),), ((x(3, 9, 8),), (x(1, 1, 8),)), dynamic_axes=axes)
+
+
+nn: Any = ut.nn
+SMALL = "CELU ELU GELU Hardswish LeakyReLU LogSigmoid Mish PReLU ReLU SELU SiLU Softplus Tanh"
+LAYERS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
+    "images": (
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(inplace=True),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 8, 3, padding=1, padding_mode="reflect"),
+            nn.GELU(),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Dropout(),
+            nn.Linear(8, 4),
+            nn.Softmax(-1),
+        ),
+        (3, 8, 8),
+    ),
+    "series": (
+        lambda: nn.Sequential(
+            nn.Conv1d(3, 8, 8, padding="same"),
+            nn.BatchNorm1d(8),
+            nn.ReLU(),
+            nn.ConvTranspose1d(8, 3, 4, stride=2, padding=1),
+        ),
+        (3, 16),
+    ),
+    "volumes": (
+        lambda: nn.Sequential(
+            nn.Conv3d(2, 4, 3), nn.InstanceNorm3d(4, affine=True), nn.AvgPool3d(2)
+        ),
+        (2, 6, 6, 6),
+    ),
+    "norms": (lambda: nn.Sequential(nn.LayerNorm(6), nn.GroupNorm(2, 4), nn.RMSNorm(6)), (4, 6)),
+    "shapes": (
+        lambda: nn.Sequential(
+            nn.Upsample(scale_factor=2), nn.PixelShuffle(2), nn.ZeroPad2d(1), nn.ReplicationPad2d(1)
+        ),
+        (4, 4, 4),
+    ),
+    "activations": (lambda: nn.Sequential(*[getattr(nn, a)() for a in SMALL.split()]), (5,)),
+    "encoder": (
+        lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2),
+        (5, 8),
+    ),
+}
+
+
+@pytest.mark.skipif(not hasattr(nn, "Conv2d"), reason="there are no such layers yet")
+@pytest.mark.parametrize("make, shape", LAYERS.values(), ids=LAYERS)
+def test_layers(make: Any, shape: Any) -> None:
+    model = make().eval()
+    check(model, (x(2, *shape),), ((x(5, *shape),),), **BATCH)
+
+
+RECURRENT: dict[str, Callable[[], Any]] = {
+    "lstm": lambda: nn.LSTM(3, 4, 2, batch_first=True, bidirectional=True),
+    "gru": lambda: nn.GRU(3, 4, 2, batch_first=True, bias=False),
+    "rnn": lambda: nn.RNN(3, 4, nonlinearity="relu", batch_first=True),
+}
+
+
+@pytest.mark.skipif(not hasattr(nn, "LSTM"), reason="there are no such layers yet")
+@pytest.mark.parametrize("make", RECURRENT.values(), ids=RECURRENT)
+def test_recurrent_layers(make: Any) -> None:
+    model = make().eval()
+
+    def run(t: Any) -> Any:
+        out, state = model(t)
+        return (out, *state) if isinstance(state, tuple) else (out, state)
+
+    axes = {"input": {0: "batch", 1: "time"}}
+    check(run, (x(2, 5, 3),), ((x(4, 9, 3),), (x(1, 1, 3),)), dynamic_axes=axes)
 
 
 def test_a_recurrent_cell_is_unrolled() -> None:

@@ -28,7 +28,7 @@ from .pickling import Pickle
 from .rebuilding import GLOBALS, StorageType, Typed
 from .safe_globals import allowed_names
 from .storages import Storages
-from .unpickling import Unpickler
+from .unpickling import Unpickler, brief
 
 __all__ = ["load", "save"]
 
@@ -192,11 +192,11 @@ class _Zip:
 
     def _persistent(self, key: Any) -> Typed:
         if type(key) is not tuple or len(key) != 5 or key[0] != "storage":
-            raise FileError(f"[load] the file mentions {key!r:.100}, which is no storage")
+            raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         _, kind, name, location, count = key
         ok = isinstance(kind, StorageType) and isinstance(name, str) and isinstance(location, str)
         if not ok or type(count) is not int or count < 0:
-            raise FileError(f"[load] the file mentions {key!r:.100}, which is no storage")
+            raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         storage = self._storages.get(name)
         if storage is None:
             storage = self._storages[name] = self._storage(kind, name, location, count)

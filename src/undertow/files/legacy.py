@@ -14,7 +14,7 @@ from ..errors import FileError, UnsupportedError
 from .elements import LITTLE, Storage, only_ones_and_zeros, width
 from .locations import MapLocation, placed
 from .rebuilding import GLOBALS, StorageType, Typed
-from .unpickling import Unpickler
+from .unpickling import Unpickler, brief
 
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
@@ -76,11 +76,11 @@ class _Legacy:
 
     def persistent(self, key: Any) -> Typed:
         if type(key) is not tuple or len(key) != 6 or key[0] != "storage":
-            raise FileError(f"[load] the file mentions {key!r:.100}, which is no storage")
+            raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         _, kind, name, location, count, view = key
         dtype = kind.dtype if isinstance(kind, StorageType) else None
         if dtype is None or not isinstance(name, str) or not isinstance(location, str):
-            raise FileError(f"[load] the file mentions {key!r:.100}, which is no storage")
+            raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         found = self._storages.get(name)
         if found is None:
             found = self._storages[name] = self._blank(name, dtype, location, count)
@@ -90,7 +90,7 @@ class _Legacy:
         if type(count) is not int or not 0 <= count * dtype.itemsize <= self.room:
             raise FileError(
                 f"[load] the file is truncated or damaged: storage {name!r} is said to have "
-                f"{count!r:.100} elements of {dtype}, and {self.room:,} bytes are left for it"
+                f"{brief(count)} elements of {dtype}, and {self.room:,} bytes are left for it"
             )
         self.room -= count * dtype.itemsize
         blank = Storage.blank(count * dtype.itemsize)
@@ -101,11 +101,11 @@ class _Legacy:
         assert whole.dtype is not None
         size = whole.dtype.itemsize
         if type(view) is not tuple or len(view) != 3:
-            raise FileError(f"[load] the file mentions a part {view!r:.100} of a storage")
+            raise FileError(f"[load] the file mentions a part {brief(view)} of a storage")
         _, offset, count = view
         ok = type(offset) is int and type(count) is int and offset >= 0 and count >= 0
         if not ok or (offset + count) * size > whole.storage.nbytes:
-            raise FileError(f"[load] the file mentions a part {view!r:.100} outside its storage")
+            raise FileError(f"[load] the file mentions a part {brief(view)} outside its storage")
         return Typed(whole.storage.part(offset * size, count * size), whole.dtype)
 
     def fill(self, keys: list[Any], position: int) -> None:
@@ -114,7 +114,7 @@ class _Legacy:
         for key in keys:
             typed = waiting.pop(key, None) if isinstance(key, str) else None
             if typed is None or typed.dtype is None:
-                raise FileError(f"[load] the file is damaged: no tensor has storage {key!r:.100}")
+                raise FileError(f"[load] the file is damaged: no tensor has storage {brief(key)}")
             start, nbytes = position + 8, typed.storage.nbytes
             position = start + nbytes
             if position > len(self._content):

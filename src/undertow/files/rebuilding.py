@@ -18,7 +18,7 @@ from ..errors import DeviceError, FileError, UndertowError, UnsupportedError
 from ..nn.parameter import Parameter
 from .elements import Storage
 from .storages import STORAGE_NAMES
-from .unpickling import Global, Missing, checked_key
+from .unpickling import Global, Missing, brief, checked_key
 
 _MOST_DIMS = 64
 _HUGE = 2**60
@@ -41,10 +41,10 @@ class Typed(NamedTuple):
 # Tensors -----------------------------------------------------------------------------------------
 def _sizes(what: str, values: Any) -> tuple[int, ...]:
     if not isinstance(values, (tuple, list)) or len(values) > _MOST_DIMS:
-        raise FileError(f"[load] the file has a tensor whose {what} is {values!r:.100}")
+        raise FileError(f"[load] the file has a tensor whose {what} is {brief(values)}")
     for value in values:
         if type(value) is not int or not 0 <= value < _HUGE:
-            raise FileError(f"[load] the file has a tensor whose {what} is {tuple(values)!r:.100}")
+            raise FileError(f"[load] the file has a tensor whose {what} is {brief(tuple(values))}")
     return tuple(values)
 
 
@@ -54,7 +54,7 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: DType | None
         raise FileError(
             f"[load] the file has a tensor without a storage, in {type(typed).__name__}"
         )
-    dtype = dtype or typed.dtype
+    dtype = typed.dtype if dtype is None else dtype
     if not isinstance(dtype, DType):
         raise FileError("[load] the file has a tensor without a dtype")
     (start,) = _sizes("offset", (offset,))
@@ -76,7 +76,9 @@ def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: DType | None
 
 def _with_grad(t: Tensor, requires_grad: Any) -> Tensor:
     if requires_grad is not True and requires_grad is not False:
-        raise FileError(f"[load] the file has a tensor whose requires_grad is {requires_grad!r}")
+        raise FileError(
+            f"[load] the file has a tensor whose requires_grad is {brief(requires_grad)}"
+        )
     try:
         return t.requires_grad_(requires_grad)
     except UndertowError as error:
@@ -111,10 +113,10 @@ def _tensor_v3(
 
 
 def _check_metadata(metadata: Any) -> None:
-    if metadata:
+    if metadata is not None and metadata != {}:
         raise UnsupportedError(
             f"[load] the file has a tensor that is to be conjugated or negated when it is read "
-            f"({metadata!r:.100}); save tensor.resolve_conj().resolve_neg()"
+            f"({brief(metadata)}); save tensor.resolve_conj().resolve_neg()"
         )
 
 
@@ -126,13 +128,14 @@ def _parameter(data: Any = None, requires_grad: Any = True, *hooks_and_state: An
 
 def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     """A tensor that had attributes, or a class, of its own: it is read without them."""
-    if not isinstance(function, Global) or type(args) is not tuple:
+    known = isinstance(function, Global) and function.name.startswith("torch._utils._rebuild")
+    if not known or type(args) is not tuple:
         raise FileError("[load] the file has a tensor that is made in an unknown way")
     return function.call(*args)
 
 
 def _from_cpu(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
-    if not isinstance(data, Tensor):
+    if not isinstance(data, Tensor) or not isinstance(dtype, DType):
         raise FileError(f"[load] the file has a tensor made of a {type(data).__name__}")
     return _with_grad(data.to(dtype), requires_grad)
 
@@ -187,9 +190,11 @@ def _size(sizes: Any = ()) -> tuple[int, ...]:
 
 def _device(type: Any = None, index: Any = None) -> Device:
     try:
-        return Device(type, index)
-    except DeviceError as error:
-        raise FileError(f"[load] the file has a device that is none: {error}") from None
+        if isinstance(type, str) and isinstance(index, int | None):
+            return Device(type, index)
+    except DeviceError:
+        pass
+    raise FileError(f"[load] the file has a device that is none: {brief(type)}, {brief(index)}")
 
 
 def _oldest(*args: Any) -> Any:

@@ -23,6 +23,8 @@ from ..errors import FileError, UndertowError, UnsupportedError
 _LONGEST_KEY = 10_000  # things inside a key
 _MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # under Python 2's names
 _SIZED = (str, bytes, bytearray, list, tuple, dict)
+# What words raise that are given nonsense.
+_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _FORBIDDEN = ("sys", "os", "posix", "nt", "subprocess", "builtins.eval", "builtins.exec")
 
 
@@ -85,7 +87,7 @@ class Unpickler:
                 word(self)
             except UndertowError:
                 raise
-            except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+            except _DAMAGE as error:
                 raise FileError(
                     f"[load] the pickle in the file is damaged, at byte {self.position:,}: {error}"
                 ) from error
@@ -259,6 +261,18 @@ def refused(name: str) -> FileError:
         f"run. If you trust the file and that name, allow it: "
         f"ut.serialization.add_safe_globals([{short}])"
     )
+
+
+def brief(thing: Any) -> str:
+    """A few words for an error: never all of it, since it may hold itself many times over."""
+    if isinstance(thing, (str, bytes)):
+        return repr(thing[:60])
+    if type(thing) in (int, float, bool, type(None)):
+        return repr(thing) if abs(thing or 0) < 10**30 else "a huge number"
+    if type(thing) in (tuple, list) and len(thing) <= 8 and all(type(t) is int for t in thing):
+        return f"({', '.join(map(brief, thing))})"
+    size = f" of {len(thing)}" if isinstance(thing, _SIZED) else ""
+    return f"a {type(thing).__name__}{size}"
 
 
 def checked_key(key: Any) -> Any:

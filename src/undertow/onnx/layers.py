@@ -62,6 +62,47 @@ def _conv_transpose(w: Writer) -> Any:
     )
 
 
+@writes("im2col")
+def _unfold(w: Writer) -> Any:
+    """Windows as columns: a convolution with a kernel of one 1 for each tap of each channel."""
+    geometry, pads = _pads(w)
+    y = w.node("Conv", w.x, _taps(w, w.tensor().shape[1], geometry), **_windows(w, geometry, pads))
+    return w.node("Reshape", y, w.graph.numbers([0, 0, -1]))
+
+
+@writes("col2im")
+def _fold(w: Writer) -> Any:
+    """The transpose of `_unfold`."""
+    geometry, pads = _pads(w)
+    if geometry.size != w.params("geometry")[1].size:
+        raise w.refused("the size of its result varies with a dynamic axis")
+    channels = w.out_shapes()[0][1]
+    shape = w.graph.numbers([0, channels * math.prod(geometry.kernel), *geometry.output])
+    taps = _taps(w, channels, geometry)
+    # A stride may have left elements over.
+    sizes = zip(geometry.padded, geometry.output, geometry.stride, geometry.extent, strict=True)
+    extra = [n - (s * (m - 1) + e) for n, m, s, e in sizes]
+    x = w.node("Reshape", w.x, shape)
+    how = _windows(w, geometry, pads)
+    return w.node("ConvTranspose", x, taps, output_padding=extra, **how)
+
+
+def _taps(w: Writer, channels: int, geometry: Geometry) -> str:
+    count = math.prod(geometry.kernel)
+    one = FUNCTIONS["eye"](count, dtype=w.dtype).reshape(count, 1, *geometry.kernel)
+    return w.graph.tensor(one.repeat(channels, *[1] * (1 + len(geometry.kernel))))
+
+
+def _windows(w: Writer, geometry: Geometry, pads: list[int]) -> dict[str, Any]:
+    return {
+        "kernel_shape": geometry.kernel,
+        "strides": geometry.stride,
+        "dilations": geometry.dilation,
+        "pads": pads,
+        "group": (w.tensor() if w.call.op.name == "im2col" else w.call.outputs[0].tensor).shape[1],
+    }
+
+
 def _pool_pads(w: Writer) -> list[int]:
     """Padding that gives the same number of windows at every size.
 

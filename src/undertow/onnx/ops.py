@@ -204,11 +204,28 @@ def _index(w: Writer) -> Any:
         raise w.refused("only the first dimensions can be indexed together")
     shape = w.out_shapes()
     index_rank = len(shape[0]) - (w.rank - len(dims))
-    index_shape = (shape[0][:index_rank], shape[1][:index_rank])
-    whole = [w.node("Expand", name, w.sizes(*index_shape)) for name in w.names[1:]]
+    places = _places(w, w.names[1:], (shape[0][:index_rank], shape[1][:index_rank]))
+    return w.node("GatherND", w.x, places)
+
+
+def _places(w: Writer, indices: list[str], shapes: tuple[Any, Any]) -> str:
+    """Indices of the first dimensions, which are broadcast, as one: the last dimension tells."""
+    whole = [w.node("Expand", name, w.sizes(*shapes)) for name in indices]
     last = w.graph.numbers([-1])
-    parts = [w.node("Unsqueeze", name, last) for name in whole]
-    return w.node("GatherND", w.x, w.node("Concat", *parts, axis=-1))
+    return w.node("Concat", *[w.node("Unsqueeze", name, last) for name in whole], axis=-1)
+
+
+@writes("index_put")
+def _index_put(w: Writer) -> Any:
+    dims = w.param("dims")
+    if dims != tuple(range(len(dims))):
+        raise w.refused("only the first dimensions can be indexed")
+    x, value, *indices = w.names
+    one, other = w.shapes(1)
+    rank = len(one) - (w.rank - len(dims))
+    kind = {"set": "none"}.get(w.param("kind"), w.param("kind"))
+    places = _places(w, indices, (one[:rank], other[:rank]))
+    return w.node("ScatterND", x, places, value, reduction=kind)
 
 
 @writes("wrap_index")
