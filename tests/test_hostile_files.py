@@ -157,7 +157,7 @@ def test_errors_do_not_show_everything() -> None:
     """A structure of a hundred bytes may print as more than there are atoms."""
     nested = b"]q\0" + b"0(h\0h\0lq\0" * 60
     refuses(b"\x80\x02" + nested + b"Q.", "mentions a list of 2")
-    refuses(b"\x80\x02ctorch\nSize\n(" + nested + b"tR.", "shape is a list")
+    refuses(b"\x80\x02ctorch\nSize\n(" + nested + b"tR.", "shape is a tuple of 2")
     refuses(b"\x80\x02ctorch\ndevice\n(" + nested + b"tR.", "device that is none")
     refuses(b"\x80\x02" + REBUILD + b"(NK\0NN\x88N" + nested + b"tR.", "conjugated")
     made = b"\x80\x02ctorch._tensor\n_rebuild_from_type_v2\nq\x01("
