@@ -18,62 +18,22 @@ read yet would change, or end the process. Where that can happen, load with `mma
 from __future__ import annotations
 
 import json
-import math
 import mmap as _mmap
 import os
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import dtypes
 from ..core.tensor import Tensor
 from ..devices import DeviceLike
-from ..dtypes import DType
 from ..errors import DTypeError, FileError, UnsupportedError
 from .atomic import PathLike, write_file
 from .elements import LITTLE, Storage, elements_of, only_ones_and_zeros, place, read_all, width
+from .safetensors_header import DTYPES, LARGEST, METADATA, NAMES, RANK, Entry, read_header
 
 __all__ = ["load", "load_file", "safe_open", "save", "save_file"]
-
-# In the order of the format's own definition, by which files are laid out (the last come first).
-_DTYPES: dict[str, DType | None] = {
-    "BOOL": dtypes.bool,
-    "F4": None,
-    "F6_E2M3": None,
-    "F6_E3M2": None,
-    "U8": dtypes.uint8,
-    "I8": dtypes.int8,
-    "F8_E5M2": None,
-    "F8_E4M3": None,
-    "F8_E8M0": None,
-    "F8_E4M3FNUZ": None,
-    "F8_E5M2FNUZ": None,
-    "I16": dtypes.int16,
-    "U16": None,
-    "F16": dtypes.float16,
-    "BF16": dtypes.bfloat16,
-    "I32": dtypes.int32,
-    "U32": None,
-    "F32": dtypes.float32,
-    "C64": dtypes.complex64,
-    "F64": dtypes.float64,
-    "I64": dtypes.int64,
-    "U64": None,
-}
-_NAMES = {dtype: name for name, dtype in _DTYPES.items() if dtype is not None}
-_RANK = {name: i for i, name in enumerate(_DTYPES)}
-_LARGEST_HEADER = 100_000_000  # bytes: the limit of the format's own library
-_METADATA = "__metadata__"
-
-
-class _Entry(NamedTuple):
-    """What the header says of a tensor; begin and end are bytes of the file."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    begin: int
-    end: int
 
 
 # Saving ------------------------------------------------------------------------------------------
@@ -116,25 +76,24 @@ def _pieces(op: str, tensors: Any, metadata: Any) -> list[Any]:
     for name, t in tensors.items():
         _check(op, name, t)
     _refuse_shared(op, tensors)
-    order = sorted(tensors, key=lambda name: (-_RANK[_NAMES[tensors[name].dtype]], name))
+    order = sorted(tensors, key=lambda name: (-RANK[NAMES[tensors[name].dtype]], name))
     header: dict[str, Any] = {}
     if metadata is not None:
-        header[_METADATA] = _checked_metadata(op, metadata)
+        header[METADATA] = _checked_metadata(op, metadata)
     end = 0
     for name in order:
         t = tensors[name]
         begin, end = end, end + t.nbytes
         header[name] = {
-            "dtype": _NAMES[t.dtype],
+            "dtype": NAMES[t.dtype],
             "shape": list(t.shape),
             "data_offsets": [begin, end],
         }
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)  # so that elements begin where their dtype wants them
-    if len(text) > _LARGEST_HEADER:
+    if len(text) > LARGEST:
         raise UnsupportedError(
-            f"[{op}] the names and metadata take {len(text):,} bytes, the format allows "
-            f"{_LARGEST_HEADER:,}"
+            f"[{op}] the names and metadata take {len(text):,} bytes, the format allows {LARGEST:,}"
         )
     return [len(text).to_bytes(8, "little"), text, *(elements_of(tensors[n]) for n in order)]
 
@@ -142,8 +101,8 @@ def _pieces(op: str, tensors: Any, metadata: Any) -> list[Any]:
 def _check(op: str, name: Any, t: Any) -> None:
     if not isinstance(name, str):
         raise DTypeError(f"[{op}] names are strings, got {type(name).__name__} {name!r}")
-    if name == _METADATA:
-        raise DTypeError(f"[{op}] {_METADATA!r} is no name for a tensor; pass metadata=")
+    if name == METADATA:
+        raise DTypeError(f"[{op}] {METADATA!r} is no name for a tensor; pass metadata=")
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -153,7 +112,7 @@ def _check(op: str, name: Any, t: Any) -> None:
             f"[{op}] {name!r} is a {type(t).__name__}; the format holds tensors only, and strings "
             "in its metadata: use ut.save for other things"
         )
-    if t.dtype not in _NAMES:
+    if t.dtype not in NAMES:
         raise UnsupportedError(
             f"[{op}] {name!r} is {t.dtype}, which the format does not have; "
             "save ut.view_as_real(tensor)"
@@ -222,16 +181,16 @@ def _mapped(file: Any) -> Any:
 
 
 def _tensors(op: str, content: Any, device: DeviceLike) -> dict[str, Tensor]:
-    entries, _ = _header(op, content)
+    entries, _ = read_header(op, content)
     return {name: _tensor(op, content, name, entry, device) for name, entry in entries.items()}
 
 
-def _tensor(op: str, content: Any, name: str, entry: _Entry, device: DeviceLike) -> Tensor:
-    dtype = _DTYPES[entry.dtype]
+def _tensor(op: str, content: Any, name: str, entry: Entry, device: DeviceLike) -> Tensor:
+    dtype = DTYPES[entry.dtype]
     if dtype is None:
         raise UnsupportedError(
             f"[{op}] {name!r} has dtype {entry.dtype}, for which there is no Undertow dtype; "
-            f"there are {', '.join(_NAMES.values())}"
+            f"there are {', '.join(NAMES.values())}"
         )
     part = memoryview(content)[entry.begin : entry.end]
     if dtype is dtypes.bool and not only_ones_and_zeros(part):
@@ -239,101 +198,6 @@ def _tensor(op: str, content: Any, name: str, entry: _Entry, device: DeviceLike)
     swap = 1 if LITTLE else width(dtype)
     storage = Storage.around(part, device, align=dtype.itemsize, swap=swap)
     return storage.tensor(dtype, entry.shape)
-
-
-# The header --------------------------------------------------------------------------------------
-def _header(op: str, content: Any) -> tuple[dict[str, _Entry], dict[str, str] | None]:
-    """Where each tensor lies, and the metadata; every number checked."""
-    size = len(content)
-    if size < 8:
-        raise FileError(f"[{op}] no safetensors file: it has {size} bytes, and less than 8 is none")
-    length = int.from_bytes(content[:8], "little")
-    if length > _LARGEST_HEADER:
-        raise FileError(
-            f"[{op}] no safetensors file: its header would have {length:,} bytes, at most "
-            f"{_LARGEST_HEADER:,} are allowed"
-        )
-    start = 8 + length
-    if start > size:
-        raise FileError(
-            f"[{op}] the file is truncated: its header has {length:,} bytes, the file {size:,}"
-        )
-    try:
-        text = bytes(content[8:start]).decode()
-        if not text.startswith("{"):
-            raise ValueError("it does not begin with '{'")
-        header = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"[{op}] the header is no valid JSON: {error}") from None
-    if not isinstance(header, dict):  # pragma: no cover (it begins with a brace)
-        raise FileError(f"[{op}] the header is no JSON object")
-    metadata = header.pop(_METADATA, None)
-    if metadata is not None and not (
-        isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())
-    ):
-        raise FileError(f"[{op}] {_METADATA} is no object of strings")
-    entries = {name: _entry(op, name, fields, start) for name, fields in header.items()}
-    _check_cover(op, entries, start, size)
-    return entries, metadata
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} occurs twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 2**63
-
-
-def _entry(op: str, name: str, fields: Any, start: int) -> _Entry:
-    wanted = {"dtype", "shape", "data_offsets"}
-    if not isinstance(fields, dict) or set(fields) != wanted:
-        raise FileError(
-            f"[{op}] {name!r} needs dtype, shape and data_offsets, the header has {fields!r:.200}"
-        )
-    dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
-    if not isinstance(dtype, str) or dtype not in _DTYPES:
-        raise FileError(f"[{op}] {name!r} has the unknown dtype {dtype!r:.200}")
-    if not isinstance(shape, list) or not all(map(_is_count, shape)) or len(shape) > 64:
-        raise FileError(f"[{op}] {name!r} has a shape that is none: {shape!r:.200}")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_count, offsets)):
-        raise FileError(f"[{op}] {name!r} has data_offsets that are none: {offsets!r:.200}")
-    begin, end = offsets
-    known = _DTYPES[dtype]
-    if known is not None and math.prod(shape) * known.itemsize != end - begin:
-        raise FileError(
-            f"[{op}] {name!r}: {dtype} of shape {tuple(shape)} takes "
-            f"{math.prod(shape) * known.itemsize:,} bytes, but data_offsets {offsets} hold "
-            f"{end - begin:,}"
-        )
-    return _Entry(dtype, tuple(shape), start + begin, start + end)
-
-
-def _check_cover(op: str, entries: dict[str, _Entry], start: int, size: int) -> None:
-    """The tensors lie one behind the other, to the end of the file."""
-    reached = start
-    for name, e in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
-        if e.begin != reached or e.end < e.begin:
-            what = "overlaps another tensor" if e.begin < reached else "leaves a gap before it"
-            raise FileError(
-                f"[{op}] {name!r} {what}: its data_offsets are "
-                f"{[e.begin - start, e.end - start]}, the data before ends at {reached - start}"
-            )
-        reached = e.end
-    if reached != size:
-        why = "truncated" if reached > size else "longer than its header says"
-        raise FileError(
-            f"[{op}] the file is {why}: the tensors end at byte {reached:,}, the file at {size:,}"
-        )
 
 
 # Part of a file ----------------------------------------------------------------------------------
@@ -360,7 +224,7 @@ class safe_open:
         self._device = device
         with open(filename, "rb") as file:
             self._content = _mapped(file)
-        self._entries, self._metadata = _header("safe_open", self._content)
+        self._entries, self._metadata = read_header("safe_open", self._content)
 
     def __enter__(self) -> safe_open:
         return self
@@ -405,7 +269,7 @@ class safe_open:
 class Slice:
     """A tensor in a file; what it is indexed with is read."""
 
-    def __init__(self, mapped: Tensor, entry: _Entry, device: DeviceLike) -> None:
+    def __init__(self, mapped: Tensor, entry: Entry, device: DeviceLike) -> None:
         self._mapped = mapped
         self._entry = entry
         self._device = device
