@@ -256,13 +256,13 @@ def _collide(step: int, rows: int, beside: int, setting: Setting) -> bool:
     """Whether rows of A so far apart push each other out of the first cache.
 
     Lines of memory that are a multiple of a page apart share a few places in it, eight or twelve,
-    with the strip of B that passes by.
+    with the strip of B that passes by; a strip that is larger than the cache leaves none anyway.
 
     >>> machine = Setting(Target(32, 16, True, True, True), 32 << 10, 512 << 10, 1)
     >>> _collide(4096, 6, 20 << 10, machine), _collide(4160, 6, 20 << 10, machine)
     (True, False)
     """
-    return rows * math.gcd(step, _PAGE) + beside > setting.level1
+    return beside < setting.level1 < beside + rows * math.gcd(step, _PAGE)
 
 
 def _wait(bytes: int, setting: Setting) -> int:
