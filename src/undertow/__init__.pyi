@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from . import autograd, dtypes, errors
 from . import files as files
 from . import nn as nn
+from . import onnx as onnx
 from . import serialization as serialization
 from . import utils as utils
 from .backends.registry import register_backend
@@ -2277,6 +2278,7 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "onnx",
     "outer",
     "pairwise_distance",
     "pdist",
