@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import dtypes
 from .graph import LAST
 from .model import ELEMENTS
 from .writer import Writer
 
+F = TypeVar("F", bound=Callable[[Writer], Any])
 WRITERS: dict[str, Callable[[Writer], Any]] = {}
 
 
-def writes(*names: str) -> Callable[[Callable[[Writer], Any]], Callable[[Writer], Any]]:
+def writes(*names: str) -> Callable[[F], F]:
     """Declare the writer of ops; it returns the name of their (first) result."""
 
-    def declare(writer: Callable[[Writer], Any]) -> Callable[[Writer], Any]:
+    def declare(writer: F) -> F:
         WRITERS.update(dict.fromkeys(names, writer))
         return writer
 
@@ -276,11 +277,6 @@ def _sort(w: Writer) -> Any:
     one, other = w.out_shapes()
     count = w.sizes((one[dim],), (other[dim],))
     return w.node("TopK", w.x, count, count=2, axis=dim, largest=int(w.param("descending")))
-
-
-@writes("isin")
-def _isin(w: Writer) -> Any:
-    raise w.refused("ONNX has no such operation")
 
 
 # Reductions --------------------------------------------------------------------------------------
