@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +224,56 @@ def test_an_interrupt_leaves_no_other_file(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(KeyboardInterrupt):
         save_file({"x": ut.zeros(30)}, tmp_path / "f")
     assert os.listdir(tmp_path) == []
+
+
+KILLED = """
+import os, signal, sys
+import undertow as ut
+from undertow.files import atomic
+from undertow.files.safetensors import save_file
+at, path = sys.argv[1:]
+real = getattr(os, at)
+def die(*args):
+    if at != "replace":
+        real(*args)
+    os.kill(os.getpid(), signal.SIGKILL)
+setattr(atomic.os, at, die)
+save_file({"x": ut.zeros(1000)}, path)
+"""
+
+
+@pytest.mark.parametrize("at", ["writev", "fsync", "replace"])
+def test_a_killed_process_leaves_the_old_file(tmp_path: Path, at: str) -> None:
+    path = tmp_path / "f"
+    save_file({"x": ut.ones(3)}, path)
+    before = path.read_bytes()
+    done = subprocess.run([sys.executable, "-c", KILLED, at, str(path)], check=False)
+    assert done.returncode == -9
+    assert path.read_bytes() == before
+    others = [name for name in os.listdir(tmp_path) if name != "f"]
+    if hasattr(os, "O_TMPFILE") and at != "replace":
+        assert others == []
+    assert all(name.startswith(".undertow-") for name in others)
+
+
+@pytest.mark.parametrize("missing", ["O_TMPFILE", "writev", "fchmod"])
+def test_other_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    """Some lack this or that."""
+    monkeypatch.delattr(atomic.os, missing, raising=False)
+    for _ in range(2):
+        save_file({"x": ut.ones(3)}, tmp_path / "f")
+    assert load_file(tmp_path / "f")["x"].tolist() == [1, 1, 1]
+    assert os.listdir(tmp_path) == ["f"]
+
+
+def test_links_may_be_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: str, *args: Any, **how: Any) -> None:
+        raise PermissionError(1, "Operation not permitted", source)
+
+    monkeypatch.setattr(atomic.os, "link", refuse)
+    save_file({"x": ut.ones(3)}, tmp_path / "f")
+    assert load_file(tmp_path / "f")["x"].tolist() == [1, 1, 1]
+    assert os.listdir(tmp_path) == ["f"]
 
 
 def test_short_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

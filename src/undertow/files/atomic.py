@@ -19,6 +19,8 @@ PathLike = str | os.PathLike[str]
 _PIECES = 512  # in one call; the kernel takes at most 1024
 _PART = 16 << 20  # bytes after which the kernel is told to begin writing
 _LINUX = {"fallocate": "iiqq", "sync_file_range": "iqqi"}  # arguments of 32 and of 64 bits
+_FLAGS = os.O_WRONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_OPEN = "/proc/self/fd"  # open files by number
 _BEGIN = 2  # SYNC_FILE_RANGE_WRITE: begin, and do not wait
 
 
@@ -35,31 +37,63 @@ def write_file(path: PathLike, pieces: Iterable[Any]) -> None:
     """
     target = os.path.realpath(os.fspath(path))
     mode = _mode(target)
+    views = [view for piece in pieces if (view := memoryview(piece).cast("B")).nbytes]
     if mode is not None and not stat.S_ISREG(mode):
         with open(target, "wb", buffering=0) as file:
-            _write(file.fileno(), pieces)
+            _write(file.fileno(), views)
         return
     folder = os.path.dirname(target)
     new = os.path.join(folder, f".undertow-{secrets.token_hex(8)}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        fd = os.open(new, flags | getattr(os, "O_CLOEXEC", 0), 0o666)
-    except OSError as error:  # which names a file that the user did not ask for
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
-    try:
-        try:
-            if mode is not None and hasattr(os, "fchmod"):
-                os.fchmod(fd, stat.S_IMODE(mode))
-            _write(fd, pieces)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+        if not _write_unnamed(folder, new, mode, views):
+            try:
+                fd = os.open(new, _FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
+            except OSError as error:  # which names a file that the user did not ask for
+                raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
+            _fill(fd, mode, views)
         os.replace(new, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(new)
         raise
     _sync_folder(folder)
+
+
+def _write_unnamed(folder: str, new: str, mode: int | None, views: list[memoryview]) -> bool:
+    """Write a file that gets its name when it is complete; False where there is no such thing.
+
+    A process that is killed meanwhile leaves nothing behind.
+    """
+    if not hasattr(os, "O_TMPFILE") or not os.path.isdir(_OPEN):
+        return False
+    try:
+        fd = os.open(folder, _FLAGS | os.O_TMPFILE, 0o666)
+    except OSError:  # a file system without them, or no such folder
+        return False
+    kept = os.dup(fd)
+    try:
+        _fill(fd, mode, views)
+        # A folder is given, though the path is absolute, because only then Python asks the system
+        # to follow the link.
+        os.link(f"{_OPEN}/{kept}", new, src_dir_fd=kept, follow_symlinks=True)
+    except OSError as error:
+        if error.filename is None:  # not of the link, which some containers refuse
+            raise
+        return False
+    finally:
+        os.close(kept)
+    return True
+
+
+def _fill(fd: int, mode: int | None, views: list[memoryview]) -> None:
+    """Give an open file its permissions and bytes, on the disk, and close it."""
+    try:
+        if mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(fd, stat.S_IMODE(mode))
+        _write(fd, views)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _mode(path: str) -> int | None:
@@ -79,13 +113,12 @@ def _sync_folder(folder: str) -> None:
             os.close(fd)
 
 
-def _write(fd: int, pieces: Iterable[Any]) -> None:
+def _write(fd: int, views: list[memoryview]) -> None:
     """Everything, without joining it first; a call may write less than it was given.
 
     The kernel is told the size, and to begin with what it has: else the disk would wait until all
     is copied, and whoever waits for the disk would wait for both, one after the other.
     """
-    views = [view for piece in pieces if (view := memoryview(piece).cast("B")).nbytes]
     size = sum(view.nbytes for view in views)
     early = size >= 2 * _PART and _linux("fallocate", fd, 0, 0, size)
     parts = [view[i : i + _PART] for view in views for i in range(0, view.nbytes, _PART)]
