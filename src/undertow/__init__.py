@@ -47,6 +47,7 @@ _LAZY = {
     "load": "files",
     "nn": "nn",
     "onnx": "onnx",
+    "optim": "optim",
     "save": "files",
     "serialization": "serialization",
     "utils": "utils",

@@ -11,6 +11,7 @@ from . import autograd, dtypes, errors
 from . import files as files
 from . import nn as nn
 from . import onnx as onnx
+from . import optim as optim
 from . import serialization as serialization
 from . import utils as utils
 from .backends.registry import register_backend
@@ -2279,6 +2280,7 @@ __all__ = [
     "ones",
     "ones_like",
     "onnx",
+    "optim",
     "outer",
     "pairwise_distance",
     "pdist",
