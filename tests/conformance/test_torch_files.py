@@ -153,6 +153,44 @@ def test_our_state_dict_loads_into_torch() -> None:
     np.testing.assert_allclose(ours(ut.from_numpy(x)).detach().numpy(), expected, rtol=1e-5)
 
 
+OPTIMISERS = """
+SGD Adam AdamW Adamax NAdam RAdam Adagrad Adadelta RMSprop Rprop ASGD Adafactor LBFGS
+""".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_our_training_goes_on_in_torch(name: str) -> None:
+    """The next step of torch, from our checkpoint, is the one that we make."""
+    how = {"momentum": 0.9} if name == "SGD" else {}
+    ours, theirs = (lib.nn.Sequential(lib.nn.Linear(3, 2)) for lib in (ut, torch))
+    optimiser = getattr(ut.optim, name)(ours.parameters(), **how)
+
+    def step(lib: Any, model: Any, optimiser: Any) -> None:
+        def closure() -> Any:
+            optimiser.zero_grad()
+            loss = (model(lib.ones(2, 3)) ** 2).sum()
+            loss.backward()
+            return loss
+
+        optimiser.step(closure)
+
+    step(ut, ours, optimiser)
+    state = {"model": ours.state_dict(), "optimiser": optimiser.state_dict()}
+    file = io.BytesIO()
+    ut.save(state, file)
+    file.seek(0)
+    found = torch.load(file, weights_only=True)
+    theirs.load_state_dict(found["model"])
+    follower = getattr(torch.optim, name)(theirs.parameters(), **how)
+    follower.load_state_dict(found["optimiser"])
+    file.seek(0)
+    optimiser.load_state_dict(ut.load(file)["optimiser"])
+    step(ut, ours, optimiser)
+    step(torch, theirs, follower)
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-4, atol=1e-6)
+
+
 def test_mapped_by_torch(tmp_path: Path) -> None:
     x = ut.arange(1000).float()
     ut.save({"x": x, "y": x[5:]}, tmp_path / "f.pt")
