@@ -91,6 +91,8 @@ def test_nested_data(how: Any) -> None:
     assert to_torch(obj) == obj
     found = from_torch([torch.float32, torch.device("cpu"), torch.Size([2, 3])], **how)
     assert found == [ut.float32, ut.device("cpu"), (2, 3)]
+    assert type(found[2]) is ut.Size
+    assert type(to_torch([ut.ones(2, 3).shape])[0]) is torch.Size
     assert to_torch([ut.bfloat16, ut.device("cuda:1")]) == [torch.bfloat16, torch.device("cuda:1")]
 
 

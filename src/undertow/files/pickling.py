@@ -19,6 +19,7 @@ from ..dtypes import DType
 from ..errors import DTypeError, FileError
 from ..nn.modules.state import State
 from ..nn.parameter import Parameter
+from ..shapes import Size
 from .storages import STORAGE_NAMES, Storages
 
 _MOST = 255  # bytes of an integer, which torch's restricted reader takes
@@ -136,6 +137,9 @@ class Pickle:
             self._open.discard(id(obj))
             self._remember(id(obj), obj)
 
+    def _size(self, obj: Size) -> None:
+        self._call("torch", "Size", tuple(obj))
+
     def _list(self, obj: list[Any]) -> None:
         if not self._known(id(obj)):
             self._out.append(b"]")
@@ -194,7 +198,7 @@ class Pickle:
                 self._str(word)
             self._int(size)
             self._out.append(b"tQ")
-            for thing in (t.storage_offset(), t.shape, t.stride()):
+            for thing in (t.storage_offset(), tuple(t.shape), tuple(t.stride())):
                 self._save(thing)
             self._constant(obj.requires_grad)
             self._call("collections", "OrderedDict")
@@ -236,6 +240,7 @@ _WRITERS: dict[type, Any] = {
     bytes: Pickle._bytes,
     bytearray: Pickle._bytearray,
     tuple: Pickle._tuple,
+    Size: Pickle._size,
     list: Pickle._list,
     dict: Pickle._dict,
     OrderedDict: Pickle._ordered_dict,

@@ -16,6 +16,7 @@ from ..devices import Device
 from ..dtypes import DType
 from ..errors import DeviceError, FileError, UndertowError, UnsupportedError
 from ..nn.parameter import Parameter
+from ..shapes import Size
 from .elements import Storage
 from .storages import STORAGE_NAMES
 from .unpickling import Global, Missing, brief, checked_key
@@ -184,8 +185,8 @@ def _complex(real: Any = 0.0, imag: Any = 0.0) -> complex:
     return complex(real, imag)
 
 
-def _size(sizes: Any = ()) -> tuple[int, ...]:
-    return _sizes("shape", sizes)
+def _size(sizes: Any = ()) -> Size:
+    return Size(_sizes("shape", sizes))
 
 
 def _device(type: Any = None, index: Any = None) -> Device:
