@@ -254,6 +254,19 @@ def test_attention_in_one_product() -> None:
     assert products(x, memory, ut.rand(2, 4, 8)) == 4
 
 
+def test_masks_of_another_dtype() -> None:
+    """A mask follows the queries, also where autocast narrows them."""
+    attention, x = nn.MultiheadAttention(8, 2, batch_first=True), ut.rand(2, 5, 8)
+    mask = nn.Transformer.generate_square_subsequent_mask(5)
+    for need_weights in (True, False):
+        with ut.autocast("cpu", dtype=ut.bfloat16):
+            out, _ = attention(x, x, x, attn_mask=mask * 0.5, need_weights=need_weights)
+        assert out.dtype is ut.bfloat16
+        double = copy.deepcopy(attention).double()
+        out, _ = double(*[x.double()] * 3, attn_mask=mask, need_weights=need_weights)
+        assert out.dtype is ut.float64
+
+
 @pytest.mark.parametrize(
     "make, error",
     [

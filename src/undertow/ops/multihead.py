@@ -235,7 +235,7 @@ def _added(op: str, name: str, mask: Tensor, q: Tensor) -> Tensor:
         return zeros(mask.shape, dtype=q.dtype, device=q.device).masked_fill(mask, -math.inf)
     if not mask.is_floating_point():
         raise DTypeError(f"[{op}] {name} must be bool or floating, got {mask.dtype}")
-    return mask
+    return mask.to(q.dtype)  # under autocast the queries may be narrower
 
 
 def _check(
