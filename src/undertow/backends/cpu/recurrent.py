@@ -1,0 +1,201 @@
+"""Recurrent layers by generated kernels that run the GEMM; see Note [recurrent layers]."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ...kernel import recurrent as form
+from ...kernel.cells import CELLS
+from .. import memory
+from ..threads import current_limit
+from . import pool
+from .gemm import make_plan, native
+from .gemm_plan import Operands, Setting, choose_in_place
+from .gemm_tiles import cache_sizes, host
+from .kernels import address, kernel, type_of
+from .plans import Plans, aligned
+
+_plans = Plans()
+_AGAIN = 4  # steps from which on a copy of the weights pays, in which rows begin in other sets
+
+
+class _Plan(NamedTuple):
+    """One call's layout: everything but the addresses."""
+
+    call: Callable[..., None]
+    ints: tuple[int, ...]
+    products: Any  # the kernels and plans of the GEMM
+    kept: Any  # those plans
+    work: int  # bytes, for the GEMM, for all threads
+
+
+def run_recurrent(
+    kind: str, gates: Any, h: Any, c: Any, weight: Any, bias: Any, lengths: Any, reverse: bool
+) -> Any:
+    """The form `recurrent`."""
+    cell = CELLS[kind]
+    gates, weight = _lined(gates), _spread(weight.T, len(gates))
+    steps, batch, _ = gates.shape
+    dtype, width = gates.dtype, h.shape[1]
+    out = memory.empty((steps, batch, width), dtype)
+    h = np.array(h, order="C")
+    given = [out, h]
+    kept = memories = None
+    if cell.kept:
+        kept = memory.empty((steps, batch, cell.kept * width), dtype)
+        given.append(kept)
+    if cell.memory:
+        c, memories = np.array(c, order="C"), memory.empty(out.shape, dtype)
+        given += [c, memories]
+    given += [gates, weight]
+    if bias is not None:
+        given.append(np.ascontiguousarray(bias))
+    threads = current_limit()
+    given.append(np.empty(threads * form.ROWS * cell.gates * width, dtype))
+    _run("forward", kind, given, gates, weight, bias, lengths, reverse, threads)
+    return out, h, c, kept, memories
+
+
+def run_recurrent_backward(
+    kind: str,
+    g: Any,
+    dh: Any,
+    dc: Any,
+    kept: Any,
+    before: Any,
+    weight: Any,
+    lengths: Any,
+    reverse: bool,
+) -> Any:
+    """The form `recurrent_backward`."""
+    cell = CELLS[kind]
+    g, weight = _lined(g), _spread(weight, len(g))
+    steps, batch, width = g.shape
+    shape = (steps, batch, cell.gates * width)
+    by_input = by_state = memory.empty(shape, g.dtype)
+    given = [by_input]
+    if cell.apart:
+        by_state = memory.empty(shape, g.dtype)
+        given.append(by_state)
+    dh = np.array(dh, order="C")
+    given.append(dh)
+    if cell.memory:
+        dc = np.array(dc, order="C")
+        given.append(dc)
+    if cell.kept:
+        given.append(np.ascontiguousarray(kept))
+    given += [np.ascontiguousarray(before), weight, g]
+    _run("backward", kind, given, g, weight, None, lengths, not reverse, current_limit())
+    return by_input, by_state, dh, dc
+
+
+def _lined(x: Any) -> Any:
+    """`x`, copied if the elements of a row do not lie together in memory."""
+    return x if x.strides[-1] == x.itemsize and aligned(x) else np.array(x, order="C")
+
+
+def _spread(weight: Any, steps: int) -> Any:
+    """The weights with k slowest, for many steps in rows that are no power of two apart."""
+    if steps < _AGAIN:
+        return weight
+    rows, columns = weight.shape
+    out = memory.empty((rows, columns + 64 // weight.itemsize), weight.dtype)[:, :columns]
+    out[...] = weight
+    return out
+
+
+def _run(
+    way: str,
+    kind: str,
+    given: list[Any],
+    outer: Any,
+    weight: Any,
+    bias: Any,
+    lengths: Any,
+    reverse: bool,
+    threads: int,
+) -> None:
+    key = (
+        way,
+        kind,
+        outer.shape,
+        outer.strides,
+        weight.strides,
+        outer.dtype,
+        bias is None,
+        lengths is None,
+        reverse,
+        threads,
+    )
+    plan = _plans.get(key)
+    if plan is None:
+        shape = (way, kind, outer, weight, bias, lengths is not None, reverse, threads)
+        plan = _plans.make(key, _make, *shape)
+    if lengths is not None:
+        given.append(np.ascontiguousarray(lengths))
+    work = np.empty(plan.work + 4096, np.uint8)
+    plan.call(
+        pool.pointer(threads),
+        *map(address, given),
+        ctypes.addressof(plan.products),
+        address(work) + 4095 & ~4095,
+        *plan.ints,
+    )
+
+
+def _make(
+    way: str,
+    kind: str,
+    outer: Any,
+    weight: Any,
+    bias: Any,
+    masked: bool,
+    reverse: bool,
+    threads: int,
+) -> _Plan:
+    steps, batch, _ = outer.shape
+    dtype, size, cell = outer.dtype, outer.itemsize, CELLS[kind]
+    forward = way == "forward"
+    width = weight.shape[0 if forward else 1]
+    setting = Setting(host(), *cache_sizes(), 1)
+    plans = []
+    for rows in (min(batch, form.ROWS), (batch - 1) % form.ROWS + 1):
+        a = _fake(dtype, (rows, weight.shape[0]))
+        c = _fake(dtype, (rows, weight.shape[1]))
+        choice = None
+        if weight.strides[1] == size:
+            steps_of = (a.strides, weight.strides, c.strides)
+            o = Operands(rows, c.shape[1], a.shape[1], 1, *steps_of, size, size)
+            choice = choose_in_place(o, setting)
+        plans.append(make_plan(setting, a, weight, c, bias, not forward, choice=choice))
+    if forward:
+        call = kernel(
+            "recurrent",
+            form.recurrent_function,
+            kind,
+            type_of(dtype),
+            masked,
+            bias is not None,
+        )
+    else:
+        build = form.recurrent_backward_function
+        call = kernel("recurrent_backward", build, kind, type_of(dtype), masked)
+    work = max(p.scratch for p in plans)
+    first, direction = (steps - 1, -1) if reverse else (0, 1)
+    outside = [s // size for s in outer.strides[:2]]
+    ints = (work, steps, batch, width, first, direction, *outside)
+    entries = [n for p in plans for n in (native(p), p.numbers, int(p.transposed))]
+    table = (ctypes.c_int64 * len(entries))(*entries)
+    return _Plan(call, ints, table, plans, work * threads)
+
+
+def _fake(dtype: Any, shape: Sequence[int]) -> Any:
+    """A matrix of which only the layout will be looked at."""
+    rows, columns = shape
+    size = dtype.itemsize
+    return as_strided(np.empty(1, dtype), (rows, columns), (columns * size, size))
