@@ -33,6 +33,7 @@ from . import (  # noqa: F401
     pooling,
     random,
     rearrange,
+    recurrent,
     reduction,
     replacing,
     resampling,
