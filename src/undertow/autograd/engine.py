@@ -304,7 +304,7 @@ def _completed(task: Task, j: int, ready: list[int]) -> None:
 
 def _add(pair: list[Any], owned: bool) -> Any:
     """The sum of two gradients, bare or not; in place when nobody else has the first one."""
-    if pair[0].__class__ is Tensor:
+    if isinstance(pair[0], Tensor):
         return summed(*pair)
     k = backend_of(pair[0])
     if owned or k.owned(pair, 0):
@@ -336,7 +336,7 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
         ):
             continue
         other = saved[plan.calls[i][1][0]]
-        if other.__class__ is not Tensor or other._alias is not None:
+        if not isinstance(other, Tensor) or other._alias is not None:
             continue  # its version is to be checked
         held = [cell.value]
         cell.value = None
@@ -390,7 +390,7 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], create_graph: bool) -> 
     """Add the one gradient in a list, bare or not, to the leaf's `.grad`; then its hooks."""
     leaf = node.leaf()
     if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
-        bare = arrived[0].__class__ is not Tensor
+        bare = not isinstance(arrived[0], Tensor)
         array = arrived[0] if bare else arrived[0]._array
         k = backend_of(leaf._array)
         if (

@@ -463,9 +463,11 @@ def wrap_error(op: str, dim: Any) -> Exception:
     return DimError(f"[{op}] dim {dim} given for a tensor of 0 dimensions")
 
 
-def wrap(array: Any, node: Node | None = None, index: int = 0) -> Tensor:
+def wrap(
+    array: Any, node: Node | None = None, index: int = 0, kind: type[Tensor] = Tensor
+) -> Tensor:
     """A tensor around a fresh array, output `index` of `node`: the one place that makes them."""
-    t: Tensor = _new(Tensor)
+    t: Tensor = _new(kind)
     t._array = array
     t._node = node
     t._index = index
@@ -473,9 +475,9 @@ def wrap(array: Any, node: Node | None = None, index: int = 0) -> Tensor:
     return t
 
 
-def wrap_shared(array: Any, alias: Alias) -> Tensor:
+def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor:
     """A tensor without history that shares another's buffer and version."""
-    t = wrap(array)
+    t = wrap(array, kind=kind)
     t._alias = Alias(alias.version, inference=alias.inference)
     return t
 
