@@ -137,7 +137,5 @@ CELLS: dict[str, Cell] = {
     "lstm": _cell(4, 4, True, _lstm, lstm_slopes),
     "gru": _cell(3, 4, False, _gru, gru_slopes),
     "tanh": _cell(1, 0, False, lambda x, w, h: (_tanh(x[0] + w[0]),), tanh_slopes),
-    "relu": _cell(
-        1, 0, False, lambda x, w, h: (call("maximum", x[0] + w[0], 0),), relu_slopes
-    ),
+    "relu": _cell(1, 0, False, lambda x, w, h: (call("maximum", x[0] + w[0], 0),), relu_slopes),
 }

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
-from .. import dtypes
-from ..core.dispatch import cast, transfer
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -15,13 +12,11 @@ from ..kernel.cells import CELLS
 from .comparison import where
 from .composite import linear
 from .dropout import dropout
-from .embedding import steps
 from .joining import cat, chunk, stack, unbind
 from .matmul import product
 from .movement import reshaped, transpose
+from .packing import Packing
 from .recurrent_layer import layer
-from .scatter import index_select
-from .selection import nonzero
 from .transcendental import sigmoid, tanh
 
 
@@ -329,7 +324,9 @@ def _network(
     """All layers: the states of the last one, all last states, and an LSTM's last memories."""
     packing = None
     if data is not None and batch_sizes is not None:
-        packing = _Packing(op, data, batch_sizes)
+        if data.ndim != 2:
+            raise ShapeError(f"[{op}] packed data must be (rows, features), got {data.shape}")
+        packing = Packing(op, batch_sizes, data.shape[0], data)
         x = packing.padded(data)
     else:
         assert input is not None
@@ -344,7 +341,7 @@ def _network(
     layers = _weights(op, kind, list(params), bool(has_biases), num_layers * directions)
     _check_states(op, h, c, len(layers), x.shape[1], layers)
     _check_dtypes(op, x, h, c, *params)
-    lengths = None if packing is None else packing.lengths
+    lengths = packing.lengths if packing is not None and packing.ragged else None
     first = unbind(h)
     memories = (None,) * len(first) if c is None else unbind(c)
     last_h: list[Tensor] = []
@@ -416,43 +413,6 @@ def _projected(
     return stack(outs), h, c
 
 
-class _Packing:
-    """Sequences of several lengths, step by step behind each other: where each row belongs."""
-
-    def __init__(self, op: str, data: Tensor, batch_sizes: Tensor) -> None:
-        if data.ndim != 2 or batch_sizes.ndim != 1:
-            raise ShapeError(
-                f"[{op}] packed data must be (rows, features) with batch_sizes (steps), got shapes "
-                f"{data.shape} and {batch_sizes.shape}"
-            )
-        sizes = batch_sizes.tolist()
-        falling = all(a >= b for a, b in zip(sizes, sizes[1:], strict=False))
-        if sum(sizes) != data.shape[0] or not falling or min(sizes, default=1) < 1:
-            raise ArgumentError(
-                f"[{op}] batch_sizes must fall from step to step, be at least 1, and add up to the "
-                f"{data.shape[0]} rows of the data, got {sizes}"
-            )
-        self.steps, self.batch = len(sizes), sizes[0] if sizes else 0
-        self.lengths: Tensor | None = None
-        if sizes and sizes[-1] < self.batch:
-            there = transfer(cast(batch_sizes, dtypes.int64), data.device).unsqueeze(1)
-            exists = there > steps(self.batch, data)
-            self.lengths = exists.sum(0)
-            self.rows = reshaped(nonzero(reshaped(exists, (-1,))), (-1,))  # type: ignore[arg-type]
-
-    def padded(self, data: Tensor) -> Tensor:
-        """(steps, batch, features), with zeros where a sequence has ended."""
-        size = self.steps * self.batch
-        if self.lengths is not None:
-            data = data.new_zeros((size, data.shape[1])).index_copy(0, self.rows, data)
-        return reshaped(data, (self.steps, self.batch, data.shape[1]))
-
-    def packed(self, x: Tensor) -> Tensor:
-        """The rows again."""
-        x = reshaped(x, (x.shape[0] * x.shape[1], x.shape[2]))
-        return x if self.lengths is None else index_select(x, 0, self.rows)
-
-
 # Arguments -----------------------------------------------------------------------------------
 _SHARED = ("hx", "params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
 _PADDED = ("input", *_SHARED, "batch_first")
@@ -493,8 +453,8 @@ def _weights(op: str, kind: str, params: list[Tensor], biased: bool, count: int)
     found = []
     for i in range(0, len(params), size):
         mine = params[i : i + size]
-        biases = mine[2:4] if biased else (None, None)
-        found.append(_Weights(mine[0], mine[1], *biases, mine[-1] if projected else None))
+        b_ih, b_hh = mine[2:4] if biased else (None, None)
+        found.append(_Weights(mine[0], mine[1], b_ih, b_hh, mine[-1] if projected else None))
     return found
 
 

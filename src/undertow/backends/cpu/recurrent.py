@@ -159,7 +159,7 @@ def _make(
     threads: int,
 ) -> _Plan:
     steps, batch, _ = outer.shape
-    dtype, size, cell = outer.dtype, outer.itemsize, CELLS[kind]
+    dtype, size = outer.dtype, outer.itemsize
     forward = way == "forward"
     width = weight.shape[0 if forward else 1]
     setting = Setting(host(), *cache_sizes(), 1)
@@ -175,12 +175,7 @@ def _make(
         plans.append(make_plan(setting, a, weight, c, bias, not forward, choice=choice))
     if forward:
         call = kernel(
-            "recurrent",
-            form.recurrent_function,
-            kind,
-            type_of(dtype),
-            masked,
-            bias is not None,
+            "recurrent", form.recurrent_function, kind, type_of(dtype), masked, bias is not None
         )
     else:
         build = form.recurrent_backward_function
