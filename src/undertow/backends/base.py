@@ -482,7 +482,8 @@ class Backend(ABC):
     ) -> tuple[Any, ...]:
         """All steps of a recurrent layer; kind: lstm, gru, tanh or relu, see Note [cells].
 
-        `gates` (steps, batch, gates * width) are the products of the inputs; `h` and, of an LSTM,
+        `gates` (steps, batch, gates * width) are the products of the inputs, whose memory is given
+        up: results may lie there; `h` and, of an LSTM,
         `c` (batch, width) the first state and memory; `weight` (gates * width, width) and `bias`
         make the products of the state. Reversed, the last step is the first. A sequence with a
         length (int64) takes part in that many steps, and has the same state in later ones.

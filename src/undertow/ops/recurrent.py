@@ -14,7 +14,7 @@ from .composite import linear
 from .dropout import dropout
 from .joining import cat, chunk, stack, unbind
 from .matmul import product
-from .movement import reshaped, transpose
+from .movement import transpose
 from .packing import Packing
 from .recurrent_layer import layer
 from .transcendental import sigmoid, tanh
@@ -121,25 +121,14 @@ def _cell(
         if t is not None and t.ndim != 2:
             raise ShapeError(f"[{op}] {name} must be (batch, features), got shape {t.shape}")
     weights = _Weights(w_ih, w_hh, b_ih, b_hh)
-    batch, size = h.shape
+    size = h.shape[1]
     _check_weights(op, kind, weights, x.shape[1], size, "")
     for name, t, fits in (("hx", h, (x.shape[0], size)), ("hx[1]", c, h.shape)):
         if t is not None and t.shape != fits:
             raise ShapeError(f"[{op}] {name} must be {tuple(fits)}, got shape {t.shape}")
     _check_dtypes(op, x, h, c, *weights)
-    gates, bias = _gates(kind, x, weights)
-    gates = reshaped(gates, (1, batch, gates.shape[1]))
-    out, _, c = layer(kind, gates, h, c, w_hh, bias)
-    return reshaped(out, (batch, size)), c
-
-
-def _gates(kind: str, x: Tensor, weights: _Weights) -> tuple[Tensor, Tensor | None]:
-    """The products of the inputs (rows, features) with both biases; a GRU's second one apart."""
-    if weights.b_ih is None or weights.b_hh is None:
-        return product(x, weights.ih, False, True), None
-    if kind == "gru":
-        return linear(x, weights.ih, weights.b_ih), weights.b_hh
-    return linear(x, weights.ih, weights.b_ih + weights.b_hh), None
+    out, _, c = layer(kind, x, h, c, w_ih, w_hh, b_ih, b_hh)
+    return out, c
 
 
 # Layers --------------------------------------------------------------------------------------
@@ -352,8 +341,11 @@ def _network(
             at = level * directions + way
             where_ = f" of layer {level}{' reversed' if way else ''}"
             _check_weights(op, kind, layers[at], x.shape[2], h.shape[2], where_)
-            run = _one if layers[at].hr is None else _projected
-            out, h_n, c_n = run(kind, x, first[at], memories[at], layers[at], lengths, way == 1)
+            given, more = (x, first[at], memories[at]), (lengths, way == 1)
+            if layers[at].hr is None:
+                out, h_n, c_n = layer(kind, *given, *layers[at][:4], *more)
+            else:
+                out, h_n, c_n = _projected(*given, layers[at], *more)
             outs.append(out)
             last_h.append(h_n)
             last_c.append(c_n)
@@ -370,36 +362,14 @@ def _network(
 _dropped = dropout  # the name is an argument's above
 
 
-def _one(
-    kind: str,
-    x: Tensor,
-    h: Tensor,
-    c: Tensor | None,
-    weights: _Weights,
-    lengths: Tensor | None,
-    reverse: bool,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """One layer in one direction."""
-    count, batch, features = x.shape
-    gates, bias = _gates(kind, reshaped(x, (count * batch, features)), weights)
-    gates = reshaped(gates, (count, batch, gates.shape[1]))
-    return layer(kind, gates, h, c, weights.hh, bias, lengths, reverse)
-
-
 def _projected(
-    kind: str,
-    x: Tensor,
-    h: Tensor,
-    c: Any,
-    weights: _Weights,
-    lengths: Tensor | None,
-    reverse: bool,
+    x: Tensor, h: Tensor, c: Any, weights: _Weights, lengths: Tensor | None, reverse: bool
 ) -> tuple[Tensor, Tensor, Tensor | None]:
     """One layer of an LSTM whose state is a product of what the cell gives: step by step."""
     assert weights.hr is not None
-    count, batch, features = x.shape
-    gates, _ = _gates(kind, reshaped(x, (count * batch, features)), weights)
-    of_steps = unbind(reshaped(gates, (count, batch, gates.shape[1])))
+    count = x.shape[0]
+    bias = None if weights.b_ih is None else weights.b_ih + weights.b_hh
+    of_steps = unbind(linear(x, weights.ih, bias))
     outs: list[Any] = [None] * count
     for t in range(count)[::-1] if reverse else range(count):
         i, f, g, o = chunk(of_steps[t] + product(h, weights.hh, False, True), 4, 1)

@@ -39,15 +39,18 @@ def run_recurrent(
 ) -> Any:
     """The form `recurrent`."""
     cell = CELLS[kind]
-    gates, weight = _lined(gates), _spread(weight.T, len(gates))
+    gates, weight = np.ascontiguousarray(gates), _spread(weight.T, len(gates))
     steps, batch, _ = gates.shape
     dtype, width = gates.dtype, h.shape[1]
-    out = memory.empty((steps, batch, width), dtype)
+    # What is of the size of the gates takes their place.
+    out = gates if not cell.kept else memory.empty((steps, batch, width), dtype)
     h = np.array(h, order="C")
     given = [out, h]
     kept = memories = None
     if cell.kept:
-        kept = memory.empty((steps, batch, cell.kept * width), dtype)
+        kept = gates
+        if cell.kept != cell.gates:
+            kept = memory.empty((steps, batch, cell.kept * width), dtype)
         given.append(kept)
     if cell.memory:
         c, memories = np.array(c, order="C"), memory.empty(out.shape, dtype)
