@@ -343,7 +343,8 @@ def _network(
             _check_weights(op, kind, layers[at], x.shape[2], h.shape[2], where_)
             given, more = (x, first[at], memories[at]), (lengths, way == 1)
             if layers[at].hr is None:
-                out, h_n, c_n = layer(kind, *given, *layers[at][:4], *more)
+                w = layers[at]
+                out, h_n, c_n = layer(kind, *given, w.ih, w.hh, w.b_ih, w.b_hh, *more)
             else:
                 out, h_n, c_n = _projected(*given, layers[at], *more)
             outs.append(out)
@@ -368,7 +369,9 @@ def _projected(
     """One layer of an LSTM whose state is a product of what the cell gives: step by step."""
     assert weights.hr is not None
     count = x.shape[0]
-    bias = None if weights.b_ih is None else weights.b_ih + weights.b_hh
+    bias = None
+    if weights.b_ih is not None and weights.b_hh is not None:
+        bias = weights.b_ih + weights.b_hh
     of_steps = unbind(linear(x, weights.ih, bias))
     outs: list[Any] = [None] * count
     for t in range(count)[::-1] if reverse else range(count):

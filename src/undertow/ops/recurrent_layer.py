@@ -21,12 +21,14 @@ from ..core.modes import current
 from ..core.op import Op
 from ..core.tensor import Tensor
 from ..kernel import cells
+from ..kernel.expr import trace
 from .comparison import where
 from .joining import cat, chunk, stack, unbind
 from .matmul import product
 from .movement import narrowed, reshaped
 from .transcendental import tanh
 
+_SUM = trace(lambda a, b: a + b, 2)
 _SLOPES: dict[str, Any] = {
     "lstm": cells.lstm_slopes,
     "gru": cells.gru_slopes,
@@ -51,13 +53,13 @@ def layer(
 
     `x` is (steps, batch, features), or (batch, features) for one step.
     """
-    if b_ih is not None and b_hh is not None and not cells.CELLS[kind].apart:
-        b_ih, b_hh = b_ih + b_hh, None
     outs = apply(_LAYERS[kind], (x, h, c, w_ih, w_hh, b_ih, b_hh, lengths), (reverse,))
     return outs[0], outs[1], outs[2] if kind == "lstm" else None
 
 
 def _layer_op(kind: str, rule: Any, outputs: int) -> Op:
+    apart = cells.CELLS[kind].apart
+
     def forward(
         k: Forms,
         x: Array,
@@ -70,6 +72,8 @@ def _layer_op(kind: str, rule: Any, outputs: int) -> Op:
         lengths: Array | None,
         reverse: bool,
     ) -> Any:
+        if b_hh is not None and not apart:
+            b_ih, b_hh = k.map(_SUM, (b_ih, b_hh), x.dtype), None
         lead = x.shape[:-1]
         rows = x
         if len(lead) > 1:
@@ -101,7 +105,7 @@ def _backward_op(kind: str) -> Op:
     def forward(
         k: Forms,
         g: Array,
-        dh: Array,
+        dh: Array | None,
         dc: Array | None,
         kept: Array | None,
         before: Array,
@@ -109,6 +113,9 @@ def _backward_op(kind: str) -> Op:
         lengths: Array | None,
         reverse: bool,
     ) -> Any:
+        dh = k.full(g.shape[-2:], 0, g.dtype) if dh is None else dh
+        if dc is None and cell.memory:
+            dc = k.full(dh.shape, 0, g.dtype)
         one = len(g.shape) == 2
         if one:
             g, kept, before = (
@@ -208,14 +215,14 @@ def _rule(
     cell = cells.CELLS[kind]
     g, dh, dc = gs
     g = out.new_zeros(out.shape) if g is None else g
-    dh = h.new_zeros(h.shape) if dh is None else dh
-    if cell.memory and dc is None:
-        dc = h.new_zeros(h.shape)
     states = _states_before(h, out, reverse)
     before = states if before is None else before
     if current().grad or any(e is not None for e in extra):
-        given = (g, dh, dc, kept, before, w_hh, lengths, reverse, extra)
-        by_input, by_state, dh, dc = _step_by_step(kind, *given)
+        dh = h.new_zeros(h.shape) if dh is None else dh
+        dc = h.new_zeros(h.shape) if dc is None and cell.memory else dc
+        by_input, by_state, dh, dc = _step_by_step(
+            kind, g, dh, dc, kept, before, w_hh, lengths, reverse, extra
+        )
     else:
         given = (g, dh, dc, kept, before, w_hh, lengths)
         by_input, *others = apply(_BACKWARD[kind], given, (reverse,))
@@ -226,14 +233,15 @@ def _rule(
     if needs[0]:
         by_x = product(gates, w_ih)
         by_x = by_x if x.ndim == 2 else reshaped(by_x, x.shape)
+    by_b = gates.sum(0) if needs[5] or (needs[6] and not cell.apart) else None
     return (
         by_x,
         dh,
         dc,
         product(gates, _rows(x), True) if needs[3] else None,
         product(w_gates, _rows(states), True) if needs[4] else None,
-        gates.sum(0) if needs[5] else None,
-        w_gates.sum(0) if needs[6] else None,
+        by_b,
+        w_gates.sum(0) if needs[6] and cell.apart else by_b,
         None,
     )
 
