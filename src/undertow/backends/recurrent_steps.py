@@ -32,8 +32,8 @@ def recurrent(
     """The forward, step by step."""
     cell, dtype = CELLS[kind], gates.dtype
     if _is_half(dtype):
-        wide: Any = [_cast(k, x, _SINGLE) for x in (gates, h, c, weight, bias)]
-        found = k.recurrent(kind, wide[0], *wide[1:], lengths, reverse)
+        gates, h, c, weight, bias = (_cast(k, x, _SINGLE) for x in (gates, h, c, weight, bias))
+        found = k.recurrent(kind, gates, h, c, weight, bias, lengths, reverse)
         return tuple([_cast(k, x, dtype) for x in found])
     steps, batch, _ = gates.shape
     width = h.shape[1]
@@ -76,8 +76,9 @@ def recurrent_backward(
     """The backward, step by step in the other order."""
     cell, dtype = CELLS[kind], g.dtype
     if _is_half(dtype):
-        wide: Any = [_cast(k, x, _SINGLE) for x in (g, dh, dc, kept, before, weight)]
-        found = k.recurrent_backward(kind, *wide, lengths, reverse)
+        given = (g, dh, dc, kept, before, weight)
+        g, dh, dc, kept, before, weight = (_cast(k, x, _SINGLE) for x in given)
+        found = k.recurrent_backward(kind, g, dh, dc, kept, before, weight, lengths, reverse)
         return tuple([_cast(k, x, dtype) for x in found])
     steps, batch, width = g.shape
     shape = (steps, batch, cell.gates * width)
