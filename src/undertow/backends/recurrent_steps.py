@@ -41,24 +41,20 @@ def recurrent(
     kept = k.empty((steps, batch, cell.kept * width), dtype) if cell.kept else None
     memories = k.empty(out.shape, dtype) if cell.memory else None
     across = k.permute(weight, (1, 0))
-    h = k.copy(h)
-    c = None if c is None else k.copy(c)
     for t in _order(steps, reverse):
-        products = k.matmul(h, across, bias)
-        last = h if c is None else c
-        args = (*_blocks(k, k.slice(gates, (t,)), width), *_blocks(k, products, width), last)
-        values = _maps(k, cell.forward, args, dtype)
         if memories is not None:
             k.assign(k.slice(memories, (t,)), c)
-        before = [*[0.0] * cell.kept, *([] if c is None else [c]), h]
-        values = _where_active(k, lengths, t, values, before)
-        for i, value in enumerate(values[: cell.kept]):
-            k.assign(k.slice(kept, (t, _ALL, slice(i * width, (i + 1) * width))), value)
+        last = h if c is None else c
+        args = [*_blocks(k, k.slice(gates, (t,)), width)]
+        args += [*_blocks(k, k.matmul(h, across, bias), width), last]
+        outs = [] if kept is None else _blocks(k, k.slice(kept, (t,)), width)
         if c is not None:
-            c = values[cell.kept]
-        h = values[-1]
-        k.assign(k.slice(out, (t,)), h)
-    return out, h, c, kept, memories
+            outs.append(k.empty(c.shape, dtype))
+        outs.append(k.slice(out, (t,)))
+        before = [*[0.0] * cell.kept, *([] if c is None else [c]), h]
+        _step(k, cell.forward, args, outs, _active(k, lengths, t), before)
+        h, c = outs[-1], None if c is None else outs[-2]
+    return out, k.copy(h), c, kept, memories
 
 
 def recurrent_backward(
@@ -92,21 +88,23 @@ def recurrent_backward(
         if kept is not None:
             args += _blocks(k, k.slice(kept, (t,)), width)
         args.append(k.slice(before, (t,)))
-        values = _maps(k, cell.backward, args, dtype)
-        last = [0.0] * cell.gates * len(targets) + ([] if dc is None else [dc])
-        through = len(values) > len(last)  # something of the state passes by the products
-        if not through:
-            values.append(0.0)
-        values = _where_active(k, lengths, t, values, [*last, dh])
-        for target in targets:
-            for i, value in enumerate(values[: cell.gates]):
-                k.assign(k.slice(target, (t, _ALL, slice(i * width, (i + 1) * width))), value)
-            values = values[cell.gates :]
+        outs = [block for x in targets for block in _blocks(k, k.slice(x, (t,)), width)]
+        last = [*[0.0] * len(outs), *([] if dc is None else [dc])]
         if dc is not None:
-            dc = values[0]
-        product = k.matmul(k.slice(by_state, (t,)), weight)
-        rest = values[-1]
-        dh = product if isinstance(rest, float) else k.map(_SUM, (product, rest), dtype)
+            outs.append(k.empty(dc.shape, dtype))
+        active = _active(k, lengths, t)
+        passed = len(cell.backward) > len(outs)  # of the state, beside the products
+        if passed:
+            outs.append(k.empty(dh.shape, dtype))
+        _step(k, cell.backward, args, outs, active, [*last, dh])
+        rest = outs[-1] if passed else None
+        if active is not None and not passed:
+            rest = k.map(_CHOOSE, (active, 0.0, dh), dtype)
+        if dc is not None:
+            dc = outs[len(last) - 1]
+        dh = k.matmul(k.slice(by_state, (t,)), weight)
+        if rest is not None:
+            dh = k.map(_SUM, (dh, rest), dtype)
     return by_input, by_state, dh, dc
 
 
@@ -119,19 +117,29 @@ def _blocks(k: Backend, x: Array, width: int) -> list[Array]:
     return [k.slice(x, (_ALL, slice(i, i + width))) for i in range(0, x.shape[1], width)]
 
 
-def _maps(k: Backend, exprs: tuple[Any, ...], args: Sequence[Any], dtype: Any) -> list[Any]:
-    return list(k.maps(exprs, args, [dtype] * len(exprs)))
-
-
-def _where_active(
-    k: Backend, lengths: Array | None, t: int, values: list[Any], others: list[Any]
-) -> list[Any]:
-    """The values of sequences that have a step t, else the others."""
+def _active(k: Backend, lengths: Array | None, t: int) -> Array | None:
+    """Which sequences have a step t; None if all have."""
     if lengths is None:
-        return values
-    active = k.reshape(k.map(_MORE, (lengths, t), _BOOL), (lengths.shape[0], 1))
-    dtype = next(x.dtype for x in values if not isinstance(x, float))
-    return [k.map(_CHOOSE, (active, v, o), dtype) for v, o in zip(values, others, strict=True)]
+        return None
+    return k.reshape(k.map(_MORE, (lengths, t), _BOOL), (lengths.shape[0], 1))
+
+
+def _step(
+    k: Backend,
+    exprs: tuple[Any, ...],
+    args: Sequence[Array],
+    outs: Sequence[Array],
+    active: Array | None,
+    others: Sequence[Any],
+) -> None:
+    """Write the expressions' values into `outs`, or the others where a sequence is not active."""
+    dtypes = [out.dtype for out in outs]
+    if active is None:
+        k.maps(exprs, args, dtypes, outs)
+        return
+    values = k.maps(exprs, args, dtypes)
+    for out, value, other in zip(outs, values, others, strict=False):
+        k.map(_CHOOSE, (active, value, other), out.dtype, out)
 
 
 def _is_half(dtype: Any) -> bool:

@@ -12,6 +12,9 @@ input's products and the cotangents of the results, whose first two dimensions h
 state and the memory are (batch, width); they are read, changed and left behind as the last ones.
 A reversed layer begins at the last step. With `lengths` a sequence has so many steps, and beyond
 them its state stands still: so the last state is the right one in both directions.
+
+The product of a `single` step is the caller's, whose threads can share it: in `scratch` before the
+forward, and added to the cotangent of the state behind the backward.
 """
 
 from __future__ import annotations
@@ -89,7 +92,9 @@ class _Layer:
             self.f.store(buffer, at + self.width * k, value)
 
 
-def recurrent_function(name: str, kind: str, dtype: str, masked: bool, biased: bool) -> Function:
+def recurrent_function(
+    name: str, kind: str, dtype: str, masked: bool, single: bool, biased: bool
+) -> Function:
     """The forward kernel: all states, and what a backward needs."""
     f, cell = Function(name), CELLS[kind]
     out, h = f.buffer("out", dtype, True), f.buffer("h", dtype, True)
@@ -103,12 +108,15 @@ def recurrent_function(name: str, kind: str, dtype: str, masked: bool, biased: b
     width, of_thread = layer.width, layer.width * (ROWS * cell.gates)
 
     def product(t: Value, start: Value, corner: Value) -> None:
+        if single:
+            return
         target = (scratch, f.thread() * of_thread)
         added = 0 if bias is None else (bias, 0)
         layer.products.run("step", target, (h, start * width), (weight, 0), corner, added)
 
     def row(t: Value, at: Value, active: bool) -> None:
-        mine = f.thread() * of_thread + (at % ROWS) * (width * cell.gates)
+        mine = at if single else f.thread() * ROWS + at % ROWS
+        mine = mine * (width * cell.gates)
         base, given = at * width, layer.from_outside(t, at)
         place, blocks = layer.inner(t, at, 1), layer.inner(t, at, cell.kept)
         with f.vector(width) as i:
@@ -136,7 +144,9 @@ def recurrent_function(name: str, kind: str, dtype: str, masked: bool, biased: b
     return f
 
 
-def recurrent_backward_function(name: str, kind: str, dtype: str, masked: bool) -> Function:
+def recurrent_backward_function(
+    name: str, kind: str, dtype: str, masked: bool, single: bool
+) -> Function:
     """The backward kernel: the cotangents of the products, and of the first state and memory."""
     f, cell = Function(name), CELLS[kind]
     by_input = f.buffer("by_input", dtype, True)
@@ -175,6 +185,8 @@ def recurrent_backward_function(name: str, kind: str, dtype: str, masked: bool) 
             f.store(dh, base + i, values[0] if values else f.const(0, dtype))
 
     def product(t: Value, start: Value, corner: Value) -> None:
+        if single:
+            return
         source = (by_state, layer.inner(t, start, cell.gates))
         layer.products.run("step", (dh, start * width), source, (weight, 0), corner)
 

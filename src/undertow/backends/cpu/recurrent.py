@@ -14,14 +14,13 @@ from ...kernel.cells import CELLS
 from .. import memory
 from ..threads import current_limit
 from . import pool
-from .gemm import make_plan, native
+from .gemm import gemm, make_plan, native
 from .gemm_plan import Operands, Setting, choose_in_place
 from .gemm_tiles import cache_sizes, host
 from .kernels import address, kernel, type_of
 from .plans import Plans, aligned
 
 _plans = Plans()
-_AGAIN = 4  # steps from which on a copy of the weights pays, in which rows begin in other sets
 
 
 class _Plan(NamedTuple):
@@ -39,7 +38,7 @@ def run_recurrent(
 ) -> Any:
     """The form `recurrent`."""
     cell = CELLS[kind]
-    gates, weight = np.ascontiguousarray(gates), _spread(weight.T, len(gates))
+    gates = np.ascontiguousarray(gates)
     steps, batch, _ = gates.shape
     dtype, width = gates.dtype, h.shape[1]
     # What is of the size of the gates takes their place.
@@ -55,11 +54,16 @@ def run_recurrent(
     if cell.memory:
         c, memories = np.array(c, order="C"), memory.empty(out.shape, dtype)
         given += [c, memories]
+    threads = current_limit()
+    if steps == 1:
+        scratch, bias = gemm(h, weight.T, bias=bias), None
+    else:
+        weight = _spread(weight.T)
+        scratch = np.empty(threads * form.ROWS * cell.gates * width, dtype)
     given += [gates, weight]
     if bias is not None:
         given.append(np.ascontiguousarray(bias))
-    threads = current_limit()
-    given.append(np.empty(threads * form.ROWS * cell.gates * width, dtype))
+    given.append(scratch)
     _run("forward", kind, given, gates, weight, bias, lengths, reverse, threads)
     return out, h, c, kept, memories
 
@@ -77,8 +81,9 @@ def run_recurrent_backward(
 ) -> Any:
     """The form `recurrent_backward`."""
     cell = CELLS[kind]
-    g, weight = _lined(g), _spread(weight, len(g))
+    g = _lined(g)
     steps, batch, width = g.shape
+    weight = weight if steps == 1 else _spread(weight)
     shape = (steps, batch, cell.gates * width)
     by_input = by_state = memory.empty(shape, g.dtype)
     given = [by_input]
@@ -94,6 +99,8 @@ def run_recurrent_backward(
         given.append(np.ascontiguousarray(kept))
     given += [np.ascontiguousarray(before), weight, g]
     _run("backward", kind, given, g, weight, None, lengths, not reverse, current_limit())
+    if steps == 1:
+        gemm(by_state[0], weight, dh, accumulate=True)
     return by_input, by_state, dh, dc
 
 
@@ -102,10 +109,8 @@ def _lined(x: Any) -> Any:
     return x if x.strides[-1] == x.itemsize and aligned(x) else np.array(x, order="C")
 
 
-def _spread(weight: Any, steps: int) -> Any:
-    """The weights with k slowest, for many steps in rows that are no power of two apart."""
-    if steps < _AGAIN:
-        return weight
+def _spread(weight: Any) -> Any:
+    """A copy of the weights, read at every step, whose rows are no power of two apart."""
     rows, columns = weight.shape
     out = memory.empty((rows, columns + 64 // weight.itemsize), weight.dtype)[:, :columns]
     out[...] = weight
@@ -165,25 +170,32 @@ def _make(
     dtype, size = outer.dtype, outer.itemsize
     forward = way == "forward"
     width = weight.shape[0 if forward else 1]
+    if steps == 1:
+        width = outer.shape[2] // (CELLS[kind].gates if forward else 1)
     setting = Setting(host(), *cache_sizes(), 1)
     plans = []
-    for rows in (min(batch, form.ROWS), (batch - 1) % form.ROWS + 1):
-        a = _fake(dtype, (rows, weight.shape[0]))
-        c = _fake(dtype, (rows, weight.shape[1]))
-        choice = None
-        if weight.strides[1] == size:
-            steps_of = (a.strides, weight.strides, c.strides)
-            o = Operands(rows, c.shape[1], a.shape[1], 1, *steps_of, size, size)
+    if steps > 1:
+        for rows in (min(batch, form.ROWS), (batch - 1) % form.ROWS + 1):
+            a, c = (_fake(dtype, (rows, n)) for n in weight.shape)
+            o = Operands(
+                rows,
+                weight.shape[1],
+                weight.shape[0],
+                1,
+                a.strides,
+                weight.strides,
+                c.strides,
+                size,
+                size,
+            )
             choice = choose_in_place(o, setting)
-        plans.append(make_plan(setting, a, weight, c, bias, not forward, choice=choice))
+            plans.append(make_plan(setting, a, weight, c, bias, not forward, choice=choice))
+    how = (kind, type_of(dtype), masked, steps == 1)
     if forward:
-        call = kernel(
-            "recurrent", form.recurrent_function, kind, type_of(dtype), masked, bias is not None
-        )
+        call = kernel("recurrent", form.recurrent_function, *how, bias is not None)
     else:
-        build = form.recurrent_backward_function
-        call = kernel("recurrent_backward", build, kind, type_of(dtype), masked)
-    work = max(p.scratch for p in plans)
+        call = kernel("recurrent_backward", form.recurrent_backward_function, *how)
+    work = max((p.scratch for p in plans), default=0)
     first, direction = (steps - 1, -1) if reverse else (0, 1)
     outside = [s // size for s in outer.strides[:2]]
     ints = (work, steps, batch, width, first, direction, *outside)
