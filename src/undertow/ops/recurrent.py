@@ -117,18 +117,39 @@ def _cell(
     b_hh: Tensor | None,
 ) -> Any:
     """The state, and the memory of an LSTM, after a layer's only step."""
+    if not _fits(kind, x, h, c, w_ih, w_hh, b_ih, b_hh):
+        _complain(op, kind, x, h, c, _Weights(w_ih, w_hh, b_ih, b_hh))
+    out, _, c = layer(kind, x, h, c, w_ih, w_hh, b_ih, b_hh)
+    return out, c
+
+
+def _fits(kind: str, x: Tensor, h: Tensor, c: Tensor | None, *weights: Tensor | None) -> bool:
+    """Whether a cell's arguments are what they should be, at little cost."""
+    first, state = x._array, h._array
+    if len(first.shape) != 2 or len(state.shape) != 2 or first.dtype.kind != "f":
+        return False
+    (batch, features), (_, size), dtype = first.shape, state.shape, first.dtype
+    rows = CELLS[kind].gates * size
+    wanted = ((rows, features), (rows, size), (rows,), (rows,), (batch, size), (batch, size))
+    for t, shape in zip((*weights, h, c), wanted, strict=True):
+        if t is not None and (t._array.shape != shape or t._array.dtype != dtype):
+            return False
+    return True
+
+
+def _complain(
+    op: str, kind: str, x: Tensor, h: Tensor, c: Tensor | None, weights: _Weights
+) -> None:
+    """Raise what is wrong with a cell's arguments, if anything is."""
     for name, t in (("input", x), ("hx", h), ("hx[1]", c)):
         if t is not None and t.ndim != 2:
             raise ShapeError(f"[{op}] {name} must be (batch, features), got shape {t.shape}")
-    weights = _Weights(w_ih, w_hh, b_ih, b_hh)
     size = h.shape[1]
     _check_weights(op, kind, weights, x.shape[1], size, "")
     for name, t, fits in (("hx", h, (x.shape[0], size)), ("hx[1]", c, h.shape)):
         if t is not None and t.shape != fits:
             raise ShapeError(f"[{op}] {name} must be {tuple(fits)}, got shape {t.shape}")
     _check_dtypes(op, x, h, c, *weights)
-    out, _, c = layer(kind, x, h, c, w_ih, w_hh, b_ih, b_hh)
-    return out, c
 
 
 # Layers --------------------------------------------------------------------------------------
