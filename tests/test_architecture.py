@@ -139,6 +139,7 @@ ONE_WAY = {
     "require",
     "table",
     "transfer",
+    "update",
     "add_into",
     "add_product",
     "rows",
