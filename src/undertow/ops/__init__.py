@@ -8,6 +8,7 @@ from . import (  # noqa: F401
     batch_norm,
     classification,
     comparison,
+    compatibility,
     composite,
     conversion,
     convolution,
@@ -49,4 +50,5 @@ from . import (  # noqa: F401
     strided,
     transcendental,
     unfolding,
+    variants,
 )
