@@ -165,6 +165,8 @@ ONE_WAY = {
     "rows",
     "attention",
     "attention_backward",
+    "recurrent",
+    "recurrent_backward",
 }
 
 

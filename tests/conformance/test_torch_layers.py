@@ -189,8 +189,6 @@ def test_what_is_left_out() -> None:
         if isinstance(value, type) and issubclass(value, torch.nn.Module)
     }
     reasons = {
-        "Container",  # deprecated in torch since 0.2, and does nothing
-        "DataParallel",  # copies of a module on several GPUs
+        "Container"  # deprecated in torch since 0.2, and does nothing
     }
-    missing = {name for name in theirs if not hasattr(ut.nn, name)}
-    assert {n for n in missing if "RNN" not in n and "LSTM" not in n and "GRU" not in n} <= reasons
+    assert {name for name in theirs if not hasattr(ut.nn, name)} == reasons

@@ -35,6 +35,7 @@ from . import (  # noqa: F401
     pooling,
     random,
     rearrange,
+    recurrent,
     reduction,
     replacing,
     resampling,

@@ -1,7 +1,6 @@
 """What is done with the parameters and gradients of modules; torch's `nn.utils`."""
 
-from ...on_demand import on_demand as _on_demand
-from . import parametrizations, parametrize, stateless
+from . import parametrizations, parametrize, rnn, stateless
 from .clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -21,8 +20,6 @@ from .memory_format import convert_conv2d_weight_memory_format, convert_conv3d_w
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
 
-__getattr__ = _on_demand(globals(), {"rnn": "rnn"})
-
 __all__ = [
     "clip_grad_norm",
     "clip_grad_norm_",
@@ -40,6 +37,7 @@ __all__ = [
     "parametrize",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "skip_init",
     "spectral_norm",
     "stateless",
