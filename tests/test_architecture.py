@@ -129,6 +129,7 @@ def forms() -> list[str]:
 ONE_WAY = {
     "run",
     "prepare",
+    "direct",
     "require",
     "table",
     "transfer",
@@ -193,16 +194,16 @@ def test_nobody_above_the_backends_knows_what_an_array_is(path: Path) -> None:
 
 def test_one_place_makes_tensors_and_nodes() -> None:
     """`wrap` makes tensors, `new_node` the nodes of ops; nobody fills them field by field."""
-    made = {
-        (path.relative_to(SOURCE).as_posix(), node.args[0].id)
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "_new"
-        and isinstance(node.args[0], ast.Name)
-    }
-    assert made == {("core/tensor.py", "Tensor"), ("core/node.py", "Node")}
+    made = set()
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                of = [a.id for a in node.args if isinstance(a, ast.Name)]
+                by_new = name in ("_new", "__new__") and of[:1] in (["Tensor"], ["Node"])
+                if by_new or name in ("_blank", "Node"):
+                    made.add((path.relative_to(SOURCE).as_posix(), name))
+    assert made == {("core/tensor.py", "_blank"), ("core/node.py", "Node")}
 
 
 # Elementwise ops whose first-order backward is no single kernel, each with its reason.

@@ -148,14 +148,7 @@ def _fused_step(
         if saved[i]._alias is not None:
             saved = plan.unpack(node, saved)
             break
-    if fused.plain == 2 and saved[0]._array is not saved[1]._array and not fused.single:
-        step = fused.runs.by_class.get(g.__class__) or fused.runs.of(g)
-        results = step(g, saved[0]._array, saved[1]._array)
-    elif fused.plain == 1 and fused.single:
-        step = fused.runs.by_class.get(g.__class__) or fused.runs.of(g)
-        results = (step(g, saved[0]._array),)
-    else:
-        results = fused.gradients(g, saved, row)
+    results = fused.gradients(g, saved, row)
     if plan.tensors and not run.retain_graph:
         node.saved = None
     task = run.task
@@ -179,7 +172,7 @@ def _fused_step(
             (OF_CLASS.get(result.__class__) or result.backend).add_into(cell.value, result)
             cell.next += 1
             if cell.next == cell.total:
-                _completed(task, j, ready)
+                _completed(task, j, 0, ready)
         else:
             deliver(run, target, result, ready)
 
@@ -271,7 +264,7 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
         if cell.__class__ is not Slots:
             with run.lock:
                 outputs[out] = grad
-                _completed(task, j, ready)
+                _completed(task, j, out, ready)
             return
     elif cell is None:
         task.inbox[j] = grad
@@ -281,7 +274,7 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
         pair = cell.offer(slot, grad)
         if pair is None:
             if cell.next == cell.total:
-                _completed(task, j, ready)
+                _completed(task, j, out, ready)
             return
     del grad
     while pair is not None:
@@ -289,17 +282,20 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
         with run.lock:
             pair = cell.settle(total)
             if pair is None and cell.next == cell.total:
-                _completed(task, j, ready)
+                _completed(task, j, out, ready)
 
 
-def _completed(task: Task, j: int, ready: list[int]) -> None:
-    task.remaining[j] -= 1
-    if not task.remaining[j]:
-        cell = task.inbox[j]
-        if cell.__class__ is Slots:
-            task.inbox[j] = cell.value
-            cell.value = None
+def _completed(task: Task, j: int, out: int, ready: list[int]) -> None:
+    """All gradients of an output have arrived."""
+    cell = task.inbox[j]
+    if cell.__class__ is Slots:  # of a node with one output
+        task.inbox[j] = cell.value
+        cell.value = None
         ready.append(j)
+    else:
+        task.awaited[j].remove(out)
+        if not task.awaited[j]:
+            ready.append(j)
 
 
 def _add(pair: list[Any], owned: bool) -> Any:
@@ -350,7 +346,7 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
             cell.owned = True
             cell.next += 1
             if cell.next == cell.total:
-                _completed(run.task, target[0], ready)
+                _completed(run.task, target[0], 0, ready)
     return row if left is None else left
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,15 @@ NumpyDType = Any
 Shape = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 Dims = tuple[int, ...]
+
+
+class Direct(NamedTuple):
+    """See `Backend.direct`."""
+
+    compute: Callable[..., Any]  # of the operands
+    limit: int  # elements of each operand: fewer, or it is not asked
+    whole: Callable[[Any], Array]  # an array of an answer that is none, having no dimensions
+
 
 _SUM = trace(lambda a, b: a + b, 2)
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
@@ -163,6 +172,10 @@ class Backend(ABC):
             return found if len(exprs) > 1 else found[0]
 
         return run
+
+    def direct(self, expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
+        """What computes `expr` for small operands, as `prepare` has them; None: ask `prepare`."""
+        return None
 
     # Questions about an array -----------------------------------------------------------------
     def contiguous(self, x: Array) -> bool:

@@ -32,10 +32,10 @@ def traced(rule: Callable[..., Any], arity: int) -> Expr | None:
 class Prepared:
     """Some expressions as a function of their operands, made for each backend that meets them.
 
-    `by_class` has it where the class of an array tells the backend (`OF_CLASS`), else ask `of`.
+    For arrays of the class `kind` it is `run`, else ask `of`.
     """
 
-    __slots__ = ("arrays", "by_class", "exprs", "largest", "others")
+    __slots__ = ("arrays", "exprs", "kind", "largest", "made", "run")
 
     def __init__(
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
@@ -43,16 +43,20 @@ class Prepared:
         self.exprs = exprs
         self.arrays = arrays
         self.largest = largest
-        self.by_class: dict[type, Callable[..., Any]] = {}
-        self.others: dict[Any, Callable[..., Any]] = {}
+        self.made: dict[Any, Callable[..., Any]] = {}
+        # Of the first class of arrays that tells the backend (`OF_CLASS`).
+        self.kind: type | None = None
+        self.run: Callable[..., Any] = self.of
 
     def of(self, array: Any) -> Callable[..., Any]:
         """The function for the backend of an array."""
-        kind = array.__class__
-        table, key = (self.by_class, kind) if kind in OF_CLASS else (self.others, array.backend)
-        run = table.get(key)
+        backend = backend_of(array)
+        run = self.made.get(backend)
         if run is None:
-            run = table[key] = backend_of(array).prepare(self.exprs, self.arrays, self.largest)
+            run = self.made[backend] = backend.prepare(self.exprs, self.arrays, self.largest)
+            if self.kind is None and array.__class__ in OF_CLASS:
+                self.run = run
+                self.kind = array.__class__
         return run
 
 
@@ -64,54 +68,66 @@ class Fused:
     what they get is one expression, too: the first gets it, the second nothing.
     """
 
-    __slots__ = ("both", "constant", "exprs", "numbers", "places", "plain", "runs", "single")
+    __slots__ = ("both", "constant", "exprs", "gradients", "numbers", "places", "runs", "single")
     adds = False  # whether a gradient may be added to what is there as it is computed
 
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
         self.exprs = exprs
         computed = [e for e in exprs if e is not None and e.head not in ("arg", "const")]
-        self.runs = Prepared(tuple(computed), (True, *arrays), True) if computed else None
-        self.numbers = () if all(arrays) else tuple([not is_array for is_array in arrays])
-        # Where each input's gradient is among what is computed, if not simply in order.
-        self.places: list[int | float | None] | None = None
+        self.runs = Prepared(tuple(computed), (True, *arrays), True)
         self.single = len(computed) == 1
-        in_order = [*computed, *[None] * (len(exprs) - len(computed))]
-        if any(e is not c for e, c in zip(exprs, in_order, strict=True)):
-            order = iter(range(len(computed)))
-            self.places = [None if e is None else _place(e, order) for e in exprs]
-        # Arrays that are saved, 1 or 2, where nothing else is to be looked at; else 0.
-        easy = self.runs is not None and self.places is None and not self.numbers
-        self.plain = len(arrays) if easy and len(arrays) in (1, 2) else 0
-        self.constant = any(p.__class__ is float for p in self.places or ())
+        self.numbers = () if all(arrays) else tuple([not is_array for is_array in arrays])
         self.both: Prepared | None = None
         if pair and len(computed) == 2:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
             self.both = Prepared((one[0] + one[1],), (True, True), True)
+        # For each input its gradient, as an array; None where there is none, or none more: a
+        # function of the cotangent, the saved values and the row of targets.
+        self.gradients: Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
+        in_order = [*computed, *[None] * (len(exprs) - len(computed))]
+        if not computed or any(e is not c for e, c in zip(exprs, in_order, strict=True)):
+            order = iter(range(len(computed)))
+            # Where each input's gradient is among what is computed.
+            self.places: list[Any] = [None if e is None else _place(e, order) for e in exprs]
+            self.constant = any(p.__class__ is float for p in self.places)
+            self.gradients = self._placed
+        elif len(arrays) == 1 and self.single and not self.numbers:
+            self.gradients = self._of_one
+        elif len(arrays) == 2 and not self.numbers:
+            self.gradients = self._of_two
+        else:
+            self.gradients = self._in_order
 
-    def gradients(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
-        """For each input its gradient, as an array; None where there is none, or none more."""
+    def _of_one(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+        """Those of one input, by one saved tensor."""
         runs = self.runs
-        found: Any = ()
-        if runs is not None:
-            run = runs.by_class.get(g.__class__) or runs.of(g)
-            count = len(saved)
-            if self.numbers:
-                pairs = zip(saved, self.numbers, strict=True)
-                found = run(g, *[s if number else s._array for s, number in pairs])
-            elif count == 2:
-                a, b = saved
-                a, b = a._array, b._array
-                if a is b and self.both is not None and _one_target(row):
-                    return self.both.of(g)(g, a), None
-                found = run(g, a, b)
-            elif count == 1:
-                found = run(g, saved[0]._array)
-            else:
-                found = run(g, *[s._array for s in saved])
-            if self.single:
-                found = (found,)
-        if self.places is None:
-            return found
+        run = runs.run if g.__class__ is runs.kind else runs.of(g)
+        return (run(g, saved[0]._array),)
+
+    def _of_two(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+        """Those that two saved tensors give."""
+        a, b = saved
+        a, b = a._array, b._array
+        if a is b and self.both is not None and _one_target(row):
+            return self.both.of(g)(g, a), None
+        runs = self.runs
+        run = runs.run if g.__class__ is runs.kind else runs.of(g)
+        found = run(g, a, b)
+        return (found,) if self.single else found
+
+    def _in_order(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+        """Those of the first inputs, by whatever is saved."""
+        operands = (
+            [s._array for s in saved]
+            if not self.numbers
+            else [s if number else s._array for s, number in zip(saved, self.numbers, strict=True)]
+        )
+        found = self.runs.of(g)(g, *operands)
+        return (found,) if self.single else found
+
+    def _placed(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+        """Those of any inputs, some of which are not computed."""
+        found = self._in_order(g, saved, row) if self.runs.exprs else ()
         if self.constant:
             k = backend_of(g)
             filled = [
@@ -139,7 +155,6 @@ class Bare:
     """
 
     __slots__ = ("adds", "rules", "tensors")
-    plain = 0
 
     def __init__(self, rules: list[Any], tensors: tuple[int, ...], adds: bool) -> None:
         self.adds = adds  # see Note [added products]

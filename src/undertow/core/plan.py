@@ -10,19 +10,19 @@ from .fused import Bare, Fused, traced
 from .modes import current
 from .node import Node, no_rule, version_error
 from .saved import Group, Packed, members
-from .tensor import Tensor, connected, wrap
+from .tensor import connected, wrap
 
 if TYPE_CHECKING:
     from .op import Op
 
 _EVERY_OUTPUT = range(1 << 62)
-_KEEP: dict[Any, Callable[[Any, Any, Tensor], tuple[Any, ...]]] = {
+_KEEP: dict[Any, Callable[[Any, Any, Any], tuple[Any, ...]]] = {
     (): lambda a, b, out: (),
     (("in", 0),): lambda a, b, out: (a,),
     (("in", 1),): lambda a, b, out: (b,),
     (("in", 0), ("in", 1)): lambda a, b, out: (a, b),
     (("in", 1), ("in", 0)): lambda a, b, out: (b, a),
-    (("out", 0),): lambda a, b, out: (wrap(out._array),),
+    (("out", 0),): lambda a, b, out: (wrap(out),),
 }
 
 
@@ -83,9 +83,9 @@ class Plan:
             if kind in ("out", "rest") or (kind == "in" and not numbers[i])
         )
         self.calls = tuple(_simplify(call) for call in calls)
-        # What a call of one or two inputs saves, where it is that simple: of the first, the last
-        # and the output, the values.
-        self.keep: Callable[[Any, Any, Tensor], tuple[Any, ...]] | None = None
+        # What a call of one or two inputs saves, where it is that simple: of the first input, the
+        # last and the output's array, the values.
+        self.keep: Callable[[Any, Any, Any], tuple[Any, ...]] | None = None
         if len(needs) <= 2:
             self.keep = _KEEP.get(self.recipe)
 
