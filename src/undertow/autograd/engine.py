@@ -139,17 +139,12 @@ def _fused_step(
     run: Run, node: Node, fused: Any, g: Any, row: list[Target | None], ready: list[int]
 ) -> None:
     """The gradients by rules on bare arrays; see Note [fused rules] and Note [bare rules]."""
-    plan, saved = node.plan, node.saved
-    if saved is None:
+    if node.saved is None:
         raise node.freed()
     if fused.adds and run.alone:
         row = _add_products(run, node, g, row, ready)
-    for i in plan.tensors:
-        if saved[i]._alias is not None:
-            saved = plan.unpack(node, saved)
-            break
-    results = fused.gradients(g, saved, row)
-    if plan.tensors and not run.retain_graph:
+    results = fused.gradients(g, node, row)
+    if node.plan.tensors and not run.retain_graph:
         node.saved = None
     task = run.task
     inbox = task.inbox

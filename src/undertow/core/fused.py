@@ -10,11 +10,14 @@ written, or as an op of its own (Note [derived ops]).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.registry import OF_CLASS, backend_of
 from ..errors import UndertowError
 from ..kernel.expr import Expr, arg, substitute, trace
+
+if TYPE_CHECKING:
+    from .node import Node
 
 # What a rule raises when it meets an expression where it needs a tensor. Nothing else may be caught
 # here: a signal handler's exception can come out of any line.
@@ -82,8 +85,8 @@ class Fused:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
             self.both = Prepared((one[0] + one[1],), (True, True), True)
         # For each input its gradient, as an array; None where there is none, or none more: a
-        # function of the cotangent, the saved values and the row of targets.
-        self.gradients: Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
+        # function of the cotangent, the node and the row of targets.
+        self.gradients: Callable[[Any, Node, Sequence[Any]], Sequence[Any]]
         in_order = [*computed, *[None] * (len(exprs) - len(computed))]
         if not computed or any(e is not c for e, c in zip(exprs, in_order, strict=True)):
             order = iter(range(len(computed)))
@@ -98,15 +101,20 @@ class Fused:
         else:
             self.gradients = self._in_order
 
-    def _of_one(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+    def _of_one(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """Those of one input, by one saved tensor."""
+        (a,) = node.saved
+        if a._alias is not None:
+            (a,) = node.plan.unpack(node, node.saved)
         runs = self.runs
         run = runs.run if g.__class__ is runs.kind else runs.of(g)
-        return (run(g, saved[0]._array),)
+        return (run(g, a._array),)
 
-    def _of_two(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+    def _of_two(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """Those that two saved tensors give."""
-        a, b = saved
+        a, b = node.saved
+        if a._alias is not None or b._alias is not None:
+            a, b = node.plan.unpack(node, node.saved)
         a, b = a._array, b._array
         if a is b and self.both is not None and _one_target(row):
             return self.both.of(g)(g, a), None
@@ -115,19 +123,20 @@ class Fused:
         found = run(g, a, b)
         return (found,) if self.single else found
 
-    def _in_order(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+    def _in_order(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """Those of the first inputs, by whatever is saved."""
-        operands = (
-            [s._array for s in saved]
-            if not self.numbers
-            else [s if number else s._array for s, number in zip(saved, self.numbers, strict=True)]
-        )
+        saved = saved_values(node)
+        if self.numbers:
+            pairs = zip(saved, self.numbers, strict=True)
+            operands = [s if number else s._array for s, number in pairs]
+        else:
+            operands = [s._array for s in saved]
         found = self.runs.of(g)(g, *operands)
         return (found,) if self.single else found
 
-    def _placed(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+    def _placed(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """Those of any inputs, some of which are not computed."""
-        found = self._in_order(g, saved, row) if self.runs.exprs else ()
+        found = self._in_order(g, node, row) if self.runs.exprs else ()
         if self.constant:
             k = backend_of(g)
             filled = [
@@ -136,6 +145,15 @@ class Fused:
             found = [*found, g]  # g is the last one, _THROUGH
             return [found[p] if p.__class__ is int else p for p in filled]
         return [None if p is None else g if p == _THROUGH else found[p] for p in self.places]
+
+
+def saved_values(node: Node) -> Sequence[Any]:
+    """What a node saved, checked where it may have been changed since."""
+    saved = node.saved
+    for j in node.plan.tensors:
+        if saved[j]._alias is not None:
+            return node.plan.unpack(node, saved)
+    return saved
 
 
 def _one_target(row: Sequence[Any]) -> bool:
@@ -161,12 +179,12 @@ class Bare:
         self.rules = rules
         self.tensors = tensors
 
-    def gradients(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+    def gradients(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """For each input its gradient, as an array; None where `row` does not want one."""
         k = backend_of(g)
-        values = saved
+        values = saved_values(node)
         if self.tensors:
-            values = [s._array if j in self.tensors else s for j, s in enumerate(saved)]
+            values = [s._array if j in self.tensors else s for j, s in enumerate(values)]
         results: list[Any] = []
         for rule, target in zip(self.rules, row, strict=True):
             if rule is None or target is None:
