@@ -122,7 +122,10 @@ class Backend(ABC):
 
     @abstractmethod
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
-        """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n)."""
+        """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n).
+
+        It is asked outside of `begin` and `end`, too.
+        """
 
     @abstractmethod
     def sort(
@@ -297,6 +300,11 @@ class Backend(ABC):
     def permute(self, x: Array, dims: Sequence[int]) -> Array:
         """A view with its dimensions in another order."""
         return strided.permuted(x, dims)
+
+    def transposed(self, x: Array) -> Array:
+        """A view with its last two dimensions exchanged."""
+        rank = len(x.shape)
+        return self.permute(x, (*range(rank - 2), rank - 1, rank - 2))
 
     def expand(self, x: Array, shape: Shape) -> Array:
         """A view broadcast to `shape`."""

@@ -327,6 +327,9 @@ class NumpyBackend(Backend):
     def permute(self, x: Array, dims: Sequence[int]) -> Array:
         return x.transpose(dims)
 
+    def transposed(self, x: Array) -> Array:
+        return x.mT
+
     def expand(self, x: Array, shape: Shape) -> Array:
         lead = len(shape) - x.ndim
         strides = (0,) * lead + tuple(
@@ -478,6 +481,15 @@ class NumpyBackend(Backend):
         return np.concatenate(arrays, axis=dim)
 
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        if a.ndim != 2 or b.ndim != 2 or bias is not None or _is_half(a.dtype):
+            token = silence()
+            try:
+                return self._matmul(a, b, bias)
+            finally:
+                restore(token)
+        return self._matmul(a, b)  # by `dot`, which does not warn
+
+    def _matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         if bias is not None:
             if not _is_half(a.dtype):
                 out = self.matmul(a, b)

@@ -189,14 +189,16 @@ def _beside_number(op: Op) -> Callable[[Any, Any], Tensor]:
 
 
 def _recorded(plan: Plan, input: Tensor, other: Any, parents: Any, indices: Any, r: Any) -> Tensor:
-    """The result of an op of one tensor, and perhaps a number, with its node."""
+    """The result of an op of a tensor and, if it has two parents, another or a number."""
     if plan.keep is None:
         t = wrap(r)
         record(plan.op, (input,) if len(parents) == 1 else (input, other), (), (t,))
         return t
     saved, versions = plan.keep(input, other, r), None
-    if input._alias is not None and plan.tensors:
-        saved, versions = plan.seal(list(saved))
+    for j in plan.tensors:
+        if saved[j]._alias is not None:
+            saved, versions = plan.seal(list(saved))
+            break
     return wrap(r, new_node(plan, parents, indices, r.shape, r.dtype, saved, versions))
 
 
@@ -208,7 +210,11 @@ def _taken(op: Op) -> tuple[Any, Any, Any]:
 
 
 def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
-    """`op`, not elementwise and without parameters, as a function of two tensors of one dtype."""
+    """`op`, a product of two tensors of one dtype, as a function of them.
+
+    Its forward is asked without `begin` and `end`, see `Backend.matmul`.
+    """
+    forward = op.forward
     plans: list[Plan | None] = [None] * 4
 
     def door(input: Tensor, other: Tensor) -> Tensor:
@@ -217,29 +223,21 @@ def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
         k = OF_CLASS.get(x.__class__) or x.backend
         if (
             not state.plain
-            or input._alias is not None
-            or other._alias is not None
             or (OF_CLASS.get(y.__class__) or y.backend) is not k
             or x.dtype.kind != "f"
         ):
             return apply(op, (input, other))
-        token = k.begin()
-        try:
-            r = op.forward(k, x, y)
-        finally:
-            k.end(token)
-        if state.grad:
-            parent, other_parent = input._node, other._node
-            code = (parent is not None) + 2 * (other_parent is not None)
-            if code:
-                plan = plans[code]
-                if plan is None:
-                    plan = plans[code] = op.plan(2, code)
-                assert plan.keep is not None
-                parents, indices = (parent, other_parent), (input._index, other._index)
-                saved = plan.keep(input, other, r)
-                return wrap(r, new_node(plan, parents, indices, r.shape, x.dtype, saved))
-        return wrap(r)
+        r = forward(k, x, y)
+        if not state.grad:
+            return wrap(r)
+        a, b = node_of(input), node_of(other)
+        needs = (a is not None) + 2 * (b is not None)
+        if not needs:
+            return wrap(r)
+        plan = plans[needs]
+        if plan is None:
+            plan = plans[needs] = op.plan(2, needs)
+        return _recorded(plan, input, other, (a, b), (input._index, other._index), r)
 
     return door
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends.registry import OF_CLASS, backend_of
 from ..errors import UndertowError
 from ..kernel.expr import Expr, arg, substitute, trace
+from .tensor import Alias
 
 if TYPE_CHECKING:
     from .node import Node
@@ -71,7 +72,7 @@ class Fused:
     what they get is one expression, too: the first gets it, the second nothing.
     """
 
-    __slots__ = ("both", "constant", "exprs", "gradients", "numbers", "places", "runs", "single")
+    __slots__ = ("both", "constant", "exprs", "gradients", "places", "runs", "single")
     adds = False  # whether a gradient may be added to what is there as it is computed
 
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
@@ -79,7 +80,6 @@ class Fused:
         computed = [e for e in exprs if e is not None and e.head not in ("arg", "const")]
         self.runs = Prepared(tuple(computed), (True, *arrays), True)
         self.single = len(computed) == 1
-        self.numbers = () if all(arrays) else tuple([not is_array for is_array in arrays])
         self.both: Prepared | None = None
         if pair and len(computed) == 2:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
@@ -94,9 +94,9 @@ class Fused:
             self.places: list[Any] = [None if e is None else _place(e, order) for e in exprs]
             self.constant = any(p.__class__ is float for p in self.places)
             self.gradients = self._placed
-        elif len(arrays) == 1 and self.single and not self.numbers:
+        elif arrays == (True,) and self.single:
             self.gradients = self._of_one
-        elif len(arrays) == 2 and not self.numbers:
+        elif arrays == (True, True):
             self.gradients = self._of_two
         else:
             self.gradients = self._in_order
@@ -104,34 +104,28 @@ class Fused:
     def _of_one(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """Those of one input, by one saved tensor."""
         (a,) = node.saved
-        if a._alias is not None:
-            (a,) = node.plan.unpack(node, node.saved)
+        (x,) = (a._array,) if a._alias is None else saved_arrays(node)
         runs = self.runs
         run = runs.run if g.__class__ is runs.kind else runs.of(g)
-        return (run(g, a._array),)
+        return (run(g, x),)
 
     def _of_two(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """Those that two saved tensors give."""
         a, b = node.saved
-        if a._alias is not None or b._alias is not None:
-            a, b = node.plan.unpack(node, node.saved)
-        a, b = a._array, b._array
-        if a is b and self.both is not None and _one_target(row):
-            return self.both.of(g)(g, a), None
+        if a._alias is None and b._alias is None:
+            x, y = a._array, b._array
+        else:
+            x, y = saved_arrays(node)
+        if x is y and self.both is not None and _one_target(row):
+            return self.both.of(g)(g, x), None
         runs = self.runs
         run = runs.run if g.__class__ is runs.kind else runs.of(g)
-        found = run(g, a, b)
+        found = run(g, x, y)
         return (found,) if self.single else found
 
     def _in_order(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """Those of the first inputs, by whatever is saved."""
-        saved = saved_values(node)
-        if self.numbers:
-            pairs = zip(saved, self.numbers, strict=True)
-            operands = [s if number else s._array for s, number in pairs]
-        else:
-            operands = [s._array for s in saved]
-        found = self.runs.of(g)(g, *operands)
+        found = self.runs.of(g)(g, *saved_arrays(node))
         return (found,) if self.single else found
 
     def _placed(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
@@ -147,13 +141,23 @@ class Fused:
         return [None if p is None else g if p == _THROUGH else found[p] for p in self.places]
 
 
-def saved_values(node: Node) -> Sequence[Any]:
-    """What a node saved, checked where it may have been changed since."""
-    saved = node.saved
+def saved_arrays(node: Node) -> list[Any]:
+    """What a node saved, arrays in the place of tensors; an error if one was changed since."""
+    saved, versions = node.saved, node.versions
+    values = list(saved)
+    for count, j in enumerate(node.plan.tensors):
+        alias = saved[j]._alias
+        if alias is not None:
+            expected = 0 if versions is None else versions[count]
+            if alias.__class__ is not Alias or alias.version.value != expected:
+                break  # in the keeping of hooks, or an error
+        values[j] = saved[j]._array
+    else:
+        return values
+    values = node.plan.unpack(node, saved)
     for j in node.plan.tensors:
-        if saved[j]._alias is not None:
-            return node.plan.unpack(node, saved)
-    return saved
+        values[j] = values[j]._array
+    return values
 
 
 def _one_target(row: Sequence[Any]) -> bool:
@@ -172,25 +176,25 @@ class Bare:
     runs those, at a fraction of the overhead; tests hold both against each other.
     """
 
-    __slots__ = ("adds", "rules", "tensors")
+    __slots__ = ("adds", "rules")
 
-    def __init__(self, rules: list[Any], tensors: tuple[int, ...], adds: bool) -> None:
+    def __init__(self, rules: list[Any], adds: bool) -> None:
+        """A rule and the saved values that it takes, for each input; None where none is wanted."""
         self.adds = adds  # see Note [added products]
-        self.rules = rules
-        self.tensors = tensors
+        self.rules = [(i, *rule) for i, rule in enumerate(rules) if rule is not None]
 
     def gradients(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """For each input its gradient, as an array; None where `row` does not want one."""
-        k = backend_of(g)
-        values = saved_values(node)
-        if self.tensors:
-            values = [s._array if j in self.tensors else s for j, s in enumerate(values)]
-        results: list[Any] = []
-        for rule, target in zip(self.rules, row, strict=True):
-            if rule is None or target is None:
-                results.append(None)
+        k = OF_CLASS.get(g.__class__) or g.backend
+        values = saved_arrays(node)
+        results: list[Any] = [None] * len(row)
+        for i, rule, picks in self.rules:
+            if row[i] is None:
+                continue
+            if len(picks) == 1:
+                results[i] = rule(k, g, values[picks[0]])
             else:
-                results.append(rule[0](k, g, *[values[j] for j in rule[1]]))
+                results[i] = rule(k, g, *[values[j] for j in picks])
         return results
 
 

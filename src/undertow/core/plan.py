@@ -205,7 +205,6 @@ class Plan:
                 None if call is None else (self.op.bare[name], call[1])
                 for name, call in zip(names, self.calls, strict=True)
             ],
-            self.tensors,
             self.op.factors is not None,
         )
 
