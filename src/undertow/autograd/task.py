@@ -139,9 +139,10 @@ class Task:
 
     def take(self, i: int) -> list[Any]:
         """The summed gradients of node i's outputs; the task forgets them."""
-        inbox = self.inbox[i]
+        cells = self.inbox[i]
         self.inbox[i] = None
-        cells = inbox if inbox.__class__ is list else [inbox]
+        if cells.__class__ is not list:  # of one output, whose Slots are done with
+            return [cells]
         return [c.value if c.__class__ is Slots else c for c in cells]
 
 

@@ -278,7 +278,7 @@ def alike(values: Sequence[Any], shape: Any = None) -> bool:
         kind = v.__class__
         if kind is float or kind is int:
             continue
-        if kind is not Tensor:
+        if kind is not Tensor and not isinstance(v, Tensor):
             return False
         array = v._array
         if first is None:

@@ -467,7 +467,7 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """
     kind = exponent.__class__
     if kind is int or kind is float:
-        if input.__class__ is not Tensor:
+        if not isinstance(input, Tensor):
             return _power(input, exponent)
         floating = input._array.dtype.kind in "fV"
         if floating or kind is int:
