@@ -593,12 +593,13 @@ class NumpyBackend(Backend):
 
 
 _BLOCK = 512
+_add_up = np.add.reduce
 
 
 def _sum(x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
     if x.size > _BLOCK and x.dtype.kind not in "iub":
         x = _condensed(x, dims)
-    return _ACCUMULATE["sum"].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
+    return _add_up(x, dims, x.dtype, None, keepdim)
 
 
 def _condensed(x: Array, dims: tuple[int, ...]) -> Array:

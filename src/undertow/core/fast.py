@@ -3,6 +3,19 @@
 Everything here can be left out, and every result and every recorded node stays the same: what is
 unusual (other dtypes, modes, devices that differ, numbers beside halves) goes to `elementwise`.
 What this is for a backward: the fused step of `autograd/engine`.
+
+Note [small calls]
+A multiply of 4×4 takes NumPy 0.4 microseconds, and a call of a Python function 0.05. So a door asks
+each question once and calls nothing that it can do without, in this order:
+  1. Is everything as usual: the modes, the dtypes, the class of the arrays, their sizes? The class
+     is `kind`, of arrays that have been met before, and what computes is `compute`, a ufunc as a
+     rule; both came from the backend (`Backend.direct`), and stay in the door's own variables. Any
+     other arrays go to what the backend has prepared for them (`Prepared`).
+  2. `wrap` the result, if nothing is recorded.
+  3. Else the plan of the inputs that need gradients, made when first met, tells what to save. A
+     node knows the shape of its output, so an input need not be asked whether it was broadcast.
+The other savings are where things are made: a Node has no `__init__` and a Tensor no `__new__`
+(`new_node`, `TensorType`), and neither holds a tuple that its fields could tell.
 """
 
 from __future__ import annotations
