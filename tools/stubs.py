@@ -381,6 +381,10 @@ def package() -> str:
         elif name in public:
             extra.append(f"from {relative(module, stub.module)} import {shown(original, name)}")
             public.discard(name)
+    for name, room in sorted(ut._LAZY.items()):
+        home = "." if name == room else f".{room}"
+        extra.append(f"from {home} import {name} as {name}")
+        public.discard(name)
     functions(stub, FUNCTIONS)
     for name in ["__version__", *sorted(public - set(FUNCTIONS))]:
         kind = type(getattr(ut, name)).__name__

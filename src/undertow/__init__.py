@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from . import ops  # first: it publishes the functions
-from . import autograd, dtypes, errors, nn, utils
+from . import autograd, dtypes, errors
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -33,11 +33,17 @@ from .core.tensor import Tensor
 from .devices import device
 from .dtypes import *  # noqa: F403
 from .dtypes import DType as dtype
+from .on_demand import on_demand as _on_demand
 
 __version__ = "0.1.0"
 
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 globals().update(_functions)
-_rooms = {"backends", "core", "devices", "kernel", "math", "ops", "os", "shapes"}
-__all__ = sorted(name for name in {*globals()} - _rooms if not name.startswith("_"))
+
+# What is loaded when somebody asks for it, and the room where it stands.
+_LAZY = {"nn": "nn", "utils": "utils"}
+__getattr__ = _on_demand(globals(), _LAZY)
+_rooms = {"backends", "core", "devices", "kernel", "math", "on_demand", "ops", "os", "shapes"}
+__all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))
+__dir__ = __all__.copy

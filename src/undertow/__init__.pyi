@@ -7,7 +7,9 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
-from . import autograd, dtypes, errors, nn, utils
+from . import autograd, dtypes, errors
+from . import nn as nn
+from . import utils as utils
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (

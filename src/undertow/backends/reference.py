@@ -593,7 +593,7 @@ class NumpyBackend(Backend):
 
 
 _BLOCK = 512
-_add_up = np.add.reduce
+_add_up: Any = np.add.reduce
 
 
 def _sum(x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:

@@ -474,11 +474,14 @@ def wrap_error(op: str, dim: Any) -> Exception:
 
 # A Tensor with nothing set, made as by a class that has no TensorType.
 _blank: Callable[[], Tensor] = type.__call__.__get__(Tensor)
+_new = object.__new__
 
 
-def wrap(array: Any, node: Node | None = None, index: int = 0) -> Tensor:
+def wrap(
+    array: Any, node: Node | None = None, index: int = 0, kind: type[Tensor] = Tensor
+) -> Tensor:
     """A tensor around a fresh array, output `index` of `node`: the one place that makes them."""
-    t = _blank()
+    t = _blank() if kind is Tensor else _new(kind)
     t._array = array
     t._node = node
     t._index = index
@@ -486,9 +489,9 @@ def wrap(array: Any, node: Node | None = None, index: int = 0) -> Tensor:
     return t
 
 
-def wrap_shared(array: Any, alias: Alias) -> Tensor:
+def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor:
     """A tensor without history that shares another's buffer and version."""
-    t = wrap(array)
+    t = wrap(array, kind=kind)
     t._alias = Alias(alias.version, inference=alias.inference)
     return t
 

@@ -1,5 +1,11 @@
-"""Neural-network functions; `undertow.nn.functional` is torch's `F`."""
+"""Modules, their functions and their parameters; `undertow.nn.functional` is torch's `F`."""
 
-from . import functional
-
-__all__ = ["functional"]
+from . import functional as functional
+from . import init as init
+from . import modules as modules
+from . import parameter as parameter
+from .modules import *  # noqa: F403
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter

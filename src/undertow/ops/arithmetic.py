@@ -200,8 +200,8 @@ def _no_zero_divisor(op: Op) -> Callable[..., Tensor]:
         )
 
     def checked(input: Any, other: Any) -> Tensor:
-        out = door(input, other)
-        if out.__class__ is Tensor and out._array.dtype.kind in "iu" and out._array.size:
+        out: Any = door(input, other)
+        if isinstance(out, Tensor) and out._array.dtype.kind in "iu" and out._array.size:
             zero = other == 0
             if isinstance(zero, Tensor):
                 backend_of(zero._array).require(zero._array, 0, 1, by_zero)

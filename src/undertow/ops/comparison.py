@@ -56,7 +56,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if isinstance(condition, Expr) or isinstance(input, Expr) or isinstance(other, Expr):
         return elementwise(_where, condition, input, other)
     if (
-        condition.__class__ is Tensor
+        isinstance(condition, Tensor)
         and condition._array.dtype is _BOOL
         and alike((input, other), condition._array.shape)
     ):

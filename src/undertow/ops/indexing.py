@@ -301,7 +301,7 @@ def _by_whole_mask(x: Tensor, mask: Tensor) -> Any:
 
 def _setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write `value`, broadcast and cast, at an index; autograd sees it, also through views."""
-    if key.__class__ is Tensor:
+    if isinstance(key, Tensor):
         flat, places = _by_whole_mask(self, key)
         if places is not None:
             value = fitting("setitem", self, _value_for(self, value), (key,), "value")

@@ -1,0 +1,165 @@
+"""What a module learns and what it merely keeps: `Parameter` and `Buffer`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.register import FUNCTIONS
+from ..core.tensor import Tensor, share, wrap_shared
+from ..errors import ArgumentError, DTypeError
+
+
+class Parameter(Tensor):
+    """A tensor that a `Module` lists among its parameters when it is assigned as an attribute.
+
+    It shares the memory of `data`, is a leaf, and requires gradients unless told otherwise.
+
+    >>> import undertow as ut
+    >>> ut.nn.Parameter(ut.ones(2))
+    Parameter containing:
+    tensor([1., 1.], requires_grad=True)
+    """
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
+        return made_of(cls, data).requires_grad_(requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        if id(self) not in memo:
+            made = type(self)(_copied(self), self.requires_grad)
+            made.__dict__.update(self.__dict__)
+            memo[id(self)] = made
+        return memo[id(self)]
+
+    def __copy__(self) -> Parameter:
+        made = type(self)(self, self.requires_grad)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.detach(), self.requires_grad, self.__dict__)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} containing:\n{super().__repr__()}"
+
+
+class Buffer(Tensor):
+    """A tensor that a `Module` lists among its buffers when it is assigned as an attribute.
+
+    >>> import undertow as ut
+    >>> m = ut.nn.Module()
+    >>> m.seen = ut.nn.Buffer(ut.zeros(1))
+    >>> [name for name, _ in m.named_buffers()]
+    ['seen']
+    """
+
+    persistent: bool
+
+    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Buffer:
+        made = made_of(cls, data)
+        made.persistent = persistent
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Buffer:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(_copied(self), persistent=self.persistent)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.detach(), False, self.__dict__)
+
+
+def made_of(kind: type[Tensor], data: Any) -> Any:
+    """A leaf of that class that shares the memory of `data`."""
+    if data is None:
+        data = FUNCTIONS["empty"](0)
+    elif not isinstance(data, Tensor):
+        raise DTypeError(
+            f"[{kind.__name__}] is made of a tensor, got {type(data).__name__}; "
+            "use ut.tensor(data) first"
+        )
+    return wrap_shared(data._array, share(data), kind)
+
+
+def _copied(t: Tensor) -> Tensor:
+    return t.detach().clone()
+
+
+def _rebuild(kind: Any, data: Tensor, requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    """A parameter or buffer from what its pickle stored."""
+    made = made_of(kind, data).requires_grad_(requires_grad)
+    made.__dict__.update(attributes)
+    return made
+
+
+class _Uninitialized:
+    """What parameters and buffers that have no shape yet share."""
+
+    _becomes: type[Tensor]
+
+    def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Give it memory of that shape, with no particular values, and its proper class."""
+        dtype, device = dtype or self.dtype, device or self.device
+        made = FUNCTIONS["empty"](tuple(shape), dtype=dtype, device=device)
+        self.__class__ = self._becomes
+        self.data = made
+
+    @property
+    def shape(self) -> Any:
+        """It has none yet."""
+        raise ArgumentError(
+            f"[{type(self).__name__}] has no shape before its module has seen an input: call the "
+            "module once, or materialize(shape)"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter whose shape the first input tells; lazy modules have them."""
+
+    _becomes = Parameter
+
+    def __new__(
+        cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
+    ) -> UninitializedParameter:
+        empty = FUNCTIONS["empty"](0, device=device, dtype=dtype)
+        return made_of(cls, empty).requires_grad_(requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (self.requires_grad, str(self.device), self.dtype)
+
+
+class UninitializedBuffer(_Uninitialized, Buffer):
+    """A buffer whose shape the first input tells."""
+
+    _becomes = Buffer
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        made = made_of(cls, FUNCTIONS["empty"](0, device=device, dtype=dtype))
+        made.persistent = persistent
+        return made.requires_grad_(requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(False, self.device, self.dtype, self.persistent)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return type(self), (False, str(self.device), self.dtype, self.persistent)
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether a parameter or buffer has no shape yet."""
+    return isinstance(value, _Uninitialized)
