@@ -134,26 +134,32 @@ class Plan:
 
     def seal(self, saved: list[Any]) -> tuple[tuple[Any, ...], Any]:
         """Check that saved tensors may be saved, note their versions, apply packing hooks."""
-        aliased = overwritten = False
+        aliased = False
+        versions = []
         for j in self.tensors:
             for t in members(saved[j]):
-                if t._alias is not None:
-                    aliased = True
-                    t._check_savable(self.op.name)
-                    overwritten = overwritten or t._alias.version.overwritten
-        if overwritten:
-            for j in self.tensors:
-                kept = [t._kept() for t in members(saved[j])]
-                saved[j] = Group(kept) if isinstance(saved[j], Group) else kept[0]
-        versions = None
-        if aliased:
-            versions = tuple(t._version for j in self.tensors for t in members(saved[j]))
+                alias = t._alias
+                if alias is None:
+                    versions.append(0)
+                    continue
+                aliased = True
+                t._check_savable(self.op.name)
+                if alias.version.overwritten:
+                    return self.seal(self._kept(saved))
+                versions.append(alias.version.value)
         state = current()
         if state.pack is not None:
             for j in self.tensors:
                 packed = [Packed(t, state) for t in members(saved[j])]
                 saved[j] = Group(packed) if isinstance(saved[j], Group) else packed[0]
-        return tuple(saved), versions
+        return tuple(saved), tuple(versions) if aliased else None
+
+    def _kept(self, saved: list[Any]) -> list[Any]:
+        """With copies of the tensors that are about to be overwritten."""
+        for j in self.tensors:
+            kept = [t._kept() for t in members(saved[j])]
+            saved[j] = Group(kept) if isinstance(saved[j], Group) else kept[0]
+        return saved
 
     def unpack(self, node: Node, saved: Any) -> list[Any]:
         """The saved values, checked against their versions, outputs attached to the graph."""
