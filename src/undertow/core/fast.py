@@ -26,6 +26,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Forms
 from ..backends.registry import OF_CLASS, backend_of
+from ..errors import out_of_memory
 from .dispatch import apply, broadcast_edge, elementwise, expand, record
 from .fused import Prepared
 from .inplace import check_writable, inplace
@@ -240,7 +241,10 @@ def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
             or x.dtype.kind != "f"
         ):
             return apply(op, (input, other))
-        r = forward(k, x, y)
+        try:
+            r = forward(k, x, y)
+        except MemoryError as error:
+            raise out_of_memory(op.name, error) from error
         if not state.grad:
             return wrap(r)
         a, b = node_of(input), node_of(other)
