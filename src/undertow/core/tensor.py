@@ -15,6 +15,7 @@ from ..backends.registry import backend_of
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, GradientError, InplaceError, UnsupportedError
+from ..shapes import SIZES, Size
 from .modes import current
 from .node import AccumulateGrad, Node, RemovableHandle
 
@@ -109,7 +110,7 @@ class Alias:
 
 
 class TensorType(type):
-    """What it means to call Tensor.
+    """What it means to call Tensor: torch's old constructor; `ut.tensor(data)` keeps the dtype.
 
     It stands here and not in `Tensor.__new__`, so that the class itself has neither `__new__` nor
     `__init__`: only such a class makes instances without calling anything in Python; see `wrap`.
@@ -117,7 +118,12 @@ class TensorType(type):
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls is Tensor:
-            raise TypeError("[Tensor] is not called; make a tensor with ut.tensor(data)")
+            from .legacy import construct
+
+            return construct("Tensor", args, dtypes.get_default_dtype(), **kwargs)
+        made_by: Any = cls.__new__
+        if made_by is object.__new__:
+            raise TypeError(f"[{cls.__name__}] is made by its own __new__, or by as_subclass")
         return super().__call__(*args, **kwargs)
 
 
@@ -146,9 +152,9 @@ class Tensor(TensorMethods, metaclass=TensorType):
 
     # What it is ---------------------------------------------------------------------------
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """The sizes of its dimensions."""
-        return tuple(self._array.shape)
+        return SIZES[self._array.shape]
 
     @property
     def ndim(self) -> int:
@@ -180,10 +186,10 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return int(self._array.size * self._array.dtype.itemsize)
 
     @overload
-    def size(self, dim: None = None) -> tuple[int, ...]: ...
+    def size(self, dim: None = None) -> Size: ...
     @overload
     def size(self, dim: int) -> int: ...
-    def size(self, dim: int | None = None) -> tuple[int, ...] | int:
+    def size(self, dim: int | None = None) -> Size | int:
         """The shape, or the size of one dimension."""
         if dim is None:
             return self.shape
@@ -228,9 +234,15 @@ class Tensor(TensorMethods, metaclass=TensorType):
         """The address of the first element."""
         return backend_of(self._array).address(self._array)
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
-        return backend_of(self._array).contiguous(self._array)
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in row-major order (or that of the format) without gaps."""
+        k, array = backend_of(self._array), self._array
+        name = getattr(memory_format, "name", "")
+        if name.startswith("channels_last"):
+            if self.ndim != (5 if name.endswith("3d") else 4):
+                return False
+            array = k.permute(array, (0, *range(2, self.ndim), 1))
+        return k.contiguous(array)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating one."""
