@@ -53,6 +53,7 @@ def _later(module: str, name: str) -> Any:
 
 apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
+run_rows = _later("rows", "run_rows")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
 
@@ -167,9 +168,7 @@ class CpuBackend(NumpyBackend):
         dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
     ) -> tuple[Array, ...]:
-        if max([o.size for o in operands if o.__class__ is np.ndarray]) >= _ROWS:
-            from .rows import run_rows
-
+        if operands[0].size >= _ROWS:
             found = run_rows(program, operands, dims, dtypes)
             if found is not None:
                 return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +17,9 @@ from ...kernel.rows import BLOCK, GROUP, LINE, PIECE, kept_again, rows_function
 from ...kernel.rows_across import STRIPE, rows_across_function, slots
 from .. import memory
 from ..threads import current_limit
-from . import pool
 from .kernels import address, kernel
 from .plans import Plans, known, lay_out, like, result_type, row_major, some, streams, typed
+from .pool import pointer
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
@@ -30,10 +31,11 @@ class _Plan(NamedTuple):
     """One call's layout: everything but the addresses and the numbers."""
 
     call: Callable[..., None]
-    shapes: list[Sizes]  # of the outputs
-    like: int | None  # the operand whose layout the outputs of elements have; None for row-major
-    parts: Sizes  # the shape of the memory for partial sums of columns
-    own: list[int]  # the sizes of the memory that every thread needs
+    outputs: list[tuple[Sizes, Any]]  # shapes and dtypes
+    as_given: list[int | None]  # the operand whose layout an output has; None for row-major
+    small: list[Callable[[], Any]]  # what makes the outputs if none is large, else nothing
+    scratch: list[tuple[int, int]]  # memory: elements, and as many again for every thread
+    alone: bool  # whether one thread will do
     wide: Any  # the dtype in which it is computed
     ints: list[int]  # sizes and steps
 
@@ -43,27 +45,32 @@ def run_rows(
 ) -> tuple[Any, ...] | None:
     """The results of a row program; None if there is no kernel for it."""
     count = program.elements + program.per_row
-    arrays, numbers = operands[:count], operands[count:]
-    key = (program, dims, *dtypes, *[(a.shape, a.strides, a.dtype) for a in arrays])
+    arrays = operands[:count]
+    key: Any = (program, dims, *dtypes)
+    for a in arrays:
+        key += (a.shape, a.strides, a.dtype)
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.make(key, _make, program, arrays, dims, dtypes)
     if not plan:
         return None
-    read = list(map(address, arrays))
-    outs: list[Any] = []
-    parts: list[Any] = []
-    for o, shape, dtype in zip(program.outputs, plan.shapes, dtypes, strict=True):
-        if o.kind == "element" and plan.like is not None:
-            outs.append(memory.empty_like(arrays[plan.like], dtype))
-        else:
-            outs.append(memory.empty(shape, dtype, read))
-        if o.kind == "column":
-            parts.append(memory.empty(plan.parts, plan.wide))
-    threads = current_limit()
-    parts += [memory.empty((threads, size), plan.wide) for size in plan.own]
-    addresses = [*map(address, outs), *read, *map(address, parts)]
-    plan.call(pool.pointer(threads), *addresses, *plan.ints, *numbers)
+    call, outputs, as_given, small, scratch, alone, wide, ints = plan
+    read = [address(a) for a in arrays]
+    if small:
+        outs = [make() for make in small]
+    else:
+        outs = [
+            memory.empty(shape, dtype, read)
+            if source is None
+            else memory.empty_like(arrays[source], dtype)
+            for (shape, dtype), source in zip(outputs, as_given, strict=True)
+        ]
+    written = [address(o) for o in outs]
+    threads = 1 if alone else current_limit()
+    if scratch:
+        held = [memory.empty((size + own * threads,), wide) for size, own in scratch]
+        read += [address(h) for h in held]
+    call(0 if alone else pointer(threads), *written, *read, *ints, *operands[count:])
     return tuple(outs)
 
 
@@ -117,10 +124,23 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
         else:
             ints += [*s, *(a[-1:] if c is None else ()), *a[:-1]]
     ints += row_sizes[:1] if cut else ()
-    parts = (-(-math.prod(sizes) // together), n)
-    dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
-    out_shapes = [shapes[o.kind] for o in program.outputs]
-    return _Plan(call, out_shapes, source, parts, own_sizes, dtype, ints)
+    blocks = -(-math.prod(sizes) // together)
+    scratch = [(blocks * n, 0) for o in program.outputs if o.kind == "column"]
+    scratch += [(0, size) for size in own_sizes]
+    made_like = [source if o.kind == "element" else None for o in program.outputs]
+    outs = [(shapes[o.kind], np.dtype(t)) for o, t in zip(program.outputs, dtypes, strict=True)]
+    small = all(math.prod(s) * t.itemsize < memory.LARGE for s, t in outs)
+    row_by_row = made_like.count(None) == len(outs)
+    return _Plan(
+        call,
+        outs,
+        made_like,
+        [functools.partial(np.empty, *o) for o in outs] if small and row_by_row else [],
+        scratch,
+        blocks == 1 and (n <= PIECE or not _has_columns(program)),
+        np.dtype(np.float64 if wide == "f64" else np.float32),
+        ints,
+    )
 
 
 def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: bool) -> None:
