@@ -33,10 +33,11 @@ class _Plan(NamedTuple):
     call: Callable[..., None]
     outputs: list[tuple[Sizes, Any]]  # shapes and dtypes
     as_given: list[int | None]  # the operand whose layout an output has; None for row-major
-    small: list[Callable[[], Any]]  # what makes the outputs if none is large, else nothing
     scratch: list[tuple[int, int]]  # memory: elements, and as many again for every thread
+    wide: Any  # the dtype in which it is computed, and of that memory
     alone: bool  # whether one thread will do
-    wide: Any  # the dtype in which it is computed
+    # What makes the outputs and that memory, if none of them is large and one thread will do.
+    small: list[Callable[[], Any]]
     ints: list[int]  # sizes and steps
 
 
@@ -44,8 +45,8 @@ def run_rows(
     program: Program, operands: Sequence[Any], dims: Sizes, dtypes: Sequence[Any]
 ) -> tuple[Any, ...] | None:
     """The results of a row program; None if there is no kernel for it."""
-    count = program.elements + program.per_row
-    arrays = operands[:count]
+    given = program.elements + program.per_row
+    arrays = operands[:given]
     key: Any = (program, dims, *dtypes)
     for a in arrays:
         key += (a.shape, a.strides, a.dtype)
@@ -54,24 +55,30 @@ def run_rows(
         plan = _plans.make(key, _make, program, arrays, dims, dtypes)
     if not plan:
         return None
-    call, outputs, as_given, small, scratch, alone, wide, ints = plan
-    read = [address(a) for a in arrays]
+    call, outputs, _, _, _, _, small, ints = plan
+    pool = 0
     if small:
-        outs = [make() for make in small]
+        made = [make() for make in small]
     else:
-        outs = [
-            memory.empty(shape, dtype, read)
-            if source is None
-            else memory.empty_like(arrays[source], dtype)
-            for (shape, dtype), source in zip(outputs, as_given, strict=True)
-        ]
-    written = [address(o) for o in outs]
-    threads = 1 if alone else current_limit()
-    if scratch:
-        held = [memory.empty((size + own * threads,), wide) for size, own in scratch]
-        read += [address(h) for h in held]
-    call(0 if alone else pointer(threads), *written, *read, *ints, *operands[count:])
-    return tuple(outs)
+        made, pool = _memory(plan, arrays)
+    count = len(outputs)
+    buffers = [*made[:count], *arrays, *made[count:]]
+    call(pool, *map(address, buffers), *ints, *operands[given:])
+    return tuple(made[:count])
+
+
+def _memory(plan: _Plan, arrays: Sequence[Any]) -> tuple[list[Any], int]:
+    """Outputs and scratch memory, and the pool of the threads that this is for."""
+    read = [address(a) for a in arrays]
+    made = [
+        memory.empty(*output, read)
+        if source is None
+        else memory.empty_like(arrays[source], output[1])
+        for output, source in zip(plan.outputs, plan.as_given, strict=True)
+    ]
+    threads = 1 if plan.alone else current_limit()
+    made += [memory.empty((size + own * threads,), plan.wide) for size, own in plan.scratch]
+    return made, pointer(threads)
 
 
 def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence[Any]) -> _Plan:
@@ -127,20 +134,15 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
     blocks = -(-math.prod(sizes) // together)
     scratch = [(blocks * n, 0) for o in program.outputs if o.kind == "column"]
     scratch += [(0, size) for size in own_sizes]
-    made_like = [source if o.kind == "element" else None for o in program.outputs]
     outs = [(shapes[o.kind], np.dtype(t)) for o, t in zip(program.outputs, dtypes, strict=True)]
-    small = all(math.prod(s) * t.itemsize < memory.LARGE for s, t in outs)
-    row_by_row = made_like.count(None) == len(outs)
-    return _Plan(
-        call,
-        outs,
-        made_like,
-        [functools.partial(np.empty, *o) for o in outs] if small and row_by_row else [],
-        scratch,
-        blocks == 1 and (n <= PIECE or not _has_columns(program)),
-        np.dtype(np.float64 if wide == "f64" else np.float32),
-        ints,
-    )
+    as_given = [source if o.kind == "element" else None for o in program.outputs]
+    dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
+    alone = blocks == 1 and (n <= PIECE or not _has_columns(program))
+    all_made = outs + [((size + each,), dtype) for size, each in scratch]
+    small: list[Callable[[], Any]] = []
+    if alone and source is None and max(math.prod(s) for s, _ in all_made) * 8 < memory.LARGE:
+        small = [functools.partial(np.empty, *m) for m in all_made]
+    return _Plan(call, outs, as_given, scratch, dtype, alone, small, ints)
 
 
 def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: bool) -> None:
