@@ -226,7 +226,7 @@ def _check_history(op: str, t: Tensor, node: Node | None) -> None:
 def write(op: str, t: Tensor, value: Tensor) -> Tensor:
     """Make `t` hold `value`, whose history (it may include the old `t`) becomes that of `t`."""
     check_writable(op, t)
-    if value.shape != t.shape:
+    if value._array.shape != t._array.shape:
         raise ShapeError(
             f"[{op}] the result has shape {value.shape}, which does not fit in place into {t.shape}"
         )

@@ -22,7 +22,8 @@ from .choice import MULTIPLIED, crossover, threshold
 from .prepared import direct, prepared
 
 _EXACT = (np.dtype(np.float32), np.dtype(np.float64))
-_INT64 = np.dtype(np.int64)
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+_largest = np.maximum.reduce
 _TINY = min(threshold(MULTIPLIED), TINY_PRODUCT + 1)
 _MULTIPLIED = threshold(MULTIPLIED)
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
@@ -118,13 +119,21 @@ class CpuBackend(NumpyBackend):
         return super().reduce(kind, x, dims, keepdim)
 
     def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
-        # Read as unsigned, a negative number is larger than any size: one pass will do.
-        if x.dtype == _INT64 and x.size and low <= 0:
-            words = x.view(np.uint64)
-            most = words.max() if x.size < 1 << 18 else self.reduce("max", words, _every(x), False)
-            if most < high:
-                return 0
+        if x.dtype == _INT64 and x.size and low <= 0 and self._below(x, high):
+            return 0
         return super().require(x, low, high, error)
+
+    def within(self, x: Array, low: int, high: int) -> bool:
+        if x.dtype == _INT64 and x.size and low == 0:
+            return self._below(x, high)
+        return super().within(x, low, high)
+
+    def _below(self, x: Array, high: float) -> bool:
+        """Whether 0 <= x < high; read as unsigned, a negative number is larger than any size."""
+        words = x.view(_UINT64)
+        small = x.size < 1 << 18
+        most = _largest(words, axis=None) if small else self.reduce("max", words, _every(x), False)
+        return bool(most < high)
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if x.size >= _SCANNED and kind != "logaddexp":

@@ -111,7 +111,7 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
     given = (program, typed(types, [*classes]), outputs, wide, len(sizes))
     if across:
         call = kernel("rows_across", rows_across_function, *given)
-        together = max(BLOCK // n // STRIPE, 1) * STRIPE
+        together = max(min(BLOCK // n // STRIPE, -(-sizes[-1] // STRIPE)), 1) * STRIPE
         own_sizes = [together * slots(program)]
     else:
         stream = source is None and all(
@@ -131,7 +131,7 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
         else:
             ints += [*s, *(a[-1:] if c is None else ()), *a[:-1]]
     ints += row_sizes[:1] if cut else ()
-    blocks = -(-math.prod(sizes) // together)
+    blocks = -(-math.prod(sizes) // together)  # of lanes, at least
     scratch = [(blocks * n, 0) for o in program.outputs if o.kind == "column"]
     scratch += [(0, size) for size in own_sizes]
     outs = [(shapes[o.kind], np.dtype(t)) for o, t in zip(program.outputs, dtypes, strict=True)]
