@@ -23,7 +23,6 @@ from .pool import pointer
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
-SEGMENT = 32  # elements: shorter ones than these are not worth being rows of several
 _plans = Plans()
 
 
@@ -152,7 +151,7 @@ def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: b
         raise NotCompiled("rows in several parts of memory")
     if math.prod(row) >= LONG and math.prod(sizes) < FEW:
         raise NotCompiled("few long rows")
-    if len(row) == 2 and (row[-1] < SEGMENT or columns or kept_again(program) or across):
+    if len(row) == 2 and (columns or kept_again(program) or across):
         raise NotCompiled("rows in two parts of memory")
 
 
