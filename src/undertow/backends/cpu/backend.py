@@ -54,7 +54,7 @@ def _later(module: str, name: str) -> Any:
 
 apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
-run_rows = _later("rows", "run_rows")
+run_rows, run_conv = _later("rows", "run_rows"), _later("conv", "run_conv")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
 
@@ -231,8 +231,6 @@ class CpuBackend(NumpyBackend):
         relu: bool = False,
     ) -> None:
         if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
-            from .conv import run_conv
-
             geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
             if run_conv(out, x, w, bias, geometry, self, relu):
                 return
