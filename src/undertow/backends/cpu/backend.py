@@ -54,6 +54,7 @@ def _later(module: str, name: str) -> Any:
 
 apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
+run_random_map = _later("random", "run_random_map")
 run_rows, run_conv = _later("rows", "run_rows"), _later("conv", "run_conv")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
@@ -309,9 +310,7 @@ class CpuBackend(NumpyBackend):
     def random_map(
         self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
     ) -> Array:
-        if x.size >= threshold(1024):
-            from .random import run_random_map
-
+        if x.size >= threshold(1):
             found = run_random_map(expr, x, numbers, limit, seed, offset)
             if found is not None:
                 return found

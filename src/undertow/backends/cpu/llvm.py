@@ -184,10 +184,10 @@ class _Module:
 def _unpacking(name: str, arguments: Sequence[tuple[str, str]]) -> str:
     """The function that calls another one with arguments from memory."""
     lines = []
-    for i, (a, t) in enumerate(arguments):
-        lines.append(f"  {a}.at = getelementptr i64, ptr %packed, i64 {i}")
-        lines.append(f"  {a} = load {t}, ptr {a}.at")
-    given = ", ".join(f"{t} {a}" for a, t in arguments)
+    for i, (_, t) in enumerate(arguments):
+        lines.append(f"  %at{i} = getelementptr i64, ptr %packed, i64 {i}")
+        lines.append(f"  %argument{i} = load {t}, ptr %at{i}")
+    given = ", ".join(f"{t} %argument{i}" for i, (_, t) in enumerate(arguments))
     lines += [f"  call void {name}.unpacked({given})", "  ret void"]
     body = "\n".join(lines)
     return f"define void {name}(ptr %packed) {{\n{body}\n}}"
