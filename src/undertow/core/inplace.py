@@ -168,12 +168,15 @@ def _set_history(t: Tensor, node: Node | None, index: int) -> None:
 def check_writable(op: str, t: Tensor) -> None:
     """Raise unless `t` may be changed in place now; nothing has been changed then."""
     array = t._array
-    if not backend_of(array).writable(array):
+    k = backend_of(array)
+    if not k.writable(array):
         raise InplaceError(
             f"[{op}] this tensor shares read-only NumPy memory; clone() it before changing it"
         )
-    base = t._base
-    if _overlaps(array) or (base is not None and _overlaps(base._array)):
+    base = None if t._alias is None else t._alias.base
+    if (not k.contiguous(array) and overlaps(array.shape, array.strides)) or (
+        base is not None and _overlaps(base._array)
+    ):
         raise InplaceError(
             f"[{op}] several elements of this tensor of shape {t.shape} and strides {t.stride()} "
             "share one memory location (an expanded or overlapping view); clone() it before "
