@@ -152,7 +152,7 @@ def _slope_forward(
 ) -> Any:
     at = along(dim, None)
     each = k.slice(v, at) if v.shape else v  # else it is the same for all of them
-    per_row = (k.slice(target, at), each, peak, total)
+    per_row: tuple[Any, ...] = (k.slice(target, at), each, peak, total)
     if w is not None:
         per_row += (k.slice(scale, at),)
     operands = (*_elements(k, x, w, dim, smoothing), *per_row)
@@ -211,6 +211,8 @@ _slope = Op(
     params="dim smoothing",
     vjp={"x": _slope_rule_x, "v": _slope_rule_v},
 )
+
+
 def _cross_entropy_rule(
     g: Tensor,
     x: Tensor,

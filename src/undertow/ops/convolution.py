@@ -16,7 +16,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from .. import dtypes
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply
 from ..core.modes import is_grad_enabled

@@ -70,10 +70,7 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     if plan.parts:
         given += [w, np.zeros(plan.parts, np.float64)]
     else:
-        given += [
-            _packed(w, plan.outputs, plan.order),
-            _NONE if bias is None else _widened(bias),
-        ]
+        given += [_packed(w, plan.outputs, plan.order), _NONE if bias is None else _widened(bias)]
     call = plan.call
     if plan.unaligned is not None and address(out) % STREAM:
         call = _load(slide_function, plan.unaligned)

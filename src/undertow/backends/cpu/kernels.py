@@ -99,7 +99,8 @@ def compiled(f: Function, tuned: bool = False) -> Callable[..., None]:
     """`f` as a function of the pool, the buffers' addresses and the parameters."""
     if CHECKED:
         check(f)
-    address = jit.load(f.name, emit(f, machine(), packed=True), source=lambda: render(f), tuned=tuned)
+    text = emit(f, machine(), packed=True)
+    address = jit.load(f.name, text, source=lambda: render(f), tuned=tuned)
     return _callable(address, ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params])
 
 
