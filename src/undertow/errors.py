@@ -8,6 +8,7 @@ brackets, then gives the offending values and the fix.
 from __future__ import annotations
 
 import math
+from pickle import UnpicklingError
 from typing import Any
 
 
@@ -65,6 +66,10 @@ class InplaceError(GradientError):
 
 class UnsupportedError(UndertowError, NotImplementedError, RuntimeError):
     """Something that Undertow does not do (yet); the message says what to use instead."""
+
+
+class FileError(ArgumentError, UnpicklingError):
+    """A file that is damaged, of another format, or asks for what it may not have."""
 
 
 def does_not_fit(shape: Any, dtype: Any) -> str:
