@@ -1,17 +1,11 @@
 """Modules, their functions and their parameters; `undertow.nn.functional` is torch's `F`."""
 
-from . import functional, init, modules, parameter
+from . import functional as functional
+from . import init as init
+from . import modules as modules
+from . import parameter as parameter
 from .modules import *  # noqa: F403
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-
-__all__ = [
-    "Buffer",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "functional",
-    "init",
-    "modules",
-    "parameter",
-]
-__all__ += modules.__all__
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter

@@ -88,7 +88,7 @@ class Sequential(_Numbered):
     """Modules that are called one after the other, each with what the one before it returned.
 
     >>> import undertow as ut
-    >>> model = ut.nn.Sequential(ut.nn.Linear(3, 4), ut.nn.ReLU(), ut.nn.Linear(4, 1))
+    >>> model = ut.nn.Sequential(ut.nn.Linear(3, 4), ut.nn.Identity(), ut.nn.Linear(4, 1))
     >>> model(ut.ones(2, 3)).shape
     (2, 1)
     >>> model[-1]

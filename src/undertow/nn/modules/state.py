@@ -32,17 +32,17 @@ class State(OrderedDict[str, Any]):
         return made
 
 
-class IncompatibleKeys(
-    NamedTuple("IncompatibleKeys", [("missing_keys", list[str]), ("unexpected_keys", list[str])])
-):
+class IncompatibleKeys(NamedTuple):
     """The names that a load with `strict=False` could not bring together."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return super().__repr__()
-
-    __str__ = __repr__
+        missing, unexpected = self.missing_keys, self.unexpected_keys
+        return f"_IncompatibleKeys(missing_keys={missing}, unexpected_keys={unexpected})"
 
 
 def state_of(
