@@ -40,8 +40,10 @@ ROOMS = [
     "files",
     "utils",
     "onnx",
+    "timeseries",
     "models",
     "cli",
+    "__main__",
 ]
 
 
