@@ -34,14 +34,13 @@ class ActivationMaps:
         answers: NDArray[np.int64],
         description: Description,
     ) -> ActivationMaps:
-        """The first series of each of the first classes, those with a wrong answer before others."""
+        """Two series of each of the first classes: one with a wrong answer if there is any."""
         truth = series.encoded(description.classes)
         chosen: list[int] = []
         for number in range(min(len(description.classes), CLASSES)):
             members = np.flatnonzero(truth == number)
             wrong_first = members[np.argsort(answers[members] == number, kind="stable")]
             right = members[answers[members] == number]
-            # One that it got wrong, if there is any, beside one that it got right.
             picked = [*wrong_first[: EACH - 1], *right, *wrong_first]
             chosen += list(dict.fromkeys(int(i) for i in picked))[:EACH]
         model.eval()

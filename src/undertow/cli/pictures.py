@@ -65,7 +65,7 @@ def _short(label: str) -> str:
 
 
 def activation_maps(found: ActivationMaps) -> Figure:
-    """Each series, in the colours of what its moments say for (red) or against (blue) the answer."""
+    """Each series, its moments coloured by what they say for (red) or against (blue) the answer."""
     columns = 2
     rows = -(-len(found.values) // columns)
     figure = Figure(figsize=(11, 0.8 + 2.1 * rows), layout="constrained")

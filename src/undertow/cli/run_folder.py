@@ -43,8 +43,8 @@ class RunFolder:
         there = [name for name in (*_FILES, "checkpoint.pt") if (self.path / name).exists()]
         if there and not overwrite:
             raise FileError(
-                f"[train] {self.path} has a training in it ({', '.join(there[:3])} …); go on with it "
-                "by --resume, replace it by --overwrite, or name another --out"
+                f"[train] {self.path} has a training in it ({', '.join(there[:3])} …); go on "
+                "with it by --resume, replace it by --overwrite, or name another --out"
             )
         self.path.mkdir(parents=True, exist_ok=True)
         for name in there:
@@ -63,8 +63,8 @@ class RunFolder:
             digest.update(np.ascontiguousarray(part.values).data)
         if before not in (None, digest.hexdigest()):
             raise FileError(
-                f"[train] the series are not those that {self.path} was begun with; begin anew with "
-                "another --out"
+                f"[train] the series are not those that {self.path} was begun with; begin "
+                "anew with another --out"
             )
         return digest.hexdigest()
 

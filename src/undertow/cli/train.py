@@ -1,15 +1,15 @@
 """Train a classifier of time series.
 
---data is a set of the UCR archive (GunPoint, ItalyPowerDemand, OSULeaf ...: fetched when it is asked
-for first) or a file:
+--data is a set of the UCR archive (GunPoint, ItalyPowerDemand, OSULeaf ...: fetched when it is
+first asked for) or a file:
   .csv .tsv .txt  one series a row; the label in the column `label`, or the first one
   .ts             the format of the archive; X_TEST.ts is tested with after learning from X_TRAIN.ts
   .npz            arrays X (number, [channels,] length) and y; or X_train, y_train, X_test, y_test
 Without test series, a fifth of each class is kept apart for it.
 
-Ctrl-C stops the training; the same command with --resume goes on, and gives the same numbers as if it
-had never been stopped. The folder --out then has
-  model.safetensors    the model of the epoch with the smallest training loss, for `undertow predict`
+Ctrl-C stops the training; the same command with --resume goes on, and gives the same numbers as if
+it had never been stopped. The folder --out then has
+  model.safetensors    the model with the smallest training loss of all epochs; undertow predict
   metrics.jsonl        a line per epoch: loss, accuracy, learning rate, test loss and accuracy
   results.json         what the best model reached
   confusion.csv        its answers (columns) to the test series of each class (rows)
@@ -287,7 +287,8 @@ def _finish(
         folder.draw(training.history, confusion, maps)
     beside = f", published {theirs[0]:.1f} ± {theirs[1]:.1f}" if theirs else ""
     show(
-        f"test accuracy {100 * hits / len(test):.1f} % ({hits} of {len(test)}){beside}; weights of "
-        f"epoch {training.best_epoch} of {training.epochs}, {results['seconds']:.1f} s of training\n"
+        f"test accuracy {100 * hits / len(test):.1f} % ({hits} of {len(test)}){beside}; weights "
+        f"of epoch {training.best_epoch} of {training.epochs}, {results['seconds']:.1f} s of "
+        f"training\n"
         f"written to {folder.path}: {', '.join(folder.written())}"
     )

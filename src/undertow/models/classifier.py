@@ -55,8 +55,8 @@ class Classifier(nn.Module):
     def activation_maps(self, x: Tensor) -> Tensor:
         """How much each moment speaks for each class, of shape (number, classes, length).
 
-        These are the class activation maps of B. Zhou et al. (2016): the scores before the mean over
-        time. In evaluation their mean, plus the bias, is what `forward` returns.
+        These are the class activation maps of B. Zhou et al. (2016): the scores before the mean
+        over time. In evaluation their mean, plus the bias, is what `forward` returns.
         """
         return self.head.weight @ self._checked_features(x)
 

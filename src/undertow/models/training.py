@@ -1,8 +1,8 @@
 """`Training`: a classifier learns from series, and can be stopped and continued at any batch.
 
-As in H. Ismail Fawaz et al. (2019): Adam, batches of at most a tenth of the series, the learning rate
-halved after 50 epochs in which the training loss made no progress, and the model of the epoch with
-the smallest training loss.
+As in H. Ismail Fawaz et al. (2019): Adam, batches of at most a tenth of the series, the learning
+rate halved after 50 epochs in which the training loss made no progress, and the model of the epoch
+with the smallest training loss.
 
 Note [continuing]
 What follows depends on nothing but `state()`: the weights and what the optimiser and the schedule
@@ -177,8 +177,8 @@ class Training:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state()` was."""
-        missing = {"model", "best", "optimizer", "schedule", "shuffling", "random", *_NUMBERS}
-        if missing -= set(state):
+        needed = {"model", "best", "optimizer", "schedule", "shuffling", "random", *_NUMBERS}
+        if missing := needed - set(state):
             raise ArgumentError(f"[Training] the state has no {', '.join(sorted(missing))}")
         if state["order"] and len(state["order"]) != len(self.data):
             raise ArgumentError(

@@ -139,7 +139,7 @@ def read_csv(
 
 
 def _has_header(head: list[str], column: str | None) -> bool:
-    """Whether the first row names columns: one is the label's, or more than a label is no number."""
+    """Whether the first row names columns: the label's is among them, or several are no numbers."""
     if column is not None and column in head:
         return not _numeric(column)
     if any(cell.lower() in LABEL_COLUMNS for cell in head):

@@ -1,4 +1,4 @@
-"""What `--data` may name: a file, or a set of the UCR archive; read in two parts if there are two."""
+"""What `--data` may name: a file, or a set of the UCR archive; in two parts if there are two."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def read(
     labelled: bool | None = None,
     length: int | None = None,
 ) -> TimeSeries:
-    """Series out of one CSV, `.ts` or `.npz` file.
+    r"""Series out of one CSV, `.ts` or `.npz` file.
 
-    `labelled` says whether they must have labels (True), which are to be ignored (False), or whether
+    `labelled` says whether they must have labels (True), whether to ignore them (False), or that
     the file tells (None): a CSV file without a header has none if its rows are `length` long.
 
     >>> import tempfile
     >>> from pathlib import Path
     >>> from undertow.timeseries import read
     >>> path = Path(tempfile.mkdtemp()) / "two.csv"
-    >>> _ = path.write_text("label,t0,t1,t2\\nup,1,2,3\\ndown,3,2,1\\n")
+    >>> _ = path.write_text("label,t0,t1,t2\nup,1,2,3\ndown,3,2,1\n")
     >>> two = read(path)
     >>> two.values.shape, two.labels
     ((2, 1, 3), ('up', 'down'))
@@ -50,8 +50,8 @@ def load(
     """Labelled series to learn from, and those to test with if the source has any.
 
     `data` is a file or a name of the UCR archive (`undertow.timeseries.names()`). The test part of
-    `X_TRAIN.ts` is `X_TEST.ts`, that of a `.npz` file its arrays `X_test` and `y_test`; `test` names
-    another file.
+    `X_TRAIN.ts` is `X_TEST.ts`, that of a `.npz` file its arrays `X_test` and `y_test`; `test`
+    names another file.
 
     >>> from undertow.timeseries import load
     >>> train, test = load("GunPoint")
