@@ -280,7 +280,7 @@ def _finish(
     theirs = published(description.model, description.data)
     if theirs is not None:
         results["published_accuracy"] = theirs[0] / 100
-    save_classifier(model.to("cpu"), description, folder.model, **results)
+    save_classifier(model.to("cpu"), description, folder.model, results)
     folder.write_results(results, confusion, classes)
     if not asked.no_plots:
         maps = ActivationMaps.of(model, test, answers, description)

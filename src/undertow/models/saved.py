@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -32,10 +33,13 @@ class Description:
 
 
 def save_classifier(
-    model: Classifier, description: Description, path: str | os.PathLike[str], **notes: Any
+    model: Classifier,
+    description: Description,
+    path: str | os.PathLike[str],
+    notes: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a classifier to a file, whole or not at all; `notes` are kept with it."""
-    about = json.dumps({**asdict(description), "notes": notes})
+    about = json.dumps({**asdict(description), "notes": dict(notes or {})})
     save_file(dict(model.state_dict()), path, {"format": "pt", _KEY: about})
 
 
