@@ -92,6 +92,9 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 def run(asked: argparse.Namespace) -> int:
     """Train, or go on training, and write what came out."""
     said = {k: v for k, v in vars(asked).items() if k in {"data", *DEFAULTS} and v is not None}
+    for name in ("data", "test"):  # --resume may come from another folder
+        if name in said and Path(said[name]).is_file():
+            said[name] = str(Path(said[name]).resolve())
     folder = RunFolder(_place(asked, said))
     settings, state = _settings(asked, folder, said)
     train, test = _series(settings)

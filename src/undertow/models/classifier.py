@@ -6,8 +6,7 @@ from .. import nn
 from ..core.tensor import Tensor
 from ..errors import ShapeError
 
-# As in Keras, with which the published figures were made; torch's momentum is one minus Keras's.
-EPSILON, MOMENTUM = 1e-3, 0.01
+EPSILON = 1e-3  # of batch norms, as in Keras, with which the published figures were made
 
 
 def convolution(inputs: int, outputs: int, kernel: int, bias: bool = True) -> nn.Conv1d:
@@ -16,8 +15,8 @@ def convolution(inputs: int, outputs: int, kernel: int, bias: bool = True) -> nn
 
 
 def norm(channels: int) -> nn.BatchNorm1d:
-    """A batch norm with Keras's constants."""
-    return nn.BatchNorm1d(channels, eps=EPSILON, momentum=MOMENTUM)
+    """A batch norm; see Note [statistics] in training.py for its momentum."""
+    return nn.BatchNorm1d(channels, eps=EPSILON)
 
 
 class Classifier(nn.Module):

@@ -9,6 +9,12 @@ What follows depends on nothing but `state()`: the weights and what the optimise
 remember, both generators, the order of the epoch under way, how far it has come, and the sums so
 far. So a training that stops between any two batches and goes on in another process gives the same
 bits as one that never stopped.
+
+Note [statistics]
+The running means of batch norms lag behind weights that Adam moves quickly: with the momentum of the
+paper (Keras's 0.99) they need hundreds of epochs of ten batches until a model in evaluation does what
+it does in training. So the best model gets the statistics that all training series have under its
+own weights, as `optim.swa_utils.update_bn` takes them. After 2000 epochs both are the same.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from ..errors import ArgumentError
 from ..nn import functional as F
 from ..optim import Adam
 from ..optim.lr_scheduler import ReduceLROnPlateau
+from ..optim.swa_utils import update_bn
 from ..utils.data import DataLoader, TensorDataset
 from .classifier import Classifier
 
@@ -158,9 +165,14 @@ class Training:
         self.order, self.seen, self.loss_sum, self.hits, self.seconds = [], 0, 0.0, 0, 0.0
 
     def take_best(self) -> None:
-        """Give the model the weights of the epoch with the smallest training loss."""
+        """Give the model the weights of the epoch with the smallest training loss.
+
+        Its batch norms get the statistics of the training series: Note [statistics].
+        """
         if self.best:
             self.model.load_state_dict(self.best)
+            with no_grad():
+                update_bn(self.data.tensors[0].split(_EVALUATED), self.model, self.device)
 
     # Stopping and going on: Note [continuing] -----------------------------------------------------
     def state(self) -> dict[str, Any]:
