@@ -11,10 +11,10 @@ far. So a training that stops between any two batches and goes on in another pro
 bits as one that never stopped.
 
 Note [statistics]
-The running means of batch norms lag behind weights that Adam moves quickly: with the momentum of the
-paper (Keras's 0.99) they need hundreds of epochs of ten batches until a model in evaluation does what
-it does in training. So the best model gets the statistics that all training series have under its
-own weights, as `optim.swa_utils.update_bn` takes them. After 2000 epochs both are the same.
+The running means of batch norms lag behind weights that Adam moves quickly: with the momentum of
+the paper (Keras's 0.99) they need hundreds of epochs of ten batches until a model in evaluation
+does what it does in training. So the best model gets the statistics that all training series have
+under its own weights, as `optim.swa_utils.update_bn` takes them.
 """
 
 from __future__ import annotations

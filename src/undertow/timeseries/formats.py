@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ def assembled(path: Path, name: str, rows: Sequence[Row]) -> TimeSeries:
         if label == "":
             raise Failure(path, f"line {line} has no label")
     labels = tuple(label for _, _, label in rows if label is not None)
-    return checked(path, name, np.array([series for _, series, _ in rows], np.float32), labels)
+    return checked(path, name, np.array([series for _, series, _ in rows]), labels)
 
 
 def finite(path: Path, where: str, values: Sequence[float] | NDArray[np.float64]) -> None:
@@ -98,15 +99,15 @@ def finite(path: Path, where: str, values: Sequence[float] | NDArray[np.float64]
         )
 
 
-def checked(
-    path: Path, name: str, values: NDArray[np.float32], labels: Sequence[str]
-) -> TimeSeries:
-    """The series, if there is anything in them and it is within the range of float32."""
+def checked(path: Path, name: str, values: NDArray[Any], labels: Sequence[str]) -> TimeSeries:
+    """The series in float32, if there is anything in them and it is within that range."""
     if not values.size:
         raise Failure(path, f"there is nothing in series of shape {values.shape}")
-    if not np.isfinite(values).all():
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32)
+    if not np.isfinite(narrow).all():
         raise Failure(path, "a value is too large for float32; scale the series")
-    return TimeSeries(name, values, tuple(labels) or None)
+    return TimeSeries(name, narrow, tuple(labels) or None)
 
 
 # CSV ---------------------------------------------------------------------------------------------
@@ -247,14 +248,16 @@ def read_npz(path: Path, labelled: bool | None, part: str | None = None) -> Time
     A `part` ("train", "test") is in `X_train` and `y_train`; None is returned if it is not there.
     """
     import zipfile
+    import zlib
 
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with open(path, "rb") as opened:
+            file = np.load(opened, allow_pickle=False)
             if not isinstance(file, np.lib.npyio.NpzFile):
                 raise Failure(path, "this is one array; save a .npz file with X and y")
             arrays = {key: file[key] for key in file.files}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, Failure | FileNotFoundError | PermissionError):
+    except (EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, Failure):
             raise
         raise Failure(path, f"this is no .npz file of plain arrays: {error}") from None
     split = any(f"{name}_train" in arrays for name in _VALUES)
@@ -281,13 +284,11 @@ def read_npz(path: Path, labelled: bool | None, part: str | None = None) -> Time
         raise Failure(path, f"y{tail} has shape {labels.shape}, and X{tail} {len(values)} series")
     for i, series in enumerate(values):
         finite(path, f"series {i}", series.astype(np.float64).reshape(-1))
-    with np.errstate(over="ignore"):
-        narrow = values.astype(np.float32)
     given = () if labels is None else [label_of(label) for label in labels.tolist()]
-    return checked(path, path.stem, narrow, given)
+    return checked(path, path.stem, values, given)
 
 
 def _array(
-    arrays: Mapping[str, NDArray[np.generic]], names: Sequence[str], tail: str
-) -> NDArray[np.generic] | None:
+    arrays: Mapping[str, NDArray[Any]], names: Sequence[str], tail: str
+) -> NDArray[Any] | None:
     return next((arrays[n + tail] for n in names if n + tail in arrays), None)
