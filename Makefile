@@ -7,7 +7,8 @@ PYTHON ?= python3
 WORKERS ?= 2
 TORCH ?= torch==2.13.0
 JAX ?= jax==0.10.2 jaxlib==0.10.2
-BENCH ?= $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
+# Not ucr.py, whose trainings take hours: make bench BENCH=benchmarks/ucr.py ARGS="--json ucr.json"
+BENCH ?= $(sort $(filter-out benchmarks/_% benchmarks/ucr.py,$(wildcard benchmarks/*.py)))
 ARGS ?=
 # What the kernels' tests may use: baseline, or features to take away, such as -avx512f (see docs/kernels.md).
 FEATURES ?= baseline
