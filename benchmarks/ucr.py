@@ -4,9 +4,9 @@
     python benchmarks/ucr.py --race-only [--threads N] [--isa avx2]
 
 As in H. Ismail Fawaz et al., "Deep learning for time series classification: a review" (2019): Adam
-with 1e-3, batches of min(n/10, 16), the learning rate halved after 50 epochs without progress of the
-training loss down to 1e-4, the model of the epoch with the smallest training loss. Two things are
-not as there. They train 2000 epochs, this fewer (`--epochs`). And the batch norms of the best model
+with 1e-3, batches of min(n/10, 16), the learning rate halved after 50 epochs without progress of
+the training loss down to 1e-4, the model of the epoch with the smallest training loss. Two things
+are not as there. They train 2000 epochs, this fewer (`--epochs`). And the batch norms of the best model
 have the statistics of the training series, not running means, which after fewer epochs lag behind
 the weights (Note [statistics] in src/undertow/models/training.py).
 
@@ -54,9 +54,7 @@ class Kept:
         self.rows[key] = row
         if self.path:
             new = self.path.with_name(self.path.name + ".new")
-            new.write_text(
-                json.dumps({"cpu": cpu_name(), "isa": limit(), "rows": self.rows}, indent=1)
-            )
+XX
             new.replace(self.path)
 
     def save(self, key: str, training: Training) -> None:
