@@ -6,9 +6,9 @@
 As in H. Ismail Fawaz et al., "Deep learning for time series classification: a review" (2019): Adam
 with 1e-3, batches of min(n/10, 16), the learning rate halved after 50 epochs without progress of
 the training loss down to 1e-4, the model of the epoch with the smallest training loss. Two things
-are not as there. They train 2000 epochs, this fewer (`--epochs`). And the batch norms of the best model
-have the statistics of the training series, not running means, which after fewer epochs lag behind
-the weights (Note [statistics] in src/undertow/models/training.py).
+are not as there. They train 2000 epochs, this fewer (`--epochs`). And the batch norms of the best
+model have the statistics of the training series, not running means, which after fewer epochs lag
+behind the weights (Note [statistics] in src/undertow/models/training.py).
 
 Then the same training is raced against torch: equal weights, series and order, whole epochs in
 turns, the best of each. With `--json FILE` everything is kept in that file, and a run that was
@@ -54,7 +54,8 @@ class Kept:
         self.rows[key] = row
         if self.path:
             new = self.path.with_name(self.path.name + ".new")
-XX
+            kept = {"cpu": cpu_name(), "isa": limit(), "rows": self.rows}
+            new.write_text(json.dumps(kept, indent=1))
             new.replace(self.path)
 
     def save(self, key: str, training: Training) -> None:
