@@ -35,7 +35,7 @@ def generator() -> Any:
 def data(tmp_path: Path) -> Path:
     """A small set whose classes differ by their frequency."""
     random = np.random.default_rng(0)
-    x = np.arange(24)
+    x = np.arange(16)
     for part, number in (("TRAIN", 20), ("TEST", 10)):
         with open(tmp_path / f"Waves_{part}.csv", "w") as file:
             for i in range(number):
@@ -68,7 +68,7 @@ def test_train_and_predict(data: Path, tmp_path: Path, capsys: pytest.CaptureFix
     out = tmp_path / "run"
     assert train("--data", data, "--epochs", 3, "--out", out) == 0
     said = capsys.readouterr()
-    assert "20 series of length 24, 1 channel, 2 classes; 10 others" in said.out
+    assert "20 series of length 16, 1 channel, 2 classes; 10 others" in said.out
     assert "test accuracy" in said.out
     assert "epoch 3/3" in said.err
     assert {p.name for p in out.iterdir()} == FILES | PICTURES
@@ -146,36 +146,34 @@ def start(*words: object) -> subprocess.Popen[bytes]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("workers", [0, 1])
-def test_resume_after_ctrl_c(data: Path, tmp_path: Path, workers: int) -> None:
-    """Stopped in the middle, as often as it takes: the files of a run that never was."""
+def test_resume(data: Path, tmp_path: Path) -> None:
+    """Stopped by Ctrl-C, then killed: the same files as of a run that nothing happened to."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"
-    common = ["--data", data, "--epochs", 12, "--batch-size", 2, "--no-plots", "--quiet"]
-    assert train(*common, "--out", whole) == 0
-    common += ["--workers", workers]
-    run = start(*common, "--out", parts)
-    codes = []
-    for after in (3, 7):
-        until_epoch(run, parts, after)
-        run.send_signal(signal.SIGINT)
-        said = run.communicate(timeout=60)[1].decode()
-        codes.append(run.returncode)
-        if run.returncode == 0:  # it was quicker than the signal
-            break
-        assert "--resume --out" in said
-        assert not (parts / "model.safetensors").exists()
-        run = start("--resume", "--out", parts, "--no-plots", "--quiet", "--workers", workers)
-    else:
-        assert run.wait(timeout=60) == 0
-        run.communicate()
-    assert codes[0] == 130, said
+    quiet = ["--no-plots", "--quiet"]
+    assert train("--data", data, "--epochs", 30, "--out", whole, *quiet) == 0
+
+    run = start("--data", data, "--epochs", 30, "--out", parts, *quiet)
+    until_epoch(run, parts, 3)
+    run.send_signal(signal.SIGINT)
+    said = run.communicate(timeout=60)[1].decode()
+    assert run.returncode == 130
+    assert f"go on by\n  undertow train --resume --out {parts}" in said
+    assert not (parts / "model.safetensors").exists()
+    stopped_at = len(metrics(parts))
+
+    run = start("--resume", "--out", parts, "--save-every", 0, "--workers", 1, *quiet)
+    until_epoch(run, parts, stopped_at + 3)
+    run.kill()  # which leaves it no time to say or to save anything
+    run.communicate()
+
+    assert train("--resume", "--out", parts, *quiet) == 0
     same_run(whole, parts)
     # Going on when all is done writes the same again; more epochs continue.
-    assert train("--resume", "--out", parts, "--no-plots", "--quiet") == 0
+    assert train("--resume", "--out", parts, *quiet) == 0
     same_run(whole, parts)
-    assert train("--resume", "--out", parts, "--no-plots", "--quiet", "--epochs", 13) == 0
-    assert metrics(parts)[:11] == metrics(whole)[:11]
-    assert len(metrics(parts)) == 13
+    assert train("--resume", "--out", parts, *quiet, "--epochs", 31) == 0
+    assert metrics(parts)[:30] == metrics(whole)
+    assert len(metrics(parts)) == 31
 
 
 def until_epoch(run: subprocess.Popen[bytes], folder: Path, epochs: int) -> None:
@@ -187,20 +185,6 @@ def until_epoch(run: subprocess.Popen[bytes], folder: Path, epochs: int) -> None
         if path.exists() and path.read_text().count("\n") >= epochs:
             return
         time.sleep(0.01)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_resume_after_being_killed(data: Path, tmp_path: Path) -> None:
-    """A process that has no chance to say anything leaves its last checkpoint."""
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    common = ["--data", data, "--epochs", 8, "--no-plots", "--quiet"]
-    assert train(*common, "--out", whole) == 0
-    run = start(*common, "--out", parts, "--save-every", 0)
-    until_epoch(run, parts, 4)
-    run.kill()
-    run.communicate()
-    assert train("--resume", "--out", parts, "--no-plots", "--quiet") == 0
-    same_run(whole, parts)
 
 
 # What can go wrong -------------------------------------------------------------------------------

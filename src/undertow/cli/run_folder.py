@@ -93,7 +93,10 @@ class RunFolder:
                 f"[train] there is nothing to go on with in {self.path}: no checkpoint.pt; begin "
                 "without --resume"
             )
-        found = load_state(self._checkpoint)
+        try:
+            found = load_state(self._checkpoint)
+        except FileError as error:
+            raise FileError(f"[train] {self._checkpoint} cannot be used: {error}") from None
         try:
             return dict(found["settings"]), dict(found["state"])
         except (TypeError, KeyError, ValueError):

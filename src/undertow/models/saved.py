@@ -46,12 +46,15 @@ def save_classifier(
 def load_classifier(path: str | os.PathLike[str]) -> tuple[Classifier, Description]:
     """The classifier of a file, ready to be used."""
     name = os.path.basename(path)
-    with safe_open(path, framework="pt") as file:
-        about = (file.metadata() or {}).get(_KEY)
-        if about is None:
-            raise FileError(f"[{name}] is a safetensors file, but not one of `undertow train`")
-        description = _described(name, about)
-        weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    try:
+        with safe_open(path, framework="pt") as file:
+            about = (file.metadata() or {}).get(_KEY)
+            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except FileError as error:
+        raise FileError(f"[{name}] cannot be used: {error}") from None
+    if about is None:
+        raise FileError(f"[{name}] is a safetensors file, but not one of `undertow train`")
+    description = _described(name, about)
     model = description.new_model()
     model.load_state_dict(weights)
     return model.eval(), description
