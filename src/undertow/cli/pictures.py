@@ -85,6 +85,8 @@ def activation_maps(found: ActivationMaps) -> Figure:
     if lines is not None:
         label = "against the answer  –  for it"
         figure.colorbar(lines, ax=grid.ravel().tolist(), label=label, shrink=0.9, aspect=40)
+    for axes in grid[-1]:
+        axes.set_xlabel("time")
     figure.suptitle("Class activation maps of test series")
     return figure
 
