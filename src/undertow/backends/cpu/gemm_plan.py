@@ -36,6 +36,8 @@ _PACK = {"": 0.0, "rows": 0.6, "transposed": 0.9, "any": 3.0}  # cycles per elem
 _READ = 0.02, 0.05  # cycles per element of A in a pass, if those of a block fit the second cache
 _ROWS = 64  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
+_PAGE = 4096  # bytes
+_COLLISION = 1.6  # cycles per step of k for rows of A that collide in the first cache
 _PASS = 0.1, 1.2  # cycles for an element of a result that fits into the second cache, or does not
 _SPREAD = 3  # cycles to write an element whose neighbours are elsewhere
 _SUM = 4  # cycles to add the lanes of one sum of a thin tile
@@ -153,18 +155,23 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     for pack_a, pack_b, depth in itertools.product((False, True), (False, True), (deep, shallow)):
         if (o.halves and not (pack_a and pack_b)) or not (pack_b or o.unit(o.b[1], o.n)):
             continue
-        if pack_a and not o.halves and o.unit(o.a[1], o.k):
+        collide = _collide(o.a[0], tile.rows, depth * widest(target) * target.vector, setting)
+        if pack_a and not o.halves and o.unit(o.a[1], o.k) and not collide:
             continue
         if depth != deep and (o.halves or not pack_b or o.m * depth * size > setting.level2 // 2):
             continue
         how_a = _how(o.a[0], o.a[1], o) if pack_a else ""
         how_b = _how(o.b[0], o.b[1], o) if pack_b else ""
-        waits = 0 if pack_a or o.unit(o.a[1], o.k) else _wait(o.m * o.k * size, setting)
+        waits: float = 0
+        if not pack_a:
+            near = o.unit(o.a[1], o.k)
+            waits = collide * _COLLISION if near else _wait(o.m * o.k * size, setting)
         waits += 0 if pack_b else _wait(o.k * o.n * size, setting)
         group, staying = panels, strips
         if pack_a:
             row = packed_row(depth, size, target)
-            group = max(1, 2 * setting.level2 // row // tile.rows)
+            groups = panels * tile.rows * row / (2 * setting.level2)
+            group = math.ceil(panels / max(1, round(groups)))  # B is packed for each of them
         if depth != deep:
             staying = 1
         elif pack_b:
@@ -181,7 +188,7 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
             rows: int,
             columns: int,
             depths: int = evenly(o.k, depth),
-            waits: int = waits,
+            waits: float = waits,
             once: tuple[float, float] = once,
             pass_width: int = pass_width,
             read: float = _READ[o.m * depth * size > setting.level2 // 2],
@@ -243,6 +250,19 @@ def _width(m: int, target: Target) -> int:
 def _tile_cycles(target: Target, rows: int, vectors: int) -> float:
     """Cycles for one step of a tile: two operations and about one load each."""
     return max(rows * vectors * (0.5 if target.fma else 1), (rows + vectors) * 0.9)
+
+
+def _collide(step: int, rows: int, beside: int, setting: Setting) -> bool:
+    """Whether rows of A so far apart push each other out of the first cache.
+
+    Lines of memory that are a multiple of a page apart share a few places in it, eight or twelve,
+    with the strip of B that passes by; a strip that is larger than the cache leaves none anyway.
+
+    >>> machine = Setting(Target(32, 16, True, True, True), 32 << 10, 512 << 10, 1)
+    >>> _collide(4096, 6, 20 << 10, machine), _collide(4160, 6, 20 << 10, machine)
+    (True, False)
+    """
+    return beside < setting.level1 < beside + rows * math.gcd(step, _PAGE)
 
 
 def _wait(bytes: int, setting: Setting) -> int:
