@@ -435,5 +435,23 @@ def test_a_fused_rule_is_one_launch(device: str) -> None:
     assert counts["maps"] + counts["map"] <= 1 or choice.MODE == "always", counts
 
 
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RMSprop", "Rprop", "NAdam"])
+def test_an_optimiser_changes_all_parameters_at_once(device: str, name: str) -> None:
+    """One form of the device, whose results are the CPU's; nothing is brought to the host."""
+    steps = [Step(device), Step("cpu")]
+    for step in steps:
+        params = [*step.weights, *step.biases]
+        optimizer = getattr(ut.optim, name)(params, lr=0.01)
+        for _ in range(3):
+            for i, p in enumerate(params):
+                p.grad = ut.sin(p.detach() * 3 + i)
+            with counted(backend_on(device)) as counts:
+                optimizer.step()
+        if step is steps[0] and device != "cpu":  # where the numbers of steps are kept
+            assert counts == {"update": 1}, counts
+    for mine, other in zip(steps[0].weights, steps[1].weights, strict=True):
+        close(mine.to("cpu"), other)
+
+
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))

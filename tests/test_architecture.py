@@ -141,6 +141,7 @@ ONE_WAY = {
     "require",
     "table",
     "transfer",
+    "update",
     "add_into",
     "add_product",
     "rows",

@@ -42,7 +42,7 @@ e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 globals().update(_functions)
 
 # What is loaded when somebody asks for it, and the room where it stands.
-_LAZY = {"nn": "nn", "utils": "utils"}
+_LAZY = {"nn": "nn", "optim": "optim", "utils": "utils"}
 __getattr__ = _on_demand(globals(), _LAZY)
 _rooms = {"backends", "core", "devices", "kernel", "math", "on_demand", "ops", "os", "shapes"}
 __all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from . import autograd, dtypes, errors
 from . import nn as nn
+from . import optim as optim
 from . import utils as utils
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
@@ -2271,6 +2272,7 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "optim",
     "outer",
     "pairwise_distance",
     "pdist",

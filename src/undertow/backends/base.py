@@ -313,6 +313,22 @@ class Backend(ABC):
         """`maps` of one expression."""
         return self.maps((expr,), operands, (dtype,), None if out is None else (out,))[0]
 
+    def update(
+        self,
+        exprs: tuple[Expr, ...],
+        rows: Sequence[Sequence[Array]],
+        numbers: Sequence[float],
+        places: tuple[int, ...],
+    ) -> None:
+        """`maps` over each of many rows in turn, results written into arrays of the row itself.
+
+        The operands are a row's arrays, of one floating dtype and one shape, then the numbers. The
+        result of expression i goes into array `places[i]` of the row. All rows are of one dtype.
+        """
+        for row in rows:
+            outs = [row[p] for p in places]
+            self.maps(exprs, (*row, *numbers), [o.dtype for o in outs], outs)
+
     def add_into(self, target: Array, value: Array) -> None:
         """Add `value`, of the same shape and dtype, to `target` in its memory."""
         self.maps((_SUM,), (target, value), (target.dtype,), (target,))

@@ -53,7 +53,7 @@ def _later(module: str, name: str) -> Any:
 
 apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
-run_reduce = _later("reductions", "run_reduce")
+run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
 
 class CpuBackend(NumpyBackend):
@@ -88,6 +88,17 @@ class CpuBackend(NumpyBackend):
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
     ) -> Callable[..., Any]:
         return prepared(exprs, arrays, largest, self.maps)
+
+    def update(
+        self,
+        exprs: tuple[Expr, ...],
+        rows: Sequence[Sequence[Array]],
+        numbers: Sequence[float],
+        places: tuple[int, ...],
+    ) -> None:
+        if threshold(1) == 1:
+            rows = run_update(exprs, rows, numbers, places)
+        super().update(exprs, rows, numbers, places)
 
     def add_into(self, target: Array, value: Array) -> None:
         if target.size < _ADDED:

@@ -1,0 +1,3 @@
+"""AdamW, where torch has it."""
+
+from .adam import AdamW as AdamW

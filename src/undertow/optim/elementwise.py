@@ -1,0 +1,191 @@
+"""Optimisers whose formula is one of scalars: one kernel changes all parameters and their states.
+
+Note [one formula]
+A subclass says three things: which tensors are kept with a parameter (`states`), which numbers
+enter the formula in this step (`numbers`), and the formula (`rule`). The rule gets all of them by
+name; what there is none of is None, so that options choose among formulas by what they give. It is
+called with scalar expressions once, for a kernel that changes parameter and states in one pass
+(core/update), and with tensors where the step itself is differentiated (`differentiable=True`).
+Numbers are arguments of the kernel: nothing is compiled again when the learning rate changes.
+Gradients are turned round for `maximize`, and weights decay, in front of every rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from ..core.modes import set_grad_enabled
+from ..core.tensor import Tensor
+from ..core.update import Update
+from ..ops.creation import full, full_like
+from .arguments import scalar_dtype
+from .optimizer import Closure, Group, Optimizer
+
+Numbers = dict[str, Any]
+
+_set = Update("step", lambda old, new: (new,), 1, 1, (0,))
+
+
+class Elementwise(Optimizer):
+    """Base of the optimisers that change each element by itself; see Note [one formula].
+
+    >>> import undertow as ut
+    >>> class SignDescent(ut.optim.elementwise.Elementwise):
+    ...     def __init__(self, params, lr=0.1):
+    ...         super().__init__(params, {"lr": lr})
+    ...
+    ...     def numbers(self, group, kept):
+    ...         return {"lr": group["lr"]}
+    ...
+    ...     @staticmethod
+    ...     def rule(p, g, *, lr):
+    ...         return (p - lr * ut.sign(g),)
+    >>> x = ut.tensor([1.0, -1.0], requires_grad=True)
+    >>> (x**2).sum().backward()
+    >>> SignDescent([x]).step()
+    >>> x
+    tensor([ 0.9000, -0.9000], requires_grad=True)
+    """
+
+    rule: ClassVar[Callable[..., tuple[Any, ...]]]  # p, g, states and numbers: new p and states
+
+    def states(self, group: Group) -> dict[str, float]:
+        """The tensors kept with a parameter, and what they are filled with at first."""
+        return {}
+
+    def numbers(self, group: Group, kept: Numbers) -> Numbers:
+        """The numbers of this step's formula, from the options and from what is kept.
+
+        `kept` has the scalars, where the step is counted already; what is changed in it is kept for
+        the next step. It also tells whether this is the parameter's first step (`fresh`), and has
+        the `state` of one of the parameters, for who needs more.
+        """
+        raise NotImplementedError
+
+    def step(self, closure: Closure | None = None) -> Any:
+        """Change the parameters once; the value of `closure`, which computes the loss again."""
+        with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
+            loss = self._evaluate(closure)
+            for group in self.param_groups:
+                self._step_group(group)
+        return loss
+
+    def _step_group(self, group: Group) -> None:
+        states = self.states(group)
+        scalars, kept_with = tuple(self.scalars), self.state
+        entries = len(states) + len(scalars)
+        alike: dict[tuple[Any, ...], list[tuple[Tensor, Tensor, dict[str, Any]]]] = {}
+        for p in group["params"]:
+            grad = p._grad
+            if grad is None:
+                continue
+            state = kept_with[p] if entries else {}
+            fresh = len(state) < entries
+            if fresh:
+                self._start(p, state, group)
+            key = (fresh, *[state[name].item() for name in scalars])
+            if key in alike:
+                alike[key].append((p, grad, state))
+            else:
+                alike[key] = [(p, grad, state)]
+        for (fresh, *counts), members in alike.items():
+            kept: Numbers = dict(zip(self.scalars, counts, strict=True))
+            if "step" in kept:
+                kept["step"] += 1
+            kept["fresh"], kept["state"] = fresh, members[0][2]
+            self._apply(group, tuple(states), kept, members)
+            for name, before in zip(self.scalars, counts, strict=True):
+                if kept[name] != before:
+                    _set([(state[name],) for _, _, state in members], (kept[name],))
+
+    def _apply(
+        self, group: Group, states: tuple[str, ...], kept: Numbers, members: list[Any]
+    ) -> None:
+        """The formula, for parameters that the numbers are the same of."""
+        recorded = group.get("differentiable", False)
+        options = group if recorded else _plain(group)
+        numbers = self.numbers(options, kept)
+        decay = options.get("weight_decay", 0)
+        if isinstance(decay, Tensor) or decay != 0:
+            if options.get("decoupled_weight_decay"):
+                numbers["shrink"] = 1 - options["lr"] * decay
+            else:
+                numbers["weight_decay"] = decay
+        cls = type(self)
+        maximize = bool(group.get("maximize"))
+        if not recorded:
+            update = _update(cls, states, tuple(numbers), maximize)
+            rows = [(p, g, *[state[name] for name in states]) for p, g, state in members]
+            update(rows, tuple([float(n) for n in numbers.values()]))
+            return
+        formula = _formula(cls, states, tuple(numbers), maximize)
+        for p, g, state in members:
+            new = formula(p.clone(), g, *[state[name] for name in states], *numbers.values())
+            p.copy_(new[0])
+            state.update(zip(states, new[1:], strict=True))
+
+    def _start(self, p: Tensor, state: dict[str, Any], group: Group) -> None:
+        """Make what is kept with a parameter, as far as it is missing."""
+        for name, number in self.scalars.items():
+            if name not in state:
+                state[name] = full((), number, dtype=scalar_dtype())
+        for name, number in self.states(group).items():
+            if name not in state:
+                state[name] = full_like(p, number, requires_grad=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for kept in self.state.values():
+            for name in [n for n, value in kept.items() if value is None]:
+                del kept[name]
+            for name in self.scalars:  # plain numbers in files of old
+                if name in kept and not isinstance(kept[name], Tensor):
+                    kept[name] = full((), float(kept[name]), dtype=scalar_dtype())
+
+
+def _plain(group: Group) -> Group:
+    """The options of a group, with tensors as numbers."""
+    found = group
+    for name in ("lr", "betas", "weight_decay"):
+        value = group.get(name)
+        if name == "betas" and value is not None and isinstance(value[0], Tensor):
+            found = {**found, name: tuple(beta.item() for beta in value)}
+        elif isinstance(value, Tensor):
+            found = {**found, name: value.item()}
+    return found
+
+
+def _formula(
+    cls: type[Elementwise], states: tuple[str, ...], numbers: tuple[str, ...], maximize: bool
+) -> Callable[..., list[Any]]:
+    """A rule, with what stands in front of every one, as a function of positions."""
+
+    def formula(p: Any, g: Any, *others: Any) -> list[Any]:
+        given = dict(zip((*states, *numbers), others, strict=True))
+        if maximize:
+            g = -g
+        if "shrink" in given:
+            p = p * given.pop("shrink")
+        elif "weight_decay" in given:
+            g = g + given.pop("weight_decay") * p
+        return [value for value in cls.rule(p, g, **given) if value is not None]
+
+    return formula
+
+
+def _update(
+    cls: type[Elementwise], states: tuple[str, ...], numbers: tuple[str, ...], maximize: bool
+) -> Update:
+    """The formula as a change in place; traced once."""
+    key = (cls, states, numbers, maximize)
+    found = _updates.get(key)
+    if found is None:
+        formula = _formula(cls, states, numbers, maximize)
+        places = (0, *range(2, 2 + len(states)))
+        found = Update(cls.__name__, formula, 2 + len(states), len(numbers), places)
+        _updates[key] = found
+    return found
+
+
+_updates: dict[Any, Update] = {}
