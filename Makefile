@@ -29,7 +29,7 @@ help: ## list the targets
 
 demo: $(VENV)/.plot ## train a network on the time series GunPoint; pictures of it in demo/
 	$(BIN)/python -m undertow train --data examples/data/GunPoint_TRAIN.ts --model fcn \
-		--epochs 200 --out demo --overwrite $(ARGS)
+		--epochs 200 --test-every 10 --out demo --overwrite $(ARGS)
 
 test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
