@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,24 @@ def until_epoch(run: subprocess.Popen[bytes], folder: Path, epochs: int) -> None
         time.sleep(0.01)
 
 
+def test_another_device(data: Path, tmp_path: Path) -> None:
+    """Everything but the model goes through it; a training may change its device as it goes on."""
+    a, b = tmp_path / "a", tmp_path / "b"
+    base = ["--no-plots", "--quiet", "--device", "reference"]
+    assert train("--data", data, "--epochs", 1, "--batch-size", 20, "--out", a, *base) == 0
+    assert train("--data", data, "--epochs", 1, "--batch-size", 20, "--out", b, *base[:2]) == 0
+    for ours, theirs in zip(metrics(a), metrics(b), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-3)
+    assert train("--resume", "--out", a, "--epochs", 2, *base[:2]) == 0
+    answers = ["--out", str(tmp_path / "answers.csv"), "--quiet", "--device", "reference"]
+    assert main(["predict", "--model", str(a), "--data", str(data), *answers]) == 0
+
+
+def test_the_command_is_installed() -> None:
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"undertow": "undertow.cli:main"}
+
+
 # What can go wrong -------------------------------------------------------------------------------
 def test_resume_says_what_does_not_fit(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -206,6 +225,16 @@ def test_resume_says_what_does_not_fit(
     assert train(*base, "--resume") == 1
     assert "checkpoint.pt" in capsys.readouterr().err
     assert train(*base, "--overwrite") == 0
+
+
+def test_a_loss_that_diverges(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["a,1,2", "b,-3e38,3e38", "a,2,3"] * 4
+    data.write_text("\n".join(rows))
+    base = ["--epochs", 1, "--test", data, "--no-normalise", "--quiet", "--lr", 900]
+    assert train("--data", data, "--out", tmp_path / "run", *base) == 1
+    assert "it diverges; try a smaller one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -44,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except UndertowError as error:
         print(f"undertow: {error}", file=sys.stderr)
-    except BrokenPipeError:  # whoever read our output has enough
-        sys.stderr.close()
+    except BrokenPipeError:  # whoever read our output has enough; nor shall Python try at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         print(f"undertow: {error}", file=sys.stderr)
     except KeyboardInterrupt:

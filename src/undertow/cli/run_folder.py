@@ -50,7 +50,7 @@ class RunFolder:
         for name in there:
             (self.path / name).unlink()
 
-    def begin(self, settings: dict[str, Any], history: Sequence[dict[str, float]]) -> None:
+    def begin(self, history: Sequence[dict[str, float]]) -> None:
         """Write what is known of the epochs so far: lines after the checkpoint go."""
         lines = "".join(json.dumps(row) + "\n" for row in history)
         write_file(self._metrics, [lines.encode()])

@@ -122,7 +122,7 @@ def run(asked: argparse.Namespace) -> int:
     if state is not None:
         training.load_state(state)
         training.history = folder.metrics(training.epochs)
-    folder.begin(settings, training.history)
+    folder.begin(training.history)
     stopped = _train(training, _tensors(test, description), folder, settings, asked)
     if stopped:
         print(

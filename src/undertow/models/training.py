@@ -20,8 +20,10 @@ large as in training: the variance in a small one is less than that of all serie
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..core.generator import Generator, default_generator
@@ -51,6 +53,21 @@ def paper_batch_size(number: int) -> int:
     return max(1, min(number // 10, 16))
 
 
+class _Batches:
+    """The batches that are left of a training's epoch, as lists of indices."""
+
+    def __init__(self, training: Training) -> None:
+        self.training = weakref.proxy(training)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order, size = self.training.order, self.training.batch_size
+        for i in range(self.training.seen, len(order), size):
+            yield order[i : i + size]
+
+    def __len__(self) -> int:
+        return -(-(len(self.training.order) - self.training.seen) // self.training.batch_size)
+
+
 class Training:
     """The training of one classifier on one set of series.
 
@@ -76,7 +93,7 @@ class Training:
         workers: int = 0,
     ) -> None:
         self.model = model.to(device) if device is not None else model
-        self.data, self.batch_size, self.workers, self.device = data, batch_size, workers, device
+        self.data, self.batch_size, self.device = data, batch_size, device
         self.optimizer = Adam(self.model.parameters(), lr=lr)
         self.schedule = ReduceLROnPlateau(
             self.optimizer,
@@ -94,6 +111,14 @@ class Training:
         self.loss_sum, self.hits, self.seconds = 0.0, 0, 0.0
         self.best: dict[str, Tensor] = {}
         self.best_loss, self.best_epoch = float("inf"), 0
+        self.loader: DataLoader[Any] = DataLoader(
+            data,
+            batch_size=None,  # since what is drawn is a whole batch already
+            sampler=_Batches(self),
+            num_workers=workers,
+            persistent_workers=workers > 0,
+            generator=Generator(),  # for seeds of workers, which have nothing random to do
+        )
 
     @property
     def batches(self) -> int:
@@ -124,7 +149,7 @@ class Training:
             self.order = FUNCTIONS["randperm"](len(self.data), generator=self.shuffling).tolist()
         self.model.train()
         begin = time.perf_counter()
-        for values, classes in self._loader(self.order[self.seen :]):
+        for values, classes in self.loader:
             self._learn(values, classes)
             if self.seen < len(self.order) and stop():
                 self.seconds += time.perf_counter() - begin
@@ -132,16 +157,6 @@ class Training:
         self.seconds += time.perf_counter() - begin
         self._end_epoch()
         return True
-
-    def _loader(self, order: list[int]) -> DataLoader[Any]:
-        size = self.batch_size
-        return DataLoader(
-            self.data,
-            batch_size=None,  # an index is a whole batch: see `sampler`
-            sampler=[order[i : i + size] for i in range(0, len(order), size)],
-            num_workers=self.workers,
-            generator=Generator(),  # for seeds of workers, which have nothing random to do
-        )
 
     def _learn(self, values: Tensor, classes: Tensor) -> None:
         if self.device is not None:
@@ -158,6 +173,11 @@ class Training:
     def _end_epoch(self) -> None:
         self.epochs += 1
         rate = float(self.optimizer.param_groups[0]["lr"])
+        if not math.isfinite(self.loss):
+            raise ArgumentError(
+                f"[Training] the loss of epoch {self.epochs} is {self.loss}: with a learning rate "
+                f"of {rate:g} it diverges; try a smaller one"
+            )
         row = {"epoch": self.epochs, "loss": self.loss, "accuracy": self.accuracy, "lr": rate}
         self.history.append({**row, "seconds": self.seconds})
         if self.loss < self.best_loss:
