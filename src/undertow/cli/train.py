@@ -218,6 +218,7 @@ def _train(
         unit="batch",
         disable=asked.quiet,
         dynamic_ncols=True,
+        mininterval=0.1 if sys.stderr.isatty() else 10.0,  # seconds: a log file needs few lines
     )
     saved = time.monotonic()
     with bar, stopping() as stop:
