@@ -67,9 +67,7 @@ def timed(workload: Workload, torch: Any, quick: bool, threads: int) -> dict[str
     except Exception as error:
         return row | problem(error)
     share = 0.25 if quick else 1.0
-    times = race(
-        {"ours": ours, "torch": theirs}, int(REPEAT * share), SECONDS * share, threads
-    )
+    times = race({"ours": ours, "torch": theirs}, int(REPEAT * share), SECONDS * share, threads)
     return row | compared(workload.bar, workload.aim, times["ours"], times["torch"])
 
 

@@ -9,8 +9,8 @@ character from those before it, and then writes on its own from a beginning.
 import argparse
 import math
 import re
-
 from pydoc_data.topics import topics  # type: ignore[import-untyped]
+
 from tqdm import tqdm
 
 import undertow as ut
@@ -100,7 +100,9 @@ def main() -> None:
         index, following = batch(test, 64)
         loss = F.cross_entropy(model(index).flatten(0, 1), following.flatten())
     bits = loss.item() / math.log(2)
-    print(f"{bits:.2f} bits per character of unseen text, of {math.log2(len(symbols)):.2f} at first")
+    print(
+        f"{bits:.2f} bits per character of unseen text, of {math.log2(len(symbols)):.2f} at first"
+    )
     print(write(model, symbols, "The statement ", options.length))
 
 

@@ -32,7 +32,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=5, help="default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    parser.add_argument("--output", type=Path, default=Path("digits.pt"), help="checkpoint to write")
+    parser.add_argument(
+        "--output", type=Path, default=Path("digits.pt"), help="checkpoint to write"
+    )
     options = parser.parse_args()
     ut.manual_seed(options.seed)
     data, test = load()
@@ -42,7 +44,9 @@ def main() -> None:
     optimiser = ut.optim.Adam(model.parameters())
     optimiser.load_state_dict(saved["optimizer"])
     here = accuracy(model, test)
-    print(f"after {saved['epoch']} epochs: torch read {saved['accuracy']:.2%}, here it is {here:.2%}")
+    print(
+        f"after {saved['epoch']} epochs: torch read {saved['accuracy']:.2%}, here it is {here:.2%}"
+    )
     for _ in (progress := tqdm(range(options.epochs), unit="epoch")):
         model.train()
         for images, labels in DataLoader(data, batch_size=64, shuffle=True):

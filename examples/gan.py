@@ -110,7 +110,9 @@ def main() -> None:
     with ut.no_grad():
         made = make(ut.randn(256, NOISE))
     last = (spectrum(made) - spectrum(waves(256))).abs().sum()
-    print(f"difference of spectra, made and real: {first.item():.3f} at first, {last.item():.3f} now")
+    print(
+        f"difference of spectra, made and real: {first.item():.3f} at first, {last.item():.3f} now"
+    )
     figure = Figure(figsize=(9, 4), layout="constrained")
     for row, (name, some) in enumerate((("real", waves(6)), ("made", made[:6]))):
         for column in range(6):

@@ -29,6 +29,7 @@ ROOMS = [
     "dtypes",
     "devices",
     "shapes",
+    "layouts",
     "kernel",
     "backends",
     "core",
@@ -37,6 +38,24 @@ ROOMS = [
     "nn",
     "optim",
     "amp",
+    # Names where torch has them: probes of devices, settings, and what has a module to itself.
+    "accelerator",
+    "cpu",
+    "cuda",
+    "distributed",
+    "func",
+    "jit",
+    "mps",
+    "multiprocessing",
+    "overrides",
+    "profiler",
+    "random",
+    "settings",
+    "compiler",
+    "testing",
+    "types",
+    "version",
+    "xpu",
     "files",
     "utils",
     "onnx",
@@ -158,7 +177,8 @@ def test_the_contract_is_small() -> None:
 
 
 # Above the backends nobody knows what an array is --------------------------------------------
-ABOVE = [path for path in FILES if room(path) in ("core", "ops", "autograd", "nn", "utils")]
+ABOVE_BACKENDS = ("core", "ops", "autograd", "nn", "amp", "func", "settings", "testing", "utils")
+ABOVE = [path for path in FILES if room(path) in ABOVE_BACKENDS]
 # The files that meet NumPy on behalf of a user: what comes in, what goes out, what is shown.
 AT_THE_BORDER = {
     "core/foreign.py",  # NumPy numbers and arrays among arguments
@@ -168,6 +188,8 @@ AT_THE_BORDER = {
     "ops/from_data.py",  # tensors from lists and arrays
     "ops/indexing.py",  # lists and arrays in an index
     "autograd/check.py",  # finite differences on the host
+    "utils/data/_utils/collate.py",  # samples that are arrays and NumPy numbers
+    "utils/data/_utils/worker.py",  # seeds NumPy's generator for the user's code
 }
 
 

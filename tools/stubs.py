@@ -387,6 +387,9 @@ def package() -> str:
         public.discard(name)
     functions(stub, FUNCTIONS)
     for name in ["__version__", *sorted(public - set(FUNCTIONS))]:
+        if getattr(ut, name) is getattr(ut.Tensor, name, stub):
+            stub.lines.append(f"{name} = Tensor.{name}")
+            continue
         kind = type(getattr(ut, name)).__name__
         stub.lines.append(f"{name}: {stub.annotation('None' if kind == 'NoneType' else kind)}")
     stub.lines.append(exports(ut.__all__))

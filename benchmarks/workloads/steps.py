@@ -31,7 +31,7 @@ def steps(model: Any, optimiser: Any, loss: Callable[[], Any]) -> Run:
     return run
 
 
-# MLP ---------------------------------------------------------------------------------------------
+# MLP ----------------------------------------------------------------------------------------------
 def _mlp(module: Any) -> Run:
     nn = module.nn
     layers = [nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)]
@@ -42,7 +42,7 @@ def _mlp(module: Any) -> Run:
     return steps(model, optimiser, lambda: nn.functional.cross_entropy(model(x), y))
 
 
-# FCN on series as long and as many as those of OSULeaf ----------------------------------------------
+# FCN on series as long and as many as those of OSULeaf --------------------------------------------
 SERIES, LENGTH, CLASSES = 200, 427, 6
 
 
@@ -76,7 +76,7 @@ def _fcn_epoch(module: Any) -> Run:
     return run
 
 
-# Characters ----------------------------------------------------------------------------------------
+# Characters ---------------------------------------------------------------------------------------
 LAYERS, WIDTH, HEADS, TOKENS, BATCH, SYMBOLS = 4, 128, 4, 64, 32, 65
 
 
@@ -120,12 +120,10 @@ def _characters(module: Any) -> Run:
     y = module.from_numpy(positions(BATCH, TOKENS, below=SYMBOLS, seed=71))
     optimiser = module.optim.AdamW(model.parameters(), lr=3e-4)
     cross_entropy = module.nn.functional.cross_entropy
-    return steps(
-        model, optimiser, lambda: cross_entropy(model(x).view(-1, SYMBOLS), y.view(-1))
-    )
+    return steps(model, optimiser, lambda: cross_entropy(model(x).view(-1, SYMBOLS), y.view(-1)))
 
 
-# Images --------------------------------------------------------------------------------------------
+# Images -------------------------------------------------------------------------------------------
 def resnet(module: Any) -> Any:
     """A residual network of 18 layers for images of 32 × 32."""
     nn = module.nn

@@ -7,7 +7,7 @@ import os
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from . import ops  # first: it publishes the functions
-from . import autograd, dtypes, errors
+from . import autograd, backends, dtypes, errors
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -30,9 +30,10 @@ from .core.modes import (
 from .core.printing import get_printoptions, printoptions, set_printoptions
 from .core.register import FUNCTIONS as _functions
 from .core.tensor import Tensor
-from .devices import device
+from .devices import device, get_default_device, set_default_device
 from .dtypes import *  # noqa: F403
 from .dtypes import DType as dtype
+from .shapes import Size
 from .on_demand import on_demand as _on_demand
 
 __version__ = "0.1.0"
@@ -40,10 +41,55 @@ __version__ = "0.1.0"
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 
 globals().update(_functions)
+# Methods of Tensor that torch has as functions, too.
+_methods = """
+abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_
+atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach detach_ erf_ erfc_
+exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ get_device i0_ index_put_ is_conj is_distributed is_neg
+is_same_size is_signed ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_
+reciprocal_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_
+xlogy_ zero_
+""".split()  # noqa: SIM905
+globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {"nn": "nn", "optim": "optim", "utils": "utils"}
+# Names where torch has them: probes, settings, mixed precision; by the room where they stand.
+_LAZY |= {
+    name: room or name
+    for room, names in {
+        "": """
+            accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides
+            profiler random testing types version xpu
+        """,
+        "amp.autocast_mode": """
+            autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
+            get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled
+            is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype
+            set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+        """,
+        "amp.grad_scaler": "GradScaler",
+        "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
+        "core.legacy": """
+            BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
+            IntTensor LongTensor ShortTensor set_default_tensor_type
+        """,
+        "errors": "OutOfMemoryError",
+        "layouts": """
+            channels_last channels_last_3d contiguous_format layout memory_format preserve_format
+            strided
+        """,
+        "settings": """
+            are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
+            get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads
+            is_deterministic_algorithms_warn_only_enabled is_storage is_warn_always_enabled
+            set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
+            set_num_interop_threads set_warn_always typename use_deterministic_algorithms
+        """,
+    }.items()
+    for name in names.split()
+}
 __getattr__ = _on_demand(globals(), _LAZY)
-_rooms = {"backends", "core", "devices", "kernel", "math", "on_demand", "ops", "os", "shapes"}
+_rooms = {"core", "devices", "kernel", "layouts", "math", "on_demand", "ops", "os", "shapes"}
 __all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))
 __dir__ = __all__.copy

@@ -7,10 +7,44 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
-from . import autograd, dtypes, errors
+from . import accelerator as accelerator
+from . import amp as amp
+from . import autograd, backends, dtypes, errors
+from . import compiler as compiler
+from . import cpu as cpu
+from . import cuda as cuda
+from . import distributed as distributed
+from . import func as func
+from . import jit as jit
+from . import mps as mps
+from . import multiprocessing as multiprocessing
 from . import nn as nn
 from . import optim as optim
+from . import overrides as overrides
+from . import profiler as profiler
+from . import random as random
+from . import testing as testing
+from . import types as types
 from . import utils as utils
+from . import version as version
+from . import xpu as xpu
+from .amp.autocast_mode import autocast as autocast
+from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
+from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from .amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from .amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
+from .amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
+from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
+from .amp.autocast_mode import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from .amp.autocast_mode import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
+from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
+from .amp.grad_scaler import GradScaler as GradScaler
+from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
+from .autograd.anomaly import set_anomaly_enabled as set_anomaly_enabled
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -22,6 +56,17 @@ from .core.generator import (
     seed,
     set_rng_state,
 )
+from .core.legacy import BFloat16Tensor as BFloat16Tensor
+from .core.legacy import BoolTensor as BoolTensor
+from .core.legacy import ByteTensor as ByteTensor
+from .core.legacy import CharTensor as CharTensor
+from .core.legacy import DoubleTensor as DoubleTensor
+from .core.legacy import FloatTensor as FloatTensor
+from .core.legacy import HalfTensor as HalfTensor
+from .core.legacy import IntTensor as IntTensor
+from .core.legacy import LongTensor as LongTensor
+from .core.legacy import ShortTensor as ShortTensor
+from .core.legacy import set_default_tensor_type as set_default_tensor_type
 from .core.modes import (
     enable_grad,
     inference_mode,
@@ -32,7 +77,7 @@ from .core.modes import (
 )
 from .core.printing import get_printoptions, printoptions, set_printoptions
 from .core.tensor import Tensor
-from .devices import DeviceLike, device
+from .devices import DeviceLike, device, get_default_device, set_default_device
 from .dtypes import (
     DType,
     DTypeLike,
@@ -65,9 +110,35 @@ from .dtypes import (
     uint8,
 )
 from .dtypes import DType as dtype
+from .errors import OutOfMemoryError as OutOfMemoryError
+from .layouts import channels_last as channels_last
+from .layouts import channels_last_3d as channels_last_3d
+from .layouts import contiguous_format as contiguous_format
+from .layouts import layout as layout
+from .layouts import memory_format as memory_format
+from .layouts import preserve_format as preserve_format
+from .layouts import strided as strided
 from .ops.reduction import MinMax
 from .ops.scan import Selection
-from .shapes import Ints, Shape
+from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from .settings import compile as compile
+from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from .settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from .settings import get_float32_matmul_precision as get_float32_matmul_precision
+from .settings import get_num_interop_threads as get_num_interop_threads
+from .settings import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from .settings import is_storage as is_storage
+from .settings import is_warn_always_enabled as is_warn_always_enabled
+from .settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from .settings import set_float32_matmul_precision as set_float32_matmul_precision
+from .settings import set_flush_denormal as set_flush_denormal
+from .settings import set_num_interop_threads as set_num_interop_threads
+from .settings import set_warn_always as set_warn_always
+from .settings import typename as typename
+from .settings import use_deterministic_algorithms as use_deterministic_algorithms
+from .shapes import Ints, Shape, Size
 
 @overload
 def where(condition: Tensor) -> tuple[Tensor, ...]:
@@ -1982,19 +2053,124 @@ def histc(
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
 
+native_channel_shuffle = channel_shuffle
+
+def rrelu_(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+) -> Tensor:
+    """In-place form of `rrelu`; returns the tensor itself."""
+
+def rrelu(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+    inplace: builtins.bool = False,
+) -> Tensor:
+    """`leaky_relu` whose slope is drawn between `lower` and `upper` for each element."""
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
+    """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
+
 __version__: str
+abs_ = Tensor.abs_
+acos_ = Tensor.acos_
+acosh_ = Tensor.acosh_
+addmv_ = Tensor.addmv_
+arccos_ = Tensor.arccos_
+arccosh_ = Tensor.arccosh_
+arcsin_ = Tensor.arcsin_
+arcsinh_ = Tensor.arcsinh_
+arctan_ = Tensor.arctan_
+arctanh_ = Tensor.arctanh_
+asin_ = Tensor.asin_
+asinh_ = Tensor.asinh_
+atan_ = Tensor.atan_
+atanh_ = Tensor.atanh_
+ceil_ = Tensor.ceil_
+clamp_ = Tensor.clamp_
+clamp_max_ = Tensor.clamp_max_
+clamp_min_ = Tensor.clamp_min_
+clip_ = Tensor.clip_
+cos_ = Tensor.cos_
+cosh_ = Tensor.cosh_
+deg2rad_ = Tensor.deg2rad_
+detach = Tensor.detach
+detach_ = Tensor.detach_
 e: builtins.float
+erf_ = Tensor.erf_
+erfc_ = Tensor.erfc_
+exp2_ = Tensor.exp2_
+exp_ = Tensor.exp_
+expm1_ = Tensor.expm1_
+fill_ = Tensor.fill_
+fix_ = Tensor.fix_
+floor_ = Tensor.floor_
+frac_ = Tensor.frac_
+get_device = Tensor.get_device
+i0_ = Tensor.i0_
+index_put_ = Tensor.index_put_
 inf: builtins.float
+is_conj = Tensor.is_conj
+is_distributed = Tensor.is_distributed
+is_neg = Tensor.is_neg
+is_same_size = Tensor.is_same_size
+is_signed = Tensor.is_signed
+ldexp_ = Tensor.ldexp_
+log10_ = Tensor.log10_
+log1p_ = Tensor.log1p_
+log2_ = Tensor.log2_
+log_ = Tensor.log_
+logit_ = Tensor.logit_
 nan: builtins.float
+nan_to_num_ = Tensor.nan_to_num_
+neg_ = Tensor.neg_
+negative_ = Tensor.negative_
 newaxis: None
 pi: builtins.float
+rad2deg_ = Tensor.rad2deg_
+reciprocal_ = Tensor.reciprocal_
+resize_as_ = Tensor.resize_as_
+round_ = Tensor.round_
+rsqrt_ = Tensor.rsqrt_
+sigmoid_ = Tensor.sigmoid_
+sin_ = Tensor.sin_
+sinc_ = Tensor.sinc_
+sinh_ = Tensor.sinh_
+sqrt_ = Tensor.sqrt_
+square_ = Tensor.square_
+tan_ = Tensor.tan_
+tanh_ = Tensor.tanh_
+trunc_ = Tensor.trunc_
+xlogy_ = Tensor.xlogy_
+zero_ = Tensor.zero_
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "FloatTensor",
     "Generator",
+    "GradScaler",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "OutOfMemoryError",
+    "ShortTensor",
+    "Size",
     "Tensor",
     "abs",
+    "abs_",
     "absolute",
+    "accelerator",
     "acos",
+    "acos_",
     "acosh",
+    "acosh_",
     "adaptive_avg_pool1d",
     "add",
     "addbmm",
@@ -2002,6 +2178,7 @@ __all__ = [
     "addcmul",
     "addmm",
     "addmv",
+    "addmv_",
     "addr",
     "adjoint",
     "all",
@@ -2009,15 +2186,23 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "amp",
     "any",
     "arange",
     "arccos",
+    "arccos_",
     "arccosh",
+    "arccosh_",
     "arcsin",
+    "arcsin_",
     "arcsinh",
+    "arcsinh_",
     "arctan",
     "arctan2",
+    "arctan_",
     "arctanh",
+    "arctanh_",
+    "are_deterministic_algorithms_enabled",
     "argmax",
     "argmin",
     "argsort",
@@ -2027,15 +2212,21 @@ __all__ = [
     "as_tensor",
     "asarray",
     "asin",
+    "asin_",
     "asinh",
+    "asinh_",
     "atan",
     "atan2",
+    "atan_",
     "atanh",
+    "atanh_",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autocast",
     "autograd",
     "avg_pool1d",
+    "backends",
     "baddbmm",
     "bernoulli",
     "bfloat16",
@@ -2060,19 +2251,30 @@ __all__ = [
     "cdist",
     "cdouble",
     "ceil",
+    "ceil_",
     "celu",
     "celu_",
     "cfloat",
     "chain_matmul",
     "channel_shuffle",
+    "channels_last",
+    "channels_last_3d",
     "chunk",
     "clamp",
+    "clamp_",
     "clamp_max",
+    "clamp_max_",
     "clamp_min",
+    "clamp_min_",
+    "clear_autocast_cache",
     "clip",
+    "clip_",
     "clone",
     "column_stack",
     "combinations",
+    "compile",
+    "compiled_with_cxx11_abi",
+    "compiler",
     "complex",
     "complex128",
     "complex64",
@@ -2080,18 +2282,24 @@ __all__ = [
     "concatenate",
     "conj",
     "contiguous",
+    "contiguous_format",
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
     "copysign",
     "cos",
+    "cos_",
     "cosh",
+    "cosh_",
     "cosine_similarity",
     "count_nonzero",
+    "cpu",
     "cross",
+    "cuda",
     "cummax",
     "cummin",
     "cumprod",
@@ -2099,6 +2307,9 @@ __all__ = [
     "cumulative_trapezoid",
     "default_generator",
     "deg2rad",
+    "deg2rad_",
+    "detach",
+    "detach_",
     "device",
     "diag",
     "diag_embed",
@@ -2108,6 +2319,7 @@ __all__ = [
     "diff",
     "digamma",
     "dist",
+    "distributed",
     "div",
     "divide",
     "dot",
@@ -2124,15 +2336,22 @@ __all__ = [
     "eq",
     "equal",
     "erf",
+    "erf_",
     "erfc",
+    "erfc_",
     "erfinv",
     "errors",
     "exp",
     "exp2",
+    "exp2_",
+    "exp_",
     "expm1",
+    "expm1_",
     "eye",
+    "fill_",
     "finfo",
     "fix",
+    "fix_",
     "flatten",
     "flip",
     "fliplr",
@@ -2143,19 +2362,30 @@ __all__ = [
     "float64",
     "float_power",
     "floor",
+    "floor_",
     "floor_divide",
     "fmax",
     "fmin",
     "fmod",
     "frac",
+    "frac_",
     "from_dlpack",
     "from_numpy",
     "full",
     "full_like",
+    "func",
     "gather",
     "ge",
     "ger",
+    "get_autocast_cpu_dtype",
+    "get_autocast_dtype",
+    "get_autocast_gpu_dtype",
+    "get_default_device",
     "get_default_dtype",
+    "get_deterministic_debug_mode",
+    "get_device",
+    "get_float32_matmul_precision",
+    "get_num_interop_threads",
     "get_num_threads",
     "get_printoptions",
     "get_rng_state",
@@ -2170,12 +2400,14 @@ __all__ = [
     "hstack",
     "hypot",
     "i0",
+    "i0_",
     "iinfo",
     "imag",
     "index_add",
     "index_copy",
     "index_fill",
     "index_put",
+    "index_put_",
     "index_reduce",
     "index_select",
     "inf",
@@ -2187,13 +2419,26 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
+    "is_autocast_cache_enabled",
+    "is_autocast_cpu_enabled",
+    "is_autocast_enabled",
     "is_complex",
+    "is_conj",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "is_distributed",
     "is_floating_point",
     "is_grad_enabled",
     "is_inference",
     "is_inference_mode_enabled",
+    "is_neg",
     "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "is_storage",
     "is_tensor",
+    "is_warn_always_enabled",
     "isclose",
     "isfinite",
     "isin",
@@ -2202,9 +2447,12 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "jit",
     "kron",
     "kthvalue",
+    "layout",
     "ldexp",
+    "ldexp_",
     "le",
     "lerp",
     "less",
@@ -2213,8 +2461,12 @@ __all__ = [
     "linspace",
     "log",
     "log10",
+    "log10_",
     "log1p",
+    "log1p_",
     "log2",
+    "log2_",
+    "log_",
     "log_softmax",
     "logaddexp",
     "logaddexp2",
@@ -2224,6 +2476,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logit",
+    "logit_",
     "logspace",
     "logsumexp",
     "long",
@@ -2240,6 +2493,7 @@ __all__ = [
     "maximum",
     "mean",
     "median",
+    "memory_format",
     "meshgrid",
     "min",
     "minimum",
@@ -2247,21 +2501,27 @@ __all__ = [
     "mode",
     "moveaxis",
     "movedim",
+    "mps",
     "msort",
     "mul",
     "multinomial",
     "multiply",
+    "multiprocessing",
     "mv",
     "nan",
     "nan_to_num",
+    "nan_to_num_",
     "nanmean",
     "nanmedian",
     "nanquantile",
     "nansum",
     "narrow",
+    "native_channel_shuffle",
     "ne",
     "neg",
+    "neg_",
     "negative",
+    "negative_",
     "newaxis",
     "nn",
     "no_grad",
@@ -2274,6 +2534,7 @@ __all__ = [
     "ones_like",
     "optim",
     "outer",
+    "overrides",
     "pairwise_distance",
     "pdist",
     "permute",
@@ -2286,36 +2547,46 @@ __all__ = [
     "positive",
     "pow",
     "prelu",
+    "preserve_format",
     "printoptions",
     "prod",
+    "profiler",
     "promote_types",
     "put",
     "quantile",
     "rad2deg",
+    "rad2deg_",
     "rand",
     "rand_like",
     "randint",
     "randint_like",
     "randn",
     "randn_like",
+    "random",
     "randperm",
     "ravel",
     "real",
     "reciprocal",
+    "reciprocal_",
     "register_backend",
     "relu",
     "relu_",
     "remainder",
     "repeat_interleave",
     "reshape",
+    "resize_as_",
     "resolve_conj",
     "resolve_neg",
     "result_type",
     "roll",
     "rot90",
     "round",
+    "round_",
     "row_stack",
+    "rrelu",
+    "rrelu_",
     "rsqrt",
+    "rsqrt_",
     "rsub",
     "scalar_tensor",
     "scatter",
@@ -2327,30 +2598,50 @@ __all__ = [
     "select_scatter",
     "selu",
     "selu_",
+    "set_anomaly_enabled",
+    "set_autocast_cache_enabled",
+    "set_autocast_cpu_dtype",
+    "set_autocast_cpu_enabled",
+    "set_autocast_dtype",
+    "set_autocast_enabled",
+    "set_default_device",
     "set_default_dtype",
+    "set_default_tensor_type",
+    "set_deterministic_debug_mode",
+    "set_float32_matmul_precision",
+    "set_flush_denormal",
     "set_grad_enabled",
+    "set_num_interop_threads",
     "set_num_threads",
     "set_printoptions",
     "set_rng_state",
+    "set_warn_always",
     "sgn",
     "short",
     "sigmoid",
+    "sigmoid_",
     "sign",
     "signbit",
     "sin",
+    "sin_",
     "sinc",
+    "sinc_",
     "sinh",
+    "sinh_",
     "slice_scatter",
     "softmax",
     "sort",
     "split",
     "split_with_sizes",
     "sqrt",
+    "sqrt_",
     "square",
+    "square_",
     "squeeze",
     "stack",
     "std",
     "std_mean",
+    "strided",
     "sub",
     "subtract",
     "sum",
@@ -2360,10 +2651,13 @@ __all__ = [
     "take",
     "take_along_dim",
     "tan",
+    "tan_",
     "tanh",
+    "tanh_",
     "tensor",
     "tensor_split",
     "tensordot",
+    "testing",
     "threshold",
     "threshold_",
     "tile",
@@ -2378,22 +2672,30 @@ __all__ = [
     "triu_indices",
     "true_divide",
     "trunc",
+    "trunc_",
+    "typename",
+    "types",
     "uint8",
     "unbind",
     "unflatten",
     "unique",
     "unique_consecutive",
     "unsqueeze",
+    "use_deterministic_algorithms",
     "utils",
     "var",
     "var_mean",
     "vdot",
+    "version",
     "view_as_complex",
     "view_as_real",
     "vsplit",
     "vstack",
     "where",
     "xlogy",
+    "xlogy_",
+    "xpu",
+    "zero_",
     "zeros",
     "zeros_like",
 ]

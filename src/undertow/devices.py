@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from .errors import DeviceError
@@ -10,8 +11,14 @@ from .errors import DeviceError
 class Device:
     """A device such as `ut.device("cpu")`; equal when type and index are equal.
 
+    In a `with` block it is where new tensors are made.
+
     >>> device("cpu").type, device("cpu") == device("cpu")
     ('cpu', True)
+    >>> import undertow as ut
+    >>> with ut.device("reference"):
+    ...     ut.ones(2)
+    tensor([1., 1.], device='reference')
     """
 
     __slots__ = ("index", "type")
@@ -53,6 +60,41 @@ class Device:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Device, (self.type, self.index)
+
+    def __enter__(self) -> Device:
+        _defaults.set((*_defaults.get(), self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _defaults.set(_defaults.get()[:-1])
+
+
+# Where new tensors are made in this context, innermost last; nothing means the CPU.
+_defaults: ContextVar[tuple[Device, ...]] = ContextVar("undertow_devices", default=())
+defaults = _defaults.get
+
+
+def set_default_device(device: DeviceLike | None) -> None:
+    """Make new tensors on `device` from here on; None is the CPU again.
+
+    >>> import undertow as ut
+    >>> ut.set_default_device("reference")
+    >>> ut.zeros(1).device
+    device(type='reference')
+    >>> ut.set_default_device(None)
+    """
+    _defaults.set(() if device is None else (Device(device),))
+
+
+def get_default_device() -> Device:
+    """Where new tensors are made.
+
+    >>> import undertow as ut
+    >>> ut.get_default_device()
+    device(type='cpu')
+    """
+    chosen = _defaults.get()
+    return chosen[-1] if chosen else Device("cpu")
 
 
 device = Device

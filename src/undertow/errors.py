@@ -44,6 +44,10 @@ class DeviceError(UndertowError, RuntimeError):
     """Tensors are on different devices, or a device does not exist."""
 
 
+class AbsentDeviceError(DeviceError, AssertionError):
+    """Something was asked of a kind of device that is not here."""
+
+
 class OutOfMemoryError(UndertowError, MemoryError, RuntimeError):
     """A result that does not fit into memory."""
 

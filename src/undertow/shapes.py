@@ -13,6 +13,39 @@ Shape = tuple[int, ...]
 Ints: TypeAlias = int | Sequence[int]  # one for all dimensions, or one for each
 
 
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple that knows its number of elements.
+
+    It prints, compares and hashes as the tuple that it is, and its slices are plain tuples.
+
+    >>> import undertow as ut
+    >>> ut.ones(2, 3).shape.numel(), isinstance(ut.ones(2).shape, ut.Size), ut.Size([2, 3])
+    (6, True, (2, 3))
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The product of the sizes."""
+        return math.prod(self)
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, other))
+
+
+class _Sizes(dict[tuple[int, ...], Size]):
+    """The Size of each shape that was asked for: looking it up is quicker than making one."""
+
+    def __missing__(self, shape: Any) -> Size:
+        if len(self) > 4096:
+            self.clear()
+        found = self[shape] = Size(shape)
+        return found
+
+
+SIZES = _Sizes()
+
+
 def as_int(op: str, name: str, value: Any) -> int:
     """`value` as a Python int, or an error that names the argument."""
     try:

@@ -49,8 +49,8 @@ x + "a"  # E: operator
 x["a"]  # E: index
 
 # Properties and plain methods
-reveal_type(x.shape)  # R: tuple[int, ...]
-reveal_type(x.size())  # R: tuple[int, ...]
+reveal_type(x.shape)  # R: Size
+reveal_type(x.size())  # R: Size
 reveal_type(x.size(0))  # R: int
 reveal_type(x.dtype)  # R: DType
 reveal_type(x.grad)  # R: Tensor | None

@@ -19,11 +19,13 @@ from .api import backward, get_workers, grad, set_workers
 from .check import GradcheckError, gradcheck, gradgradcheck
 from .checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 from .function import Function
+from .variable import Variable
 
 __all__ = [
     "CheckpointError",
     "Function",
     "GradcheckError",
+    "Variable",
     "anomaly",
     "backward",
     "checkpoint",

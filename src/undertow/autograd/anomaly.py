@@ -44,6 +44,15 @@ class set_detect_anomaly(Setting):
         super().__init__(anomaly=bool(mode), check_nan=bool(check_nan))
 
 
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """`set_detect_anomaly` as a function.
+
+    >>> import undertow as ut
+    >>> ut.set_anomaly_enabled(False)
+    """
+    set_detect_anomaly(mode, check_nan)
+
+
 def is_anomaly_enabled() -> bool:
     """Whether anomaly detection is on in this context."""
     return current().anomaly

@@ -358,8 +358,8 @@ def _run(
     state = current()
     inside = (
         with_grad(state, create_graph)
-        if state.plain
-        else state.but(grad=create_graph, inference=False)
+        if state.plain and state.autocast is None
+        else state.but(grad=create_graph, inference=False, autocast=None)
     )
     silenced = None
     try:

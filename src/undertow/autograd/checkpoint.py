@@ -68,6 +68,7 @@ class _Frame:
         self.args = _mapped(args, _keep)
         self.kwargs = _mapped(kwargs, _keep)
         self.rng = get_rng_state() if preserve_rng_state else None
+        self.autocast = current().autocast  # which is off in a backward
         self.context = context
         self.early_stop = early_stop
         self.completed = False  # the first run
@@ -122,7 +123,13 @@ class _Frame:
 
         args, kwargs = _mapped(self.args, _fetch), _mapped(self.kwargs, _fetch)
         token = enter(
-            current().but(grad=True, inference=False, pack=collect, unpack=lambda kept: kept)
+            current().but(
+                grad=True,
+                inference=False,
+                pack=collect,
+                unpack=lambda kept: kept,
+                autocast=self.autocast,
+            )
         )
         try:
             with replaying(self.rng), self.context:

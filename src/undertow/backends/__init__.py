@@ -1,1 +1,10 @@
-"""How a device runs a kernel form, knowing no op and no gradient."""
+"""How a device runs what the ops ask for; and torch's settings of libraries that are not here.
+
+`cuda`, `cudnn`, `mkl`, `mkldnn`, `mps` and `openmp` answer as torch's modules of these names do
+where the library is missing. What can be set there is kept and has no effect.
+"""
+
+from ..on_demand import on_demand
+
+_SETTINGS = ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")
+__getattr__ = on_demand(globals(), {name: name for name in _SETTINGS})

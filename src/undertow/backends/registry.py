@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..devices import Device
+from ..devices import Device, defaults
 from ..errors import ArgumentError, DeviceError
 from .base import Backend
 from .boxed import BoxedBackend
@@ -53,9 +53,12 @@ def register_backend(type: str, make: Callable[[Device], Backend]) -> None:
 
 
 def backend_on(device: Device | str | None) -> Backend:
-    """The backend of a device; None means the CPU."""
+    """The backend of a device; None means the default one, the CPU unless it was set."""
     if device is None:
-        return CPU
+        chosen = defaults()
+        if not chosen:
+            return CPU
+        device = chosen[-1]
     wanted = Device(device)
     found = _running.get(str(wanted))
     if found is None:
@@ -84,11 +87,20 @@ def _installed(type: str) -> Callable[[Device], Backend] | None:
     return None
 
 
-def devices() -> list[Device]:
-    """The devices that are running or can be asked for, the CPU first."""
+def is_present(type: str) -> bool:
+    """Whether there are devices of a type: ours, registered, or brought by a package."""
+    return type == "cpu" or type in _makers or type in packaged()
+
+
+def packaged() -> list[str]:
+    """The device types that installed packages bring."""
     from importlib import metadata
 
+    return sorted({entry.name for entry in metadata.entry_points(group=GROUP)})
+
+
+def devices() -> list[Device]:
+    """The devices that are running or can be asked for, the CPU first."""
     running = {str(b.device): b.device for b in _running.values()}
-    brought = {entry.name for entry in metadata.entry_points(group=GROUP)}
-    others = [Device(t) for t in sorted({*_makers, *brought}) if t not in running]
+    others = [Device(t) for t in sorted({*_makers, *packaged()}) if t not in running]
     return [*running.values(), *others]

@@ -20,12 +20,14 @@ class State:
     `origin` is the node whose rule is running, known in anomaly mode only; `refuse` is the message
     with which saved-tensor hooks are disabled. `around(op, inputs, params)` runs an op in the place
     of the door, and `writing(tensor)` is called before a tensor is changed in place. `threads`
-    tells whether a backward pass may use more than one.
+    tells whether a backward pass may use more than one. `autocast` is the Autocast of the context,
+    or None; the fast path may ignore it, since no elementwise function of its is listed.
     """
 
     __slots__ = (
         "anomaly",
         "around",
+        "autocast",
         "check_nan",
         "grad",
         "inference",
@@ -51,6 +53,7 @@ class State:
         around: Callable[..., Any] | None = None,
         writing: Callable[[Any], None] | None = None,
         threads: bool = True,
+        autocast: Any = None,
     ) -> None:
         self.grad = grad
         self.inference = inference
@@ -63,6 +66,7 @@ class State:
         self.around = around
         self.writing = writing
         self.threads = threads
+        self.autocast = autocast
         self.plain = not inference and not anomaly and pack is None and around is None
 
     def but(self, **changes: Any) -> State:

@@ -15,6 +15,8 @@ from ..errors import (
     OutOfMemoryError,
     UndertowError,
 )
+from ..layouts import strided
+from .autocast import EVER, POLICIES, autocasting
 from .blame import about_argument
 from .dispatch import elementwise
 from .fast import binary_function, inplace_elementwise, unary_function
@@ -86,9 +88,16 @@ def function(
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
+        policy = POLICIES.get(public)
+        makes = "device" in fn.__annotations__ and public != "to"
+        as_it_is = None
         kinds = [k for n, kind in fn.__annotations__.items() if n != "return" for k in kind.split()]
-        if guard and ("dim" in fn.__annotations__ or not _KINDS.keys().isdisjoint(kinds)):
-            fn = guarded(fn, public)
+        checked = "dim" in fn.__annotations__ or not _KINDS.keys().isdisjoint(kinds)
+        if guard and (checked or policy is not None):
+            # What changes a tensor in place computes in the dtype that it has.
+            if inplace and policy is not None:
+                as_it_is = guarded(fn, public)
+            fn = guarded(fn, public, policy, makes)
         fn.__name__ = fn.__qualname__ = public
         fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
         if top:
@@ -98,7 +107,7 @@ def function(
         if method:
             attach(method if isinstance(method, str) else public, fn)
         if inplace:
-            attach_inplace(public, fn)
+            attach_inplace(public, as_it_is or fn)
         for operator in dunder.split():
             attach(operator, fn)
         return fn
@@ -135,8 +144,11 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
     table[name] = fn
 
 
-def guarded(fn: F, name: str) -> F:
+def guarded(fn: F, name: str, policy: Any = None, makes: bool = False) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
+
+    `policy` is the autocast list that it stands on, if any. One that `makes` tensors also takes
+    torch's `layout=ut.strided` and `pin_memory`, which change nothing.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
     that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
@@ -151,9 +163,14 @@ def guarded(fn: F, name: str) -> F:
             if kwargs:
                 if kwargs.get("out", fn) is None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
                     del kwargs["out"]
+                if makes:
+                    _check_layout(name, kwargs.pop("layout", None))
+                    kwargs.pop("pin_memory", None)
                 for alias in ("axis", "keepdims"):
                     if alias in kwargs:
                         kwargs[_ALIASES[alias]] = kwargs.pop(alias)
+            if policy is not None and EVER:
+                return autocasting(policy, fn, args, kwargs)
             return fn(*args, **kwargs)
         except Exception as error:
             if str(error).startswith(f"[{name}]"):
@@ -180,6 +197,11 @@ def guarded(fn: F, name: str) -> F:
             raise
 
     return wrapped  # type: ignore[return-value]
+
+
+def _check_layout(name: str, layout: Any) -> None:
+    if layout not in (None, strided):
+        raise ArgumentError(f"[{name}] every tensor is ut.strided, got layout {layout!r}")
 
 
 def _arose_inside(error: Exception) -> bool:

@@ -15,6 +15,7 @@ from ..backends.registry import backend_of
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, GradientError, InplaceError, UnsupportedError
+from ..shapes import SIZES, Size
 from .modes import current
 from .node import AccumulateGrad, Node, RemovableHandle
 
@@ -132,14 +133,19 @@ class Tensor(TensorMethods):
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
-    def __new__(cls, data: Any = (), *, dtype: Any = None, device: Any = None) -> Tensor:
-        raise TypeError("[Tensor] is not called; make a tensor with ut.tensor(data)")
+    def __new__(cls, *args: Any, device: Any = None) -> Tensor:
+        """torch's old constructor; `ut.tensor(data)` keeps the dtype of the data."""
+        from .legacy import construct
+
+        if cls is not Tensor:
+            raise TypeError(f"[{cls.__name__}] is made by its own __new__, or by as_subclass")
+        return construct("Tensor", args, dtypes.get_default_dtype(), device)
 
     # What it is ---------------------------------------------------------------------------
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """The sizes of its dimensions."""
-        return tuple(self._array.shape)
+        return SIZES[self._array.shape]
 
     @property
     def ndim(self) -> int:
@@ -171,10 +177,10 @@ class Tensor(TensorMethods):
         return int(self._array.size * self._array.dtype.itemsize)
 
     @overload
-    def size(self, dim: None = None) -> tuple[int, ...]: ...
+    def size(self, dim: None = None) -> Size: ...
     @overload
     def size(self, dim: int) -> int: ...
-    def size(self, dim: int | None = None) -> tuple[int, ...] | int:
+    def size(self, dim: int | None = None) -> Size | int:
         """The shape, or the size of one dimension."""
         if dim is None:
             return self.shape
@@ -219,9 +225,15 @@ class Tensor(TensorMethods):
         """The address of the first element."""
         return backend_of(self._array).address(self._array)
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
-        return backend_of(self._array).contiguous(self._array)
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in row-major order (or that of the format) without gaps."""
+        k, array = backend_of(self._array), self._array
+        name = getattr(memory_format, "name", "")
+        if name.startswith("channels_last"):
+            if self.ndim != (5 if name.endswith("3d") else 4):
+                return False
+            array = k.permute(array, (0, *range(2, self.ndim), 1))
+        return k.contiguous(array)
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is a floating one."""

@@ -2,7 +2,7 @@
 """The methods that ops attach to Tensor."""
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import EllipsisType
 from typing import Any, Literal, TypeAlias, overload
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike, Number
+from ..layouts import layout as Layout
 from ..ops.reduction import MinMax
 from ..ops.scan import Selection
 from ..shapes import Ints
@@ -1256,6 +1257,100 @@ class TensorMethods:
         self, dim: builtins.int | None = None, dtype: DTypeLike | None = None
     ) -> Tensor:
         """`log(softmax(input, dim))`, accurate where the softmax itself would round to zero."""
+    @property
+    def is_cpu(self) -> builtins.bool: ...
+    @property
+    def is_cuda(self) -> builtins.bool: ...
+    @property
+    def is_ipu(self) -> builtins.bool: ...
+    @property
+    def is_maia(self) -> builtins.bool: ...
+    @property
+    def is_meta(self) -> builtins.bool: ...
+    @property
+    def is_mps(self) -> builtins.bool: ...
+    @property
+    def is_mtia(self) -> builtins.bool: ...
+    @property
+    def is_vulkan(self) -> builtins.bool: ...
+    @property
+    def is_xla(self) -> builtins.bool: ...
+    @property
+    def is_xpu(self) -> builtins.bool: ...
+    @property
+    def is_mkldnn(self) -> builtins.bool: ...
+    @property
+    def is_nested(self) -> builtins.bool: ...
+    @property
+    def is_quantized(self) -> builtins.bool: ...
+    @property
+    def is_sparse(self) -> builtins.bool: ...
+    @property
+    def is_sparse_csr(self) -> builtins.bool: ...
+    @property
+    def layout(self) -> Layout: ...
+    def get_device(self) -> builtins.int:
+        """The number of its device; -1 for the CPU."""
+    def cuda(
+        self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None
+    ) -> Tensor:
+        """The tensor on a CUDA device; an error where there is none."""
+    def xpu(
+        self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None
+    ) -> Tensor:
+        """The tensor on an XPU device; an error where there is none."""
+    def pin_memory(self, device: DeviceLike | None = None) -> Tensor:
+        """The tensor itself: no device here copies faster from pinned memory."""
+    def is_pinned(self, device: DeviceLike | None = None) -> builtins.bool:
+        """Whether its memory is pinned: never."""
+    def record_stream(self, stream: Any) -> None:
+        """Nothing: an operation has ended when it returns."""
+    def is_shared(self) -> builtins.bool:
+        """Whether other processes see its memory: no."""
+    def share_memory_(self) -> Tensor:
+        """An error: memory is not shared in place; a DataLoader's workers do it by themselves."""
+    def is_set_to(self, tensor: Tensor) -> builtins.bool:
+        """Whether two tensors are the same memory in the same way: shape, strides and start."""
+    def is_nonzero(self) -> builtins.bool:
+        """Whether its one element is not zero."""
+    def is_distributed(self) -> builtins.bool:
+        """Whether it lies on several machines: no."""
+    def dim_order(self) -> tuple[builtins.int, ...]:
+        """The dimensions from the largest stride to the smallest."""
+    def const_data_ptr(self) -> builtins.int:
+        """The address of the first element."""
+    def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
+        """The tensor itself, in another dtype if one is given: it is dense already."""
+    def new(self, *args: Any, device: Any = None) -> Tensor:
+        """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Replace each element by what a Python function makes of it; slow, and without gradients."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Replace each element by a Python function of it and of another tensor's; slow."""
+    def map2_(
+        self, tensor1: Tensor, tensor2: Tensor, callable: Callable[[Any, Any, Any], Any]
+    ) -> Tensor:
+        """Replace each element by a Python function of it and of two other tensors'; slow."""
+    def as_subclass(self, cls: builtins.type[Tensor]) -> Tensor:
+        """The same memory as an instance of a subclass of Tensor."""
+    def resize_(self, *sizes: Ints, memory_format: Any = None) -> Tensor:
+        """Give it another shape in place: elements are kept in order, further ones have any value."""
+    def resize_as_(self, the_template: Tensor, memory_format: Any = None) -> Tensor:
+        """`resize_` to the shape of another tensor."""
+    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Tensor:
+        """Set the main diagonal to a number; `wrap` begins again below it in a tall matrix."""
+    def is_same_size(self, other: Tensor) -> builtins.bool:
+        """Whether two tensors have the same shape."""
+    def is_conj(self) -> builtins.bool:
+        """Whether it is a conjugation that waits to be done: never, it is done at once."""
+    def is_neg(self) -> builtins.bool:
+        """Whether it is a negation that waits to be done: never, it is done at once."""
+    @overload
+    def sum_to_size(self, *sizes: builtins.int) -> Tensor:
+        """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
+    @overload
+    def sum_to_size(self, size: Sequence[builtins.int]) -> Tensor:
+        """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
     @overload
     def to(
         self,

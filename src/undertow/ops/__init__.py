@@ -8,6 +8,7 @@ from . import (  # noqa: F401
     batch_norm,
     classification,
     comparison,
+    compatibility,
     composite,
     conversion,
     convolution,
@@ -48,4 +49,5 @@ from . import (  # noqa: F401
     strided,
     transcendental,
     unfolding,
+    variants,
 )

@@ -26,23 +26,25 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> ut.nn.functional.linear(ut.tensor([1.0, 2.0]), ut.tensor([[3.0, 4.0]]), ut.tensor([5.0]))
     tensor([16.])
     """
-    if not 1 <= weight.ndim <= 2 or not input.ndim or input.shape[-1] != weight.shape[-1]:
+    x, w = input._array, weight._array
+    sizes, out_in = x.shape, w.shape
+    if not 1 <= len(out_in) <= 2 or not sizes or sizes[-1] != out_in[-1]:
         raise ShapeError(
             f"[linear] expects an input (…, in) and a weight (out, in) or (in), got shapes "
             f"{input.shape} and {weight.shape}"
         )
     if (
         bias is None
-        or weight.ndim != 2
-        or bias.shape != weight.shape[:1]
-        or not input.dtype is weight.dtype is bias.dtype
+        or len(out_in) != 2
+        or bias._array.shape != out_in[:1]
+        or not x.dtype == w.dtype == bias._array.dtype
         or not input.is_floating_point()
     ):
         return _biased("linear", matmul(input, weight.t()), bias)
-    if input.ndim == 2:
+    if len(sizes) == 2:
         return apply(_linear, (input, weight, bias))
-    rows = reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1]))
-    return reshaped(apply(_linear, (rows, weight, bias)), (*input.shape[:-1], weight.shape[0]))
+    rows = reshaped(input, (math.prod(sizes[:-1]), sizes[-1]))
+    return reshaped(apply(_linear, (rows, weight, bias)), (*sizes[:-1], out_in[0]))
 
 
 _linear = Op(

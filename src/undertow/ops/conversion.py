@@ -10,6 +10,7 @@ from ..backends.registry import backend_of
 from ..core import protocol
 from ..core.dispatch import cast, transfer
 from ..core.inplace import overwrite
+from ..core.legacy import TYPE_NAMES, typed_dtype
 from ..core.register import attach, function
 from ..core.tensor import Tensor, wrap
 from ..devices import Device, DeviceLike
@@ -123,21 +124,6 @@ for _name, _dtype in {
 }.items():
     attach(_name, _caster(_name, _dtype))
 
-_TYPE_NAMES = {
-    dtypes.bool: "Bool",
-    dtypes.uint8: "Byte",
-    dtypes.int8: "Char",
-    dtypes.int16: "Short",
-    dtypes.int32: "Int",
-    dtypes.int64: "Long",
-    dtypes.float16: "Half",
-    dtypes.bfloat16: "BFloat16",
-    dtypes.float32: "Float",
-    dtypes.float64: "Double",
-    dtypes.complex64: "ComplexFloat",
-    dtypes.complex128: "ComplexDouble",
-}
-
 
 @overload
 def type_(input: Tensor) -> str: ...
@@ -152,11 +138,8 @@ def type_(input: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = Fa
     ('undertow.LongTensor', tensor([1., 2.]))
     """
     if dtype is None:
-        return f"undertow.{_TYPE_NAMES[input.dtype]}Tensor"
-    if isinstance(dtype, str) and dtype.endswith("Tensor"):
-        word = dtype.rpartition(".")[2].removesuffix("Tensor")
-        dtype = next((d for d, name in _TYPE_NAMES.items() if name == word), dtype)
-    return cast(input, dtypes.as_dtype(dtype))
+        return f"undertow.{TYPE_NAMES[input.dtype]}Tensor"
+    return cast(input, typed_dtype(dtype) or dtypes.as_dtype(dtype))
 
 
 @function(top=False)

@@ -17,6 +17,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
+from ..core.autocast import EVER, POLICIES, autocast_on, autocasting
 from ..core.dispatch import apply, expand
 from ..core.fast import pair_function
 from ..core.foreign import host_number, is_foreign
@@ -99,6 +100,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     >>> ut.matmul(ut.tensor([[1.0, 2.0], [3.0, 4.0]]), ut.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
+    if EVER and autocast_on():
+        return autocasting(POLICIES["matmul"], matmul, (input, other), {})
     try:  # two matrices: almost every product of a training step
         x, y = input._array, other._array
         (_, inner), (rows, _) = x.shape, y.shape

@@ -3,3 +3,16 @@
 import time
 
 IMPORTED = time.time()  # the generators that this process runs are older than this
+
+
+def get_cpu_capability() -> str:
+    """The vector instructions that kernels use: "AVX512", "AVX2" or "DEFAULT".
+
+    >>> import undertow as ut
+    >>> ut.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
+    True
+    """
+    from .jit import features
+
+    found = features()
+    return "AVX512" if "avx512f" in found else "AVX2" if "avx2" in found else "DEFAULT"

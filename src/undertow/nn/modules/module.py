@@ -439,7 +439,7 @@ class Module:
 
     def share_memory(self: T) -> T:
         """Put all parameters and buffers where processes can share them."""
-        return self._apply(lambda t: t.share_memory_())  # type: ignore[attr-defined]
+        return self._apply(lambda t: t.share_memory_())
 
     def train(self: T, mode: bool = True) -> T:
         """Switch to training (dropout drops, batch norm measures), or out of it."""

@@ -1,0 +1,28 @@
+"""`Variable`, torch's name from before tensors had gradients: a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..errors import DTypeError
+
+
+class _AnyTensor(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Tensor)
+
+
+class Variable(metaclass=_AnyTensor):
+    """The tensor itself without its history, and with gradients if they are asked for.
+
+    >>> import undertow as ut
+    >>> x = ut.autograd.Variable(ut.ones(2), requires_grad=True)
+    >>> isinstance(x, ut.Tensor), isinstance(x, ut.autograd.Variable), x.requires_grad
+    (True, True, True)
+    """
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: Any = None) -> Any:
+        if not isinstance(data, Tensor):
+            raise DTypeError(f"[Variable] wraps a Tensor, got {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)

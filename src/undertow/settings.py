@@ -1,0 +1,226 @@
+"""Settings that programs make and that change nothing here, kept so that they read back; `compile`.
+
+Products are always computed in the full precision of their dtype, every result is deterministic,
+and there is one pool of threads, so these have nothing to switch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .core.tensor import Tensor
+from .errors import ArgumentError, DTypeError
+from .shapes import as_int
+
+_PRECISIONS = ("highest", "high", "medium")
+_DEBUG_MODES = ("default", "warn", "error")
+
+_precision = "highest"
+_deterministic = 0  # an index into _DEBUG_MODES
+_interop_threads = 1
+_warn_always = False
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Kept without effect: products of float32 are computed in float32, which is "highest".
+
+    >>> import undertow as ut
+    >>> ut.set_float32_matmul_precision("high")
+    >>> ut.get_float32_matmul_precision()
+    'high'
+    >>> ut.set_float32_matmul_precision("highest")
+    """
+    global _precision
+    if precision not in _PRECISIONS:
+        raise ArgumentError(
+            f"[set_float32_matmul_precision] expects one of {_PRECISIONS}, got {precision!r}"
+        )
+    _precision = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What `set_float32_matmul_precision` was told.
+
+    >>> import undertow as ut
+    >>> ut.get_float32_matmul_precision()
+    'highest'
+    """
+    return _precision
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Kept without effect: the same program gives the same bits every time anyway.
+
+    >>> import undertow as ut
+    >>> ut.use_deterministic_algorithms(True)
+    >>> ut.are_deterministic_algorithms_enabled()
+    True
+    >>> ut.use_deterministic_algorithms(False)
+    """
+    global _deterministic
+    if not isinstance(mode, bool):
+        raise DTypeError(f"[use_deterministic_algorithms] expects True or False, got {mode!r}")
+    _deterministic = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What `use_deterministic_algorithms` was told.
+
+    >>> import undertow as ut
+    >>> ut.are_deterministic_algorithms_enabled()
+    False
+    """
+    return _deterministic > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether `use_deterministic_algorithms` was told to warn only.
+
+    >>> import undertow as ut
+    >>> ut.is_deterministic_algorithms_warn_only_enabled()
+    False
+    """
+    return _deterministic == 1
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """`use_deterministic_algorithms` as a level: "default", "warn", "error", or 0 to 2.
+
+    >>> import undertow as ut
+    >>> ut.set_deterministic_debug_mode("default")
+    """
+    global _deterministic
+    level = _DEBUG_MODES.index(debug_mode) if debug_mode in _DEBUG_MODES else debug_mode
+    if level not in (0, 1, 2):
+        raise ArgumentError(
+            f"[set_deterministic_debug_mode] expects one of {_DEBUG_MODES} or 0 to 2, got "
+            f"{debug_mode!r}"
+        )
+    _deterministic = int(level)
+
+
+def get_deterministic_debug_mode() -> int:
+    """The level of `set_deterministic_debug_mode`.
+
+    >>> import undertow as ut
+    >>> ut.get_deterministic_debug_mode()
+    0
+    """
+    return _deterministic
+
+
+def set_num_interop_threads(number: int) -> None:
+    """Kept without effect: `autograd.set_workers` says how many nodes of a backward run at once.
+
+    >>> import undertow as ut
+    >>> ut.set_num_interop_threads(1)
+    """
+    global _interop_threads
+    if as_int("set_num_interop_threads", "number", number) < 1:
+        raise ArgumentError(f"[set_num_interop_threads] expects a positive number, got {number}")
+    _interop_threads = number
+
+
+def get_num_interop_threads() -> int:
+    """What `set_num_interop_threads` was told.
+
+    >>> import undertow as ut
+    >>> ut.get_num_interop_threads()
+    1
+    """
+    return _interop_threads
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """False: denormal numbers are kept, whatever is asked for.
+
+    >>> import undertow as ut
+    >>> ut.set_flush_denormal(True)
+    False
+    """
+    return False
+
+
+def set_warn_always(b: bool) -> None:
+    """Kept without effect: warnings are Python's, shown as its filters say.
+
+    >>> import undertow as ut
+    >>> ut.set_warn_always(False)
+    """
+    global _warn_always
+    _warn_always = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """What `set_warn_always` was told.
+
+    >>> import undertow as ut
+    >>> ut.is_warn_always_enabled()
+    False
+    """
+    return _warn_always
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """False: nothing of it is compiled C++.
+
+    >>> import undertow as ut
+    >>> ut.compiled_with_cxx11_abi()
+    False
+    """
+    return False
+
+
+def is_storage(obj: Any) -> bool:
+    """False: a tensor's memory is no object of its own here.
+
+    >>> import undertow as ut
+    >>> ut.is_storage(ut.ones(2))
+    False
+    """
+    return False
+
+
+def typename(obj: Any) -> str:
+    """The name of an object's type, of a tensor in torch's old manner.
+
+    >>> import undertow as ut
+    >>> ut.typename(ut.ones(2)), ut.typename([1])
+    ('undertow.FloatTensor', 'list')
+    """
+    if isinstance(obj, Tensor):
+        return str(obj.type())
+    kind = obj if isinstance(obj, type) else type(obj)
+    module = getattr(kind, "__module__", "")
+    name: str = getattr(kind, "__qualname__", kind.__name__)
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+def compile(
+    model: Callable[..., Any] | None = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | Callable[..., Any] | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    **more: Any,
+) -> Any:
+    """The function or module itself: kernels are generated op by op, and nothing more is compiled.
+
+    All of torch's options are accepted, also as a decorator with arguments.
+
+    >>> import undertow as ut
+    >>> @ut.compile(mode="max-autotune")
+    ... def double(x):
+    ...     return x * 2
+    >>> double(ut.ones(2))
+    tensor([2., 2.])
+    """
+    if model is None:
+        return lambda model: compile(model)
+    if not callable(model):
+        raise DTypeError(f"[compile] expects a function or a module, got {type(model).__name__}")
+    return model

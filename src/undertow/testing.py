@@ -1,0 +1,140 @@
+"""`undertow.testing.assert_close`: equal but for rounding, or an error that tells where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from . import dtypes
+from .core.register import FUNCTIONS
+from .core.tensor import Tensor
+from .errors import ArgumentError
+
+__all__ = ["assert_close"]
+
+# torch's tolerances: relative and absolute.
+_TOLERANCES = {
+    dtypes.float16: (1e-3, 1e-5),
+    dtypes.bfloat16: (1.6e-2, 1e-5),
+    dtypes.float32: (1.3e-6, 1e-5),
+    dtypes.float64: (1e-7, 1e-7),
+    dtypes.complex64: (1.3e-6, 1e-5),
+    dtypes.complex128: (1e-7, 1e-7),
+}
+
+
+def assert_close(
+    actual: Any,
+    expected: Any,
+    *,
+    allow_subclasses: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = False,
+    check_device: bool = True,
+    check_dtype: bool = True,
+    check_layout: bool = True,
+    check_stride: bool = False,
+    msg: str | Callable[[str], str] | None = None,
+) -> None:
+    """Raise an AssertionError unless `actual` equals `expected` within tolerances.
+
+    Tensors, numbers, arrays, and sequences and mappings of them. Without tolerances those of the
+    dtypes are taken. The error tells how many elements differ, and where the most.
+
+    >>> import undertow as ut
+    >>> ut.testing.assert_close(ut.tensor([1.0, 2.0]), ut.tensor([1.0, 2.000001]))
+    >>> ut.testing.assert_close(1.0, 1.5)
+    Traceback (most recent call last):
+    AssertionError: scalars are not close: expected 1.5 but got 1.0 ...
+    """
+    if (rtol is None) != (atol is None):
+        raise ArgumentError(
+            f"[assert_close] give both rtol and atol or neither, got rtol={rtol}, atol={atol}"
+        )
+    checks = {"device": check_device, "dtype": check_dtype, "stride": check_stride}
+    why = _difference(actual, expected, rtol, atol, equal_nan, checks, "")
+    if why is not None:
+        raise AssertionError(msg(why) if callable(msg) else why if msg is None else msg)
+
+
+def _difference(
+    actual: Any, expected: Any, rtol: Any, atol: Any, equal_nan: bool, checks: Any, at: str
+) -> str | None:
+    """What is different, in words; None if nothing is."""
+    where = f" at {at}" if at else ""
+    if isinstance(actual, Mapping) and isinstance(expected, Mapping):
+        if actual.keys() != expected.keys():
+            odd = sorted(map(str, actual.keys() ^ expected.keys()))
+            return f"the keys{where} differ by {odd}"
+        pairs: Any = [(f"{at}[{k!r}]", actual[k], expected[k]) for k in actual]
+    elif _is_sequence(actual) and _is_sequence(expected):
+        if len(actual) != len(expected):
+            return f"the lengths{where} differ: {len(actual)} and {len(expected)}"
+        both = zip(actual, expected, strict=True)
+        pairs = [(f"{at}[{i}]", a, e) for i, (a, e) in enumerate(both)]
+    else:
+        return _leaf(actual, expected, rtol, atol, equal_nan, checks, where)
+    for place, a, e in pairs:
+        why = _difference(a, e, rtol, atol, equal_nan, checks, place)
+        if why is not None:
+            return why
+    return None
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def _leaf(
+    actual: Any, expected: Any, rtol: Any, atol: Any, equal_nan: bool, checks: Any, where: str
+) -> str | None:
+    if actual is None or expected is None or isinstance(actual, str) or isinstance(expected, str):
+        return None if actual == expected else f"{actual!r} is not {expected!r}{where}"
+    scalar = not isinstance(actual, Tensor) and not isinstance(expected, Tensor)
+    if scalar and type(actual) is not type(expected) and checks["dtype"]:
+        return f"the types{where} differ: {type(actual).__name__} and {type(expected).__name__}"
+    a, e = (FUNCTIONS["as_tensor"](t) for t in (actual, expected))
+    if a.shape != e.shape:
+        return f"the shapes{where} differ: {a.shape} and {e.shape}"
+    for name in ("device", "dtype", "stride"):
+        first, second = (getattr(t, name) for t in (a, e))
+        if name == "stride":
+            first, second = first(), second()
+        if checks[name] and first != second:
+            return f"the {name}s{where} differ: {first} and {second}"
+    if scalar and isinstance(actual, float):  # a Python float is float64
+        a, e = (FUNCTIONS["tensor"](t, dtype=dtypes.float64) for t in (actual, expected))
+    bounds = [_TOLERANCES.get(t.dtype, (0.0, 0.0)) for t in (a, e)]
+    rel = max(b[0] for b in bounds) if rtol is None else rtol
+    absolute = max(b[1] for b in bounds) if atol is None else atol
+    common = dtypes.promote_types(a.dtype, e.dtype)
+    a, e = (t.detach().to("cpu").to(common) for t in (a, e))
+    if common is dtypes.bool:
+        a, e = a.to(dtypes.int64), e.to(dtypes.int64)
+    close = FUNCTIONS["isclose"](a, e, rtol=rel, atol=absolute, equal_nan=equal_nan)
+    if bool(close.all()):
+        return None
+    allowed = f"(rtol {rel:g}, atol {absolute:g} allowed)"
+    if scalar:
+        return f"scalars are not close{where}: expected {expected} but got {actual} {allowed}"
+    wide = dtypes.complex128 if common.is_complex else dtypes.float64
+    gap = (a.to(wide) - e.to(wide)).abs()
+    wrong = ~close
+    worst = FUNCTIONS["where"](wrong, gap, -1.0).nan_to_num(float("inf"))
+    index = _index(int(worst.argmax()), a.shape)
+    share = 100.0 * int(wrong.sum()) / max(a.numel(), 1)
+    return (
+        f"tensors are not close{where}: {int(wrong.sum())} of {a.numel()} elements differ "
+        f"({share:.1f}%), the most by {float(gap[index]):g} at {index}: "
+        f"{a[index].item()} and {e[index].item()} {allowed}"
+    )
+
+
+def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Where the element with that number stands."""
+    found: list[int] = []
+    for size in reversed(shape):
+        place, i = divmod(place, size)
+        found.append(i)
+    return tuple(reversed(found))
