@@ -54,6 +54,7 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {"nn": "nn", "optim": "optim", "utils": "utils"}
+_LAZY |= {"models": "models", "timeseries": "timeseries"}
 # Names where torch has them: probes, settings, mixed precision; by the room where they stand.
 _LAZY |= {
     name: room or name

@@ -16,6 +16,7 @@ from . import cuda as cuda
 from . import distributed as distributed
 from . import func as func
 from . import jit as jit
+from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
 from . import nn as nn
@@ -24,6 +25,7 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
 from . import testing as testing
+from . import timeseries as timeseries
 from . import types as types
 from . import utils as utils
 from . import version as version
@@ -2499,6 +2501,7 @@ __all__ = [
     "minimum",
     "mm",
     "mode",
+    "models",
     "moveaxis",
     "movedim",
     "mps",
@@ -2661,6 +2664,7 @@ __all__ = [
     "threshold",
     "threshold_",
     "tile",
+    "timeseries",
     "topk",
     "trace",
     "transpose",
