@@ -57,6 +57,7 @@ ROOMS = [
     "version",
     "xpu",
     "files",
+    "serialization",
     "utils",
     "onnx",
     "timeseries",
@@ -178,7 +179,18 @@ def test_the_contract_is_small() -> None:
 
 # Above the backends nobody knows what an array is --------------------------------------------
 ABOVE_BACKENDS = (
-    *("core", "ops", "autograd", "nn", "amp", "func", "settings", "testing", "utils", "models"),
+    "core",
+    "ops",
+    "autograd",
+    "nn",
+    "amp",
+    "files",
+    "models",
+    "onnx",
+    "func",
+    "settings",
+    "testing",
+    "utils",
 )
 ABOVE = [path for path in FILES if room(path) in ABOVE_BACKENDS]
 # The files that meet NumPy on behalf of a user: what comes in, what goes out, what is shown.
@@ -190,6 +202,7 @@ AT_THE_BORDER = {
     "ops/from_data.py",  # tensors from lists and arrays
     "ops/indexing.py",  # lists and arrays in an index
     "autograd/check.py",  # finite differences on the host
+    "files/elements.py",  # the bytes of files
     "utils/data/_utils/collate.py",  # samples that are arrays and NumPy numbers
     "utils/data/_utils/worker.py",  # seeds NumPy's generator for the user's code
 }

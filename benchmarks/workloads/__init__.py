@@ -9,11 +9,12 @@ from ._workload import Workload
 from .composites import COMPOSITES
 from .convolution import LAYERS
 from .elementwise import ELEMENTWISE
+from .files import FILES
 from .indexing import INDEXING
 from .reductions import REDUCTIONS
 from .transformer import TRANSFORMER
 
-__all__ = ["CONVOLUTION", "LAYERS", "WORKLOADS", "Workload", "chosen"]
+__all__ = ["CONVOLUTION", "FILES", "LAYERS", "WORKLOADS", "Workload", "chosen"]
 
 WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *TRANSFORMER)
 CONVOLUTION = tuple(layer.workload for layer in LAYERS)

@@ -53,8 +53,18 @@ xlogy_ zero_
 globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
-_LAZY = {"nn": "nn", "optim": "optim", "utils": "utils"}
-_LAZY |= {"models": "models", "timeseries": "timeseries"}
+_LAZY = {
+    "files": "files",
+    "load": "files",
+    "models": "models",
+    "nn": "nn",
+    "onnx": "onnx",
+    "optim": "optim",
+    "save": "files",
+    "serialization": "serialization",
+    "timeseries": "timeseries",
+    "utils": "utils",
+}
 # Names where torch has them: probes, settings, mixed precision; by the room where they stand.
 _LAZY |= {
     name: room or name

@@ -14,16 +14,19 @@ from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
+from . import files as files
 from . import func as func
 from . import jit as jit
 from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
 from . import nn as nn
+from . import onnx as onnx
 from . import optim as optim
 from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
+from . import serialization as serialization
 from . import testing as testing
 from . import timeseries as timeseries
 from . import types as types
@@ -113,6 +116,8 @@ from .dtypes import (
 )
 from .dtypes import DType as dtype
 from .errors import OutOfMemoryError as OutOfMemoryError
+from .files import load as load
+from .files import save as save
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
@@ -2350,6 +2355,7 @@ __all__ = [
     "expm1",
     "expm1_",
     "eye",
+    "files",
     "fill_",
     "finfo",
     "fix",
@@ -2461,6 +2467,7 @@ __all__ = [
     "less_equal",
     "lgamma",
     "linspace",
+    "load",
     "log",
     "log10",
     "log10_",
@@ -2535,6 +2542,7 @@ __all__ = [
     "numel",
     "ones",
     "ones_like",
+    "onnx",
     "optim",
     "outer",
     "overrides",
@@ -2591,6 +2599,7 @@ __all__ = [
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "save",
     "scalar_tensor",
     "scatter",
     "scatter_add",
@@ -2601,6 +2610,7 @@ __all__ = [
     "select_scatter",
     "selu",
     "selu_",
+    "serialization",
     "set_anomaly_enabled",
     "set_autocast_cache_enabled",
     "set_autocast_cpu_dtype",

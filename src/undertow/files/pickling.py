@@ -1,0 +1,253 @@
+"""Plain data and tensors as a pickle (protocol 2), in the words of torch's own checkpoints.
+
+Only what a restricted reader takes is written, so nothing here looks up a class or asks an object
+how it wants to be saved.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.foreign import is_foreign
+from ..core.protocol import plain_number
+from ..core.tensor import Tensor
+from ..devices import Device
+from ..dtypes import DType
+from ..errors import DTypeError, FileError
+from ..nn.modules.state import State
+from ..nn.parameter import Parameter
+from ..shapes import Size
+from .storages import STORAGE_NAMES, Storages
+
+_MOST = 255  # bytes of an integer, which torch's restricted reader takes
+
+
+class Pickle:
+    """Writes one object; the storages of its tensors are collected in `storages`."""
+
+    def __init__(self, storages: Storages) -> None:
+        self._storages = storages
+        self._out: list[bytes] = []
+        self._memo: dict[Any, int] = {}
+        self._kept: list[Any] = []  # what the memo knows by its id must not go away
+        self._open: set[int] = set()  # tuples that are being written
+        self._path: list[str] = []
+
+    def write(self, obj: Any) -> bytes:
+        """The bytes of the pickle."""
+        try:
+            self._save(obj)
+        except RecursionError:
+            raise FileError("[save] the data is nested too deeply") from None
+        return b"".join((b"\x80\x02", *self._out, b"."))
+
+    # Words ------------------------------------------------------------------------------------
+    def _global(self, module: str, name: str) -> None:
+        if not self._known((module, name)):
+            self._out.append(f"c{module}\n{name}\n".encode())
+            self._remember((module, name))
+
+    def _known(self, key: Any) -> bool:
+        number = self._memo.get(key)
+        if number is None:
+            return False
+        self._out.append(
+            b"h" + bytes([number]) if number < 256 else b"j" + number.to_bytes(4, "little")
+        )
+        return True
+
+    def _remember(self, key: Any, obj: Any = None) -> None:
+        number = self._memo[key] = len(self._memo)
+        self._kept.append(obj)
+        self._out.append(
+            b"q" + bytes([number]) if number < 256 else b"r" + number.to_bytes(4, "little")
+        )
+
+    def _items(self, items: Iterable[Any], one_by_one: bytes) -> None:
+        self._out.append(b"(")
+        for where, item in items:
+            self._path.append(where)
+            self._save(item)
+            self._path.pop()
+        self._out.append(one_by_one)
+
+    def _call(self, module: str, name: str, *args: Any) -> None:
+        self._global(module, name)
+        self._items((("", arg) for arg in args), b"tR")
+
+    # Things -----------------------------------------------------------------------------------
+    def _save(self, obj: Any) -> None:
+        kind = type(obj)
+        write = _WRITERS.get(kind)
+        if write is not None:
+            write(self, obj)
+        elif isinstance(obj, Tensor):
+            self._tensor(obj)
+        elif is_foreign(obj) and not obj.shape and hasattr(obj, "item"):
+            self._save(plain_number(obj))
+        else:
+            raise self._refused(obj)
+
+    def _constant(self, obj: Any) -> None:
+        self._out.append(b"N" if obj is None else b"\x88" if obj else b"\x89")
+
+    def _int(self, obj: int) -> None:
+        if 0 <= obj < 256:
+            self._out.append(b"K" + bytes([obj]))
+        elif -(2**31) <= obj < 2**31:
+            self._out.append(b"J" + struct.pack("<i", obj))
+        else:
+            raw = obj.to_bytes(obj.bit_length() // 8 + 1, "little", signed=True)
+            if len(raw) > _MOST:
+                raise FileError(
+                    f"[save] {self._where()} is an integer of {obj.bit_length()} bits; checkpoints "
+                    f"hold up to {8 * _MOST - 1}: save it as a string"
+                )
+            self._out.append(b"\x8a" + bytes([len(raw)]) + raw)
+
+    def _float(self, obj: float) -> None:
+        self._out.append(b"G" + struct.pack(">d", obj))
+
+    def _complex(self, obj: complex) -> None:
+        self._call("__builtin__", "complex", obj.real, obj.imag)
+
+    def _str(self, obj: str) -> None:
+        if not self._known(obj):
+            raw = obj.encode("utf-8", "surrogatepass")
+            self._out.append(b"X" + len(raw).to_bytes(4, "little") + raw)
+            self._remember(obj)
+
+    def _bytes(self, obj: bytes) -> None:
+        self._call("_codecs", "encode", obj.decode("latin1"), "latin1")
+
+    def _bytearray(self, obj: bytearray) -> None:
+        self._call("__builtin__", "bytearray", bytes(obj))
+
+    def _tuple(self, obj: tuple[Any, ...]) -> None:
+        if not obj:
+            self._out.append(b")")
+        elif not self._known(id(obj)):
+            if id(obj) in self._open:
+                raise FileError(f"[save] {self._where()} is a tuple that contains itself")
+            self._open.add(id(obj))
+            self._items(((f"[{i}]", item) for i, item in enumerate(obj)), b"t")
+            self._open.discard(id(obj))
+            self._remember(id(obj), obj)
+
+    def _size(self, obj: Size) -> None:
+        self._call("torch", "Size", tuple(obj))
+
+    def _list(self, obj: list[Any]) -> None:
+        if not self._known(id(obj)):
+            self._out.append(b"]")
+            self._remember(id(obj), obj)
+            if obj:
+                self._items(((f"[{i}]", item) for i, item in enumerate(obj)), b"e")
+
+    def _dict(self, obj: dict[Any, Any]) -> None:
+        if not self._known(id(obj)):
+            self._out.append(b"}")
+            self._remember(id(obj), obj)
+            self._pairs(obj)
+
+    def _ordered_dict(self, obj: Any) -> None:
+        if not self._known(id(obj)):
+            self._global("collections", "Counter" if type(obj) is Counter else "OrderedDict")
+            self._out.append(b")R")
+            self._remember(id(obj), obj)
+            self._pairs(obj)
+            metadata = vars(obj).get("_metadata")  # of a state_dict: the versions of its modules
+            if metadata is not None:
+                self._save({"_metadata": metadata})
+                self._out.append(b"b")
+
+    def _pairs(self, obj: dict[Any, Any]) -> None:
+        if obj:
+            pairs = ((f"[{k!r}]", thing) for k, v in obj.items() for thing in (k, v))
+            self._items(pairs, b"u")
+
+    def _set(self, obj: set[Any] | frozenset[Any]) -> None:
+        if not self._known(id(obj)):
+            self._call("__builtin__", type(obj).__name__, list(obj))
+            self._remember(id(obj), obj)
+
+    def _dtype(self, obj: DType) -> None:
+        self._global("torch", obj.name)
+
+    def _device(self, obj: Device) -> None:
+        index = () if obj.index is None else (obj.index,)
+        self._call("torch", "device", obj.type, *index)
+
+    def _tensor(self, obj: Tensor) -> None:
+        if self._known(id(obj)):
+            return
+        if isinstance(obj, Parameter):
+            data = obj.detach()
+            self._kept.append(data)
+            self._call("torch._utils", "_rebuild_parameter", data, obj.requires_grad, OrderedDict())
+        else:
+            number, size, t = self._storages.find(obj, self._where())
+            self._global("torch._utils", "_rebuild_tensor_v2")
+            self._out.append(b"((")
+            self._str("storage")
+            self._global("torch", STORAGE_NAMES[t.dtype])
+            for word in (str(number), str(t.device)):
+                self._str(word)
+            self._int(size)
+            self._out.append(b"tQ")
+            for thing in (t.storage_offset(), tuple(t.shape), tuple(t.stride())):
+                self._save(thing)
+            self._constant(obj.requires_grad)
+            self._call("collections", "OrderedDict")
+            self._out.append(b"tR")
+        self._remember(id(obj), obj)
+
+    # Errors -----------------------------------------------------------------------------------
+    def _where(self) -> str:
+        return "".join(self._path) or "the object"
+
+    def _refused(self, obj: Any) -> DTypeError:
+        kind = f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
+        fix = "convert it to one of them first"
+        if hasattr(obj, "state_dict"):
+            fix = "save its state_dict(), and load that into a new one"
+        elif isinstance(obj, (dict, tuple, list, str, int, float)):
+            fix = f"convert it to a plain {_plain_base(obj)}"
+        elif is_foreign(obj):
+            fix = "save ut.from_numpy(array)"
+        elif callable(obj):
+            fix = "files hold no code: save what it was made from"
+        return DTypeError(
+            f"[save] {self._where()} is a {kind}; a checkpoint holds tensors, numbers, strings, "
+            f"bytes, None, dtypes, devices, and dicts, lists, tuples and sets of them: {fix}"
+        )
+
+
+def _plain_base(obj: Any) -> str:
+    return next(k.__name__ for k in (dict, tuple, list, str, int, float) if isinstance(obj, k))
+
+
+_WRITERS: dict[type, Any] = {
+    type(None): Pickle._constant,
+    bool: Pickle._constant,
+    int: Pickle._int,
+    float: Pickle._float,
+    complex: Pickle._complex,
+    str: Pickle._str,
+    bytes: Pickle._bytes,
+    bytearray: Pickle._bytearray,
+    tuple: Pickle._tuple,
+    Size: Pickle._size,
+    list: Pickle._list,
+    dict: Pickle._dict,
+    OrderedDict: Pickle._ordered_dict,
+    State: Pickle._ordered_dict,
+    Counter: Pickle._ordered_dict,
+    set: Pickle._set,
+    frozenset: Pickle._set,
+    DType: Pickle._dtype,
+    Device: Pickle._device,
+}

@@ -1,0 +1,155 @@
+"""What a model computes, as the list of ops that run while it is called.
+
+Note [values]
+Every tensor that an op takes or gives is a value, known by what made it: by its node, because a
+change in place gives a tensor a new one, or by its array, as long as that has not changed since.
+So gradients are recorded while the model runs, for the floating inputs at least. What is neither is
+a constant. Inputs go to the model as copies, which it may change in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from ..core.dispatch import apply
+from ..core.modes import current, enter, leave
+from ..core.op import Op
+from ..core.tensor import Tensor, node_of
+from ..errors import UnsupportedError
+
+
+class Value:
+    """A tensor of the trace. `varies` tells whether it depends on an input."""
+
+    __slots__ = ("index", "made_by", "name", "tensor", "varies")
+
+    def __init__(self, tensor: Tensor, name: str | None = None, varies: bool = False) -> None:
+        self.tensor = tensor
+        self.name = name
+        self.varies = varies
+        self.made_by: Call | None = None
+        self.index = 0
+
+
+class Call(NamedTuple):
+    """One op that ran, on values, numbers and None, inside the module at `path`."""
+
+    op: Op
+    inputs: tuple[Any, ...]
+    params: tuple[Any, ...]
+    outputs: tuple[Value, ...]
+    path: str
+
+
+class Trace:
+    """One call of a model."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.values: list[Value] = []  # in the order in which they are met
+        self._by_node: dict[tuple[int, int], Value] = {}
+        self._by_array: dict[int, tuple[Value, int]] = {}  # with the version of the memory
+        self._kept: list[Any] = []  # what is known by its id must not go away
+        self._path: list[str] = []
+
+    # Values -----------------------------------------------------------------------------------
+    def add(self, t: Tensor, name: str | None = None, varies: bool = False) -> Value:
+        """A new value."""
+        value = Value(t.detach(), name, varies)
+        self.values.append(value)
+        node = node_of(t)
+        if node is not None:
+            self._by_node[id(node), t._index] = value
+        self._by_array[id(t._array)] = (value, t._version)
+        self._kept += [t, node, t._array]
+        return value
+
+    def find(self, t: Tensor, op: str) -> Value:
+        """The value that a tensor is; see Note [values]."""
+        node = node_of(t)
+        if node is not None and (id(node), t._index) in self._by_node:
+            return self._by_node[id(node), t._index]
+        known = self._by_array.get(id(t._array))
+        if known is not None and known[1] == t._version:
+            return known[0]
+        if not t.is_leaf or (known is not None and known[0].varies):
+            raise UnsupportedError(
+                f"[onnx.export] a tensor of shape {t.shape} was changed in place, in a way that "
+                f"cannot be followed, before {op}{self.where()}; compute a new tensor instead"
+            )
+        return self.add(t.clone() if known is not None else t)
+
+    def where(self) -> str:
+        """The module that runs now, for errors."""
+        return place(self._path[-1] if self._path else "")
+
+    # Running ----------------------------------------------------------------------------------
+    def run(self, model: Any, args: Sequence[Any], names: Sequence[str]) -> Any:
+        """What `model(*args)` returns, recorded; `names` are those of the tensors in `args`."""
+        listed = iter(names)
+        given = []
+        for arg in args:
+            if isinstance(arg, Tensor):
+                t = arg.detach()
+                t = t.requires_grad_().clone() if t.is_floating_point() else t.clone()
+                self.add(t, next(listed), varies=True)
+                arg = t
+            given.append(arg)
+        for path, t in _state(model):
+            self.add(t, path)
+        state = current().but(grad=True, inference=False, around=self._around)
+        token = enter(state)
+        try:
+            with _watched(model, self._path):
+                return model(*given)
+        finally:
+            leave(token)
+
+    def _around(self, op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
+        taken = tuple([self.find(i, op.name) if isinstance(i, Tensor) else i for i in inputs])
+        token = enter(current().but(around=None))
+        try:
+            out = apply(op, inputs, params)
+        finally:
+            leave(token)
+        varies = any(isinstance(v, Value) and v.varies for v in taken)
+        given = tuple(
+            [self.add(o, None, varies) for o in (out if isinstance(out, tuple) else (out,))]
+        )
+        call = Call(op, taken, params, given, self._path[-1] if self._path else "")
+        for i, value in enumerate(given):
+            value.made_by, value.index = call, i
+        self.calls.append(call)
+        return out
+
+
+def place(path: str) -> str:
+    """`path` as it is told in an error."""
+    return f" in module {path!r}" if path else ""
+
+
+def _state(model: Any) -> Iterator[tuple[str, Tensor]]:
+    """The parameters and buffers of a module, by their paths."""
+    for kind in ("named_parameters", "named_buffers"):
+        if hasattr(model, kind):
+            yield from getattr(model, kind)()
+
+
+@contextmanager
+def _watched(model: Any, path: list[str]) -> Iterator[None]:
+    """Keep `path` at the module that is running."""
+    handles = []
+    if hasattr(model, "named_modules"):
+        for name, module in model.named_modules():
+            if name:
+                handles += [
+                    module.register_forward_pre_hook(lambda *_, name=name: path.append(name)),
+                    module.register_forward_hook(lambda *_: path.pop() and None, always_call=True),
+                ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
