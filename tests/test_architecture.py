@@ -167,6 +167,8 @@ ONE_WAY = {
     "rows",
     "attention",
     "attention_backward",
+    "recurrent",
+    "recurrent_backward",
 }
 
 

@@ -1933,6 +1933,158 @@ def tile(input: Tensor, *times: builtins.int) -> Tensor:
 def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
     """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1."""
 
+def lstm_cell(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """One step of an LSTM: the new state and memory, from an input (batch, features) and the old."""
+
+def gru_cell(
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """One step of a gated recurrent unit: the new state from an input (batch, features)."""
+
+def rnn_tanh_cell(
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """One step of a plain recurrent layer, tanh(w_ih @ x + w_hh @ h + biases)."""
+
+def rnn_relu_cell(
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
+) -> Tensor:
+    """One step of a plain recurrent layer, relu(w_ih @ x + w_hh @ h + biases)."""
+
+@overload
+def lstm(
+    input: Tensor,
+    hx: Sequence[Tensor],
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+    batch_first: builtins.bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A long short-term memory: states of the last layer, and last states and memories of all."""
+
+@overload
+def lstm(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Sequence[Tensor],
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A long short-term memory: states of the last layer, and last states and memories of all."""
+
+@overload
+def gru(
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+    batch_first: builtins.bool,
+) -> tuple[Tensor, Tensor]:
+    """A network of gated recurrent units: states of the last layer, and last states of all."""
+
+@overload
+def gru(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+) -> tuple[Tensor, Tensor]:
+    """A network of gated recurrent units: states of the last layer, and last states of all."""
+
+@overload
+def rnn_tanh(
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+    batch_first: builtins.bool,
+) -> tuple[Tensor, Tensor]:
+    """A plain recurrent network with tanh: states of the last layer, and last states of all."""
+
+@overload
+def rnn_tanh(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+) -> tuple[Tensor, Tensor]:
+    """A plain recurrent network with tanh: states of the last layer, and last states of all."""
+
+@overload
+def rnn_relu(
+    input: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+    batch_first: builtins.bool,
+) -> tuple[Tensor, Tensor]:
+    """A plain recurrent network with relu: states of the last layer, and last states of all."""
+
+@overload
+def rnn_relu(
+    data: Tensor,
+    batch_sizes: Tensor,
+    hx: Tensor,
+    params: Sequence[Tensor],
+    has_biases: builtins.bool,
+    num_layers: builtins.int,
+    dropout: builtins.float,
+    train: builtins.bool,
+    bidirectional: builtins.bool,
+) -> tuple[Tensor, Tensor]:
+    """A plain recurrent network with relu: states of the last layer, and last states of all."""
+
 def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """A copy with `src` in place of `select(dim, index)`."""
 
@@ -2399,6 +2551,8 @@ __all__ = [
     "get_rng_state",
     "greater",
     "greater_equal",
+    "gru",
+    "gru_cell",
     "gt",
     "half",
     "hardshrink",
@@ -2489,6 +2643,8 @@ __all__ = [
     "logspace",
     "logsumexp",
     "long",
+    "lstm",
+    "lstm_cell",
     "lt",
     "manual_seed",
     "masked_fill",
@@ -2589,6 +2745,10 @@ __all__ = [
     "resolve_conj",
     "resolve_neg",
     "result_type",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
     "roll",
     "rot90",
     "round",

@@ -485,6 +485,52 @@ class Backend(ABC):
 
         return attention_backward(self, g, q, k, v, mask, out, lse, scale, causal)
 
+    def recurrent(
+        self,
+        kind: str,
+        gates: Array,
+        h: Array,
+        c: Array | None,
+        weight: Array,
+        bias: Array | None,
+        lengths: Array | None,
+        reverse: bool,
+    ) -> tuple[Any, ...]:
+        """All steps of a recurrent layer; kind: lstm, gru, tanh or relu, see Note [cells].
+
+        `gates` (steps, batch, gates * width) are the products of the inputs, whose memory is given
+        up: results may lie there; `h` and, of an LSTM,
+        `c` (batch, width) the first state and memory; `weight` (gates * width, width) and `bias`
+        make the products of the state. Reversed, the last step is the first. A sequence with a
+        length (int64) takes part in that many steps, and has the same state in later ones.
+        Returns the state after each step, the last state, the last memory or None, what the steps
+        keep for a backward or None, and the memory before each step or None.
+        """
+        from .recurrent_steps import recurrent
+
+        return recurrent(self, kind, gates, h, c, weight, bias, lengths, reverse)
+
+    def recurrent_backward(
+        self,
+        kind: str,
+        g: Array,
+        dh: Array,
+        dc: Array | None,
+        kept: Array | None,
+        before: Array,
+        weight: Array,
+        lengths: Array | None,
+        reverse: bool,
+    ) -> tuple[Any, ...]:
+        """The cotangents of `recurrent`'s input products, state's products, `h`, and `c` or None.
+
+        Given those of its states, of the last state and of the last memory; `before` is what a
+        cell's slopes ask for, see kernel/cells. The first two may be one array.
+        """
+        from .recurrent_steps import recurrent_backward
+
+        return recurrent_backward(self, kind, g, dh, dc, kept, before, weight, lengths, reverse)
+
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         """Insertion points (int64) into the last dimension; leading dimensions correspond."""
         from .compositions import searchsorted

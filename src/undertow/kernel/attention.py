@@ -19,46 +19,20 @@ from collections.abc import Callable
 
 from . import elementary
 from .ir import Buffer, Function, Value
+from .products import Products
 
-Start = tuple[Buffer, Value]  # a buffer, and the offset of a first element in it
 QUERIES = 128
 KEYS = 512
 _NEVER = float("-inf")
 
-# The matrix products of the forward and of the backward; see `_Products`.
+# The matrix products of the forward and of the backward. A corner is 0 for blocks of full size, or
+# 1, 2 or 3 for the last block of keys, of queries or of both, which are shorter.
 PRODUCTS = ("scores", "first", "more"), ("scores", "by_weight", "dv", "dq", "dk")
 
 
 def scratch_size(blocks: int, width: int) -> int:
     """Elements of scratch memory per thread: blocks of scores, and rows of the given width."""
     return blocks * QUERIES * KEYS + QUERIES * (width + 2)
-
-
-class _Products:
-    """Matrix products, run as kernels `void (pool, plan, a, b, c, bias, work)`.
-
-    A plan holds a product's sizes and steps, which the caller knows. Its entry in the table is the
-    kernel, the plan, and 1 if the kernel wants b before a. There are four of each product: for
-    blocks of full size, then 1, 2 or 3 further on for the last block of keys, of queries or of
-    both, which are shorter.
-    """
-
-    def __init__(self, f: Function, names: tuple[str, ...]) -> None:
-        self.f = f
-        self.names = names
-        self.table, self.work = f.buffer("products", "i64"), f.buffer("work", "u8", written=True)
-        self.size = f.param("work_size")
-
-    def run(self, name: str, c: Start, a: Start, b: Start, corner: Value) -> None:
-        """c (m, n) = or += a (m, k) @ b (k, n), as the plan says."""
-        f = self.f
-        entry = (corner + 4 * self.names.index(name)) * 3
-        kernel, plan, transposed = (f.load(self.table, entry + i) for i in range(3))
-        work = (self.work, f.thread() * self.size)
-        with f.branch(transposed == 0):
-            f.invoke(kernel, plan, a, b, c, 0, work)
-        with f.branch(transposed == 1):
-            f.invoke(kernel, plan, b, a, c, 0, work)
 
 
 class _Heads:
@@ -117,7 +91,7 @@ def attention_function(name: str, dtype: str, mask: str) -> Function:
     heads = _Heads(f, "out q k v", dtype, "out")
     lse, scratch = f.buffer("lse", dtype, True), f.buffer("scratch", dtype, True)
     masking = _Mask(f, mask, dtype)
-    products = _Products(f, PRODUCTS[0])
+    products = Products(f, PRODUCTS[0], 4)
     batches, count, rows, keys, depth = (f.param(n) for n in ("b", "h", "l", "s", "ev"))
     size, pitch = f.param("scratch_size"), f.param("pitch")
     scale = f.cast(f.param("scale", "f64"), dtype)
@@ -193,7 +167,7 @@ def attention_backward_function(name: str, dtype: str, mask: str) -> Function:
     heads = _Heads(f, "dq dk dv g out q k v", dtype, "dq dk dv")
     lse, scratch = f.buffer("lse", dtype), f.buffer("scratch", dtype, True)
     masking = _Mask(f, mask, dtype)
-    products = _Products(f, PRODUCTS[1])
+    products = Products(f, PRODUCTS[1], 4)
     batches, count, rows, keys, depth = (f.param(n) for n in ("b", "h", "l", "s", "ev"))
     width, size, pitch = f.param("e"), f.param("scratch_size"), f.param("pitch")
     scale = f.cast(f.param("scale", "f64"), dtype)

@@ -5,6 +5,7 @@ from . import init as init
 from . import modules as modules
 from . import parallel as parallel
 from . import parameter as parameter
+from . import utils as utils
 from .modules import *  # noqa: F403
 from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer

@@ -34,6 +34,7 @@ from . import (  # noqa: F401
     pooling,
     random,
     rearrange,
+    recurrent,
     reduction,
     replacing,
     resampling,

@@ -254,6 +254,42 @@ class CpuBackend(NumpyBackend):
             return run_attention_backward(g, q, k, v, mask, out, lse, scale, causal)
         return super().attention_backward(g, q, k, v, mask, out, lse, scale, causal)
 
+    def recurrent(
+        self,
+        kind: str,
+        gates: Array,
+        h: Array,
+        c: Array | None,
+        weight: Array,
+        bias: Array | None,
+        lengths: Array | None,
+        reverse: bool,
+    ) -> tuple[Any, ...]:
+        if gates.size >= threshold(RECURRENT) and gates.dtype in _EXACT:
+            from .recurrent import run_recurrent
+
+            return run_recurrent(kind, gates, h, c, weight, bias, lengths, reverse)
+        return super().recurrent(kind, gates, h, c, weight, bias, lengths, reverse)
+
+    def recurrent_backward(
+        self,
+        kind: str,
+        g: Array,
+        dh: Array,
+        dc: Array | None,
+        kept: Array | None,
+        before: Array,
+        weight: Array,
+        lengths: Array | None,
+        reverse: bool,
+    ) -> tuple[Any, ...]:
+        given = (kind, g, dh, dc, kept, before, weight, lengths, reverse)
+        if g.size >= threshold(RECURRENT >> 2) and g.dtype in _EXACT:
+            from .recurrent import run_recurrent_backward
+
+            return run_recurrent_backward(*given)
+        return super().recurrent_backward(*given)
+
     def philox(self, seed: int, offset: int, count: int) -> Array:
         if count >= threshold(DRAWN):
             from .random import run_philox
@@ -386,6 +422,7 @@ TAKEN = 1 << 16
 SET = 1 << 15
 PUT = 1 << 11
 DRAWN = 1024
+RECURRENT = 512  # elements of gates
 
 
 def _every(x: Array) -> tuple[int, ...]:

@@ -139,6 +139,16 @@ def choose_packed(o: Operands, setting: Setting, windows: WindowPacking, left: b
     return way._replace(pack_a=windows) if left else way._replace(pack_b=windows)
 
 
+def choose_in_place(o: Operands, setting: Setting) -> Choice:
+    """The cheapest way that packs nothing, for few rows by a B with contiguous rows, on one thread.
+
+    Strip by strip, so that each stays in the first cache for all rows: a product that is made again
+    and again by the same B, which then comes from the second cache once each time.
+    """
+    ways = [w for w in _wide(o, setting, False) if not (w[0].pack_a or w[0].pack_b)]
+    return min(ways, key=lambda way: way[1](o.m, o.n))[0]._replace(staying=1)
+
+
 _Cost = Callable[[int, int], float]  # of so many rows by so many columns
 _Ways = Iterator[tuple[Choice, _Cost, int]]  # with the parts into which columns must be cut
 

@@ -3,10 +3,16 @@
 from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .linear import Bilinear, Identity, LazyLinear, Linear
 from .module import Module
+from .rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 
 __all__ = [
+    "GRU",
+    "LSTM",
+    "RNN",
     "Bilinear",
+    "GRUCell",
     "Identity",
+    "LSTMCell",
     "LazyLinear",
     "Linear",
     "Module",
@@ -14,5 +20,8 @@ __all__ = [
     "ModuleList",
     "ParameterDict",
     "ParameterList",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "Sequential",
 ]
