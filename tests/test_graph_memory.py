@@ -136,7 +136,7 @@ def test_gradients_do_not_keep_the_graph() -> None:
 # A million nodes -----------------------------------------------------------------------------
 # In a process of its own, so that its memory can be measured and the recursion limit is real.
 DEEP = """
-import gc, resource, sys, time
+import ctypes, gc, resource, sys, time
 import undertow as ut
 
 def resident():
@@ -169,10 +169,11 @@ if differentiate:
     assert x.grad is not None and abs(x.grad.item()) > 0
 y = None
 gc.collect()
+getattr(ctypes.CDLL(None), "malloc_trim", bool)(0)  # what malloc keeps is no longer the graph's
 after = resident()
 print(f"{before:.0f} MB before, {built:.0f} MB built, {after:.0f} MB after")
 assert built - before > 20, "the graph is too small to tell"
-assert after - before < 0.25 * (built - before), "memory does not return"
+assert after - before < 0.1 * (built - before), "memory does not return"
 """
 
 

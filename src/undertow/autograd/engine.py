@@ -127,6 +127,14 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                         continue
                     g = wrap(g)
                 _rule_step(run, node, g, row, ready)
+            elif (
+                node.__class__ is AccumulateGrad
+                and node.hooks is None
+                and captures is None
+                and g is not None
+            ):
+                g = None  # the leaf may keep it, if nobody else has it
+                accumulate(node, task.take(i), bare)
             else:
                 g = None
                 _full_step(run, i, node, ready)
@@ -139,24 +147,12 @@ def _fused_step(
     run: Run, node: Node, fused: Any, g: Any, row: list[Target | None], ready: list[int]
 ) -> None:
     """The gradients by rules on bare arrays; see Note [fused rules] and Note [bare rules]."""
-    plan, saved = node.plan, node.saved
-    if saved is None:
+    if node.saved is None:
         raise node.freed()
     if fused.adds and run.alone:
         row = _add_products(run, node, g, row, ready)
-    for i in plan.tensors:
-        if saved[i]._alias is not None:
-            saved = plan.unpack(node, saved)
-            break
-    if fused.plain == 2 and saved[0]._array is not saved[1]._array and not fused.single:
-        step = fused.runs.by_class.get(g.__class__) or fused.runs.of(g)
-        results = step(g, saved[0]._array, saved[1]._array)
-    elif fused.plain == 1 and fused.single:
-        step = fused.runs.by_class.get(g.__class__) or fused.runs.of(g)
-        results = (step(g, saved[0]._array),)
-    else:
-        results = fused.gradients(g, saved, row)
-    if plan.tensors and not run.retain_graph:
+    results = fused.gradients(g, node, row)
+    if node.plan.tensors and not run.retain_graph:
         node.saved = None
     task = run.task
     inbox = task.inbox
@@ -179,7 +175,7 @@ def _fused_step(
             (OF_CLASS.get(result.__class__) or result.backend).add_into(cell.value, result)
             cell.next += 1
             if cell.next == cell.total:
-                _completed(task, j, ready)
+                _completed(task, j, 0, ready)
         else:
             deliver(run, target, result, ready)
 
@@ -228,7 +224,7 @@ def _arrive(run: Run, node: AccumulateGrad, grads: list[Any]) -> None:
     """The gradient of a leaf, between the hooks of its node."""
     hooks = node.hooks
     if hooks is None:
-        accumulate(node, grads, run.create_graph)
+        accumulate(node, grads, run.bare)
         return
     if hooks.pre:
         grads[:] = run_prehooks(node, grads)
@@ -236,7 +232,7 @@ def _arrive(run: Run, node: AccumulateGrad, grads: list[Any]) -> None:
     if grads[0] is not None:
         if run.bare:
             grads[0] = grads[0]._array  # no Tensor holds it now, unless a hook kept that
-        accumulate(node, grads, run.create_graph)
+        accumulate(node, grads, run.bare)
     if given:
         for hook in list(hooks.post.values()):
             changed = hook((), given)
@@ -271,7 +267,7 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
         if cell.__class__ is not Slots:
             with run.lock:
                 outputs[out] = grad
-                _completed(task, j, ready)
+                _completed(task, j, out, ready)
             return
     elif cell is None:
         task.inbox[j] = grad
@@ -281,31 +277,32 @@ def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
         pair = cell.offer(slot, grad)
         if pair is None:
             if cell.next == cell.total:
-                _completed(task, j, ready)
+                _completed(task, j, out, ready)
             return
     del grad
     while pair is not None:
-        total = _add(pair, cell.owned)
+        total = _add(pair, cell.owned) if run.bare else summed(*pair)
         with run.lock:
             pair = cell.settle(total)
             if pair is None and cell.next == cell.total:
-                _completed(task, j, ready)
+                _completed(task, j, out, ready)
 
 
-def _completed(task: Task, j: int, ready: list[int]) -> None:
-    task.remaining[j] -= 1
-    if not task.remaining[j]:
-        cell = task.inbox[j]
-        if cell.__class__ is Slots:
-            task.inbox[j] = cell.value
-            cell.value = None
+def _completed(task: Task, j: int, out: int, ready: list[int]) -> None:
+    """All gradients of an output have arrived."""
+    cell = task.inbox[j]
+    if cell.__class__ is Slots:  # of a node with one output
+        task.inbox[j] = cell.value
+        cell.value = None
         ready.append(j)
+    else:
+        task.awaited[j].remove(out)
+        if not task.awaited[j]:
+            ready.append(j)
 
 
 def _add(pair: list[Any], owned: bool) -> Any:
-    """The sum of two gradients, bare or not; in place when nobody else has the first one."""
-    if isinstance(pair[0], Tensor):
-        return summed(*pair)
+    """The sum of two bare gradients; in place when nobody else has the first one."""
     k = backend_of(pair[0])
     if owned or k.owned(pair, 0):
         k.add_into(*pair)
@@ -319,16 +316,13 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
     Returns the row of targets without those that are done; see Note [added products].
     """
     inbox, plan, saved = run.task.inbox, node.plan, node.saved
-    factors = plan.op.factors
-    assert factors is not None
     left = None
-    k = backend_of(g)
     for i, target in enumerate(row):
-        if target is None or len(g.shape) != 2:
+        cell = None if target is None else inbox[target[0]]
+        if cell.__class__ is not Slots:
             continue
-        cell = inbox[target[0]]
         if (
-            cell.__class__ is not Slots
+            len(g.shape) != 2
             or cell.value is None
             or cell.next != target[2]
             or cell.pending
@@ -336,8 +330,10 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
         ):
             continue
         other = saved[plan.calls[i][1][0]]
-        if not isinstance(other, Tensor) or other._alias is not None:
-            continue  # its version is to be checked
+        if other._alias is not None:
+            continue  # its version is to be checked, or hooks keep it
+        k, factors = backend_of(g), plan.op.factors
+        assert factors is not None
         held = [cell.value]
         cell.value = None
         added = (cell.owned or k.owned(held, 0)) and k.add_product(
@@ -350,7 +346,7 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
             cell.owned = True
             cell.next += 1
             if cell.next == cell.total:
-                _completed(run.task, target[0], ready)
+                _completed(run.task, target[0], 0, ready)
     return row if left is None else left
 
 
@@ -386,18 +382,14 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
     return results
 
 
-def accumulate(node: AccumulateGrad, arrived: list[Any], create_graph: bool) -> None:
+def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
     """Add the one gradient in a list, bare or not, to the leaf's `.grad`; then its hooks."""
     leaf = node.leaf()
     if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
-        bare = not isinstance(arrived[0], Tensor)
         array = arrived[0] if bare else arrived[0]._array
-        k = backend_of(leaf._array)
-        if (
-            array.shape != leaf._array.shape
-            or array.dtype != leaf._array.dtype
-            or backend_of(array) is not k
-        ):
+        own = leaf._array
+        k = backend_of(own)
+        if array.shape != own.shape or array.dtype != own.dtype or backend_of(array) is not k:
             raise _misfit(leaf, wrap(array))
         del array
         with node.lock:

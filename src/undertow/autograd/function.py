@@ -78,7 +78,7 @@ class FunctionCtx(Node):
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         tensors = [a for a in args if isinstance(a, Tensor)]
-        super().__init__(tuple(node_of(t) for t in tensors), tuple(t._index for t in tensors))
+        self._begin(tuple(node_of(t) for t in tensors), tuple(t._index for t in tensors))
         self._tensors = tuple(isinstance(a, Tensor) for a in args)
         self._sources = tuple(backend_of(t._array) for t in tensors)
         self._enabled = current().grad
@@ -263,7 +263,7 @@ class _Probe(Node):
     __slots__ = ()
 
     def __init__(self, meta: Any) -> None:
-        super().__init__(metas=(meta,))
+        self._begin(metas=(meta,))
 
     def name(self) -> str:
         return "Constant"

@@ -80,7 +80,7 @@ def _call(self: Node, *grad_outputs: Tensor | None) -> Any:
     arrived = any(g is not None for g in grads)
     if isinstance(self, AccumulateGrad):
         if grads[0] is not None:
-            accumulate(self, grads, current().grad)
+            accumulate(self, grads, bare=False)
         return ()
     if not arrived and not self.runs_empty:
         return (None,) * len(self.parents) if len(self.parents) != 1 else None

@@ -25,8 +25,8 @@ class Slots:
 
     __slots__ = ("busy", "next", "owned", "pending", "total", "value")
 
-    def __init__(self, total: int) -> None:
-        self.total = total
+    def __init__(self) -> None:
+        self.total = 1  # edges; counted on, since there are Slots only where there is a second one
         self.next = 0  # slots below are in `value`
         self.value: Any = None
         self.owned = False  # whether `value` was made by a sum here, so nobody else holds it
@@ -70,7 +70,7 @@ class Task:
     `wanted` is None to go down to every leaf, else the nodes to reach.
     """
 
-    __slots__ = ("inbox", "left", "nodes", "numbers", "remaining", "seeds", "targets")
+    __slots__ = ("inbox", "left", "nodes", "numbers", "awaited", "seeds", "targets")
 
     def __init__(
         self, roots: Iterable[tuple[Node, int]], wanted: Iterable[Node] | None = None
@@ -82,86 +82,67 @@ class Task:
         self.targets: list[list[Target | None]] = []  # by node, where each input's gradient goes
         # By node: for one output the gradient or its Slots, for several a list of those.
         self.inbox: list[Any] = []
-        self.remaining: list[int] = []  # by node, outputs whose gradient is incomplete
-        self.seeds: list[Target | None] = []  # where each root's seed goes
-        self._discover(roots, needed)
+        # By node of several outputs, those whose gradient is incomplete.
+        self.awaited: dict[int, set[int]] = {}
+        self.seeds = [self._edge(node, out, needed) for node, out in roots]
+        self._discover(needed)
         self.left = len(self.nodes)
 
-    def _discover(self, roots: list[tuple[Node, int]], needed: set[Node] | None) -> None:
-        nodes, numbers, targets = self.nodes, self.numbers, self.targets
-        find = numbers.get
-        counts: list[Any] = []  # by node, edges into its output (a list of them for several)
-        shared: list[int] = []  # nodes that need Slots or have several outputs
-
-        def edge(node: Node | None, out: int) -> Target | None:
-            if node is None or (needed is not None and node not in needed):
-                return None
-            j = find(node)
-            if j is None:
-                j = numbers[node] = len(nodes)
-                nodes.append(node)
-                if len(node.metas) == 1:
-                    counts.append(1)
-                    return j, 0, 0
-                counts.append([0] * len(node.metas))
-                shared.append(j)
-            count = counts[j]
-            if count.__class__ is int:
-                if count == 1:
-                    shared.append(j)
-                counts[j] = count + 1
-                return j, 0, count
-            slot = count[out]
-            count[out] += 1
-            return j, out, slot
-
-        for node, out in roots:
-            self.seeds.append(edge(node, out))
-        if needed is None:
-            for node in nodes:  # grows as it goes
-                row: list[Target | None] = []
-                for parent, out in zip(node.parents, node.indices):  # noqa: B905 (hot)
-                    if parent is None:
-                        row.append(None)
-                        continue
-                    # `edge`, unrolled for nodes of one output
+    def _discover(self, needed: set[Node] | None) -> None:
+        """Number the nodes above the roots and their edges; see Note [slot order]."""
+        nodes, numbers, targets, inbox = self.nodes, self.numbers, self.targets, self.inbox
+        find, edge = numbers.get, self._edge
+        for node in nodes:  # grows as it goes
+            row: list[Target | None] = []
+            for parent in node.parents:
+                if parent is None:
+                    row.append(None)
+                elif parent._shape is None or needed is not None:
+                    row.append(edge(parent, node.indices[len(row)], needed))
+                else:  # `_edge`, unrolled for nodes of one output
                     j = find(parent)
                     if j is None:
-                        if len(parent.metas) == 1:
-                            row.append((len(nodes), 0, 0))
-                            numbers[parent] = len(nodes)
-                            nodes.append(parent)
-                            counts.append(1)
-                            continue
+                        row.append((len(nodes), 0, 0))
+                        numbers[parent] = len(nodes)
+                        nodes.append(parent)
+                        inbox.append(None)
                     else:
-                        count = counts[j]
-                        if count.__class__ is int:
-                            row.append((j, 0, count))
-                            counts[j] = count + 1
-                            if count == 1:
-                                shared.append(j)
-                            continue
-                    row.append(edge(parent, out))
-                targets.append(row)
-        else:
-            for node in nodes:
-                pairs = zip(node.parents, node.indices, strict=True)
-                targets.append([edge(p, out) if p in needed else None for p, out in pairs])
-        self.inbox = [None] * len(nodes)
-        self.remaining = [1] * len(nodes)
-        for j in shared:
-            count = counts[j]
-            if count.__class__ is int:
-                self.inbox[j] = Slots(count)
-            else:
-                self.inbox[j] = [None if c < 2 else Slots(c) for c in count]
-                self.remaining[j] = sum(c > 0 for c in count)
+                        cell = inbox[j]
+                        if cell is None:
+                            cell = inbox[j] = Slots()
+                        row.append((j, 0, cell.total))
+                        cell.total += 1
+            targets.append(row)
+
+    def _edge(self, node: Node, out: int, needed: set[Node] | None) -> Target | None:
+        """One more edge into an output of a node; None if nobody needs what goes there."""
+        if needed is not None and node not in needed:
+            return None
+        several = node._shape is None
+        j = self.numbers.get(node)
+        if j is None:
+            j = self.numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+            self.inbox.append([None] * len(node.metas) if several else None)
+            if not several:
+                return j, 0, 0
+            self.awaited[j] = set()
+        if several and out not in self.awaited[j]:
+            self.awaited[j].add(out)
+            return j, out, 0
+        cells, place = (self.inbox[j], out) if several else (self.inbox, j)
+        cell = cells[place]
+        if cell is None:
+            cell = cells[place] = Slots()
+        cell.total += 1
+        return j, out, cell.total - 1
 
     def take(self, i: int) -> list[Any]:
         """The summed gradients of node i's outputs; the task forgets them."""
-        inbox = self.inbox[i]
+        cells = self.inbox[i]
         self.inbox[i] = None
-        cells = inbox if inbox.__class__ is list else [inbox]
+        if cells.__class__ is not list:  # of one output, whose Slots are done with
+            return [cells]
         return [c.value if c.__class__ is Slots else c for c in cells]
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,15 @@ NumpyDType = Any
 Shape = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 Dims = tuple[int, ...]
+
+
+class Direct(NamedTuple):
+    """See `Backend.direct`."""
+
+    compute: Callable[..., Any]  # of the operands
+    limit: int  # elements of each operand: fewer, or it is not asked
+    whole: Callable[[Any], Array]  # an array of an answer that is none, having no dimensions
+
 
 _SUM = trace(lambda a, b: a + b, 2)
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
@@ -113,7 +122,10 @@ class Backend(ABC):
 
     @abstractmethod
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
-        """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n)."""
+        """(…, m, k) times (…, k, n), batch dimensions broadcast, plus a bias per column (n).
+
+        It is asked outside of `begin` and `end`, too.
+        """
 
     @abstractmethod
     def sort(
@@ -163,6 +175,10 @@ class Backend(ABC):
             return found if len(exprs) > 1 else found[0]
 
         return run
+
+    def direct(self, expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
+        """What computes `expr` for small operands, as `prepare` has them; None: ask `prepare`."""
+        return None
 
     # Questions about an array -----------------------------------------------------------------
     def contiguous(self, x: Array) -> bool:
@@ -284,6 +300,11 @@ class Backend(ABC):
     def permute(self, x: Array, dims: Sequence[int]) -> Array:
         """A view with its dimensions in another order."""
         return strided.permuted(x, dims)
+
+    def transposed(self, x: Array) -> Array:
+        """A view with its last two dimensions exchanged."""
+        rank = len(x.shape)
+        return self.permute(x, (*range(rank - 2), rank - 1, rank - 2))
 
     def expand(self, x: Array, shape: Shape) -> Array:
         """A view broadcast to `shape`."""

@@ -101,6 +101,7 @@ _OWN = (
     "run",
     "owned",
     "prepare",
+    "direct",
     "require",
     "known_range",
     "table",

@@ -348,16 +348,12 @@ _SHARE = trace(lambda e, total: e / where(call("eq", total, 0), 1, total), 2)
 _SLOPE = trace(lambda p, dp, dot, scale: p * (dp - dot) * scale, 4)
 
 
-def _transposed(k: Backend, x: Array) -> Array:
-    return k.permute(x, (0, 1, 3, 2))
-
-
 def _scores(
     k: Backend, q: Array, keys: Array, mask: Array | None, scale: float, causal: bool
 ) -> Array:
     wide = _SINGLE if _is_half(q.dtype) else q.dtype
     q, keys = _widened(k, q, wide), _widened(k, keys, wide)
-    scores = k.map(_PRODUCT, (k.matmul(q, _transposed(k, keys)), scale), wide)
+    scores = k.map(_PRODUCT, (k.matmul(q, k.transposed(keys)), scale), wide)
     if causal:
         queries = k.reshape(k.arange(0, 1, q.shape[-2], _INT64), (q.shape[-2], 1))
         mask = k.map(_NOT_LESS, (queries, k.arange(0, 1, keys.shape[-2], _INT64)), _BOOL)
@@ -401,10 +397,10 @@ def attention_backward(
     weights = k.map(_EXP_OF_DIFFERENCE, (scores, _flat(k, lse, (*lse.shape, 1))), wide)
     g, q, keys, v, out = (_widened(k, x, wide) for x in (g, q, keys, v, out))
     dot = k.reduce("sum", k.map(_PRODUCT, (g, out), wide), (3,), True)
-    slopes = k.map(_SLOPE, (weights, k.matmul(g, _transposed(k, v)), dot, scale), wide)
+    slopes = k.map(_SLOPE, (weights, k.matmul(g, k.transposed(v)), dot, scale), wide)
     found = (
         k.matmul(slopes, keys),
-        k.matmul(_transposed(k, slopes), q),
-        k.matmul(_transposed(k, weights), g),
+        k.matmul(k.transposed(slopes), q),
+        k.matmul(k.transposed(weights), g),
     )
     return tuple(_widened(k, x, dtype) for x in found)

@@ -327,6 +327,9 @@ class NumpyBackend(Backend):
     def permute(self, x: Array, dims: Sequence[int]) -> Array:
         return x.transpose(dims)
 
+    def transposed(self, x: Array) -> Array:
+        return x.mT
+
     def expand(self, x: Array, shape: Shape) -> Array:
         lead = len(shape) - x.ndim
         strides = (0,) * lead + tuple(
@@ -386,6 +389,8 @@ class NumpyBackend(Backend):
         return out
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
+        if kind == "sum" and not _is_half(x.dtype):  # first, being in every training step
+            return np.asarray(_sum(x, dims, keepdim))
         if kind in ("first_max", "first_min"):
             kinds = kind[6:], f"arg{kind[6:]}"
             return tuple([self.reduce(k, x, dims, keepdim) for k in kinds])
@@ -476,6 +481,15 @@ class NumpyBackend(Backend):
         return np.concatenate(arrays, axis=dim)
 
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        if a.ndim != 2 or b.ndim != 2 or bias is not None or _is_half(a.dtype):
+            token = silence()
+            try:
+                return self._matmul(a, b, bias)
+            finally:
+                restore(token)
+        return self._matmul(a, b)  # by `dot`, which does not warn
+
+    def _matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         if bias is not None:
             if not _is_half(a.dtype):
                 out = self.matmul(a, b)
@@ -579,12 +593,13 @@ class NumpyBackend(Backend):
 
 
 _BLOCK = 512
+_add_up: Any = np.add.reduce
 
 
 def _sum(x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
     if x.size > _BLOCK and x.dtype.kind not in "iub":
         x = _condensed(x, dims)
-    return _ACCUMULATE["sum"].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
+    return _add_up(x, dims, x.dtype, None, keepdim)
 
 
 def _condensed(x: Array, dims: tuple[int, ...]) -> Array:

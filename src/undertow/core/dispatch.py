@@ -109,10 +109,10 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
         return
     first = outs[0]
     array = first._array
+    metas: tuple[Any, ...] = ()
     if len(outs) == 1:
         if array.dtype.kind != "f" and not _differentiable(op, array.dtype):
             return
-        metas: tuple[Any, ...] = ((array.shape, array.dtype),)
     else:
         metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
         if not any(_differentiable(op, dtype) for _, dtype in metas):
@@ -122,13 +122,15 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     state = current()
     versions = None
     if plan.keep is not None and not shared and state.plain:
-        saved: Any = plan.keep(inputs[0], inputs[-1], first)
+        saved: Any = plan.keep(inputs[0], inputs[-1], array)
     else:
         saved, versions = plan.save(inputs, params, outs)
-    node = new_node(plan, tuple(parents), tuple(indices), metas, saved, versions)
-    if len(outs) == 1:
+    shape = None if metas else array.shape
+    node = new_node(plan, tuple(parents), tuple(indices), shape, array.dtype, saved, versions)
+    if not metas:
         first._node = node
     else:
+        node.metas = metas
         for i, out in enumerate(outs):
             if _differentiable(op, metas[i][1]):
                 out._node, out._index = node, i
@@ -261,10 +263,12 @@ def elementwise(op: Op, *values: Any) -> Tensor:
 def broadcast_edge(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """What `expand` records, with the array as it is: for ops that save nothing of it."""
     array = x._array
-    meta = ((shape, array.dtype),)
-    return wrap(
-        array, new_node(_expand.plan(1, 1), (node_of(x),), (x._index,), meta, (array.shape,))
-    )
+    before = array.shape
+    if before == shape:
+        return x
+    plan = _expand.plan(1, 1)
+    node = new_node(plan, (node_of(x),), (x._index,), shape, array.dtype, (before,))
+    return wrap(array, node)
 
 
 def alike(values: Sequence[Any], shape: Any = None) -> bool:
@@ -274,7 +278,7 @@ def alike(values: Sequence[Any], shape: Any = None) -> bool:
         kind = v.__class__
         if kind is float or kind is int:
             continue
-        if kind is not Tensor:
+        if kind is not Tensor and not isinstance(v, Tensor):
             return False
         array = v._array
         if first is None:

@@ -10,11 +10,15 @@ written, or as an op of its own (Note [derived ops]).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.registry import OF_CLASS, backend_of
 from ..errors import UndertowError
 from ..kernel.expr import Expr, arg, substitute, trace
+from .tensor import Alias
+
+if TYPE_CHECKING:
+    from .node import Node
 
 # What a rule raises when it meets an expression where it needs a tensor. Nothing else may be caught
 # here: a signal handler's exception can come out of any line.
@@ -32,10 +36,10 @@ def traced(rule: Callable[..., Any], arity: int) -> Expr | None:
 class Prepared:
     """Some expressions as a function of their operands, made for each backend that meets them.
 
-    `by_class` has it where the class of an array tells the backend (`OF_CLASS`), else ask `of`.
+    For arrays of the class `kind` it is `run`, else ask `of`.
     """
 
-    __slots__ = ("arrays", "by_class", "exprs", "largest", "others")
+    __slots__ = ("arrays", "exprs", "kind", "largest", "made", "run")
 
     def __init__(
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
@@ -43,16 +47,20 @@ class Prepared:
         self.exprs = exprs
         self.arrays = arrays
         self.largest = largest
-        self.by_class: dict[type, Callable[..., Any]] = {}
-        self.others: dict[Any, Callable[..., Any]] = {}
+        self.made: dict[Any, Callable[..., Any]] = {}
+        # Of the first class of arrays that tells the backend (`OF_CLASS`).
+        self.kind: type | None = None
+        self.run: Callable[..., Any] = self.of
 
     def of(self, array: Any) -> Callable[..., Any]:
         """The function for the backend of an array."""
-        kind = array.__class__
-        table, key = (self.by_class, kind) if kind in OF_CLASS else (self.others, array.backend)
-        run = table.get(key)
+        backend = backend_of(array)
+        run = self.made.get(backend)
         if run is None:
-            run = table[key] = backend_of(array).prepare(self.exprs, self.arrays, self.largest)
+            run = self.made[backend] = backend.prepare(self.exprs, self.arrays, self.largest)
+            if self.kind is None and array.__class__ in OF_CLASS:
+                self.run = run
+                self.kind = array.__class__
         return run
 
 
@@ -64,54 +72,65 @@ class Fused:
     what they get is one expression, too: the first gets it, the second nothing.
     """
 
-    __slots__ = ("both", "constant", "exprs", "numbers", "places", "plain", "runs", "single")
+    __slots__ = ("both", "constant", "exprs", "gradients", "places", "runs", "single")
     adds = False  # whether a gradient may be added to what is there as it is computed
 
     def __init__(self, exprs: list[Expr | None], arrays: tuple[bool, ...], pair: bool) -> None:
         self.exprs = exprs
         computed = [e for e in exprs if e is not None and e.head not in ("arg", "const")]
-        self.runs = Prepared(tuple(computed), (True, *arrays), True) if computed else None
-        self.numbers = () if all(arrays) else tuple([not is_array for is_array in arrays])
-        # Where each input's gradient is among what is computed, if not simply in order.
-        self.places: list[int | float | None] | None = None
+        self.runs = Prepared(tuple(computed), (True, *arrays), True)
         self.single = len(computed) == 1
-        in_order = [*computed, *[None] * (len(exprs) - len(computed))]
-        if any(e is not c for e, c in zip(exprs, in_order, strict=True)):
-            order = iter(range(len(computed)))
-            self.places = [None if e is None else _place(e, order) for e in exprs]
-        # Arrays that are saved, 1 or 2, where nothing else is to be looked at; else 0.
-        easy = self.runs is not None and self.places is None and not self.numbers
-        self.plain = len(arrays) if easy and len(arrays) in (1, 2) else 0
-        self.constant = any(p.__class__ is float for p in self.places or ())
         self.both: Prepared | None = None
         if pair and len(computed) == 2:
             one = [substitute(e, [arg(0), arg(1), arg(1)]) for e in computed]
             self.both = Prepared((one[0] + one[1],), (True, True), True)
+        # For each input its gradient, as an array; None where there is none, or none more: a
+        # function of the cotangent, the node and the row of targets.
+        self.gradients: Callable[[Any, Node, Sequence[Any]], Sequence[Any]]
+        in_order = [*computed, *[None] * (len(exprs) - len(computed))]
+        if not computed or any(e is not c for e, c in zip(exprs, in_order, strict=True)):
+            order = iter(range(len(computed)))
+            # Where each input's gradient is among what is computed.
+            self.places: list[Any] = [None if e is None else _place(e, order) for e in exprs]
+            self.constant = any(p.__class__ is float for p in self.places)
+            self.gradients = self._placed
+        elif arrays == (True,) and self.single:
+            self.gradients = self._of_one
+        elif arrays == (True, True):
+            self.gradients = self._of_two
+        else:
+            self.gradients = self._in_order
 
-    def gradients(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
-        """For each input its gradient, as an array; None where there is none, or none more."""
+    def _of_one(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
+        """Those of one input, by one saved tensor."""
+        (a,) = node.saved
+        (x,) = (a._array,) if a._alias is None else saved_arrays(node)
         runs = self.runs
-        found: Any = ()
-        if runs is not None:
-            run = runs.by_class.get(g.__class__) or runs.of(g)
-            count = len(saved)
-            if self.numbers:
-                pairs = zip(saved, self.numbers, strict=True)
-                found = run(g, *[s if number else s._array for s, number in pairs])
-            elif count == 2:
-                a, b = saved
-                a, b = a._array, b._array
-                if a is b and self.both is not None and _one_target(row):
-                    return self.both.of(g)(g, a), None
-                found = run(g, a, b)
-            elif count == 1:
-                found = run(g, saved[0]._array)
-            else:
-                found = run(g, *[s._array for s in saved])
-            if self.single:
-                found = (found,)
-        if self.places is None:
-            return found
+        run = runs.run if g.__class__ is runs.kind else runs.of(g)
+        return (run(g, x),)
+
+    def _of_two(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
+        """Those that two saved tensors give."""
+        a, b = node.saved
+        if a._alias is None and b._alias is None:
+            x, y = a._array, b._array
+        else:
+            x, y = saved_arrays(node)
+        if x is y and self.both is not None and _one_target(row):
+            return self.both.of(g)(g, x), None
+        runs = self.runs
+        run = runs.run if g.__class__ is runs.kind else runs.of(g)
+        found = run(g, x, y)
+        return (found,) if self.single else found
+
+    def _in_order(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
+        """Those of the first inputs, by whatever is saved."""
+        found = self.runs.of(g)(g, *saved_arrays(node))
+        return (found,) if self.single else found
+
+    def _placed(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
+        """Those of any inputs, some of which are not computed."""
+        found = self._in_order(g, node, row) if self.runs.exprs else ()
         if self.constant:
             k = backend_of(g)
             filled = [
@@ -120,6 +139,25 @@ class Fused:
             found = [*found, g]  # g is the last one, _THROUGH
             return [found[p] if p.__class__ is int else p for p in filled]
         return [None if p is None else g if p == _THROUGH else found[p] for p in self.places]
+
+
+def saved_arrays(node: Node) -> list[Any]:
+    """What a node saved, arrays in the place of tensors; an error if one was changed since."""
+    saved, versions = node.saved, node.versions
+    values = list(saved)
+    for count, j in enumerate(node.plan.tensors):
+        alias = saved[j]._alias
+        if alias is not None:
+            expected = 0 if versions is None else versions[count]
+            if alias.__class__ is not Alias or alias.version.value != expected:
+                break  # in the keeping of hooks, or an error
+        values[j] = saved[j]._array
+    else:
+        return values
+    values = node.plan.unpack(node, saved)
+    for j in node.plan.tensors:
+        values[j] = values[j]._array
+    return values
 
 
 def _one_target(row: Sequence[Any]) -> bool:
@@ -138,26 +176,25 @@ class Bare:
     runs those, at a fraction of the overhead; tests hold both against each other.
     """
 
-    __slots__ = ("adds", "rules", "tensors")
-    plain = 0
+    __slots__ = ("adds", "rules")
 
-    def __init__(self, rules: list[Any], tensors: tuple[int, ...], adds: bool) -> None:
+    def __init__(self, rules: list[Any], adds: bool) -> None:
+        """A rule and the saved values that it takes, for each input; None where none is wanted."""
         self.adds = adds  # see Note [added products]
-        self.rules = rules
-        self.tensors = tensors
+        self.rules = [(i, *rule) for i, rule in enumerate(rules) if rule is not None]
 
-    def gradients(self, g: Any, saved: Sequence[Any], row: Sequence[Any]) -> Sequence[Any]:
+    def gradients(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
         """For each input its gradient, as an array; None where `row` does not want one."""
-        k = backend_of(g)
-        values = saved
-        if self.tensors:
-            values = [s._array if j in self.tensors else s for j, s in enumerate(saved)]
-        results: list[Any] = []
-        for rule, target in zip(self.rules, row, strict=True):
-            if rule is None or target is None:
-                results.append(None)
+        k = OF_CLASS.get(g.__class__) or g.backend
+        values = saved_arrays(node)
+        results: list[Any] = [None] * len(row)
+        for i, rule, picks in self.rules:
+            if row[i] is None:
+                continue
+            if len(picks) == 1:
+                results[i] = rule(k, g, values[picks[0]])
             else:
-                results.append(rule[0](k, g, *[values[j] for j in rule[1]]))
+                results[i] = rule(k, g, *[values[j] for j in picks])
         return results
 
 

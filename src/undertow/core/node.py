@@ -63,11 +63,13 @@ class Node:
 
     __slots__ = (
         "__weakref__",
+        "_dtype",
         "_metadata",
+        "_metas",
         "_origins",
+        "_shape",
         "hooks",
         "indices",
-        "metas",
         "parents",
         "plan",
         "saved",
@@ -80,23 +82,36 @@ class Node:
     indices: tuple[int, ...]  # which output of parents[i] input i was
     saved: Any  # what the plan names, in its order; None once freed
     versions: tuple[int, ...] | None  # of the saved tensors, when one had been changed by then
-    metas: tuple[Meta, ...]
+    _shape: tuple[int, ...] | None  # of its output; None where it has not just one
+    _dtype: Any
+    _metas: tuple[Meta, ...]  # where it has not just one
     hooks: Hooks | None
     site: Any  # the forward stack, in anomaly mode
     _origins: tuple[Node, ...]  # of a derivative: the roots it is one of; see Note [zeros]
     runs_empty = False  # whether the rule runs though no gradient has arrived
 
-    def __init__(
+    def _begin(
         self,
         parents: tuple[Node | None, ...] = (),
         indices: tuple[int, ...] = (),
         metas: tuple[Meta, ...] = (),
     ) -> None:
+        """What `__init__` is to other kinds of nodes; see `new_node`."""
         self.parents = parents
         self.indices = indices
         self.metas = metas
         self.saved = ()
         self.versions = self.hooks = self.site = None
+
+    @property
+    def metas(self) -> tuple[Meta, ...]:
+        """The shape and dtype of each output."""
+        return self._metas if self._shape is None else ((self._shape, self._dtype),)
+
+    @metas.setter
+    def metas(self, metas: tuple[Meta, ...]) -> None:
+        self._shape, self._dtype = metas[0] if len(metas) == 1 else (None, None)
+        self._metas = metas
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
@@ -183,23 +198,25 @@ class Node:
             self.saved = None
 
 
-_new = object.__new__
-
-
 def new_node(
     plan: Plan,
     parents: tuple[Node | None, ...],
     indices: tuple[int, ...],
-    metas: tuple[Meta, ...],
+    shape: tuple[int, ...] | None,
+    dtype: Any,
     saved: Any,
     versions: tuple[int, ...] | None = None,
 ) -> Node:
-    """The node of a call of an op: the one place that makes them."""
-    node: Node = _new(Node)  # without __init__, which costs as much as a small op
+    """The node of a call of an op: the one place that makes them.
+
+    `shape` and `dtype` are those of its output; for several outputs set `metas` afterwards.
+    """
+    node = Node()  # has no __init__, which would cost as much as a small op
     node.plan = plan
     node.parents = parents
     node.indices = indices
-    node.metas = metas
+    node._shape = shape
+    node._dtype = dtype
     node.saved = saved
     node.versions = versions
     node.hooks = node.site = None
@@ -217,7 +234,7 @@ class AccumulateGrad(Node):
     __slots__ = ("holds", "leaf", "lock", "post_accumulate")
 
     def __init__(self, leaf: Tensor) -> None:
-        super().__init__(metas=((leaf._array.shape, leaf._array.dtype),))
+        self._begin(metas=((leaf._array.shape, leaf._array.dtype),))
         self.leaf = weakref.ref(leaf)
         self.lock = Lock()  # two backward passes may end here at once
         self.holds: Tensor | None = None
@@ -244,7 +261,7 @@ class Barrier(Node):
     __slots__ = ("message",)
 
     def __init__(self, message: str, sources: list[tuple[Node | None, int]], meta: Meta) -> None:
-        super().__init__(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
+        self._begin(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
         self.message = message
 
     def name(self) -> str:
@@ -266,7 +283,7 @@ class Zero(Node):
     __slots__ = ()
 
     def __init__(self, sources: list[tuple[Node, int]], meta: Meta) -> None:
-        super().__init__(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
+        self._begin(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
 
     def name(self) -> str:
         return "ZeroBackward"
@@ -293,7 +310,7 @@ class Derivative(Node):
     __slots__ = ()
 
     def __init__(self, node: Node, index: int, meta: Meta) -> None:
-        super().__init__((node,), (index,), (meta,))
+        self._begin((node,), (index,), (meta,))
 
     def name(self) -> str:
         assert self.parents[0] is not None

@@ -10,19 +10,19 @@ from .fused import Bare, Fused, traced
 from .modes import current
 from .node import Node, no_rule, version_error
 from .saved import Group, Packed, members
-from .tensor import Tensor, connected, wrap
+from .tensor import connected, wrap
 
 if TYPE_CHECKING:
     from .op import Op
 
 _EVERY_OUTPUT = range(1 << 62)
-_KEEP: dict[Any, Callable[[Any, Any, Tensor], tuple[Any, ...]]] = {
+_KEEP: dict[Any, Callable[[Any, Any, Any], tuple[Any, ...]]] = {
     (): lambda a, b, out: (),
     (("in", 0),): lambda a, b, out: (a,),
     (("in", 1),): lambda a, b, out: (b,),
     (("in", 0), ("in", 1)): lambda a, b, out: (a, b),
     (("in", 1), ("in", 0)): lambda a, b, out: (b, a),
-    (("out", 0),): lambda a, b, out: (wrap(out._array),),
+    (("out", 0),): lambda a, b, out: (wrap(out),),
 }
 
 
@@ -83,9 +83,9 @@ class Plan:
             if kind in ("out", "rest") or (kind == "in" and not numbers[i])
         )
         self.calls = tuple(_simplify(call) for call in calls)
-        # What a call of one or two inputs saves, where it is that simple: of the first, the last
-        # and the output, the values.
-        self.keep: Callable[[Any, Any, Tensor], tuple[Any, ...]] | None = None
+        # What a call of one or two inputs saves, where it is that simple: of the first input, the
+        # last and the output's array, the values.
+        self.keep: Callable[[Any, Any, Any], tuple[Any, ...]] | None = None
         if len(needs) <= 2:
             self.keep = _KEEP.get(self.recipe)
 
@@ -134,26 +134,32 @@ class Plan:
 
     def seal(self, saved: list[Any]) -> tuple[tuple[Any, ...], Any]:
         """Check that saved tensors may be saved, note their versions, apply packing hooks."""
-        aliased = overwritten = False
+        aliased = False
+        versions = []
         for j in self.tensors:
             for t in members(saved[j]):
-                if t._alias is not None:
-                    aliased = True
-                    t._check_savable(self.op.name)
-                    overwritten = overwritten or t._alias.version.overwritten
-        if overwritten:
-            for j in self.tensors:
-                kept = [t._kept() for t in members(saved[j])]
-                saved[j] = Group(kept) if isinstance(saved[j], Group) else kept[0]
-        versions = None
-        if aliased:
-            versions = tuple(t._version for j in self.tensors for t in members(saved[j]))
+                alias = t._alias
+                if alias is None:
+                    versions.append(0)
+                    continue
+                aliased = True
+                t._check_savable(self.op.name)
+                if alias.version.overwritten:
+                    return self.seal(self._kept(saved))
+                versions.append(alias.version.value)
         state = current()
         if state.pack is not None:
             for j in self.tensors:
                 packed = [Packed(t, state) for t in members(saved[j])]
                 saved[j] = Group(packed) if isinstance(saved[j], Group) else packed[0]
-        return tuple(saved), versions
+        return tuple(saved), tuple(versions) if aliased else None
+
+    def _kept(self, saved: list[Any]) -> list[Any]:
+        """With copies of the tensors that are about to be overwritten."""
+        for j in self.tensors:
+            kept = [t._kept() for t in members(saved[j])]
+            saved[j] = Group(kept) if isinstance(saved[j], Group) else kept[0]
+        return saved
 
     def unpack(self, node: Node, saved: Any) -> list[Any]:
         """The saved values, checked against their versions, outputs attached to the graph."""
@@ -205,7 +211,6 @@ class Plan:
                 None if call is None else (self.op.bare[name], call[1])
                 for name, call in zip(names, self.calls, strict=True)
             ],
-            self.tensors,
             self.op.factors is not None,
         )
 

@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # what ops attach; written by tools/stubs.py
 else:
     TensorMethods = object
 
-_new = object.__new__
 _sharing = RLock()
 if hasattr(os, "register_at_fork"):  # another thread of the parent may hold it at that moment
     os.register_at_fork(after_in_child=_sharing._at_fork_reinit)  # type: ignore[attr-defined]
@@ -110,7 +109,25 @@ class Alias:
         self.dormant: AccumulateGrad | None = None  # of a leaf whose gradients are switched off
 
 
-class Tensor(TensorMethods):
+class TensorType(type):
+    """What it means to call Tensor: torch's old constructor; `ut.tensor(data)` keeps the dtype.
+
+    It stands here and not in `Tensor.__new__`, so that the class itself has neither `__new__` nor
+    `__init__`: only such a class makes instances without calling anything in Python; see `wrap`.
+    """
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Tensor:
+            from .legacy import construct
+
+            return construct("Tensor", args, dtypes.get_default_dtype(), **kwargs)
+        made_by: Any = cls.__new__
+        if made_by is object.__new__:
+            raise TypeError(f"[{cls.__name__}] is made by its own __new__, or by as_subclass")
+        return super().__call__(*args, **kwargs)
+
+
+class Tensor(TensorMethods, metaclass=TensorType):
     """A multi-dimensional array that records what was done to it.
 
     Made by `ut.tensor`, `ut.zeros`, `ut.from_numpy` … and by every operation.
@@ -132,14 +149,6 @@ class Tensor(TensorMethods):
 
     __array_priority__ = 1000
     __hash__ = object.__hash__
-
-    def __new__(cls, *args: Any, device: Any = None) -> Tensor:
-        """torch's old constructor; `ut.tensor(data)` keeps the dtype of the data."""
-        from .legacy import construct
-
-        if cls is not Tensor:
-            raise TypeError(f"[{cls.__name__}] is made by its own __new__, or by as_subclass")
-        return construct("Tensor", args, dtypes.get_default_dtype(), device)
 
     # What it is ---------------------------------------------------------------------------
     @property
@@ -475,11 +484,16 @@ def wrap_error(op: str, dim: Any) -> Exception:
     return DimError(f"[{op}] dim {dim} given for a tensor of 0 dimensions")
 
 
+# A Tensor with nothing set, made as by a class that has no TensorType.
+_blank: Callable[[], Tensor] = type.__call__.__get__(Tensor)
+_new = object.__new__
+
+
 def wrap(
     array: Any, node: Node | None = None, index: int = 0, kind: type[Tensor] = Tensor
 ) -> Tensor:
     """A tensor around a fresh array, output `index` of `node`: the one place that makes them."""
-    t: Tensor = _new(kind)
+    t = _blank() if kind is Tensor else _new(kind)
     t._array = array
     t._node = node
     t._index = index

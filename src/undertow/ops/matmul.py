@@ -8,7 +8,6 @@ is ever made: the flags go down to BLAS.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -31,19 +30,9 @@ from .comparison import where
 from .movement import reshaped
 
 
-@functools.cache
-def _swapped(rank: int) -> tuple[int, ...]:
-    """The dimensions with the last two exchanged."""
-    return (*range(rank - 2), rank - 1, rank - 2)
-
-
-def _transposed(k: Forms, x: Array) -> Any:
-    return k.permute(x, _swapped(len(x.shape)))
-
-
 def _product_op(ta: bool, tb: bool) -> Op:
     def forward(k: Forms, a: Array, b: Array) -> Any:
-        return k.matmul(_transposed(k, a) if ta else a, _transposed(k, b) if tb else b)
+        return k.matmul(k.transposed(a) if ta else a, k.transposed(b) if tb else b)
 
     def by_a(g: Tensor, b: Tensor) -> Tensor:
         return product(b, g, tb, True) if ta else product(g, b, False, not tb)
@@ -69,16 +58,16 @@ def _product_op(ta: bool, tb: bool) -> Op:
 
 # The same derivatives for bare matrices, by the flags; see Note [added products].
 _FACTORS_A: dict[tuple[bool, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] = {
-    (False, False): lambda k, g, b: (g, _transposed(k, b)),
+    (False, False): lambda k, g, b: (g, k.transposed(b)),
     (False, True): lambda k, g, b: (g, b),
-    (True, False): lambda k, g, b: (b, _transposed(k, g)),
-    (True, True): lambda k, g, b: (_transposed(k, b), _transposed(k, g)),
+    (True, False): lambda k, g, b: (b, k.transposed(g)),
+    (True, True): lambda k, g, b: (k.transposed(b), k.transposed(g)),
 }
 _FACTORS_B: dict[tuple[bool, bool], Callable[[Any, Any, Any], tuple[Any, Any]]] = {
-    (False, False): lambda k, g, a: (_transposed(k, a), g),
+    (False, False): lambda k, g, a: (k.transposed(a), g),
     (True, False): lambda k, g, a: (a, g),
-    (False, True): lambda k, g, a: (_transposed(k, g), a),
-    (True, True): lambda k, g, a: (_transposed(k, g), _transposed(k, a)),
+    (False, True): lambda k, g, a: (k.transposed(g), a),
+    (True, True): lambda k, g, a: (k.transposed(g), k.transposed(a)),
 }
 
 

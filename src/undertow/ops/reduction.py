@@ -142,9 +142,11 @@ _whole = Op(  # of integers and booleans, which become int64 on the way
 
 def _total(op: Op, input: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: Any) -> Tensor:
     """A sum or product, in the dtype that it has."""
-    if dtype is None and input._array.dtype.kind in "iub":
+    if dtype is not None:
+        input = accumulator(input, dtype)
+    elif input._array.dtype.kind in "iub":
         return apply(_whole, (input,), (op.name, dims, keepdim))
-    return apply(op, (accumulator(input, dtype),), (dims, keepdim))
+    return apply(op, (input,), (dims, keepdim))
 
 
 @_prod.vjp("x")

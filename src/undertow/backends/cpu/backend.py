@@ -16,10 +16,10 @@ from ...kernel.expr import Expr, trace
 from ...kernel.row_program import Program
 from ...kernel.windows import Geometry
 from .. import memory
-from ..base import Array, NumpyDType, Shape
+from ..base import Array, Direct, NumpyDType, Shape
 from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
 from .choice import MULTIPLIED, crossover, threshold
-from .prepared import prepared
+from .prepared import direct, prepared
 
 _EXACT = (np.dtype(np.float32), np.dtype(np.float64))
 _INT64 = np.dtype(np.int64)
@@ -88,6 +88,9 @@ class CpuBackend(NumpyBackend):
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
     ) -> Callable[..., Any]:
         return prepared(exprs, arrays, largest, self.maps)
+
+    def direct(self, expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
+        return direct(expr, arrays)
 
     def update(
         self,

@@ -32,8 +32,8 @@ from typing import Any
 import numpy as np
 
 from ...kernel.expr import Expr
-from ..base import is_boolean
-from ..reference import UFUNCS, python_lines
+from ..base import Direct, is_boolean
+from ..reference import UFUNCS, compile_map, python_lines
 from .choice import crossover
 
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"undertow\.")
@@ -54,6 +54,16 @@ def prepared(
     scope["__name__"] = __name__
     exec(text(exprs, arrays, largest, min(map(crossover, exprs))), scope)
     return scope["run"]
+
+
+def direct(expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
+    """The function of `Backend.direct`: a ufunc itself, where `expr` is one."""
+    deep = any(a.head != "arg" for a in expr.args)
+    if expr.head in ("arg", "const") or (deep and not all(arrays)):
+        return None  # numbers must get a dtype first, see `text`
+    if not (is_boolean(expr) or _keeps_dtype(expr)):
+        return None
+    return Direct(compile_map(expr, len(arrays)), crossover(expr), np.asarray)
 
 
 def text(exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool, limit: int) -> str:
