@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .core.tensor import Tensor
-from .errors import ArgumentError, DTypeError
 from .nn.modules.module import Module
+from .nn.utils import stateless
 
 __all__ = ["functional_call"]
 
@@ -33,44 +33,6 @@ def functional_call(
     >>> ut.autograd.grad(y.sum(), w)
     (tensor([[3., 4.]]),)
     """
-    given: dict[str, Tensor] = {}
-    dicts = parameter_and_buffer_dicts
-    for part in [dicts] if isinstance(dicts, Mapping) else dicts:
-        for name, value in part.items():
-            if name in given:
-                raise ArgumentError(f"[functional_call] {name!r} is given twice")
-            if not isinstance(value, Tensor):
-                raise DTypeError(
-                    f"[functional_call] {name!r} must be a Tensor, got {type(value).__name__}"
-                )
-            given[name] = value
-    own = {
-        **dict(module.named_parameters(remove_duplicate=False)),
-        **dict(module.named_buffers(remove_duplicate=False)),
-    }
-    unexpected = [name for name in given if name not in own]
-    missing = [name for name in own if name not in given]
-    if unexpected or (strict and missing):
-        raise ArgumentError(
-            f"[functional_call] {type(module).__name__} has no {unexpected}"
-            if unexpected
-            else f"[functional_call] with strict=True, {missing} of {type(module).__name__} miss"
-        )
-    if tie_weights:
-        by_tensor = {id(own[name]): value for name, value in given.items()}
-        given = {n: given.get(n, by_tensor.get(id(t), t)) for n, t in own.items()}
-    args = () if args is None else args if isinstance(args, tuple) else (args,)
-    before: list[tuple[dict[str, Any], str, Any]] = []
-    try:
-        for name, value in given.items():
-            path, _, last = name.rpartition(".")
-            holder = module.get_submodule(path)
-            table: dict[str, Any] = (
-                holder._parameters if last in holder._parameters else holder._buffers
-            )
-            before.append((table, last, table[last]))
-            table[last] = value
-        return module(*args, **(kwargs or {}))
-    finally:
-        for table, last, kept in reversed(before):
-            table[last] = kept
+    return stateless.functional_call(
+        module, parameter_and_buffer_dicts, args, kwargs, tie_weights=tie_weights, strict=strict
+    )

@@ -29,6 +29,7 @@ from . import (  # noqa: F401
     margin,
     matmul,
     movement,
+    multihead,
     normalisation,
     padding,
     pooling,

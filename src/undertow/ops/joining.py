@@ -10,7 +10,7 @@ from typing import Any, overload
 from .. import dtypes, shapes
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast, record
-from ..core.modes import current
+from ..core.modes import current, no_grad
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
@@ -39,6 +39,28 @@ _stack = Op(
     params="dim",
     vjp={"tensors": lambda g, dim, position: selected(g, dim, position)},
 )
+_flat = Op(  # outside the graph only
+    "flat", lambda k, *tensors: k.concat([_line(k, x) for x in tensors], 0), inputs="*tensors"
+)
+
+
+def _line(k: Forms, x: Array) -> Array:
+    """An array in one dimension, as a view if that can be."""
+    view = k.reshape(x, (x.size,))
+    return k.reshape(k.copy(x), (x.size,)) if view is None else view
+
+
+def flat(tensors: Sequence[Tensor]) -> Tensor:
+    """All elements of tensors of one dtype and device, one after the other, without a history.
+
+    For many small ones this is much cheaper than `cat` of reshaped ones.
+
+    >>> import undertow as ut
+    >>> flat([ut.ones(2), ut.zeros(1, 2)])
+    tensor([1., 1., 0., 0.])
+    """
+    with no_grad():
+        return apply(_flat, tensors)
 
 
 # The pieces of a tensor are views, each with its own step from the base (Note [views]), but they

@@ -364,7 +364,8 @@ class CpuBackend(NumpyBackend):
         super().assign(target, source)
 
     def concat(self, arrays: Sequence[Array], dim: int) -> Array:
-        if sum([a.size for a in arrays]) >= threshold(COPIED):
+        total = sum([a.size for a in arrays])
+        if total >= threshold(COPIED) and total >= LAUNCHED * len(arrays):
             from .copies import run_concat
 
             found = run_concat(arrays, dim)
@@ -419,6 +420,7 @@ CONVOLVED = 1 << 12  # multiplications of a convolution from which on NumPy is s
 # or memset, others, conversions, fancy indexing, and random words.
 FILLED = 1 << 21
 COPIED = 1 << 19
+LAUNCHED = 1 << 15  # one of several pieces, each of which is a launch
 TURNED = CONVERTED = 1 << 16
 GATHERED = SCATTERED = 1 << 11
 TAKEN = 1 << 16

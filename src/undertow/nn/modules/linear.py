@@ -93,7 +93,12 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear that takes `in_features` from its first input."""
+    """A Linear that takes `in_features` from its first input.
+
+    >>> import undertow as ut
+    >>> ut.nn.LazyLinear(2)(ut.ones(4, 3)).shape
+    (4, 2)
+    """
 
     cls_to_become = Linear
 

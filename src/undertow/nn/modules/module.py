@@ -15,7 +15,20 @@ from ...core.tensor import Tensor
 from ...dtypes import DType
 from ...errors import ArgumentError, DTypeError
 from ..parameter import Buffer, Parameter, is_lazy
-from .calling import GLOBAL_CALLS, Hooks, called, registered, with_path
+from .calling import (
+    GLOBAL_CALLS,
+    Hooks,
+    called,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
+    with_path,
+)
 from .state import IncompatibleKeys, load_state, state_of
 
 T = TypeVar("T", bound="Module")
@@ -100,7 +113,6 @@ class Module:
         elif isinstance(value, Buffer):
             self._ready("buffers")
             _forget(self, name, "_parameters", "_modules")
-            self._buffers.pop(name, None)
             self.register_buffer(name, value, value.persistent)
         else:
             for register in _REGISTERS:
@@ -360,7 +372,11 @@ class Module:
                         parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                self._buffers[name] = fn(buffer)
+                moved = fn(buffer)
+                if is_lazy(buffer):  # it still waits for its shape, elsewhere or in another dtype
+                    kind: Any = type(buffer)
+                    moved = kind(False, moved.device, moved.dtype, buffer.persistent)  # type: ignore[attr-defined]
+                self._buffers[name] = moved
         return self
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
@@ -664,3 +680,15 @@ def _forget(module: Module, name: str, *registers: str) -> None:
     module._non_persistent_buffers_set.discard(name)
     for register in registers:
         module.__dict__[register].pop(name, None)
+
+
+__all__ = [
+    "Module",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]

@@ -1,0 +1,222 @@
+"""Parametrizations, and the weight and spectral norms in both their forms."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow import nn
+from undertow.core.tensor import wrap
+from undertow.nn.utils import parametrizations, parametrize
+
+pytestmark = pytest.mark.filterwarnings("ignore:.nn.utils.weight_norm:FutureWarning")
+
+
+class Doubled(nn.Module):
+    def forward(self, x: ut.Tensor) -> ut.Tensor:
+        return x * 2
+
+    def right_inverse(self, x: ut.Tensor) -> ut.Tensor:
+        return x / 2
+
+
+class Summed(nn.Module):
+    def forward(self, a: ut.Tensor, b: ut.Tensor) -> ut.Tensor:
+        return a + b
+
+    def right_inverse(self, x: ut.Tensor) -> tuple[ut.Tensor, ut.Tensor]:
+        return x - 1, ut.ones_like(x)
+
+
+class Squared(nn.Module):
+    def forward(self, x: ut.Tensor) -> ut.Tensor:
+        return x * x
+
+
+def test_register_and_remove() -> None:
+    """The value stays, the original is learned, an assignment goes backwards, removal restores."""
+    layer = nn.Linear(2, 3)
+    weight, before = layer.weight, layer.weight.detach().clone()
+    assert parametrize.register_parametrization(layer, "weight", Doubled()) is layer
+    assert type(layer).__name__ == "ParametrizedLinear"
+    assert parametrize.type_before_parametrizations(layer) is nn.Linear
+    assert isinstance(layer, nn.Linear)
+    assert parametrize.is_parametrized(layer, "weight")
+    assert not parametrize.is_parametrized(layer, "bias")
+    assert layer.parametrizations.weight.original is weight
+    assert ut.equal(layer.weight, before)
+    assert ut.equal(weight, before / 2)
+    layer.weight = ut.ones(3, 2)
+    assert ut.equal(weight, ut.full((3, 2), 0.5))
+    layer(ut.ones(1, 2)).sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [[2.0, 2.0]] * 3
+    parametrize.remove_parametrizations(layer, "weight")
+    assert type(layer) is nn.Linear
+    assert layer.weight is weight
+    assert ut.equal(layer.weight, ut.ones(3, 2))
+    assert sorted(layer.state_dict()) == ["bias", "weight"]
+
+
+def test_several() -> None:
+    """Two of one tensor, two tensors of one module, and leaving the original."""
+    layer = nn.Linear(2, 2)
+    before = layer.weight.detach().clone()
+    parametrize.register_parametrization(layer, "weight", Doubled())
+    parametrize.register_parametrization(layer, "weight", Squared())
+    parametrize.register_parametrization(layer, "bias", Summed())
+    assert np.allclose(layer.weight.detach().numpy(), (before**2).numpy())
+    assert list(layer.state_dict()) == [
+        "parametrizations.weight.original",
+        "parametrizations.bias.original0",
+        "parametrizations.bias.original1",
+    ]
+    with pytest.raises(ValueError, match="sequence of tensors"):
+        parametrize.remove_parametrizations(layer, "bias", leave_parametrized=False)
+    parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
+    assert np.allclose(layer.weight.detach().numpy(), (before / 2).numpy())
+    assert type(layer).__name__ == "ParametrizedLinear"
+    parametrize.remove_parametrizations(layer, "bias")
+    assert isinstance(layer.bias, nn.Parameter)
+
+
+def test_buffers_and_caching() -> None:
+    """A buffer stays a buffer; within `cached` a tensor is computed once."""
+    module, calls = nn.Module(), []
+    module.register_buffer("table", ut.ones(2))
+
+    class Counted(nn.Module):
+        def forward(self, x: ut.Tensor) -> ut.Tensor:
+            calls.append(1)
+            return x
+
+    parametrize.register_parametrization(module, "table", Counted())
+    assert [n for n, _ in module.named_buffers()] == ["parametrizations.table.original"]
+    calls.clear()
+    with parametrize.cached():
+        assert module.table is module.table
+        with parametrize.cached():
+            _ = module.table
+        assert len(calls) == 1
+    _ = module.table
+    assert len(calls) == 2
+
+
+def test_copies_are_apart() -> None:
+    """Copies and pickles stay parametrized when the first is not any more."""
+    layer = parametrize.register_parametrization(nn.Linear(2, 2), "weight", Doubled())
+    others = [copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))]
+    wanted = layer.weight.detach().clone()
+    parametrize.remove_parametrizations(layer, "weight")
+    for other in others:
+        assert parametrize.is_parametrized(other, "weight")
+        assert ut.equal(other.weight, wanted)
+
+
+def test_refused() -> None:
+    """Other shapes or dtypes, tensors that are not there, assignments without an inverse."""
+
+    class Shorter(nn.Module):
+        def forward(self, x: ut.Tensor) -> ut.Tensor:
+            return x[:1]
+
+    layer = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match=r"shape \(2, 2\)[^$]*shape \(1, 2\)"):
+        parametrize.register_parametrization(layer, "weight", Shorter())
+    parametrize.register_parametrization(layer, "bias", Shorter(), unsafe=True)
+    assert layer.bias.shape == (1,)
+    with pytest.raises(ValueError, match="'wait'"):
+        parametrize.register_parametrization(layer, "wait", Doubled())
+    with pytest.raises(ValueError, match="does not have a parametrization"):
+        parametrize.remove_parametrizations(layer, "weight")
+    parametrize.register_parametrization(layer, "weight", Squared())
+    with pytest.raises(RuntimeError, match="Squared does not implement right_inverse"):
+        layer.weight = ut.ones(2, 2)
+    with pytest.raises(NotImplementedError, match="linalg"):
+        parametrizations.orthogonal(nn.Linear(2, 2))
+
+
+LAYERS = [
+    (lambda: nn.Linear(3, 4), (5, 3), 0),
+    (lambda: nn.Conv1d(2, 4, 3), (1, 2, 6), 0),
+    (lambda: nn.ConvTranspose2d(2, 4, 3), (1, 2, 4, 4), 1),
+]
+
+
+@pytest.mark.parametrize("form", [nn.utils.weight_norm, parametrizations.weight_norm])
+@pytest.mark.parametrize("make, shape, _", LAYERS)
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_weight_norm(form: Any, make: Any, shape: Any, _: int, dim: int | None) -> None:
+    """The output stays; the length learns apart from the direction; gradients are right."""
+    layer = make().double()
+    x = wrap(np.random.default_rng(0).normal(size=shape))
+    before = layer(x).detach()
+    form(layer, dim=dim)
+    assert np.allclose(layer(x).detach().numpy(), before.numpy())
+    old = form is nn.utils.weight_norm
+    names = ("weight_g", "weight_v") if old else ("original0", "original1")
+    held = layer if old else layer.parametrizations.weight
+    g, v = (getattr(held, name) for name in names)
+    assert g.ndim == (0 if dim is None else v.ndim)
+    with ut.no_grad():
+        v.mul_(3)
+    assert np.allclose(layer(x).detach().numpy(), before.numpy())
+    values = {n: p.detach().clone().requires_grad_() for n, p in layer.named_parameters()}
+    run = lambda *ps: ut.func.functional_call(layer, dict(zip(values, ps, strict=True)), (x,))
+    assert ut.autograd.gradcheck(run, tuple(values.values()))
+    if old:
+        nn.utils.remove_weight_norm(layer)
+        with pytest.raises(ValueError, match="not found"):
+            nn.utils.remove_weight_norm(layer)
+    else:
+        parametrize.remove_parametrizations(layer, "weight")
+    assert sorted(layer.state_dict()) == ["bias", "weight"]
+    assert np.allclose(layer(x).detach().numpy(), before.numpy())
+
+
+@pytest.mark.parametrize("form", [nn.utils.spectral_norm, parametrizations.spectral_norm])
+@pytest.mark.parametrize("make, shape, dim", LAYERS)
+def test_spectral_norm(form: Any, make: Any, shape: Any, dim: int) -> None:
+    """The largest singular value becomes 1, in training more and more closely."""
+    ut.manual_seed(0)
+    layer = form(make().double())
+    x = wrap(np.random.default_rng(0).normal(size=shape))
+    for _ in range(100):
+        layer(x)
+    matrix = np.moveaxis(layer.weight.detach().numpy(), dim, 0)
+    assert np.linalg.norm(matrix.reshape(len(matrix), -1), 2) == pytest.approx(1, rel=1e-5)
+    layer.eval()
+    same = layer(x)
+    assert ut.equal(layer(x), same)
+    layer.train()
+    layer(x).sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+    layer.eval()
+    if form is nn.utils.spectral_norm:
+        nn.utils.remove_spectral_norm(layer)
+    else:
+        parametrize.remove_parametrizations(layer, "weight")
+    assert sorted(layer.state_dict()) == ["bias", "weight"]
+
+
+def test_older_states_of_weight_norm() -> None:
+    """A state of the hook's form is loaded by the parametrization."""
+    old, new = nn.utils.weight_norm(nn.Linear(2, 3)), parametrizations.weight_norm(nn.Linear(2, 3))
+    new.load_state_dict(old.state_dict())
+    assert ut.equal(new(ut.ones(2)), old(ut.ones(2)))
+    with pytest.raises(ValueError, match="two weight_norm hooks"):
+        nn.utils.weight_norm(old)
+
+
+def test_spectral_norm_of_a_vector() -> None:
+    """A vector is divided by its length."""
+    norm = parametrizations.spectral_norm(nn.LayerNorm(4))
+    assert (norm.weight**2).sum().item() == pytest.approx(1)
+    for form in (nn.utils.spectral_norm, parametrizations.spectral_norm):
+        with pytest.raises(ValueError, match="to be positive, got 0"):
+            form(nn.Linear(2, 2), n_power_iterations=0)
