@@ -126,13 +126,7 @@ def choose(given: Operands, setting: Setting) -> Choice:
 
 def choose_packed(o: Operands, setting: Setting, windows: WindowPacking, left: bool) -> Choice:
     """The cheapest way if one operand, the left or the right one, is the windows of an array."""
-    # Weights on the left of windows lie row by row and are taken as they are: packing them as well
-    # (because rows collide, see _collide) reads beyond what is there.
-    ways = [
-        way
-        for way in _wide(o, setting, False)
-        if (way[0].pack_a if left else way[0].pack_b and not way[0].pack_a)
-    ]
+    ways = [w for w in _wide(o, setting, False) if (w[0].pack_a if left else w[0].pack_b)]
     way, cost, least = min(ways, key=lambda way: way[1](o.m, o.n))
     rows, columns = _parts(o, way, cost, least, setting)
     way = way._replace(row_parts=rows, column_parts=columns)
