@@ -34,6 +34,7 @@ from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
 from .plans import Plans
+from .shifted import run_shifted
 from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
 _TYPES = {"float32": "float", "float64": "double"}
@@ -114,6 +115,8 @@ def _one(
     if run_direct(out, x, w, bias, geometry):
         return False
     done = _product(out, x, w, bias, geometry, relu)
+    if done is None:
+        done = run_shifted(out, x, w, bias, geometry, backend, relu)
     if done is not None:
         return done
     if math.prod(geometry.kernel) > math.prod(geometry.output):
@@ -261,6 +264,7 @@ def _plan_right(
     map = _map(x, 2, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
     outer = [(0, w.strides[0]), x.strides[:2], out.strides[:2], (0, outputs * size)]
+    steps = (ctypes.c_int64 * 2)(*o.a)
     plan = assembled(
         setting,
         o,
@@ -269,10 +273,10 @@ def _plan_right(
         (type, type),
         (n, groups),
         outer,
-        (0, ctypes.addressof(map)),
+        (ctypes.addressof(steps), ctypes.addressof(map)),
         out.shape,
     )
-    return _Planned(plan, map)
+    return _Planned(plan, (map, steps))
 
 
 def _windows_left(
