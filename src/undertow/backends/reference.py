@@ -331,11 +331,11 @@ class NumpyBackend(Backend):
         return x.mT
 
     def expand(self, x: Array, shape: Shape) -> Array:
-        lead = len(shape) - x.ndim
-        strides = (0,) * lead + tuple(
-            0 if old == 1 and new != 1 else stride
-            for old, new, stride in zip(x.shape, shape[lead:], x.strides, strict=True)
-        )
+        old = x.shape
+        lead = len(shape) - len(old)
+        strides = [0] * lead
+        for size, stride, new in zip(old, x.strides, shape[lead:], strict=True):
+            strides.append(0 if size == 1 and new != 1 else stride)
         if x.flags.c_contiguous and x.size:
             return np.ndarray(shape, x.dtype, x, 0, strides)
         return as_strided(x, shape, strides)
@@ -343,7 +343,7 @@ class NumpyBackend(Backend):
     def slice(self, x: Array, slices: tuple[Any, ...]) -> Array:
         view = x[slices]
         # Integers for every dimension would give a NumPy scalar, which is a copy.
-        return view if isinstance(view, np.ndarray) else x[(*slices, ...)]
+        return view if view.__class__ is _ndarray else x[(*slices, ...)]
 
     def part(self, x: Array, which: str) -> Array:
         return x.real if which == "real" else x.imag

@@ -27,13 +27,14 @@ from .. import dtypes
 from ..backends.base import Forms
 from ..backends.registry import OF_CLASS, backend_of
 from ..errors import out_of_memory
-from .dispatch import apply, broadcast_edge, elementwise, expand, record
+from .dispatch import apply, broadcast_edge, elementwise, expand
 from .fused import Prepared
 from .inplace import check_writable, inplace
 from .modes import current
 from .node import new_node
 from .op import Op
 from .plan import Plan
+from .record import record
 from .tensor import Tensor, node_of, share, wrap
 
 _FLOAT32, _FLOAT64 = dtypes.float32.numpy, dtypes.float64.numpy

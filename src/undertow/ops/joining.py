@@ -9,16 +9,28 @@ from typing import Any, overload
 
 from .. import dtypes, shapes
 from ..backends.base import Array, Forms
-from ..core.dispatch import apply, cast, record
-from ..core.modes import current, no_grad
+from ..backends.registry import backend_of
+from ..core.dispatch import apply, cast
+from ..core.modes import no_grad
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor, node_of
+from ..core.tensor import Tensor
+from ..core.views import viewed_together
 from ..errors import ArgumentError, DimError, DTypeError, ShapeError
 from ..shapes import Ints, as_int, wrap_dim
 from .creation import zeros
 from .from_data import tensor
-from .movement import along, embed, expanded, narrowed, own_dim, reshaped, selected, slice_view
+from .movement import (
+    _slice,
+    along,
+    embed,
+    expanded,
+    narrowed,
+    own_dim,
+    reshaped,
+    selected,
+    slice_view,
+)
 
 # Joining -------------------------------------------------------------------------------------
 _cat = Op(
@@ -81,11 +93,14 @@ _split = Op("split", _recorded_only, inputs="x", params="dim", vjp={"x": _rejoin
 _unbind = Op("unbind", _recorded_only, inputs="x", params="dim", vjp={"x": _restack})
 
 
-def _together(op: Op, x: Tensor, dim: int, pieces: list[Tensor]) -> tuple[Tensor, ...]:
-    """The pieces, which fill `x` along `dim`, as outputs of one node."""
-    if len(pieces) > 1 and current().grad and node_of(x) is not None:
-        record(op, (x,), (dim,), pieces)
-    return tuple(pieces)
+def _together(op: Op, x: Tensor, dim: int, entries: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The views at each of the entries along `dim`, which fill `x`, as outputs of one node."""
+    array = x._array
+    look = backend_of(array).slice
+    before = (slice(None),) * dim
+    every = [(*before, entry) for entry in entries]
+    arrays = [look(array, slices) for slices in every]
+    return viewed_together(op, x, (dim,), arrays, [(_slice, (slices,)) for slices in every])
 
 
 def listed(op: str, tensors: Any) -> list[Tensor]:
@@ -458,11 +473,14 @@ def broadcast_shapes(*shapes_: Ints) -> shapes.Shape:
 # Splitting: the parts are views ---------------------------------------------------------------
 def cut(x: Tensor, dim: int, lengths: Sequence[int]) -> tuple[Tensor, ...]:
     """Consecutive views of the given lengths along `dim`."""
-    starts = accumulate(lengths, initial=0)
-    pieces = [narrowed(x, dim, start, n) for start, n in zip(starts, lengths, strict=False)]
-    if sum(lengths) != x._array.shape[dim]:
-        return tuple(pieces)
-    return _together(_split, x, dim, pieces)
+    entries = []
+    start = 0
+    for length in lengths:
+        entries.append(slice(start, start + length))
+        start += length
+    if start != x._array.shape[dim]:
+        return tuple([slice_view(x, along(dim, entry)) for entry in entries])
+    return _together(_split, x, dim, entries)
 
 
 @function()
@@ -530,8 +548,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1, 2]), tensor([3, 4]))
     """
     d = own_dim("unbind", dim, input.ndim)
-    rows = [selected(input, d, i) for i in range(input._array.shape[d])]
-    return _together(_unbind, input, d, rows)
+    return _together(_unbind, input, d, range(input._array.shape[d]))
 
 
 @function()
