@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from .errors import ArgumentError, DimError, DTypeError, ShapeError
@@ -88,15 +89,23 @@ def wrap_dim(op: str, dim: Any, ndim: int, name: str = "dim") -> int:
     return d + limit if d < 0 else d
 
 
+@lru_cache
+def every_dim(ndim: int) -> tuple[int, ...]:
+    """All dimensions, in order."""
+    return tuple(range(ndim))
+
+
 def wrap_dims(op: str, dims: Any, ndim: int) -> tuple[int, ...]:
     """Several dims counted from the front, without repeats; None or () means all of them."""
     if dims is None:
-        return tuple(range(ndim))
+        return every_dim(ndim)
+    if dims.__class__ is int and ndim:
+        return (wrap_dim(op, dims, ndim),)
     if not isinstance(dims, Iterable) or getattr(dims, "shape", None) == ():
         return (wrap_dim(op, dims, ndim),) if ndim else _check_zero_d(op, (dims,))
     listed = tuple(dims)
     if not listed:
-        return tuple(range(ndim))
+        return every_dim(ndim)
     if not ndim:
         return _check_zero_d(op, listed)
     wrapped = tuple(wrap_dim(op, d, ndim) for d in listed)
@@ -176,7 +185,7 @@ def infer_size(op: str, shape: Sequence[int], numel: int) -> Shape:
     (2, 3)
     """
     known = math.prod(shape)
-    least = min(shape, default=0)
+    least = min(shape) if shape else 0
     if least >= 0:
         if known != numel:
             raise ShapeError(f"[{op}] shape {tuple(shape)} holds {known} elements, got {numel}")

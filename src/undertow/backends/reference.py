@@ -93,6 +93,7 @@ UFUNCS: dict[str, Any] = {
 }
 
 _ndarray = np.ndarray
+_asarray = np.asarray
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _compiled: dict[tuple[int, int], tuple[Expr, Callable[..., Any]]] = {}  # by identity and arity
 
@@ -389,8 +390,12 @@ class NumpyBackend(Backend):
         return out
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
-        if kind == "sum" and not _is_half(x.dtype):  # first, being in every training step
-            return np.asarray(_sum(x, dims, keepdim))
+        dtype = x.dtype
+        if (dtype is _SINGLE or dtype is _DOUBLE) and (kind == "sum" or kind == "mean"):
+            out = _sum(x, dims, keepdim)  # first, being in every training step
+            if kind == "mean":
+                out = out / (x.size // (out.size or 1))
+            return out if out.__class__ is _ndarray else _asarray(out)
         if kind in ("first_max", "first_min"):
             kinds = kind[6:], f"arg{kind[6:]}"
             return tuple([self.reduce(k, x, dims, keepdim) for k in kinds])
@@ -399,7 +404,6 @@ class NumpyBackend(Backend):
             return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
         if kind not in ("sum", "mean", "prod", "squares"):
             return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, keepdims=keepdim))
-        dtype = x.dtype
         if _is_half(dtype):
             x = x.astype(np.float32)
         if kind == "prod":

@@ -19,12 +19,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .modes import current
-from .node import new_node
 from .op import Op
-from .record import differentiable, forward_stack, record
+from .record import record, record_alone
 from .tensor import Tensor, node_of, share, view_of
-
-_ALONE = (1, 1, 0)  # the plan of one input that wants a gradient
 
 
 def viewed(op: Op, x: Tensor, array: Any, params: tuple[Any, ...]) -> Tensor:
@@ -42,18 +39,8 @@ def viewed(op: Op, x: Tensor, array: Any, params: tuple[Any, ...]) -> Tensor:
     else:
         node = node_of(x)
     t = view_of(x, array, (op, params), state.grad)
-    if node is None or not state.grad:
-        return t
-    dtype = array.dtype
-    if dtype.kind == "f" or differentiable(op, dtype):
-        plan = op.plans.get(_ALONE) or op.plan(*_ALONE)
-        if plan.facts is None:
-            record(op, (x,), params, (t,))
-            return t
-        saved = plan.facts(x._array.shape, params)
-        t._node = new_node(plan, (node,), (x._index,), array.shape, dtype, saved)
-        if state.anomaly:
-            t._node.site = forward_stack()
+    if node is not None and state.grad:
+        record_alone(op, x, node, params, t)
     return t
 
 

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from .. import dtypes
 from ..backends.base import Array, Forms
-from ..backends.registry import backend_of
+from ..backends.registry import OF_CLASS, backend_of
 from ..core.dispatch import apply, widened
 from ..core.op import Op
 from ..core.register import attach, function
@@ -75,7 +75,7 @@ def reshaped(x: Tensor, shape: Shape) -> Tensor:
 def _in_shape(x: Tensor, shape: Shape) -> Tensor:
     """A view in another shape if the strides allow it, else a copy."""
     array = x._array
-    view = backend_of(array).reshape(array, shape)
+    view = (OF_CLASS.get(array.__class__) or array.backend).reshape(array, shape)
     if view is None:
         return reshaped_copy(x, shape)
     return viewed(_view, x, view, (shape,))
@@ -84,7 +84,8 @@ def _in_shape(x: Tensor, shape: Shape) -> Tensor:
 def _in_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The view with the dimensions in an order that is one."""
     array = x._array
-    return viewed(_permute, x, backend_of(array).permute(array, dims), (dims,))
+    backend = OF_CLASS.get(array.__class__) or array.backend
+    return viewed(_permute, x, backend.permute(array, dims), (dims,))
 
 
 def reshaped_copy(x: Tensor, shape: Shape) -> Tensor:
@@ -96,7 +97,8 @@ def reshaped_copy(x: Tensor, shape: Shape) -> Tensor:
 def slice_view(x: Tensor, slices: tuple[Any, ...]) -> Tensor:
     """The view `x[slices]` by slices, integers and None, resolved already (in range, >= 0)."""
     array = x._array
-    return viewed(_slice, x, backend_of(array).slice(array, slices), (slices,))
+    backend = OF_CLASS.get(array.__class__) or array.backend
+    return viewed(_slice, x, backend.slice(array, slices), (slices,))
 
 
 def embed(x: Tensor, shape: Shape, slices: tuple[Any, ...]) -> Tensor:
@@ -316,6 +318,11 @@ def _order(dims: tuple[int, ...], ndim: int) -> tuple[int, ...]:
 def swapped(op: str, ndim: int, first: Any, second: Any) -> tuple[int, ...]:
     a = wrap_dim(op, first, ndim, "dim0")
     b = wrap_dim(op, second, ndim, "dim1")
+    return _exchanged(ndim, a, b)
+
+
+@lru_cache(256)
+def _exchanged(ndim: int, a: int, b: int) -> tuple[int, ...]:
     order = list(range(ndim))
     if ndim:
         order[a], order[b] = b, a
@@ -362,6 +369,11 @@ def matrix_order(op: str, ndim: int) -> tuple[int, ...]:
         raise DimError(
             f"[{op}] expects at most 2 dimensions, got {ndim}; use mT or transpose(dim0, dim1)"
         )
+    return _backwards(ndim)
+
+
+@lru_cache
+def _backwards(ndim: int) -> tuple[int, ...]:
     return tuple(range(ndim))[::-1]
 
 
@@ -379,7 +391,7 @@ def t(input: Tensor) -> Tensor:
 
 def _reversed(input: Tensor) -> Tensor:
     """A view with the dimensions in reverse order."""
-    return _in_order(input, tuple(range(len(input._array.shape)))[::-1])
+    return _in_order(input, _backwards(len(input._array.shape)))
 
 
 def _matrix_transpose(input: Tensor) -> Tensor:
@@ -471,7 +483,11 @@ def expand(
 
 
 def expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
-    shape = tuple(input._array.shape)
+    return widened(input, _expanded_shape(op, input._array.shape, wanted))
+
+
+@lru_cache(256)
+def _expanded_shape(op: str, shape: Shape, wanted: Shape) -> Shape:
     lead = len(wanted) - len(shape)
     if lead < 0:
         raise ShapeError(
@@ -488,7 +504,7 @@ def expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
                 f"[{op}] shape {shape} does not expand to {wanted}: at dimension {i} size "
                 f"{new} does not fit {'a new dimension' if old < 0 else old}; only size 1 expands"
             )
-    return widened(input, tuple(result))
+    return tuple(result)
 
 
 @function(top=False)

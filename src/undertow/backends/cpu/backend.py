@@ -36,6 +36,7 @@ _SCANNED = threshold(4096)
 _SUM = trace(lambda a, b: a + b, 2)
 _ADDED = crossover(_SUM)
 _add = np.add
+_reduce = NumpyBackend.reduce
 # Kernels of rows are faster at any size; below this they are not worth being compiled.
 _ROWS = threshold(512)
 _WINDOWS = threshold(512)
@@ -114,7 +115,7 @@ class CpuBackend(NumpyBackend):
             found = run_reduce(kind, x, dims, keepdim)
             if found is not None:
                 return found
-        return super().reduce(kind, x, dims, keepdim)
+        return _reduce(self, kind, x, dims, keepdim)
 
     def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
         # Read as unsigned, a negative number is larger than any size: one pass will do.
