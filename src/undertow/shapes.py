@@ -178,7 +178,8 @@ def reduced_shape(shape: Shape, dims: Iterable[int], keepdim: bool) -> Shape:
     return tuple(s for i, s in enumerate(shape) if i not in gone)
 
 
-def infer_size(op: str, shape: Sequence[int], numel: int) -> Shape:
+@lru_cache(512)
+def infer_size(op: str, shape: Shape, numel: int) -> Shape:
     """`shape` with its one -1 replaced so that it holds `numel` elements.
 
     >>> infer_size("reshape", (2, -1), 6)
@@ -188,13 +189,13 @@ def infer_size(op: str, shape: Sequence[int], numel: int) -> Shape:
     least = min(shape) if shape else 0
     if least >= 0:
         if known != numel:
-            raise ShapeError(f"[{op}] shape {tuple(shape)} holds {known} elements, got {numel}")
-        return tuple(shape)
+            raise ShapeError(f"[{op}] shape {shape} holds {known} elements, got {numel}")
+        return shape
     if least < -1 or shape.count(-1) > 1:
-        raise ShapeError(f"[{op}] a shape takes sizes >= 0 and at most one -1, got {tuple(shape)}")
+        raise ShapeError(f"[{op}] a shape takes sizes >= 0 and at most one -1, got {shape}")
     known = -known
     if known == 0 or numel % known:
-        raise ShapeError(f"[{op}] cannot infer the -1 in {tuple(shape)} for {numel} elements")
+        raise ShapeError(f"[{op}] cannot infer the -1 in {shape} for {numel} elements")
     at = shape.index(-1)
     return (*shape[:at], numel // known, *shape[at + 1 :])
 

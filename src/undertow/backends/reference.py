@@ -19,6 +19,7 @@ from .memory import owns
 from .philox import philox_words
 from .quiet import restore, silence
 from .sliding import correlate, window_max, window_sum
+from .strided import expanded_strides
 from .threads import blas_threads, current_limit
 
 UFUNCS: dict[str, Any] = {
@@ -332,11 +333,7 @@ class NumpyBackend(Backend):
         return x.mT
 
     def expand(self, x: Array, shape: Shape) -> Array:
-        old = x.shape
-        lead = len(shape) - len(old)
-        strides = [0] * lead
-        for size, stride, new in zip(old, x.strides, shape[lead:], strict=True):
-            strides.append(0 if size == 1 and new != 1 else stride)
+        strides = expanded_strides(x.shape, x.strides, shape)
         if x.flags.c_contiguous and x.size:
             return np.ndarray(shape, x.dtype, x, 0, strides)
         return as_strided(x, shape, strides)
@@ -392,7 +389,9 @@ class NumpyBackend(Backend):
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
         dtype = x.dtype
         if (dtype is _SINGLE or dtype is _DOUBLE) and (kind == "sum" or kind == "mean"):
-            out = _sum(x, dims, keepdim)  # first, being in every training step
+            # First, being in every training step.
+            summed = x if x.size <= _BLOCK else _condensed(x, dims)
+            out = _add_up(summed, dims, None, None, keepdim)
             if kind == "mean":
                 out = out / (x.size // (out.size or 1))
             return out if out.__class__ is _ndarray else _asarray(out)

@@ -20,7 +20,7 @@ from ..kernel.expr import Expr, substitute
 from ..shapes import broadcast_shapes
 from .foreign import host_number, is_foreign
 from .modes import current
-from .node import new_node
+from .node import Node, new_node
 from .op import EVERY, Op
 from .record import record, record_alone
 from .tensor import Tensor, node_of, share, wrap
@@ -180,15 +180,13 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
 
 
-def broadcast_edge(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """What `expand` records, with the array as it is: for ops that save nothing of it."""
-    array = x._array
-    before = array.shape
-    if before == shape:
-        return x
-    plan = _expand.plan(1, 1)
-    node = new_node(plan, (node_of(x),), (x._index,), shape, array.dtype, (before,))
-    return wrap(array, node)
+def broadcast_edge(node: Node, index: int, array: Array, shape: tuple[int, ...]) -> Node:
+    """The node that `expand` of `array`, an output of `node`, to another shape would record.
+
+    For ops that save nothing of it, and so need no more than that.
+    """
+    plan = _expand.plans.get((1, 1, 0)) or _expand.plan(1, 1)
+    return new_node(plan, (node,), (index,), shape, array.dtype, (array.shape,))
 
 
 def alike(values: Sequence[Any], shape: Any = None) -> bool:

@@ -144,20 +144,25 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
         if plan.keep is None:
             return elementwise(op, input, other)
         shape = r.shape
+        i, j = input._index, other._index
         if (a is not None and a._shape != shape) or (b is not None and b._shape != shape):
-            widen = expand if plan.recipe else broadcast_edge
-            if a is not None:
-                input = widen(input, shape)
-                a = input._node
-            if b is not None:
-                other = widen(other, shape)
-                b = other._node
-            aliased = input._alias is not None or other._alias is not None
+            if plan.recipe:
+                if a is not None:
+                    input = expand(input, shape)
+                    a, i = input._node, input._index
+                if b is not None:
+                    other = expand(other, shape)
+                    b, j = other._node, other._index
+                aliased = input._alias is not None or other._alias is not None
+            else:
+                if a is not None and x.shape != shape:
+                    a, i = broadcast_edge(a, i, x, shape), 0
+                if b is not None and y.shape != shape:
+                    b, j = broadcast_edge(b, j, y, shape), 0
         saved = plan.keep(input, other, r)
         versions = None
         if aliased and plan.tensors:
             saved, versions = plan.seal(list(saved))
-        i, j = input._index, other._index
         indices = (i, j) if i or j else _FIRST
         return wrap(r, new_node(plan, (a, b), indices, shape, dtype, saved, versions))
 

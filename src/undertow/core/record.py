@@ -52,7 +52,8 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
             return
     else:
         metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
-        if not any(differentiable(op, dtype) for _, dtype in metas):
+        which = [i for i, (_, dtype) in enumerate(metas) if differentiable(op, dtype)]
+        if not which:
             return
     key = (len(parents), needs, numbers)
     plan = op.plans.get(key) or op.plan(*key)
@@ -70,27 +71,34 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
         first._node = node
     else:
         node.metas = metas
-        for i, out in enumerate(outs):
-            if differentiable(op, metas[i][1]):
-                out._node, out._index = node, i
+        for i in which:
+            out = outs[i]
+            out._node = node
+            out._index = i
     if state.anomaly:
         node.site = forward_stack()
 
 
-def record_alone(op: Op, x: Tensor, parent: Node, params: tuple[Any, ...], out: Tensor) -> None:
-    """`record`, quicker, for an op of one tensor, whose node is `parent`, and one output."""
-    array = out._array
+def record_alone(op: Op, x: Tensor, parent: Node, params: tuple[Any, ...], *outs: Tensor) -> None:
+    """`record`, quicker, for an op of one tensor, whose node is `parent`; of one dtype are outs."""
+    first = outs[0]
+    array = first._array
     dtype = array.dtype
     if dtype.kind != "f" and not differentiable(op, dtype):
         return
     plan = op.plans.get(_ALONE) or op.plan(*_ALONE)
     if plan.facts is None:
-        record(op, (x,), params, (out,))
+        record(op, (x,), params, outs)
         return
     saved = plan.facts(x._array.shape, params)
-    out._node = new_node(plan, (parent,), (x._index,), array.shape, dtype, saved)
+    first._node = node = new_node(plan, (parent,), (x._index,), array.shape, dtype, saved)
+    if len(outs) > 1:
+        node.metas = tuple([(t._array.shape, dtype) for t in outs])
+        for i, t in enumerate(outs):
+            t._node = node
+            t._index = i
     if current().anomaly:
-        out._node.site = forward_stack()
+        node.site = forward_stack()
 
 
 def differentiable(op: Op, dtype: Any) -> bool:

@@ -15,12 +15,12 @@ The step that an Alias keeps is (op, params), for `op.forward` to do it again; s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .modes import current
 from .op import Op
-from .record import record, record_alone
+from .record import record_alone
 from .tensor import Tensor, node_of, share, view_of
 
 
@@ -45,19 +45,27 @@ def viewed(op: Op, x: Tensor, array: Any, params: tuple[Any, ...]) -> Tensor:
 
 
 def viewed_together(
-    op: Op, x: Tensor, params: tuple[Any, ...], arrays: Sequence[Any], steps: Sequence[Any]
+    op: Op,
+    x: Tensor,
+    params: tuple[Any, ...],
+    step: Op,
+    look: Callable[[Any, Any], Any],
+    places: Sequence[Any],
 ) -> tuple[Tensor, ...]:
-    """Views of `x`, a step (op, params) each, that fill it: the outputs of one node of `op`."""
+    """Views of `x` that fill it, as outputs of one node of `op`.
+
+    Each is `step` at its place, and of arrays `look(array, place)`.
+    """
     state = current()
-    if state.around is not None or len(arrays) == 1:
-        pieces = tuple([viewed(o, x, a, p) for a, (o, p) in zip(arrays, steps, strict=True)])
-        if len(pieces) > 1 and state.grad and node_of(x) is not None:
-            record(op, (x,), params, pieces)
-        return pieces
-    share(x)
-    node = node_of(x)
-    grad = state.grad
-    pieces = tuple([view_of(x, a, s, grad) for a, s in zip(arrays, steps, strict=True)])
-    if node is not None and grad and pieces:
-        record(op, (x,), params, pieces)
-    return pieces
+    array = x._array
+    if state.around is not None or len(places) == 1:
+        pieces = [viewed(step, x, look(array, place), (place,)) for place in places]
+        node = node_of(x) if len(places) > 1 else None
+    else:
+        share(x)
+        node = node_of(x)
+        grad = state.grad
+        pieces = [view_of(x, look(array, place), (step, (place,)), grad) for place in places]
+    if node is not None and state.grad and pieces:
+        record_alone(op, x, node, params, *pieces)
+    return tuple(pieces)

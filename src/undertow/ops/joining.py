@@ -95,12 +95,9 @@ _unbind = Op("unbind", _recorded_only, inputs="x", params="dim", vjp={"x": _rest
 
 def _together(op: Op, x: Tensor, dim: int, entries: Sequence[Any]) -> tuple[Tensor, ...]:
     """The views at each of the entries along `dim`, which fill `x`, as outputs of one node."""
-    array = x._array
-    look = backend_of(array).slice
     before = (slice(None),) * dim
-    every = [(*before, entry) for entry in entries]
-    arrays = [look(array, slices) for slices in every]
-    return viewed_together(op, x, (dim,), arrays, [(_slice, (slices,)) for slices in every])
+    places = [(*before, entry) for entry in entries]
+    return viewed_together(op, x, (dim,), _slice, backend_of(x._array).slice, places)
 
 
 def listed(op: str, tensors: Any) -> list[Tensor]:
@@ -498,8 +495,16 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[T
     step = as_int("split", "split_size", split_size_or_sections)
     if step < 0 or (step == 0 and size):
         raise ArgumentError(f"[split] the size of a part must be positive, got {step}")
-    count = max(-(-size // step), 1) if step else 1
-    return cut(tensor, d, [step] * (count - 1) + [size - step * (count - 1)])
+    return _equal_parts(tensor, d, step)
+
+
+def _equal_parts(x: Tensor, dim: int, step: int) -> tuple[Tensor, ...]:
+    """Views of `step` positions each, the last of what is left; at least one."""
+    size = x._array.shape[dim]
+    starts = range(0, size, step) if size else (0,)
+    places = [slice(start, start + step) for start in starts]
+    places[-1] = slice(starts[-1], size)
+    return _together(_split, x, dim, places)
 
 
 @function()
@@ -530,13 +535,14 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1, 2]), tensor([3]))
     """
     count = as_int("chunk", "chunks", chunks)
-    d = own_dim("chunk", dim, input.ndim)
+    shape = input._array.shape
+    d = own_dim("chunk", dim, len(shape))
     if count <= 0:
         raise ArgumentError(f"[chunk] chunks must be positive, got {count}")
-    size = input._array.shape[d]
+    size = shape[d]
     if not size:
         return cut(input, d, [0] * count)
-    return split(input, -(-size // count), d)
+    return _equal_parts(input, d, -(-size // count))
 
 
 @function()
@@ -547,8 +553,9 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     >>> ut.tensor([[1, 2], [3, 4]]).unbind()
     (tensor([1, 2]), tensor([3, 4]))
     """
-    d = own_dim("unbind", dim, input.ndim)
-    return _together(_unbind, input, d, range(input._array.shape[d]))
+    shape = input._array.shape
+    d = own_dim("unbind", dim, len(shape))
+    return _together(_unbind, input, d, range(shape[d]))
 
 
 @function()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, overload
@@ -125,6 +126,12 @@ def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 def sizes(op: str, given: Any, named: Any = None) -> Shape:
     """Integers given as `2, 3`, `(2, 3)`, `[2, -1]` or by name, not checked any further."""
+    if named is None:
+        for size in given:
+            if size.__class__ is not int:
+                break
+        else:
+            return given  # type: ignore[no-any-return]
     if named is not None:
         given = named if isinstance(named, (tuple, list)) else (named,)
     elif len(given) == 1 and isinstance(given[0], (tuple, list)):
@@ -210,7 +217,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> ut.zeros(2, 3, 4).flatten(1).shape
     (2, 12)
     """
-    shape = tuple(input._array.shape)
+    shape = input._array.shape
     ndim = len(shape)
     first = wrap_dim("flatten", start_dim, ndim, "start_dim")
     last = wrap_dim("flatten", end_dim, ndim, "end_dim")
@@ -220,9 +227,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         )
     if first == last and ndim:
         return input
-    joined = 1
-    for size in shape[first : last + 1]:
-        joined *= size
+    joined = math.prod(shape[first : last + 1])
     return reshaped(input, (*shape[:first], joined, *shape[last + 1 :]))
 
 
@@ -268,14 +273,14 @@ def squeeze(input: Tensor, dim: Ints | None = None) -> Tensor:
 
 def squeezed(op: str, shape: Shape, dim: Any) -> Shape:
     if dim is None:
-        return tuple(s for s in shape if s != 1)
+        return tuple([s for s in shape if s != 1])
     if isinstance(dim, (tuple, list)):
         if not dim:
-            return tuple(shape)
-        gone: tuple[int, ...] = wrap_dims(op, dim, len(shape))
-    else:
-        gone = (wrap_dim(op, dim, len(shape)),)
-    return tuple(s for d, s in enumerate(shape) if s != 1 or d not in gone)
+            return shape
+        gone = wrap_dims(op, dim, len(shape))
+        return tuple([s for d, s in enumerate(shape) if s != 1 or d not in gone])
+    d = wrap_dim(op, dim, len(shape))
+    return shape[:d] + shape[d + 1 :] if shape[d : d + 1] == (1,) else shape
 
 
 @function()
