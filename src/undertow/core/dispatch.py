@@ -26,6 +26,10 @@ from .record import record, record_alone
 from .tensor import Tensor, node_of, share, wrap
 from .views import viewed
 
+# What a forward without `begin` raises that `apply` deals with, or explains; for warnings that a
+# user turned into errors see Note [floating-point warnings] in backends/cpu/prepared.
+GIVE_UP = (RuntimeWarning, FloatingPointError, MemoryError)
+
 
 def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
     """Run `op` on tensors (elementwise ops: also numbers), recorded if a gradient is wanted.
@@ -80,20 +84,21 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
 
 
 def apply_alone(op: Op, x: Tensor, params: tuple[Any, ...]) -> Tensor:
-    """`apply`, quicker, of an op of one tensor that gives one, and no view."""
+    """`apply`, quicker, of an op of one tensor that gives one, and no view.
+
+    Its forward is asked without `begin` and `end`, see `Backend.reduce`.
+    """
+    out: Tensor
     state = current()
     if not state.plain:
-        out: Tensor = apply(op, (x,), params)
+        out = apply(op, (x,), params)
         return out
     array = x._array
-    backend = OF_CLASS.get(array.__class__) or array.backend
-    token = backend.begin()
     try:
-        result = op.forward(backend, array, *params)
-    except MemoryError as error:
-        raise out_of_memory(op.name, error) from error
-    finally:
-        backend.end(token)
+        result = op.forward(OF_CLASS.get(array.__class__) or array.backend, array, *params)
+    except GIVE_UP:
+        out = apply(op, (x,), params)
+        return out
     out = wrap(result)
     if state.grad:
         node = x._node if x._alias is None else node_of(x)

@@ -26,8 +26,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Forms
 from ..backends.registry import OF_CLASS, backend_of
-from ..errors import out_of_memory
-from .dispatch import apply, broadcast_edge, elementwise, expand
+from .dispatch import GIVE_UP, apply, broadcast_edge, elementwise, expand
 from .fused import Prepared
 from .inplace import check_writable, inplace
 from .modes import current
@@ -41,17 +40,8 @@ _FLOAT32, _FLOAT64 = dtypes.float32.numpy, dtypes.float64.numpy
 _INT64 = dtypes.int64.numpy
 _AS_THEY_ARE = ("promote", "number", "bool", "real", "input")  # dtype rules that keep integers
 _FIRST = (0, 0)  # the outputs that two inputs were, as a rule
-# What a call raises that `elementwise` deals with, or explains; for warnings that a user turned
-# into errors see Note [floating-point warnings] in backends/cpu/prepared.
-_GIVE_UP = (
-    AttributeError,
-    TypeError,
-    ValueError,
-    OverflowError,
-    RuntimeWarning,
-    FloatingPointError,
-    MemoryError,
-)
+# What a call raises that `elementwise` deals with, or explains.
+_GIVE_UP = (AttributeError, TypeError, ValueError, OverflowError, *GIVE_UP)
 
 
 def unary_function(op: Op) -> Callable[..., Tensor]:
@@ -249,8 +239,8 @@ def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
             return apply(op, (input, other))
         try:
             r = forward(k, x, y)
-        except MemoryError as error:
-            raise out_of_memory(op.name, error) from error
+        except GIVE_UP:
+            return apply(op, (input, other))
         if not state.grad:
             return wrap(r)
         a, b = node_of(input), node_of(other)

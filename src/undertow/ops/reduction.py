@@ -145,7 +145,7 @@ def _total(op: Op, input: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: A
     if dtype is not None:
         input = accumulator(input, dtype)
     elif input._array.dtype.kind in "iub":
-        return apply_alone(_whole, input, (op.name, dims, keepdim))
+        return apply(_whole, (input,), (op.name, dims, keepdim))
     return apply_alone(op, input, (dims, keepdim))
 
 
