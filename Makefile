@@ -7,7 +7,8 @@ PYTHON ?= python3
 WORKERS ?= 2
 TORCH ?= torch==2.13.0
 JAX ?= jax==0.10.2 jaxlib==0.10.2
-BENCH ?= $(sort $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py)))
+# Not ucr.py, whose trainings take hours: make bench BENCH=benchmarks/ucr.py ARGS="--json ucr.json"
+BENCH ?= $(sort $(filter-out benchmarks/_% benchmarks/ucr.py,$(wildcard benchmarks/*.py)))
 ARGS ?=
 # What the kernels' tests may use: baseline, or features to take away, such as -avx512f (see docs/kernels.md).
 FEATURES ?= baseline
@@ -26,8 +27,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.plot ## train on real handwritten digits and draw the result in demo.png
-	$(BIN)/python examples/demo.py $(ARGS)
+demo: $(VENV)/.plot ## train a network on the time series GunPoint; pictures of it in demo/
+	$(BIN)/python -m undertow train --data examples/data/GunPoint_TRAIN.ts --model fcn \
+		--epochs 200 --test-every 10 --out demo --overwrite $(ARGS)
 
 test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
@@ -63,7 +65,7 @@ format: $(VENV)/.dev ## format the code, and mend what ruff can mend
 	$(BIN)/ruff format .
 
 clean: ## remove the environment, the caches and everything built
-	rm -rf $(VENV) build dist demo.png .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist demo digits.png .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: each says that an installation is complete and as new as pyproject.toml.

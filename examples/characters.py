@@ -9,7 +9,7 @@ character from those before it, and then writes on its own from a beginning.
 import argparse
 import math
 import re
-from pydoc_data.topics import topics  # type: ignore[import-untyped]
+from pydoc_data.topics import topics
 
 from tqdm import tqdm
 

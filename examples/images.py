@@ -80,7 +80,7 @@ def accuracy(model: nn.Module, digits: TensorDataset) -> float:
 def draw(curves: dict[str, list[float]], model: nn.Module, test: TensorDataset) -> Figure:
     """Draw the learning curves, and the first digits that a model misreads."""
     figure = Figure(figsize=(11, 4), layout="constrained")
-    left, right = figure.subfigures(1, 2)
+    left, right = figure.subfigures(1, 2, squeeze=False)[0]
     axes = left.subplots()
     for name, shares in curves.items():
         axes.plot(range(1, len(shares) + 1), [100 * (1 - s) for s in shares], label=name)

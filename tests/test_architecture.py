@@ -60,8 +60,10 @@ ROOMS = [
     "serialization",
     "utils",
     "onnx",
+    "timeseries",
     "models",
     "cli",
+    "__main__",
 ]
 
 
@@ -186,6 +188,7 @@ ABOVE_BACKENDS = (
     "nn",
     "amp",
     "files",
+    "models",
     "onnx",
     "func",
     "settings",

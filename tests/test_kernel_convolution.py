@@ -326,3 +326,15 @@ def test_pieces(line: int, lanes: int) -> None:
     lines = 50
     touched = [len({(p + lane) // line for lane in range(lanes)}) for p in range(line * lines)]
     assert pieces(line, lanes, lines) == max(touched[: line * lines - lanes])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_weights_whose_rows_are_pages_apart(dtype: Any) -> None:
+    """Rows of A that collide in the cache are packed in products, and never beside windows."""
+    made = np.random.default_rng(0)
+    x, w = (made.normal(size=shape).astype(dtype) for shape in [(4, 128, 45), (128, 128, 8)])
+    found = ut.nn.functional.conv1d(ut.from_numpy(x), ut.from_numpy(w), padding="same")
+    padded = np.pad(x, ((0, 0), (0, 0), (3, 4)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 8, axis=2)
+    expected = np.einsum("nctk,ock->not", windows, w, optimize=True)
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=1e-3)

@@ -56,11 +56,13 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 _LAZY = {
     "files": "files",
     "load": "files",
+    "models": "models",
     "nn": "nn",
     "onnx": "onnx",
     "optim": "optim",
     "save": "files",
     "serialization": "serialization",
+    "timeseries": "timeseries",
     "utils": "utils",
 }
 # Names where torch has them: probes, settings, mixed precision; by the room where they stand.

@@ -17,6 +17,7 @@ from . import distributed as distributed
 from . import files as files
 from . import func as func
 from . import jit as jit
+from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
 from . import nn as nn
@@ -27,6 +28,7 @@ from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
 from . import testing as testing
+from . import timeseries as timeseries
 from . import types as types
 from . import utils as utils
 from . import version as version
@@ -2662,6 +2664,7 @@ __all__ = [
     "minimum",
     "mm",
     "mode",
+    "models",
     "moveaxis",
     "movedim",
     "mps",
@@ -2831,6 +2834,7 @@ __all__ = [
     "threshold",
     "threshold_",
     "tile",
+    "timeseries",
     "topk",
     "trace",
     "transpose",

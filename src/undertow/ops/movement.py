@@ -131,7 +131,7 @@ def sizes(op: str, given: Any, named: Any = None) -> Shape:
             if size.__class__ is not int:
                 break
         else:
-            return given  # type: ignore[no-any-return]
+            return given
     if named is not None:
         given = named if isinstance(named, (tuple, list)) else (named,)
     elif len(given) == 1 and isinstance(given[0], (tuple, list)):

@@ -37,8 +37,8 @@ _SUM = trace(lambda a, b: a + b, 2)
 _ADDED = crossover(_SUM)
 _add = np.add
 _reduce = NumpyBackend.reduce
-# Kernels of rows are faster at any size; below this they are not worth being compiled.
-_ROWS = threshold(512)
+# Compositions of rows take ten times as long at any size, so even one row is worth a kernel.
+_ROWS = threshold(1)
 _WINDOWS = threshold(512)
 
 

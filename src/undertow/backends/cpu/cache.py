@@ -150,7 +150,7 @@ def from_environment() -> tuple[Disk | None, str]:
         return None, "switched off by UNDERTOW_CACHE=0"
     megabytes = _number("UNDERTOW_CACHE_SIZE", MEGABYTES)
     try:
-        folder = _folder()
+        folder = cache_folder()
         return Disk(folder, megabytes), str(folder)
     except PermissionError as error:
         if error.errno is None:  # ours
@@ -160,7 +160,8 @@ def from_environment() -> tuple[Disk | None, str]:
         return None, str(error)
 
 
-def _folder() -> Path:
+def cache_folder() -> Path:
+    """Where Undertow keeps what it can make or fetch again."""
     given = os.environ.get("UNDERTOW_CACHE_DIR", "")
     if given:
         return Path(given).expanduser().absolute()

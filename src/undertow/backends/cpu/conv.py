@@ -256,6 +256,7 @@ def _plan_right(
     map = _map(x, 2, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
     outer = [(0, w.strides[0]), x.strides[:2], out.strides[:2], (0, outputs * size)]
+    steps = (ctypes.c_int64 * 2)(*o.a)
     plan = assembled(
         setting,
         o,
@@ -264,10 +265,10 @@ def _plan_right(
         (type, type),
         (n, groups),
         outer,
-        (0, ctypes.addressof(map)),
+        (ctypes.addressof(steps), ctypes.addressof(map)),
         out.shape,
     )
-    return _Planned(plan, map)
+    return _Planned(plan, (map, steps))
 
 
 def _windows_left(

@@ -7,8 +7,8 @@ Two networks of the same form start from the same weights and see the same batch
   A loss that contains a gradient needs the gradient of a gradient to train: the second order.
 
 The picture shows both training curves, the smooth network's answers on digits that it never saw,
-and the pixels that its answers hang on. Run it with `make demo`, or with
-`python examples/demo.py --epochs 20 --output digits.png`.
+and the pixels that its answers hang on. Run it with
+`python examples/digits.py --epochs 20 --output digits.png`.
 """
 
 import argparse
@@ -261,7 +261,7 @@ def main() -> None:
     """Train both networks, print the results and save the picture."""
     parser = argparse.ArgumentParser(description="Learn to read handwritten digits.")
     parser.add_argument("--epochs", type=positive_int, default=40, help="default: %(default)s")
-    parser.add_argument("--output", type=Path, default=Path("demo.png"), help="picture to write")
+    parser.add_argument("--output", type=Path, default=Path("digits.png"), help="picture to write")
     options = parser.parse_args()
 
     digits, test = load_digits()

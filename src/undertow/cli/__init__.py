@@ -1,0 +1,55 @@
+"""The command `undertow`, also `python -m undertow`: train, predict, info."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import undertow
+
+from ..errors import UndertowError
+from . import info, predict, train
+
+__all__ = ["main"]
+INTERRUPTED = 130  # the exit code that shells expect of a command that Ctrl-C ended
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command line understands."""
+    made = argparse.ArgumentParser(
+        prog="undertow", description="Train and use classifiers of time series."
+    )
+    made.add_argument("--version", action="version", version=f"undertow {undertow.__version__}")
+    commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (train, predict, info):
+        name = module.__name__.rpartition(".")[2]
+        summary, _, rest = (module.__doc__ or "").partition("\n\n")
+        command = commands.add_parser(
+            name,
+            help=summary.rstrip(".").lower(),
+            description=f"{summary}\n\n{rest}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 is success, 1 an error that was explained, 2 a wrong command line."""
+    asked = parser().parse_args(arguments)
+    try:
+        code: int = asked.run(asked)
+        return code
+    except UndertowError as error:
+        print(f"undertow: {error}", file=sys.stderr)
+    except BrokenPipeError:  # whoever read our output has enough; nor shall Python try at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        print(f"undertow: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("undertow: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return 1

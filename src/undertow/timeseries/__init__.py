@@ -1,0 +1,8 @@
+"""Labelled time series out of CSV, `.ts` and `.npz` files, or by a name of the UCR archive."""
+
+from .load import load, read
+from .published import published
+from .series import TimeSeries
+from .ucr import names
+
+__all__ = ["TimeSeries", "load", "names", "published", "read"]

@@ -1,0 +1,294 @@
+"""The three formats of files: CSV, `.ts` and `.npz`, each checked from end to end."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import FileError
+from .series import TimeSeries
+
+LABEL_COLUMNS = ("label", "class", "target", "y")
+_VALUES, _LABELS = ("X", "x", "values", "data", "series"), ("y", "labels", "label", "Y")
+_TRUE = {"true": True, "false": False}
+Row = tuple[int, list[list[float]], str | None]  # its line, its channels, its label
+
+
+class Failure(FileError):
+    """What is wrong with one file; it is named first."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"[{path.name}] {reason}")
+
+
+def text_of(path: Path) -> str:
+    """A text file in UTF-8, with or without a byte-order mark."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Failure(
+            path,
+            f"byte {error.start} ({error.object[error.start]:#04x}) is not UTF-8: the file has "
+            "another encoding or is no text; save it as UTF-8",
+        ) from None
+    if not text.strip():
+        raise Failure(path, "the file is empty; it needs at least one series")
+    return text
+
+
+def label_of(cell: object) -> str:
+    """A label as text, so that 1, 1.0 and 1.0000000e+00 are the same one.
+
+    >>> label_of("1.0000000e+00"), label_of("cat "), label_of(1.5)
+    ('1', 'cat', '1.5')
+    """
+    text = str(cell).strip()
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return str(int(number)) if number.is_integer() else text
+
+
+def number_of(path: Path, line: int, cell: str) -> float:
+    """A cell's number, where nothing, `?` and `NA` are a missing one."""
+    try:
+        return float(cell)
+    except ValueError:
+        if cell.strip() in ("", "?", "NA", "N/A", "null"):
+            return math.nan
+        raise Failure(path, f"line {line}: {cell.strip()[:40]!r} is not a number") from None
+
+
+def assembled(path: Path, name: str, rows: Sequence[Row]) -> TimeSeries:
+    """Rows as one array; an error names the first that is ragged or has a missing value."""
+    if not rows:
+        raise Failure(path, "there are no series in the file")
+    channels, length = len(rows[0][1]), len(rows[0][1][0])
+    for line, series, label in rows:
+        if len(series) != channels:
+            raise Failure(path, f"line {line} has {len(series)} channels, the first {channels}")
+        for channel in series:
+            if len(channel) != length:
+                raise Failure(
+                    path,
+                    f"line {line} has {len(channel)} values, the first series {length}: series "
+                    "must have one length; cut or pad them",
+                )
+            finite(path, f"line {line}", channel)
+        if label == "":
+            raise Failure(path, f"line {line} has no label")
+    labels = tuple(label for _, _, label in rows if label is not None)
+    return checked(path, name, np.array([series for _, series, _ in rows]), labels)
+
+
+def finite(path: Path, where: str, values: Sequence[float] | NDArray[np.float64]) -> None:
+    """An error if a value is missing or infinite."""
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        raise Failure(
+            path,
+            f"{where}: {len(wrong)} of {len(values)} values are missing, NaN or infinite, the "
+            f"first is number {wrong[0] + 1}; fill them in or leave the series out",
+        )
+
+
+def checked(path: Path, name: str, values: NDArray[Any], labels: Sequence[str]) -> TimeSeries:
+    """The series in float32, if there is anything in them and it is within that range."""
+    if not values.size:
+        raise Failure(path, f"there is nothing in series of shape {values.shape}")
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32)
+    if not np.isfinite(narrow).all():
+        raise Failure(path, "a value is too large for float32; scale the series")
+    return TimeSeries(name, narrow, tuple(labels) or None)
+
+
+# CSV ---------------------------------------------------------------------------------------------
+def read_csv(
+    path: Path, column: str | None, labelled: bool | None, length: int | None
+) -> TimeSeries:
+    """One series a row. A header is not needed: then the label is the first column."""
+    lines = text_of(path).splitlines()
+    first = next(line for line in lines if line.strip())
+    separator = max(",;\t", key=first.count)
+    cells: Iterator[list[str]] = csv.reader(lines, delimiter=separator)
+    if separator not in first:
+        cells = (line.split() for line in lines)
+    table = [(n, row) for n, row in enumerate(cells, 1) if any(cell.strip() for cell in row)]
+    head = [cell.strip() for cell in table[0][1]]
+    named = _has_header(head, column)
+    at = _label_column(path, head, named, column, labelled, length)
+    rows: list[Row] = []
+    for line, row in table[named:]:
+        label = label_of(row[at]) if at is not None and at < len(row) else None
+        values = [number_of(path, line, c) for i, c in enumerate(row) if i != at]
+        rows.append((line, [values], label if labelled is not False else None))
+    if named and rows and len(rows[0][1][0]) + (at is not None) != len(head):
+        raise Failure(
+            path,
+            f"line {rows[0][0]} has {len(rows[0][1][0]) + (at is not None)} cells, the header "
+            f"{len(head)}: a column is missing",
+        )
+    return assembled(path, path.stem, rows)
+
+
+def _has_header(head: list[str], column: str | None) -> bool:
+    """Whether the first row names columns: the label's is among them, or several are no numbers."""
+    if column is not None and column in head:
+        return not _numeric(column)
+    if any(cell.lower() in LABEL_COLUMNS for cell in head):
+        return True
+    return sum(not _numeric(cell) for cell in head) > 1
+
+
+def _numeric(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell in ("", "?", "NA", "N/A", "null")
+    return True
+
+
+def _label_column(
+    path: Path,
+    head: list[str],
+    named: bool,
+    column: str | None,
+    labelled: bool | None,
+    length: int | None,
+) -> int | None:
+    """Where the labels are; None if there are none, which is an error where they are needed."""
+    shown = ", ".join(head[:6]) + (" …" if len(head) > 6 else "")
+    if column is not None:
+        if named and column in head:
+            return head.index(column)
+        if column.lstrip("-").isdecimal() and -len(head) <= int(column) < len(head):
+            return int(column) % len(head)
+        if labelled:
+            what = f"the columns are {shown}" if named else "and no header"
+            raise Failure(path, f"there is no column {column!r}; {len(head)} columns, {what}")
+        return None
+    if named:
+        found = [i for i, cell in enumerate(head) if cell.lower() in LABEL_COLUMNS]
+        if found:
+            return found[0]
+        if labelled:
+            raise Failure(
+                path,
+                f"no column is named {', '.join(LABEL_COLUMNS)}; the columns are {shown}: name "
+                "the one with the labels by --label-column",
+            )
+        return None
+    if labelled is None:  # what a model learnt from tells whether there is a label in front
+        return None if len(head) == length else 0
+    return 0 if labelled or len(head) != length else None
+
+
+# .ts ---------------------------------------------------------------------------------------------
+def read_ts(path: Path, labelled: bool | None) -> TimeSeries:
+    """The format of the time series classification archives: a header of @words, then series."""
+    name, has_label, data, known = path.stem, None, False, None
+    rows: list[Row] = []
+    for number, line in enumerate(text_of(path).splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith(("#", "%")):
+            continue
+        if data:
+            rows.append(_ts_row(path, number, line, bool(has_label)))
+            continue
+        if not line.startswith("@"):
+            raise Failure(path, f"line {number}: expected @data before the series")
+        word, *given = line[1:].split()
+        word = word.lower()
+        flag = _TRUE.get(given[0].lower()) if given else None
+        if word == "problemname" and given:
+            name = given[0]
+        elif word == "timestamps" and flag:
+            raise Failure(path, "series with time stamps (@timeStamps true) cannot be read")
+        elif word == "targetlabel" and flag:
+            raise Failure(path, "@targetLabel is for regression; a classifier needs @classLabel")
+        elif word == "classlabel":
+            if flag is None:
+                raise Failure(path, f"line {number}: @classLabel must be true or false")
+            has_label, known = flag, {label_of(label) for label in given[1:]}
+        data = word == "data"
+    if not data:
+        raise Failure(path, "there is no @data line, so this is no .ts file or only a part of one")
+    if labelled and not has_label:
+        raise Failure(path, "the series have no labels (@classLabel true 1 2 …)")
+    for number, _, label in rows:
+        if known and label is not None and label not in known:
+            raise Failure(
+                path, f"line {number}: label {label!r} is not one of @classLabel {sorted(known)}"
+            )
+    if labelled is False:
+        rows = [(number, series, None) for number, series, _ in rows]
+    return assembled(path, name, rows)
+
+
+def _ts_row(path: Path, number: int, line: str, has_label: bool) -> Row:
+    parts = line.split(":")
+    if has_label and len(parts) < 2:
+        raise Failure(path, f"line {number} has no label after a colon")
+    label = label_of(parts.pop()) if has_label else None
+    return number, [[number_of(path, number, c) for c in part.split(",")] for part in parts], label
+
+
+# .npz --------------------------------------------------------------------------------------------
+def read_npz(path: Path, labelled: bool | None, part: str | None = None) -> TimeSeries | None:
+    """Arrays `X` of shape (number, length) or (number, channels, length), and `y`.
+
+    A `part` ("train", "test") is in `X_train` and `y_train`; None is returned if it is not there.
+    """
+    import zipfile
+    import zlib
+
+    try:
+        with open(path, "rb") as opened:
+            file = np.load(opened, allow_pickle=False)
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise Failure(path, "this is one array; save a .npz file with X and y")
+            arrays = {key: file[key] for key in file.files}
+    except (EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        if isinstance(error, Failure):
+            raise
+        raise Failure(path, f"this is no .npz file of plain arrays: {error}") from None
+    split = any(f"{name}_train" in arrays for name in _VALUES)
+    if part is not None and not split:
+        return None
+    tail = f"_{part or 'test'}" if split else ""
+    values = _array(arrays, _VALUES, tail)
+    if values is None:
+        if part == "test":
+            return None
+        raise Failure(path, f"there is no array X{tail}; there are {', '.join(sorted(arrays))}")
+    if values.ndim == 2:
+        values = values[:, None]
+    if values.ndim != 3 or values.dtype.kind not in "fiu":
+        raise Failure(
+            path,
+            f"X{tail} must be numbers of shape (number, length) or (number, channels, length), "
+            f"got {values.dtype} {values.shape}",
+        )
+    labels = _array(arrays, _LABELS, tail) if labelled is not False else None
+    if labels is None and labelled:
+        raise Failure(path, f"there is no array y{tail} with labels; there are {sorted(arrays)}")
+    if labels is not None and labels.shape != values.shape[:1]:
+        raise Failure(path, f"y{tail} has shape {labels.shape}, and X{tail} {len(values)} series")
+    for i, series in enumerate(values):
+        finite(path, f"series {i}", series.astype(np.float64).reshape(-1))
+    given = () if labels is None else [label_of(label) for label in labels.tolist()]
+    return checked(path, path.stem, values, given)
+
+
+def _array(
+    arrays: Mapping[str, NDArray[Any]], names: Sequence[str], tail: str
+) -> NDArray[Any] | None:
+    return next((arrays[n + tail] for n in names if n + tail in arrays), None)
