@@ -90,7 +90,7 @@ def wrap_dim(op: str, dim: Any, ndim: int, name: str = "dim") -> int:
 
 
 @lru_cache
-def every_dim(ndim: int) -> tuple[int, ...]:
+def _every_dim(ndim: int) -> tuple[int, ...]:
     """All dimensions, in order."""
     return tuple(range(ndim))
 
@@ -98,14 +98,14 @@ def every_dim(ndim: int) -> tuple[int, ...]:
 def wrap_dims(op: str, dims: Any, ndim: int) -> tuple[int, ...]:
     """Several dims counted from the front, without repeats; None or () means all of them."""
     if dims is None:
-        return every_dim(ndim)
+        return _every_dim(ndim)
     if dims.__class__ is int and ndim:
         return (wrap_dim(op, dims, ndim),)
     if not isinstance(dims, Iterable) or getattr(dims, "shape", None) == ():
         return (wrap_dim(op, dims, ndim),) if ndim else _check_zero_d(op, (dims,))
     listed = tuple(dims)
     if not listed:
-        return every_dim(ndim)
+        return _every_dim(ndim)
     if not ndim:
         return _check_zero_d(op, listed)
     wrapped = tuple(wrap_dim(op, d, ndim) for d in listed)
@@ -178,7 +178,6 @@ def reduced_shape(shape: Shape, dims: Iterable[int], keepdim: bool) -> Shape:
     return tuple(s for i, s in enumerate(shape) if i not in gone)
 
 
-@lru_cache(512)
 def infer_size(op: str, shape: Shape, numel: int) -> Shape:
     """`shape` with its one -1 replaced so that it holds `numel` elements.
 

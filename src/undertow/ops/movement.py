@@ -139,6 +139,9 @@ def sizes(op: str, given: Any, named: Any = None) -> Shape:
     return as_ints(op, "size", given)
 
 
+_inferred = lru_cache(512)(infer_size)
+
+
 # The same elements in another shape ----------------------------------------------------------
 @function()
 def reshape(input: Tensor, *sizes_: Ints, shape: Ints | None = None) -> Tensor:
@@ -149,7 +152,7 @@ def reshape(input: Tensor, *sizes_: Ints, shape: Ints | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    wanted = infer_size("reshape", sizes("reshape", sizes_, shape), input._array.size)
+    wanted = _inferred("reshape", sizes("reshape", sizes_, shape), input._array.size)
     return _in_shape(input, wanted)
 
 
@@ -177,7 +180,7 @@ def view(input: Tensor, *sizes_: Any, size: Any = None, dtype: Any = None) -> Te
 
         return bits_as(input, dtypes.as_dtype(sizes_[0] if dtype is None else dtype))
     array = input._array
-    wanted = infer_size("view", sizes("view", sizes_, size), array.size)
+    wanted = _inferred("view", sizes("view", sizes_, size), array.size)
     found = backend_of(array).reshape(array, wanted)
     if found is None:
         raise ShapeError(
