@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from .errors import ArgumentError, DimError, DTypeError, ShapeError
@@ -89,23 +88,17 @@ def wrap_dim(op: str, dim: Any, ndim: int, name: str = "dim") -> int:
     return d + limit if d < 0 else d
 
 
-@lru_cache
-def _every_dim(ndim: int) -> tuple[int, ...]:
-    """All dimensions, in order."""
-    return tuple(range(ndim))
-
-
 def wrap_dims(op: str, dims: Any, ndim: int) -> tuple[int, ...]:
     """Several dims counted from the front, without repeats; None or () means all of them."""
     if dims is None:
-        return _every_dim(ndim)
+        return tuple(range(ndim))
     if dims.__class__ is int and ndim:
         return (wrap_dim(op, dims, ndim),)
     if not isinstance(dims, Iterable) or getattr(dims, "shape", None) == ():
         return (wrap_dim(op, dims, ndim),) if ndim else _check_zero_d(op, (dims,))
     listed = tuple(dims)
     if not listed:
-        return _every_dim(ndim)
+        return tuple(range(ndim))
     if not ndim:
         return _check_zero_d(op, listed)
     wrapped = tuple(wrap_dim(op, d, ndim) for d in listed)
