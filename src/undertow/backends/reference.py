@@ -484,13 +484,11 @@ class NumpyBackend(Backend):
         return np.concatenate(arrays, axis=dim)
 
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
-        if a.ndim != 2 or b.ndim != 2 or bias is not None or _is_half(a.dtype):
-            token = silence()
-            try:
-                return self._matmul(a, b, bias)
-            finally:
-                restore(token)
-        return self._matmul(a, b)  # by `dot`, which does not warn
+        token = silence()
+        try:
+            return self._matmul(a, b, bias)
+        finally:
+            restore(token)
 
     def _matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         if bias is not None:

@@ -22,6 +22,8 @@ class Weights(NamedTuple):
 
 def cell_fits(kind: str, x: Tensor, h: Tensor, c: Tensor | None, *weights: Tensor | None) -> bool:
     """Whether a cell's arguments are what they should be, at little cost."""
+    if (weights[2] is None) is not (weights[3] is None):
+        return False
     first, state = x._array, h._array
     if len(first.shape) != 2 or len(state.shape) != 2 or first.dtype.kind != "f":
         return False
@@ -38,6 +40,8 @@ def check_cell(
     op: str, kind: str, x: Tensor, h: Tensor, c: Tensor | None, weights: Weights
 ) -> None:
     """Raise what is wrong with a cell's arguments, if anything is."""
+    if (weights.b_ih is None) is not (weights.b_hh is None):
+        raise ArgumentError(f"[{op}] b_ih and b_hh are both tensors or both None")
     for name, t in (("input", x), ("hx", h), ("hx[1]", c)):
         if t is not None and t.ndim != 2:
             raise ShapeError(f"[{op}] {name} must be (batch, features), got shape {t.shape}")
@@ -65,7 +69,30 @@ def bound(op: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> dict[st
             f"({', '.join(_PACKED)}), got {len(arguments)} arguments"
             + (f" and {', '.join(named)}" if named else "")
         )
+    for name, value in given.items():
+        if name != "hx" or op != "lstm":  # whose state is a pair
+            check_type(op, name, value)
     return given
+
+
+def check_type(op: str, name: str, value: Any) -> None:
+    """Raise an error if an argument is of a wrong type."""
+    wanted: Any
+    if name == "params":
+        right = isinstance(value, Sequence) and all(isinstance(t, Tensor) for t in value)
+        text = "a list of tensors"
+    else:
+        wanted, text = _KINDS.get(name, (Tensor, "a Tensor"))
+        right = isinstance(value, wanted)
+    if not right:
+        raise DTypeError(f"[{op}] {name} must be {text}, got {type(value).__name__}")
+
+
+_KINDS = {
+    "num_layers": (int, "an int"),
+    "dropout": ((int, float), "a number"),
+    **dict.fromkeys(["has_biases", "train", "bidirectional", "batch_first"], (int, "a bool")),
+}
 
 
 def pair(op: str, hx: Any) -> tuple[Tensor, Tensor]:

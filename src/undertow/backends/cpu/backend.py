@@ -17,6 +17,7 @@ from ...kernel.row_program import Program
 from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, Direct, NumpyDType, Shape
+from ..quiet import restore, silence
 from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
 from .choice import MULTIPLIED, crossover, threshold
 from .prepared import direct, prepared
@@ -200,7 +201,11 @@ class CpuBackend(NumpyBackend):
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         plain = a.ndim == 2 == b.ndim and bias is None and a.dtype in _EXACT
         if plain and a.size * b.shape[1] < _TINY:  # as below, at less overhead
-            return a.dot(b)
+            token = silence()
+            try:
+                return a.dot(b)
+            finally:
+                restore(token)
         work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
         if work >= _MULTIPLIED and a.dtype.kind in "fV" and a.shape[-1] == b.shape[-2]:
             return gemm(a, b, bias=bias)

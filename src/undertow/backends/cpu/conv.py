@@ -34,6 +34,7 @@ from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
 from .plans import Plans
+from .shifted import run_shifted
 from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
 _TYPES = {"float32": "float", "float64": "double"}
@@ -109,6 +110,8 @@ def _one(
     if run_direct(out, x, w, bias, geometry):
         return False
     done = _product(out, x, w, bias, geometry, relu)
+    if done is None:
+        done = run_shifted(out, x, w, bias, geometry, backend, relu)
     if done is not None:
         return done
     if math.prod(geometry.kernel) > math.prod(geometry.output):
