@@ -941,3 +941,26 @@ def test_an_output_saved_by_its_own_node_is_watched(change) -> None:
         change(y)
         with pytest.raises(ut.errors.VersionError, match=name):
             z.sum().backward()
+
+
+@pytest.mark.parametrize("cut", ["unbind", "split", "chunk"])
+def test_pieces_share_one_node_and_follow_their_base(cut: str) -> None:
+    """One node with an output for each piece; after a change of the base each is its own view."""
+    x = ut.arange(6.0).reshape(2, 3).requires_grad_() * 1.0
+    pieces = {"unbind": x.unbind, "split": lambda: x.split(1), "chunk": lambda: x.chunk(2)}[cut]()
+    assert [p.output_nr for p in pieces] == [0, 1]
+    assert len({id(p.grad_fn) for p in pieces}) == 1
+    assert all(p._base is x for p in pieces)
+    pieces[1].mul_(3.0)
+    assert x[1].tolist() == [9.0, 12.0, 15.0]
+    (grad,) = ut.autograd.grad(x.sum() + pieces[0].sum(), [x])
+    assert grad.tolist() == [[2.0] * 3, [1.0] * 3]
+
+
+def test_views_remember_their_forward_line_in_anomaly_mode() -> None:
+    """The short way of views leaves nothing out; see Note [short views]."""
+    x = ut.ones(2, 3, requires_grad=True)
+    with ut.autograd.detect_anomaly():
+        for view in (x.t(), x[0], x.reshape(6), x.unbind()[1], x.sum(0)):
+            assert view.grad_fn is not None
+            assert any("test_views" in line for line in view.grad_fn.site)

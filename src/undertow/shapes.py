@@ -56,13 +56,21 @@ def as_int(op: str, name: str, value: Any) -> int:
         ) from None
 
 
+def as_ints(op: str, name: str, values: Sequence[Any]) -> Shape:
+    """Several values as Python ints."""
+    for value in values:
+        if value.__class__ is not int:
+            return tuple([as_int(op, name, v) for v in values])
+    return tuple(values)
+
+
 def as_shape(op: str, sizes: Any) -> Shape:
     """A shape from `(2, 3)`, `2, 3` packed as a tuple, `((2, 3),)` or `(5,)`."""
     if isinstance(sizes, int):
         sizes = (sizes,)
     if len(sizes) == 1 and sizes[0].__class__ is not int and isinstance(sizes[0], Sequence):
         sizes = sizes[0]
-    shape = tuple([as_int(op, "size", s) for s in sizes])
+    shape = as_ints(op, "size", sizes)
     if shape and min(shape) < 0:
         raise ShapeError(f"[{op}] sizes cannot be negative, got {shape}")
     return shape
@@ -70,7 +78,7 @@ def as_shape(op: str, sizes: Any) -> Shape:
 
 def wrap_dim(op: str, dim: Any, ndim: int, name: str = "dim") -> int:
     """`dim` counted from the front; a zero-dimensional tensor accepts 0 and -1, as in torch."""
-    d = as_int(op, name, dim)
+    d = dim if dim.__class__ is int else as_int(op, name, dim)
     limit = ndim or 1
     if not -limit <= d < limit:
         raise DimError(
@@ -84,6 +92,8 @@ def wrap_dims(op: str, dims: Any, ndim: int) -> tuple[int, ...]:
     """Several dims counted from the front, without repeats; None or () means all of them."""
     if dims is None:
         return tuple(range(ndim))
+    if dims.__class__ is int and ndim:
+        return (wrap_dim(op, dims, ndim),)
     if not isinstance(dims, Iterable) or getattr(dims, "shape", None) == ():
         return (wrap_dim(op, dims, ndim),) if ndim else _check_zero_d(op, (dims,))
     listed = tuple(dims)
@@ -161,23 +171,25 @@ def reduced_shape(shape: Shape, dims: Iterable[int], keepdim: bool) -> Shape:
     return tuple(s for i, s in enumerate(shape) if i not in gone)
 
 
-def infer_size(op: str, shape: Sequence[int], numel: int) -> Shape:
+def infer_size(op: str, shape: Shape, numel: int) -> Shape:
     """`shape` with its one -1 replaced so that it holds `numel` elements.
 
     >>> infer_size("reshape", (2, -1), 6)
     (2, 3)
     """
-    unknown = [i for i, s in enumerate(shape) if s == -1]
-    if len(unknown) > 1 or any(s < -1 for s in shape):
-        raise ShapeError(f"[{op}] a shape takes sizes >= 0 and at most one -1, got {tuple(shape)}")
-    known = math.prod(s for s in shape if s != -1)
-    if unknown:
-        if known == 0 or numel % known:
-            raise ShapeError(f"[{op}] cannot infer the -1 in {tuple(shape)} for {numel} elements")
-        return tuple(numel // known if s == -1 else s for s in shape)
-    if known != numel:
-        raise ShapeError(f"[{op}] shape {tuple(shape)} holds {known} elements, got {numel}")
-    return tuple(shape)
+    known = math.prod(shape)
+    least = min(shape) if shape else 0
+    if least >= 0:
+        if known != numel:
+            raise ShapeError(f"[{op}] shape {shape} holds {known} elements, got {numel}")
+        return shape
+    if least < -1 or shape.count(-1) > 1:
+        raise ShapeError(f"[{op}] a shape takes sizes >= 0 and at most one -1, got {shape}")
+    known = -known
+    if known == 0 or numel % known:
+        raise ShapeError(f"[{op}] cannot infer the -1 in {shape} for {numel} elements")
+    at = shape.index(-1)
+    return (*shape[:at], numel // known, *shape[at + 1 :])
 
 
 def contiguous_strides(shape: Shape) -> tuple[int, ...]:

@@ -22,10 +22,10 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import forward_stack
 from ..core.inplace import _commit, check_writable
 from ..core.modes import current, enable_grad, no_grad
 from ..core.node import AccumulateGrad, Barrier, Node, version_error
+from ..core.record import forward_stack
 from ..core.saved import Packed
 from ..core.tensor import Tensor, beside, connected, node_of, share, wrap
 from ..errors import ArgumentError, DTypeError, FreedError, GradientError, UnsupportedError

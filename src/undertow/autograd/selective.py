@@ -13,9 +13,10 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..core.dispatch import apply, record, transfer
+from ..core.dispatch import apply, transfer
 from ..core.modes import State, Switch, current, enter, leave
 from ..core.op import OPS, Op
+from ..core.record import record
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, VersionError
 from .checkpoint import CheckpointError

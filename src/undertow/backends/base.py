@@ -100,7 +100,7 @@ class Backend(ABC):
 
         So do first_max and first_min, which give two arrays: the extremes and their indices.
         "squares" is the sum of squared deviations from the mean. Half precision is summed in single
-        at least, integers wrap around.
+        at least, integers wrap around. It is asked outside of `begin` and `end`, too.
         """
 
     @abstractmethod

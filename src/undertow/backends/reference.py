@@ -19,6 +19,7 @@ from .memory import owns
 from .philox import philox_words
 from .quiet import restore, silence
 from .sliding import correlate, window_max, window_sum
+from .strided import expanded_strides
 from .threads import blas_threads, current_limit
 
 UFUNCS: dict[str, Any] = {
@@ -93,6 +94,7 @@ UFUNCS: dict[str, Any] = {
 }
 
 _ndarray = np.ndarray
+_asarray = np.asarray
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _compiled: dict[tuple[int, int], tuple[Expr, Callable[..., Any]]] = {}  # by identity and arity
 
@@ -328,11 +330,7 @@ class NumpyBackend(Backend):
         return x.mT
 
     def expand(self, x: Array, shape: Shape) -> Array:
-        lead = len(shape) - x.ndim
-        strides = (0,) * lead + tuple(
-            0 if old == 1 and new != 1 else stride
-            for old, new, stride in zip(x.shape, shape[lead:], x.strides, strict=True)
-        )
+        strides = expanded_strides(x.shape, x.strides, shape)
         if x.flags.c_contiguous and x.size:
             return np.ndarray(shape, x.dtype, x, 0, strides)
         return as_strided(x, shape, strides)
@@ -340,7 +338,7 @@ class NumpyBackend(Backend):
     def slice(self, x: Array, slices: tuple[Any, ...]) -> Array:
         view = x[slices]
         # Integers for every dimension would give a NumPy scalar, which is a copy.
-        return view if isinstance(view, np.ndarray) else x[(*slices, ...)]
+        return view if view.__class__ is _ndarray else x[(*slices, ...)]
 
     def part(self, x: Array, which: str) -> Array:
         return x.real if which == "real" else x.imag
@@ -386,8 +384,14 @@ class NumpyBackend(Backend):
         return out
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
-        if kind == "sum" and not _is_half(x.dtype):  # first, being in every training step
-            return np.asarray(_sum(x, dims, keepdim))
+        dtype = x.dtype
+        if (dtype is _SINGLE or dtype is _DOUBLE) and (kind == "sum" or kind == "mean"):
+            # First, being in every training step.
+            summed = x if x.size <= _BLOCK else _condensed(x, dims)
+            out = _add_up(summed, dims, None, None, keepdim)
+            if kind == "mean":
+                out = out / (x.size // (out.size or 1))
+            return out if out.__class__ is _ndarray else _asarray(out)
         if kind in ("first_max", "first_min"):
             kinds = kind[6:], f"arg{kind[6:]}"
             return tuple([self.reduce(k, x, dims, keepdim) for k in kinds])
@@ -396,7 +400,6 @@ class NumpyBackend(Backend):
             return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
         if kind not in ("sum", "mean", "prod", "squares"):
             return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, keepdims=keepdim))
-        dtype = x.dtype
         if _is_half(dtype):
             x = x.astype(np.float32)
         if kind == "prod":

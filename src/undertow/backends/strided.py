@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 Shape = tuple[int, ...]
@@ -175,12 +176,21 @@ def permuted(x: StridedArray, dims: Sequence[int]) -> StridedArray:
 
 def expanded(x: StridedArray, shape: Shape) -> StridedArray:
     """Broadcast to `shape`: steps of zero along what is repeated."""
-    lead = len(shape) - len(x.shape)
-    strides = (0,) * lead + tuple(
-        0 if old == 1 and new != 1 else stride
-        for old, new, stride in zip(x.shape, shape[lead:], x.strides, strict=True)
+    return x.seen(shape, expanded_strides(x.shape, x.strides, shape))
+
+
+@lru_cache(512)
+def expanded_strides(shape: Shape, strides: Shape, new: Shape) -> Shape:
+    """The strides of a view broadcast to another shape.
+
+    >>> expanded_strides((3, 1), (8, 8), (2, 3, 4))
+    (0, 8, 0)
+    """
+    lead = len(new) - len(shape)
+    return (0,) * lead + tuple(
+        0 if old == 1 and size != 1 else stride
+        for old, size, stride in zip(shape, new[lead:], strides, strict=True)
     )
-    return x.seen(shape, strides)
 
 
 def sliced(x: StridedArray, slices: tuple[Any, ...]) -> StridedArray:

@@ -1,13 +1,13 @@
 """The one door: every op, forward and backward, goes to its backend and is recorded here.
 
 `apply` is the door. `elementwise` prepares operands for it (promotion and broadcasting as explicit
-casts and expands). `core/fast` is a quicker way through it for small elementwise calls. The ops
-that dispatch itself inserts (cast, expand, sum_to, transfer) stand here, too.
+casts and expands). `core/fast` is a quicker way through it for small elementwise calls, and
+`core/views` the way of all views. The ops that dispatch itself inserts (cast, expand, sum_to,
+transfer) stand here, too.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,16 +15,20 @@ from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import OF_CLASS, backend_of, backend_on
 from ..dtypes import DType
-from ..errors import ArgumentError, DeviceError, DTypeError, UnsupportedError, out_of_memory
+from ..errors import ArgumentError, DeviceError, DTypeError, out_of_memory
 from ..kernel.expr import Expr, substitute
 from ..shapes import broadcast_shapes
 from .foreign import host_number, is_foreign
 from .modes import current
 from .node import Node, new_node
 from .op import EVERY, Op
-from .tensor import Alias, Tensor, node_of, share, wrap
+from .record import record, record_alone
+from .tensor import Tensor, node_of, share, wrap
+from .views import viewed
 
-_HOME = __file__.removesuffix(os.path.join("core", "dispatch.py"))  # the library's own files
+# What a forward without `begin` raises that `apply` deals with, or explains; for warnings that a
+# user turned into errors see Note [floating-point warnings] in backends/cpu/prepared.
+GIVE_UP = (RuntimeWarning, FloatingPointError, MemoryError)
 
 
 def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
@@ -59,14 +63,14 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
         raise out_of_memory(op.name, error) from error
     finally:
         backend.end(token)
+    if op.view:
+        return viewed(op, inputs[0], result, params)
     if op.outputs == 1:
         out = wrap(result)
-        if op.view:
-            _link(inputs[0], out, op, params)
         if state.grad:
             if tracked:
                 record(op, inputs, params, (out,))
-        elif state.inference and not op.view:  # a view is what its base is
+        elif state.inference:
             share(out).inference = True
         return out
     outs = tuple([wrap(a) for a in result])
@@ -79,107 +83,28 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
     return outs
 
 
-def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequence[Tensor]) -> None:
-    """If some input has a history, make the node of a call and hang its outputs on it."""
-    parents: list[Node | None] = []
-    indices: list[int] = []
-    needs = numbers = 0
-    bit = 1
-    shared = op.view  # whether anything saved may share its memory, and so have a version
-    for t in inputs:
-        try:
-            alias = t._alias
-        except AttributeError:  # a number, or None
-            parents.append(None)
-            indices.append(0)
-            numbers |= bit
-            bit += bit
-            continue
-        if alias is None:
-            parent = t._node
-        else:
-            parent = node_of(t)
-            shared = True
-        parents.append(parent)
-        indices.append(t._index)
-        if parent is not None:
-            needs |= bit
-        bit += bit
-    if not needs:
-        return
-    first = outs[0]
-    array = first._array
-    metas: tuple[Any, ...] = ()
-    if len(outs) == 1:
-        if array.dtype.kind != "f" and not _differentiable(op, array.dtype):
-            return
-    else:
-        metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
-        if not any(_differentiable(op, dtype) for _, dtype in metas):
-            return
-    key = (len(parents), needs, numbers)
-    plan = op.plans.get(key) or op.plan(*key)
+def apply_alone(op: Op, x: Tensor, params: tuple[Any, ...]) -> Tensor:
+    """`apply`, quicker, of an op of one tensor that gives one, and no view.
+
+    Its forward is asked without `begin` and `end`, see `Backend.reduce`.
+    """
+    out: Tensor
     state = current()
-    versions = None
-    if plan.keep is not None and not shared and state.plain:
-        saved: Any = plan.keep(inputs[0], inputs[-1], array)
-    else:
-        saved, versions = plan.save(inputs, params, outs)
-    shape = None if metas else array.shape
-    node = new_node(plan, tuple(parents), tuple(indices), shape, array.dtype, saved, versions)
-    if not metas:
-        first._node = node
-    else:
-        node.metas = metas
-        for i, out in enumerate(outs):
-            if _differentiable(op, metas[i][1]):
-                out._node, out._index = node, i
-    if state.anomaly:
-        node.site = forward_stack()
-
-
-def _differentiable(op: Op, dtype: Any) -> bool:
-    kind = dtype.kind
-    if kind == "c":
-        raise UnsupportedError(
-            f"[{op.name}] gradients through complex tensors are not supported yet; "
-            "detach() the input or compute under no_grad()"
-        )
-    return kind == "f" or kind == "V"
-
-
-def forward_stack() -> list[str]:
-    """The user's stack at this point, formatted, without the library's own frames."""
-    import traceback
-
-    frames = traceback.extract_stack()
-    while frames and frames[-1].filename.startswith(_HOME):
-        frames.pop()
-    stack = traceback.format_list(frames)
-    origin = current().origin
-    if origin is not None and origin.site:
-        stack += [f"which ran the backward of {origin.name()}, made by:\n", *origin.site]
-    return stack
-
-
-def _link(source: Tensor, out: Tensor, op: Op, params: tuple[Any, ...]) -> None:
-    alias = share(source)
-    node_of(source)  # its steps lead to what the base is now
-    step = (op, params)
-    tracked = alias.tracked and current().grad
-    if alias.base is None:
-        out._alias = Alias(
-            alias.version, source, (None, step), alias.inference, tracked, len(alias.ways_back)
-        )
-    else:
-        out._alias = Alias(
-            alias.version,
-            alias.base,
-            (alias.steps, step),
-            alias.inference,
-            tracked,
-            alias.ways_seen,
-        )
+    if not state.plain:
+        out = apply(op, (x,), params)
+        return out
+    array = x._array
+    try:
+        result = op.forward(OF_CLASS.get(array.__class__) or array.backend, array, *params)
+    except GIVE_UP:
+        out = apply(op, (x,), params)
+        return out
+    out = wrap(result)
+    if state.grad:
+        node = x._node if x._alias is None else node_of(x)
+        if node is not None:
+            record_alone(op, x, node, params, out)
+    return out
 
 
 def mixed_devices(op: Op, first: Any, second: Any) -> DeviceError:
@@ -260,15 +185,13 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
 
 
-def broadcast_edge(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """What `expand` records, with the array as it is: for ops that save nothing of it."""
-    array = x._array
-    before = array.shape
-    if before == shape:
-        return x
-    plan = _expand.plan(1, 1)
-    node = new_node(plan, (node_of(x),), (x._index,), shape, array.dtype, (before,))
-    return wrap(array, node)
+def broadcast_edge(node: Node, index: int, array: Array, shape: tuple[int, ...]) -> Node:
+    """The node that `expand` of `array`, an output of `node`, to another shape would record.
+
+    For ops that save nothing of it, and so need no more than that.
+    """
+    plan = _expand.plans.get((1, 1, 0)) or _expand.plan(1, 1)
+    return new_node(plan, (node,), (index,), shape, array.dtype, (array.shape,))
 
 
 def alike(values: Sequence[Any], shape: Any = None) -> bool:
@@ -416,7 +339,13 @@ def _check_integers(x: Tensor, dtype: DType) -> None:
 
 def expand(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A view of `x` broadcast to `shape`; itself when it has that shape already."""
-    return x if x._array.shape == shape else apply(_expand, (x,), (shape,))
+    return x if x._array.shape == shape else widened(x, shape)
+
+
+def widened(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A view of `x` broadcast to `shape`, which may be the one that it has."""
+    array = x._array
+    return viewed(_expand, x, backend_of(array).expand(array, shape), (shape,))
 
 
 def sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -26,31 +26,22 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Forms
 from ..backends.registry import OF_CLASS, backend_of
-from ..errors import out_of_memory
-from .dispatch import apply, broadcast_edge, elementwise, expand, record
+from .dispatch import GIVE_UP, apply, broadcast_edge, elementwise, expand
 from .fused import Prepared
 from .inplace import check_writable, inplace
 from .modes import current
 from .node import new_node
 from .op import Op
 from .plan import Plan
+from .record import record
 from .tensor import Tensor, node_of, share, wrap
 
 _FLOAT32, _FLOAT64 = dtypes.float32.numpy, dtypes.float64.numpy
 _INT64 = dtypes.int64.numpy
 _AS_THEY_ARE = ("promote", "number", "bool", "real", "input")  # dtype rules that keep integers
 _FIRST = (0, 0)  # the outputs that two inputs were, as a rule
-# What a call raises that `elementwise` deals with, or explains; for warnings that a user turned
-# into errors see Note [floating-point warnings] in backends/cpu/prepared.
-_GIVE_UP = (
-    AttributeError,
-    TypeError,
-    ValueError,
-    OverflowError,
-    RuntimeWarning,
-    FloatingPointError,
-    MemoryError,
-)
+# What a call raises that `elementwise` deals with, or explains.
+_GIVE_UP = (AttributeError, TypeError, ValueError, OverflowError, *GIVE_UP)
 
 
 def unary_function(op: Op) -> Callable[..., Tensor]:
@@ -143,20 +134,25 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
         if plan.keep is None:
             return elementwise(op, input, other)
         shape = r.shape
+        i, j = input._index, other._index
         if (a is not None and a._shape != shape) or (b is not None and b._shape != shape):
-            widen = expand if plan.recipe else broadcast_edge
-            if a is not None:
-                input = widen(input, shape)
-                a = input._node
-            if b is not None:
-                other = widen(other, shape)
-                b = other._node
-            aliased = input._alias is not None or other._alias is not None
+            if plan.recipe:
+                if a is not None:
+                    input = expand(input, shape)
+                    a, i = input._node, input._index
+                if b is not None:
+                    other = expand(other, shape)
+                    b, j = other._node, other._index
+                aliased = input._alias is not None or other._alias is not None
+            else:
+                if a is not None and x.shape != shape:
+                    a, i = broadcast_edge(a, i, x, shape), 0
+                if b is not None and y.shape != shape:
+                    b, j = broadcast_edge(b, j, y, shape), 0
         saved = plan.keep(input, other, r)
         versions = None
         if aliased and plan.tensors:
             saved, versions = plan.seal(list(saved))
-        i, j = input._index, other._index
         indices = (i, j) if i or j else _FIRST
         return wrap(r, new_node(plan, (a, b), indices, shape, dtype, saved, versions))
 
@@ -243,8 +239,8 @@ def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
             return apply(op, (input, other))
         try:
             r = forward(k, x, y)
-        except MemoryError as error:
-            raise out_of_memory(op.name, error) from error
+        except GIVE_UP:
+            return apply(op, (input, other))
         if not state.grad:
             return wrap(r)
         a, b = node_of(input), node_of(other)

@@ -15,11 +15,12 @@ from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..errors import DTypeError, InplaceError, ShapeError
 from ..kernel.expr import Expr
-from .dispatch import apply, cast, expand, mixed_devices, record
+from .dispatch import apply, cast, expand, mixed_devices
 from .modes import current, enter, leave
 from .node import AccumulateGrad, Barrier, Node
 from .op import Op
-from .tensor import Alias, Tensor, Version, listed, node_of, share, wrap
+from .record import record
+from .tensor import Alias, Tensor, Version, listed, new_alias, node_of, share, wrap
 
 # Note [view writes]
 # What an in-place change of a view does to its base is one op: base and value in, new base out.
@@ -348,7 +349,7 @@ def _before(t: Tensor) -> Tensor:
         return t
     old = wrap(t._array)
     old._node, old._index = node_of(t), t._index
-    old._alias = Alias(Version(overwritten=True))
+    old._alias = new_alias(Version(overwritten=True))
     return old
 
 

@@ -24,6 +24,12 @@ _KEEP: dict[Any, Callable[[Any, Any, Any], tuple[Any, ...]]] = {
     (("in", 1), ("in", 0)): lambda a, b, out: (b, a),
     (("out", 0),): lambda a, b, out: (wrap(out),),
 }
+# What a call saves whose rules need no tensor: of the first input's shape and the parameters.
+_FACTS: dict[Any, Callable[[Any, Any], tuple[Any, ...]]] = {
+    (("shape", 0),): lambda shape, params: (shape,),
+    (("param", 0),): lambda shape, params: params[:1],
+    (("shape", 0), ("param", 0)): lambda shape, params: (shape, params[0]),
+}
 
 
 class Plan:
@@ -34,6 +40,7 @@ class Plan:
         "_fused",
         "asked",
         "calls",
+        "facts",
         "keep",
         "needs",
         "numbers",
@@ -85,6 +92,7 @@ class Plan:
         self.calls = tuple(_simplify(call) for call in calls)
         # What a call of one or two inputs saves, where it is that simple: of the first input, the
         # last and the output's array, the values.
+        self.facts = _FACTS.get(self.recipe)
         self.keep: Callable[[Any, Any, Any], tuple[Any, ...]] | None = None
         if len(needs) <= 2:
             self.keep = _KEEP.get(self.recipe)

@@ -32,6 +32,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {}  # undertow.<name>
 FUNCTIONAL: dict[str, Callable[..., Any]] = {}  # undertow.nn.functional.<name>
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
+_OTHER_WORDS = frozenset((*_ALIASES, "out", "layout", "pin_memory"))  # see `guarded`
 # The annotations that `guarded` understands, and what they accept: more than they say, for what
 # converts by itself.
 _INTEGER = (*INTEGERS, Tensor)
@@ -160,7 +161,9 @@ def guarded(fn: F, name: str, policy: Any = None, makes: bool = False) -> F:
     @functools.wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
-            if kwargs:
+            if not kwargs and policy is None:
+                return fn(*args)
+            if not _OTHER_WORDS.isdisjoint(kwargs):
                 if kwargs.get("out", fn) is None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
                     del kwargs["out"]
                 if makes:

@@ -88,25 +88,16 @@ class Alias:
         "version",
     )
 
-    def __init__(
-        self,
-        version: Version,
-        base: Tensor | None = None,
-        steps: Steps = None,
-        inference: bool = False,
-        tracked: bool = True,
-        ways_seen: int = 0,
-    ) -> None:
-        self.version = version
-        self.made = version.value
-        self.base = base
-        self.steps = steps
-        self.seen = None if base is None else base._node
-        self.inference = inference
-        self.tracked = tracked
-        self.ways_seen = ways_seen
-        self.ways_back: tuple[Any, ...] = ()
-        self.dormant: AccumulateGrad | None = None  # of a leaf whose gradients are switched off
+    version: Version
+    made: int
+    base: Tensor | None
+    steps: Steps
+    seen: Node | None
+    inference: bool
+    tracked: bool
+    ways_seen: int
+    ways_back: tuple[Any, ...]
+    dormant: AccumulateGrad | None  # of a leaf whose gradients are switched off
 
 
 class TensorType(type):
@@ -452,7 +443,7 @@ class Tensor(TensorMethods, metaclass=TensorType):
         but saved-tensor hooks keep what they are given, so they get one at once.
         """
         if self._alias is None and current().pack is not None:
-            self._alias = Alias(Version())
+            self._alias = new_alias(Version())
         return wrap(self._array) if self._alias is None else wrap_shared(self._array, self._alias)
 
     def _attached(self, node: Node | None, index: int) -> Tensor:
@@ -501,17 +492,64 @@ def wrap(
     return t
 
 
+def new_alias(
+    version: Version, base: Tensor | None = None, inference: bool = False, tracked: bool = True
+) -> Alias:
+    """How a tensor shares memory that is no view made by an op; for those see `view_of`."""
+    alias = Alias()
+    alias.version = version
+    alias.made = version.value
+    alias.base = base
+    alias.seen = None if base is None else base._node
+    alias.steps = alias.dormant = None
+    alias.inference = inference
+    alias.tracked = tracked
+    alias.ways_seen = 0
+    alias.ways_back = ()
+    return alias
+
+
+def view_of(source: Tensor, array: Any, step: Any, grad: bool) -> Tensor:
+    """The view `array` of `source`, to which one step leads, and no node yet; see Note [views].
+
+    `source` has an Alias, and its node is up to date.
+    """
+    t = _blank()
+    t._array = array
+    t._node = t._grad = None
+    t._index = 0
+    before: Any = source._alias
+    t._alias = alias = Alias()  # has no __init__, and neither is filled by a call: see `wrap`
+    alias.version = version = before.version
+    alias.made = version.value
+    base = before.base
+    if base is None:
+        base = source
+        alias.steps = (None, step)
+        alias.ways_seen = len(before.ways_back)
+    else:
+        alias.steps = (before.steps, step)
+        alias.ways_seen = before.ways_seen
+    alias.base = base
+    alias.seen = base._node
+    alias.inference = before.inference
+    alias.tracked = grad and before.tracked
+    alias.ways_back = ()
+    alias.dormant = None
+    return t
+
+
 def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor:
     """A tensor without history that shares another's buffer and version."""
     t = wrap(array, kind=kind)
-    t._alias = Alias(alias.version, inference=alias.inference)
+    t._alias = new_alias(alias.version, inference=alias.inference)
     return t
 
 
 def beside(new: Tensor, other: Tensor) -> Tensor:
     """`new`, which shares the memory of `other`: no change in place can follow both histories."""
     base = other if other._base is None else other._base
-    new._alias = Alias(share(new).version, base, None, share(new).inference, tracked=False)
+    new._alias = new_alias(share(new).version, base, share(new).inference, tracked=False)
     return new
 
 
@@ -522,7 +560,7 @@ def share(t: Tensor) -> Alias:
         with _sharing:  # two threads must not make two versions of one buffer
             alias = t._alias
             if alias is None:
-                alias = Alias(Version())
+                alias = new_alias(Version())
                 node = t._node
                 if node.__class__ is Node and node.plan.outs:
                     _share_saved(node, t._index, alias)
@@ -535,7 +573,7 @@ def _share_saved(node: Node, index: int, alias: Alias) -> None:
     if node.saved is not None:
         for j in node.plan.outs:
             if node.plan.recipe[j][1] == index and node.saved[j].__class__ is Tensor:
-                node.saved[j]._alias = Alias(alias.version)
+                node.saved[j]._alias = new_alias(alias.version)
 
 
 def node_of(t: Tensor) -> Node | None:

@@ -277,6 +277,10 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
         shape = self._array.shape
         if shape:
             return slice_view(self, (_slice("getitem", key, shape[0]),))
+    elif kind is tuple:
+        slices = _plain_slices(self._array.shape, key)
+        if slices is not None:
+            return slice_view(self, slices)
     elif kind is Tensor:
         flat, places = _by_whole_mask(self, key)
         if places is not None:
@@ -285,6 +289,22 @@ def _getitem(self: Tensor, key: Any) -> Tensor:
     if slices is not None:
         self = slice_view(self, slices)
     return index_by(self, indices, dims) if dims else self
+
+
+def _plain_slices(shape: Shape, key: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """An index of integers in range and slices alone; None for any other."""
+    if len(key) > len(shape):
+        return None
+    found: list[Any] = []
+    for item, size in zip(key, shape, strict=False):
+        kind = item.__class__
+        if kind is slice:
+            found.append(_slice("getitem", item, size))
+        elif kind is int and -size <= item < size:
+            found.append(item if item >= 0 else item + size)
+        else:
+            return None
+    return tuple(found)
 
 
 def _by_whole_mask(x: Tensor, mask: Tensor) -> Any:

@@ -9,16 +9,28 @@ from typing import Any, overload
 
 from .. import dtypes, shapes
 from ..backends.base import Array, Forms
-from ..core.dispatch import apply, cast, record
-from ..core.modes import current, no_grad
+from ..backends.registry import backend_of
+from ..core.dispatch import apply, cast
+from ..core.modes import no_grad
 from ..core.op import Op
 from ..core.register import function
-from ..core.tensor import Tensor, node_of
+from ..core.tensor import Tensor
+from ..core.views import viewed_together
 from ..errors import ArgumentError, DimError, DTypeError, ShapeError
 from ..shapes import Ints, as_int, wrap_dim
 from .creation import zeros
 from .from_data import tensor
-from .movement import along, embed, expanded, narrowed, own_dim, reshaped, selected, slice_view
+from .movement import (
+    _slice,
+    along,
+    embed,
+    expanded,
+    narrowed,
+    own_dim,
+    reshaped,
+    selected,
+    slice_view,
+)
 
 # Joining -------------------------------------------------------------------------------------
 _cat = Op(
@@ -81,11 +93,11 @@ _split = Op("split", _recorded_only, inputs="x", params="dim", vjp={"x": _rejoin
 _unbind = Op("unbind", _recorded_only, inputs="x", params="dim", vjp={"x": _restack})
 
 
-def _together(op: Op, x: Tensor, dim: int, pieces: list[Tensor]) -> tuple[Tensor, ...]:
-    """The pieces, which fill `x` along `dim`, as outputs of one node."""
-    if len(pieces) > 1 and current().grad and node_of(x) is not None:
-        record(op, (x,), (dim,), pieces)
-    return tuple(pieces)
+def _together(op: Op, x: Tensor, dim: int, entries: Sequence[Any]) -> tuple[Tensor, ...]:
+    """The views at each of the entries along `dim`, which fill `x`, as outputs of one node."""
+    before = (slice(None),) * dim
+    places = [(*before, entry) for entry in entries]
+    return viewed_together(op, x, (dim,), _slice, backend_of(x._array).slice, places)
 
 
 def listed(op: str, tensors: Any) -> list[Tensor]:
@@ -458,11 +470,14 @@ def broadcast_shapes(*shapes_: Ints) -> shapes.Shape:
 # Splitting: the parts are views ---------------------------------------------------------------
 def cut(x: Tensor, dim: int, lengths: Sequence[int]) -> tuple[Tensor, ...]:
     """Consecutive views of the given lengths along `dim`."""
-    starts = accumulate(lengths, initial=0)
-    pieces = [narrowed(x, dim, start, n) for start, n in zip(starts, lengths, strict=False)]
-    if sum(lengths) != x._array.shape[dim]:
-        return tuple(pieces)
-    return _together(_split, x, dim, pieces)
+    entries = []
+    start = 0
+    for length in lengths:
+        entries.append(slice(start, start + length))
+        start += length
+    if start != x._array.shape[dim]:
+        return tuple([slice_view(x, along(dim, entry)) for entry in entries])
+    return _together(_split, x, dim, entries)
 
 
 @function()
@@ -480,8 +495,16 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[T
     step = as_int("split", "split_size", split_size_or_sections)
     if step < 0 or (step == 0 and size):
         raise ArgumentError(f"[split] the size of a part must be positive, got {step}")
-    count = max(-(-size // step), 1) if step else 1
-    return cut(tensor, d, [step] * (count - 1) + [size - step * (count - 1)])
+    return _equal_parts(tensor, d, step)
+
+
+def _equal_parts(x: Tensor, dim: int, step: int) -> tuple[Tensor, ...]:
+    """Views of `step` positions each, the last of what is left; at least one."""
+    size = x._array.shape[dim]
+    starts = range(0, size, step) if size else (0,)
+    places = [slice(start, start + step) for start in starts]
+    places[-1] = slice(starts[-1], size)
+    return _together(_split, x, dim, places)
 
 
 @function()
@@ -512,13 +535,14 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1, 2]), tensor([3]))
     """
     count = as_int("chunk", "chunks", chunks)
-    d = own_dim("chunk", dim, input.ndim)
+    shape = input._array.shape
+    d = own_dim("chunk", dim, len(shape))
     if count <= 0:
         raise ArgumentError(f"[chunk] chunks must be positive, got {count}")
-    size = input._array.shape[d]
+    size = shape[d]
     if not size:
         return cut(input, d, [0] * count)
-    return split(input, -(-size // count), d)
+    return _equal_parts(input, d, -(-size // count))
 
 
 @function()
@@ -529,9 +553,9 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     >>> ut.tensor([[1, 2], [3, 4]]).unbind()
     (tensor([1, 2]), tensor([3, 4]))
     """
-    d = own_dim("unbind", dim, input.ndim)
-    rows = [selected(input, d, i) for i in range(input._array.shape[d])]
-    return _together(_unbind, input, d, rows)
+    shape = input._array.shape
+    d = own_dim("unbind", dim, len(shape))
+    return _together(_unbind, input, d, range(shape[d]))
 
 
 @function()

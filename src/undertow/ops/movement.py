@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, overload
 
 from .. import dtypes
 from ..backends.base import Array, Forms
-from ..backends.registry import backend_of
-from ..core.dispatch import _expand, apply
+from ..backends.registry import OF_CLASS, backend_of
+from ..core.dispatch import apply, widened
 from ..core.op import Op
 from ..core.register import attach, function
 from ..core.tensor import Tensor
+from ..core.views import viewed
 from ..dtypes import DType, DTypeLike
 from ..errors import ArgumentError, BoundsError, DimError, ShapeError
-from ..shapes import Ints, Shape, as_int, infer_size, wrap_dim, wrap_dims
+from ..shapes import Ints, Shape, as_int, as_ints, infer_size, wrap_dim, wrap_dims
 
 # Primitives ----------------------------------------------------------------------------------
 _view = Op(
@@ -73,8 +76,17 @@ def reshaped(x: Tensor, shape: Shape) -> Tensor:
 def _in_shape(x: Tensor, shape: Shape) -> Tensor:
     """A view in another shape if the strides allow it, else a copy."""
     array = x._array
-    fits = backend_of(array).reshape(array, shape) is not None
-    return apply(_view if fits else _copied, (x,), (shape,))
+    view = (OF_CLASS.get(array.__class__) or array.backend).reshape(array, shape)
+    if view is None:
+        return reshaped_copy(x, shape)
+    return viewed(_view, x, view, (shape,))
+
+
+def _in_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """The view with the dimensions in an order that is one."""
+    array = x._array
+    backend = OF_CLASS.get(array.__class__) or array.backend
+    return viewed(_permute, x, backend.permute(array, dims), (dims,))
 
 
 def reshaped_copy(x: Tensor, shape: Shape) -> Tensor:
@@ -85,7 +97,9 @@ def reshaped_copy(x: Tensor, shape: Shape) -> Tensor:
 
 def slice_view(x: Tensor, slices: tuple[Any, ...]) -> Tensor:
     """The view `x[slices]` by slices, integers and None, resolved already (in range, >= 0)."""
-    return apply(_slice, (x,), (slices,))
+    array = x._array
+    backend = OF_CLASS.get(array.__class__) or array.backend
+    return viewed(_slice, x, backend.slice(array, slices), (slices,))
 
 
 def embed(x: Tensor, shape: Shape, slices: tuple[Any, ...]) -> Tensor:
@@ -112,11 +126,20 @@ def inverse_permutation(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 def sizes(op: str, given: Any, named: Any = None) -> Shape:
     """Integers given as `2, 3`, `(2, 3)`, `[2, -1]` or by name, not checked any further."""
+    if named is None:
+        for size in given:
+            if size.__class__ is not int:
+                break
+        else:
+            return given
     if named is not None:
         given = named if isinstance(named, (tuple, list)) else (named,)
     elif len(given) == 1 and isinstance(given[0], (tuple, list)):
         given = given[0]
-    return tuple(as_int(op, "size", s) for s in given)
+    return as_ints(op, "size", given)
+
+
+_inferred = lru_cache(512)(infer_size)
 
 
 # The same elements in another shape ----------------------------------------------------------
@@ -129,7 +152,7 @@ def reshape(input: Tensor, *sizes_: Ints, shape: Ints | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    wanted = infer_size("reshape", sizes("reshape", sizes_, shape), input._array.size)
+    wanted = _inferred("reshape", sizes("reshape", sizes_, shape), input._array.size)
     return _in_shape(input, wanted)
 
 
@@ -157,13 +180,14 @@ def view(input: Tensor, *sizes_: Any, size: Any = None, dtype: Any = None) -> Te
 
         return bits_as(input, dtypes.as_dtype(sizes_[0] if dtype is None else dtype))
     array = input._array
-    wanted = infer_size("view", sizes("view", sizes_, size), array.size)
-    if backend_of(array).reshape(array, wanted) is None:
+    wanted = _inferred("view", sizes("view", sizes_, size), array.size)
+    found = backend_of(array).reshape(array, wanted)
+    if found is None:
         raise ShapeError(
             f"[view] a tensor of shape {input.shape} with strides {input.stride()} cannot be seen "
             f"as {wanted} without a copy; use reshape{wanted} or contiguous() first"
         )
-    return apply(_view, (input,), (wanted,))
+    return viewed(_view, input, found, (wanted,))
 
 
 @function(top=False)
@@ -196,7 +220,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> ut.zeros(2, 3, 4).flatten(1).shape
     (2, 12)
     """
-    shape = tuple(input._array.shape)
+    shape = input._array.shape
     ndim = len(shape)
     first = wrap_dim("flatten", start_dim, ndim, "start_dim")
     last = wrap_dim("flatten", end_dim, ndim, "end_dim")
@@ -206,9 +230,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         )
     if first == last and ndim:
         return input
-    joined = 1
-    for size in shape[first : last + 1]:
-        joined *= size
+    joined = math.prod(shape[first : last + 1])
     return reshaped(input, (*shape[:first], joined, *shape[last + 1 :]))
 
 
@@ -249,19 +271,19 @@ def squeeze(input: Tensor, dim: Ints | None = None) -> Tensor:
     >>> ut.zeros(1, 3, 1).squeeze().shape, ut.zeros(1, 3, 1).squeeze(0).shape
     ((3,), (3, 1))
     """
-    return apply(_view, (input,), (squeezed("squeeze", input._array.shape, dim),))
+    return _in_shape(input, squeezed("squeeze", input._array.shape, dim))
 
 
 def squeezed(op: str, shape: Shape, dim: Any) -> Shape:
     if dim is None:
-        return tuple(s for s in shape if s != 1)
+        return tuple([s for s in shape if s != 1])
     if isinstance(dim, (tuple, list)):
         if not dim:
-            return tuple(shape)
-        gone: tuple[int, ...] = wrap_dims(op, dim, len(shape))
-    else:
-        gone = (wrap_dim(op, dim, len(shape)),)
-    return tuple(s for d, s in enumerate(shape) if s != 1 or d not in gone)
+            return shape
+        gone = wrap_dims(op, dim, len(shape))
+        return tuple([s for d, s in enumerate(shape) if s != 1 or d not in gone])
+    d = wrap_dim(op, dim, len(shape))
+    return shape[:d] + shape[d + 1 :] if shape[d : d + 1] == (1,) else shape
 
 
 @function()
@@ -272,7 +294,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> ut.zeros(3).unsqueeze(1).shape
     (3, 1)
     """
-    return apply(_view, (input,), (unsqueezed("unsqueeze", input._array.shape, dim),))
+    return _in_shape(input, unsqueezed("unsqueeze", input._array.shape, dim))
 
 
 def unsqueezed(op: str, shape: Shape, dim: Any) -> Shape:
@@ -290,15 +312,25 @@ def permute(input: Tensor, *order: Ints, dims: Ints | None = None) -> Tensor:
     (4, 2, 3)
     """
     ndim = len(input._array.shape)
-    wanted = tuple([wrap_dim("permute", d, ndim) for d in sizes("permute", order, dims)])
+    return _in_order(input, _order(sizes("permute", order, dims), ndim))
+
+
+@lru_cache(256)
+def _order(dims: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    wanted = tuple([wrap_dim("permute", d, ndim) for d in dims])
     if sorted(wanted) != list(range(ndim)):
         raise ArgumentError(f"[permute] dims {wanted} are not an order of the {ndim} dimensions")
-    return apply(_permute, (input,), (wanted,))
+    return wanted
 
 
 def swapped(op: str, ndim: int, first: Any, second: Any) -> tuple[int, ...]:
     a = wrap_dim(op, first, ndim, "dim0")
     b = wrap_dim(op, second, ndim, "dim1")
+    return _exchanged(ndim, a, b)
+
+
+@lru_cache(256)
+def _exchanged(ndim: int, a: int, b: int) -> tuple[int, ...]:
     order = list(range(ndim))
     if ndim:
         order[a], order[b] = b, a
@@ -315,7 +347,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             [2, 4]])
     """
     order = swapped("transpose", len(input._array.shape), dim0, dim1)
-    return apply(_permute, (input,), (order,))
+    return _in_order(input, order)
 
 
 @function()
@@ -345,6 +377,11 @@ def matrix_order(op: str, ndim: int) -> tuple[int, ...]:
         raise DimError(
             f"[{op}] expects at most 2 dimensions, got {ndim}; use mT or transpose(dim0, dim1)"
         )
+    return _backwards(ndim)
+
+
+@lru_cache
+def _backwards(ndim: int) -> tuple[int, ...]:
     return tuple(range(ndim))[::-1]
 
 
@@ -357,12 +394,12 @@ def t(input: Tensor) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    return apply(_permute, (input,), (matrix_order("t", len(input._array.shape)),))
+    return _in_order(input, matrix_order("t", len(input._array.shape)))
 
 
 def _reversed(input: Tensor) -> Tensor:
     """A view with the dimensions in reverse order."""
-    return apply(_permute, (input,), (tuple(range(len(input._array.shape)))[::-1],))
+    return _in_order(input, _backwards(len(input._array.shape)))
 
 
 def _matrix_transpose(input: Tensor) -> Tensor:
@@ -370,7 +407,7 @@ def _matrix_transpose(input: Tensor) -> Tensor:
     ndim = len(input._array.shape)
     if ndim < 2:
         raise DimError(f"[mT] expects at least 2 dimensions, got {ndim}; use unsqueeze first")
-    return apply(_permute, (input,), ((*range(ndim - 2), ndim - 1, ndim - 2),))
+    return _in_order(input, (*range(ndim - 2), ndim - 1, ndim - 2))
 
 
 @function()
@@ -431,11 +468,11 @@ def _movedim(op: str, input: Tensor, source: Any, destination: Any) -> Tensor:
             f"{source} and {destination}"
         )
     if not ndim:
-        return apply(_permute, (input,), ((),))
+        return _in_order(input, ())
     at = dict(zip(targets, sources, strict=True))
     others = iter([d for d in range(ndim) if d not in sources])
     order = tuple([at[i] if i in at else next(others) for i in range(ndim)])
-    return apply(_permute, (input,), (order,))
+    return _in_order(input, order)
 
 
 # Broadcasting --------------------------------------------------------------------------------
@@ -454,7 +491,11 @@ def expand(
 
 
 def expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
-    shape = tuple(input._array.shape)
+    return widened(input, _expanded_shape(op, input._array.shape, wanted))
+
+
+@lru_cache(256)
+def _expanded_shape(op: str, shape: Shape, wanted: Shape) -> Shape:
     lead = len(wanted) - len(shape)
     if lead < 0:
         raise ShapeError(
@@ -471,7 +512,7 @@ def expanded(op: str, input: Tensor, wanted: Shape) -> Tensor:
                 f"[{op}] shape {shape} does not expand to {wanted}: at dimension {i} size "
                 f"{new} does not fit {'a new dimension' if old < 0 else old}; only size 1 expands"
             )
-    return apply(_expand, (input,), (tuple(result),))
+    return tuple(result)
 
 
 @function(top=False)
@@ -500,12 +541,12 @@ def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
 # Slicing -------------------------------------------------------------------------------------
 def narrowed(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`narrow` with arguments known to be in range."""
-    return apply(_slice, (x,), (along(dim, slice(start, start + length)),))
+    return slice_view(x, along(dim, slice(start, start + length)))
 
 
 def selected(x: Tensor, dim: int, index: int) -> Tensor:
     """`select` with arguments known to be in range."""
-    return apply(_slice, (x,), (along(dim, index),))
+    return slice_view(x, along(dim, index))
 
 
 def own_dim(op: str, dim: Any, ndim: int) -> int:
@@ -564,4 +605,5 @@ def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
     >>> ut.zeros(2, 3).t().contiguous().is_contiguous()
     True
     """
-    return input if input.is_contiguous() else input.clone()
+    array = input._array
+    return input if backend_of(array).contiguous(array) else input.clone()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, NoReturn, overload
 
 from .. import dtypes
 from ..backends.base import Array, Dims, Forms
-from ..core.dispatch import apply, cast, elementwise, expand
+from ..core.dispatch import apply, apply_alone, cast, elementwise, expand
 from ..core.fast import binary_function
 from ..core.op import Op, elementwise_op
 from ..core.register import function
@@ -146,7 +146,7 @@ def _total(op: Op, input: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: A
         input = accumulator(input, dtype)
     elif input._array.dtype.kind in "iub":
         return apply(_whole, (input,), (op.name, dims, keepdim))
-    return apply(op, (input,), (dims, keepdim))
+    return apply_alone(op, input, (dims, keepdim))
 
 
 @_prod.vjp("x")
@@ -168,7 +168,7 @@ def sum(
     >>> ut.tensor([[1.0, 2.0], [3.0, 4.0]]).sum(dim=0)
     tensor([4., 6.])
     """
-    return _total(_sum, input, wrap_dims("sum", dim, input.ndim), keepdim, dtype)
+    return _total(_sum, input, wrap_dims("sum", dim, len(input._array.shape)), keepdim, dtype)
 
 
 @function()
@@ -182,8 +182,8 @@ def mean(
     tensor([1.5000, 4.0000])
     """
     input = floating("mean", input, dtype, "pass dtype=ut.float32 or convert it first")
-    dims = wrap_dims("mean", dim, input.ndim)
-    return apply(_mean, (input,), (dims, keepdim))
+    dims = wrap_dims("mean", dim, len(input._array.shape))
+    return apply_alone(_mean, input, (dims, keepdim))
 
 
 @function()
@@ -240,7 +240,7 @@ _position = Op(
 def _extreme(op: Op, name: str, input: Tensor, dim: Any, keepdim: bool) -> Tensor:
     dims = wrap_dims(name, dim, input.ndim)
     ordered(name, input, dims)
-    return apply(op, (input,), (dims, keepdim))
+    return apply_alone(op, input, (dims, keepdim))
 
 
 def _along(name: str, input: Tensor, dim: Any, keepdim: bool) -> Selection:

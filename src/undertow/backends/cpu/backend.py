@@ -38,6 +38,7 @@ _SCANNED = threshold(4096)
 _SUM = trace(lambda a, b: a + b, 2)
 _ADDED = crossover(_SUM)
 _add = np.add
+_reduce = NumpyBackend.reduce
 # Compositions of rows take ten times as long at any size, so even one row is worth a kernel.
 _ROWS = threshold(1)
 _WINDOWS = threshold(512)
@@ -118,7 +119,7 @@ class CpuBackend(NumpyBackend):
             found = run_reduce(kind, x, dims, keepdim)
             if found is not None:
                 return found
-        return super().reduce(kind, x, dims, keepdim)
+        return _reduce(self, kind, x, dims, keepdim)
 
     def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
         if x.dtype == _INT64 and x.size and low <= 0 and self._below(x, high):
