@@ -391,3 +391,12 @@ def test_a_training_step() -> None:
         p.grad = ut.full_like(p, math.inf)
     assert scaler.step(optimizer) is None
     assert all(ut.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
+
+
+def test_an_optimiser_of_other_parameters_is_noticed() -> None:
+    """A step of the scaler needs gradients to look at."""
+    used, other = ut.nn.Parameter(ut.ones(1)), ut.nn.Parameter(ut.ones(1))
+    scaler = ut.amp.GradScaler("cpu")
+    scaler.scale(used.sum()).backward()
+    with pytest.raises(AssertionError, match="No inf checks"):
+        scaler.step(ut.optim.SGD([other], lr=0.1))

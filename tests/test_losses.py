@@ -279,3 +279,19 @@ def test_the_identity_grid_gives_the_image_back() -> None:
         for mode in ("bilinear", "nearest", "bicubic"):
             out = F.grid_sample(image, grid, mode, align_corners=corners)
             np.testing.assert_allclose(out.detach().numpy(), image.detach().numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
+def test_a_target_that_is_broadcast_is_warned_of(loss):
+    """(N, 1) beside (N) is N × N, and hardly ever meant."""
+    with pytest.warns(UserWarning, match="different to the input size"):
+        loss(ut.zeros(3, 1), ut.zeros(3))
+
+
+def test_means_of_nothing_are_quiet():
+    """NaN, without a warning of NumPy's."""
+    nothing = ut.tensor([-100] * 4)
+    assert F.cross_entropy(ut.zeros(4, 3), nothing).isnan()
+    assert F.nll_loss(ut.zeros(4, 3), nothing).isnan()
+    assert ut.zeros(0).mean().isnan()
+    assert ut.zeros(2, 0).mean(1).isnan().all()

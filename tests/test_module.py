@@ -300,3 +300,56 @@ def test_parameters_and_buffers() -> None:
     assert type(pickle.loads(pickle.dumps(nn.Buffer(data, persistent=False)))) is nn.Buffer
     with pytest.raises(TypeError, match=r"use ut.tensor\(data\) first"):
         nn.Parameter([1.0])  # type: ignore[arg-type]
+
+
+# What a review found -----------------------------------------------------------------------------
+def test_hooks_do_not_disturb_what_goes_past_them() -> None:
+    """A second derivative, an output that nobody uses, and a result that is no tuple."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    for layer in model:
+        layer.register_full_backward_hook(lambda *given: None)
+    x = ut.randn(5, 3, requires_grad=True)
+    (slope,) = ut.autograd.grad(model(x).sum(), x, create_graph=True)
+    slope.pow(2).sum().backward()
+    assert model[0].weight.grad is not None
+
+    network = nn.LSTM(3, 4)
+    network.register_full_backward_hook(lambda *given: None)
+    _, (h, _) = network(ut.randn(5, 2, 3, requires_grad=True))
+    h.sum().backward()
+
+    class Named(nn.Module):
+        def forward(self, x):
+            return {"double": 2 * x}
+
+    named = Named()
+    named.register_full_backward_hook(lambda *given: None)
+    with pytest.warns(UserWarning, match="tuple of Tensors but received"):
+        out = named(x)
+    out["double"].sum().backward()
+
+
+def test_a_lazy_parameter_cannot_be_used() -> None:
+    """Neither computed with nor counted, before it has a shape."""
+    layer = nn.LazyLinear(3)
+    for use in (
+        lambda: layer.weight + 1,
+        lambda: sum(p.numel() for p in layer.parameters()),
+        lambda: ut.zeros_like(layer.weight),
+        lambda: nn.init.xavier_uniform_(layer.weight),
+        lambda: layer.weight.shape,
+    ):
+        with pytest.raises(ut.errors.ArgumentError, match="uninitialized"):
+            use()
+    layer.double()
+    assert layer.weight.dtype is ut.float64
+    assert layer(ut.ones(2, 5, dtype=ut.float64)).dtype is ut.float64
+
+
+def test_a_prefix_is_taken_off() -> None:
+    """The state of a wrapped model fits the model."""
+    model = nn.Linear(2, 1)
+    state = nn.parallel.DistributedDataParallel(model).state_dict()
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["weight", "bias"]
+    model.load_state_dict(state)

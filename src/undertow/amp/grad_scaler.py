@@ -118,6 +118,11 @@ class GradScaler:
             )
         if optimizer not in self._seen:
             self.unscale_(optimizer)
+        if not any(p.grad is not None for g in optimizer.param_groups for p in g["params"]):
+            raise AssertionError(
+                "No inf checks were recorded for this optimizer: none of its parameters has a "
+                "gradient; were they made from another model?"
+            )
         overflow, _ = self._seen[optimizer]
         result = None if overflow else optimizer.step(*args, **kwargs)
         self._seen[optimizer] = (overflow, True)

@@ -384,6 +384,13 @@ class NumpyBackend(Backend):
         return out
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
+        token = silence()  # it is asked outside of `begin` and `end`, too
+        try:
+            return self._reduce(kind, x, dims, keepdim)
+        finally:
+            restore(token)
+
+    def _reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
         dtype = x.dtype
         if (dtype is _SINGLE or dtype is _DOUBLE) and (kind == "sum" or kind == "mean"):
             # First, being in every training step.
@@ -394,7 +401,7 @@ class NumpyBackend(Backend):
             return out if out.__class__ is _ndarray else _asarray(out)
         if kind in ("first_max", "first_min"):
             kinds = kind[6:], f"arg{kind[6:]}"
-            return tuple([self.reduce(k, x, dims, keepdim) for k in kinds])
+            return tuple([self._reduce(k, x, dims, keepdim) for k in kinds])
         if kind in ("argmax", "argmin"):
             pick = np.argmax if kind == "argmax" else np.argmin
             return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)

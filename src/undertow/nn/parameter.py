@@ -95,21 +95,40 @@ class _Uninitialized:
     """What parameters and buffers that have no shape yet share."""
 
     _becomes: type[Tensor]
+    _kind: tuple[Any, Any]  # dtype and device to be
 
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give it memory of that shape, with no particular values, and its proper class."""
         dtype, device = dtype or self.dtype, device or self.device
         made = FUNCTIONS["empty"](tuple(shape), dtype=dtype, device=device)
         self.__class__ = self._becomes
+        del self._kind
         self.data = made
 
     @property
-    def shape(self) -> Any:
-        """It has none yet."""
+    def _array(self) -> Any:
+        """There is none yet, whoever asks: an op, a shape, a number of elements."""
         raise ArgumentError(
-            f"[{type(self).__name__}] has no shape before its module has seen an input: call the "
-            "module once, or materialize(shape)"
+            f"[{type(self).__name__}] attempted to use an uninitialized parameter or buffer, which "
+            "has no shape before its module has seen an input: call the module once, or "
+            "materialize(shape)"
         )
+
+    @property
+    def dtype(self) -> Any:
+        """What its elements will be."""
+        return self._kind[0]
+
+    @property
+    def device(self) -> Any:
+        """Where its elements will be."""
+        return self._kind[1]
+
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        """The same without a shape, of another dtype or on another device."""
+        like = FUNCTIONS["empty"](0, dtype=self.dtype, device=self.device).to(*args, **kwargs)
+        self._kind = like.dtype, like.device
+        return self
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -123,8 +142,8 @@ class UninitializedParameter(_Uninitialized, Parameter):
     def __new__(
         cls, requires_grad: bool = True, device: Any = None, dtype: Any = None
     ) -> UninitializedParameter:
-        empty = FUNCTIONS["empty"](0, device=device, dtype=dtype)
-        return made_of(cls, empty).requires_grad_(requires_grad)
+        made = Parameter(FUNCTIONS["empty"](0, device=device, dtype=dtype), requires_grad)
+        return waiting(made, cls)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
         if id(self) not in memo:
@@ -147,9 +166,8 @@ class UninitializedBuffer(_Uninitialized, Buffer):
         dtype: Any = None,
         persistent: bool = True,
     ) -> UninitializedBuffer:
-        made = made_of(cls, FUNCTIONS["empty"](0, device=device, dtype=dtype))
-        made.persistent = persistent
-        return made.requires_grad_(requires_grad)
+        made = Buffer(FUNCTIONS["empty"](0, device=device, dtype=dtype), persistent=persistent)
+        return waiting(made.requires_grad_(requires_grad), cls)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedBuffer:
         if id(self) not in memo:
@@ -158,6 +176,13 @@ class UninitializedBuffer(_Uninitialized, Buffer):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), (False, str(self.device), self.dtype, self.persistent)
+
+
+def waiting(made: Any, kind: Any) -> Any:
+    """A parameter or buffer that gives up its memory until it is materialized."""
+    made._kind = made.dtype, made.device
+    made.__class__ = kind
+    return made
 
 
 def is_lazy(value: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..core.dispatch import elementwise
@@ -98,6 +99,7 @@ def mse_loss(
     >>> ut.nn.functional.mse_loss(ut.tensor([1.0, 2.0]), ut.tensor([1.0, 4.0]))
     tensor(2.)
     """
+    _compare_sizes(input, target)
     loss = elementwise(_squared_error, input, target)
     return _mean_by_weight("mse_loss", loss, input, weight, reduction, size_average, reduce)
 
@@ -117,8 +119,20 @@ def l1_loss(
     >>> ut.nn.functional.l1_loss(ut.tensor([1.0, 2.0]), ut.tensor([1.0, 4.0]))
     tensor(1.)
     """
+    _compare_sizes(input, target)
     loss = (input - target).abs()
     return _mean_by_weight("l1_loss", loss, input, weight, reduction, size_average, reduce)
+
+
+def _compare_sizes(input: Tensor, target: Tensor) -> None:
+    """Warn of a target that is broadcast: (N, 1) beside (N) is N × N, and hardly ever meant."""
+    if input._array.shape != target._array.shape:
+        warnings.warn(
+            f"Using a target size ({tuple(target.shape)}) that is different to the input size "
+            f"({tuple(input.shape)}). This will likely lead to incorrect results due to "
+            "broadcasting. Please ensure they have the same size.",
+            stacklevel=4,
+        )
 
 
 def _mean_by_weight(
@@ -149,6 +163,7 @@ def smooth_l1_loss(
     """
     if beta < 0:
         raise ArgumentError(f"[smooth_l1_loss] beta must not be negative, got {beta}")
+    _compare_sizes(input, target)
     error = input - target
     loss = elementwise(_huber, error, float(beta)) / beta if beta else error.abs()
     return reduced("smooth_l1_loss", loss, reduction, size_average, reduce)
@@ -170,6 +185,7 @@ def huber_loss(
     """
     if not delta > 0:
         raise ArgumentError(f"[huber_loss] delta must be greater than 0, got {delta}")
+    _compare_sizes(input, target)
     loss = elementwise(_huber, input - target, float(delta))
     if weight is not None:
         loss = _weighted("huber_loss", loss, input, weight)

@@ -57,7 +57,7 @@ def run_shifted(
         return None
     if (math.prod(inner) if left else w.shape[2]) < CHANNELS:
         return None
-    if left and rank == 2 and not np.isfinite(np.add.reduce(x, axis=None)):
+    if left and rank == 2 and not np.isfinite(backend.reduce("sum", x, tuple(range(5)), False)):
         return None  # zeros between rows would spread what is not finite
     x = _padded(x, geometry, backend, reach, reach[-1] - inner[-1])
     if not left:

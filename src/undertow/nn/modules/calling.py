@@ -236,6 +236,12 @@ class BackwardHooks:
     def at_outputs(self, result: Any) -> Any:
         """The output, before the border; anything but tensors and tuples of them goes past it."""
         single = not isinstance(result, tuple)
+        if single and not isinstance(result, Tensor):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}",
+                stacklevel=2,
+            )
         out, places, node = self._cross((result,) if single else result)
         if node is not None:
             count = len(out)
@@ -274,13 +280,8 @@ class BackwardHooks:
         return tuple([spread[i] for i in places])
 
     def _inputs_done(self, grads: Any, _: Any) -> Any:
-        if self.arrived is None:
-            raise RuntimeError(
-                f"module backward hook for {type(self.module).__name__} is called before the "
-                "gradients of its outputs arrived: inputs and outputs must be tensors, or tuples "
-                "of tensors, that no operation in place has changed"
-            )
-        assert self.places is not None
+        if self.arrived is None or self.places is None:
+            return None  # no gradient came through the outputs: by a second derivative, say
         spread = _spread(grads, self.places, self.count)
         for hook in self.hooks:
             spread = _changed(hook(self.module, spread, self.arrived), spread, "grad_input")

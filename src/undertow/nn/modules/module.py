@@ -363,7 +363,7 @@ class Module:
         for parameter in self._parameters.values():
             if parameter is not None:
                 with no_grad():
-                    moved = fn(parameter.detach() if not is_lazy(parameter) else parameter)
+                    moved = fn(parameter if is_lazy(parameter) else parameter.detach())
                     grad = parameter.grad
                     if moved is not parameter:
                         parameter._grad = None
@@ -372,11 +372,7 @@ class Module:
                         parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                moved = fn(buffer)
-                if is_lazy(buffer):  # it still waits for its shape, elsewhere or in another dtype
-                    kind: Any = type(buffer)
-                    moved = kind(False, moved.device, moved.dtype, buffer.persistent)  # type: ignore[attr-defined]
-                self._buffers[name] = moved
+                self._buffers[name] = fn(buffer)
         return self
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import ArgumentError, DTypeError
-from .modules.module import Module
+from ...errors import ArgumentError, DTypeError
+from ..modules.module import Module
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
 
