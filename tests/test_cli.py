@@ -227,6 +227,53 @@ def test_resume_says_what_does_not_fit(
     assert train(*base, "--overwrite") == 0
 
 
+def test_overwrite_needs_something_to_write(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    base = ["--epochs", 1, "--no-plots", "--quiet", "--out", out]
+    assert train("--data", data, *base) == 0
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    typo = tmp_path / "typo.csv"
+    assert train("--data", typo, *base, "--overwrite") == 1
+    typo.write_text("a,1,2\na,3,4\n")
+    assert train("--data", typo, *base, "--overwrite") == 1
+    assert train("--data", data, "--test", tmp_path / "none.csv", *base, "--overwrite") == 1
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+    capsys.readouterr()
+
+
+def test_a_training_that_ended_before_its_first_checkpoint(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "metrics.jsonl").write_text('{"epoch": 1}\n')
+    base = ["--epochs", 1, "--no-plots", "--out", out]
+    assert train("--resume", *base) == 1
+    assert "begin without --resume" in capsys.readouterr().err
+    assert train("--data", data, *base) == 0
+    assert "this one begins anew" in capsys.readouterr().out
+    assert [row["epoch"] for row in metrics(out)] == [1]
+    (out / "checkpoint.pt").unlink()
+    assert train("--data", data, *base) == 1
+    said = capsys.readouterr().err
+    assert "--overwrite" in said
+    assert "--resume" not in said, "there is nothing to go on with"
+
+
+def test_what_was_written(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    assert train("--data", data, "--epochs", 2, "--out", out) == 0
+    assert "activation_maps.png" in capsys.readouterr().out
+    assert train("--resume", "--epochs", 3, "--out", out, "--no-plots") == 0
+    said = capsys.readouterr().out
+    assert "confusion.csv" in said
+    assert ".png" not in said, "the pictures are older"
+    assert train("--resume", "--epochs", 1, "--out", out) == 1
+    assert "--epochs is 1, but" in capsys.readouterr().err
+
+
 def test_a_loss_that_diverges(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -244,6 +291,9 @@ def test_a_loss_that_diverges(
         ("a,1,2\na,3,4\n", "all series have the label 'a'; a classifier needs two"),
         ("a,1,2\nb,3\n", "line 2 has 1 values"),
         ("when,where\n1,2\n", "no column is named label"),
+        ("label,a,b\nx,1,2\ny,3,4\n", "a classifier is tested"),
+        ("1,2,x\n3,4,y\n", "--label-column -1"),
+        ("x,1\ny,3\n", "one value each"),
     ],
 )
 def test_bad_data(
@@ -256,6 +306,7 @@ def test_bad_data(
     assert said.startswith("undertow: [x]" if "classifier" in message else "undertow: [x.csv]")
     assert message in said
     assert "Traceback" not in said
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -263,6 +314,8 @@ def test_bad_data(
     [
         (["train", "--epochs", "0"], "expected a whole number from 1 on: '0'"),
         (["train", "--epochs", "many"], "expected a whole number"),
+        (["train", "--seed", str(2**64)], "expected a number below 2**64"),
+        (["train", "--seed", "9" * 5000], "expected a whole number"),
         (["train", "--lr", "-1"], "expected a number in"),
         (["train", "--lr", "nan"], "expected a number in"),
         (["train", "--model", "oracle"], "invalid choice: 'oracle'"),

@@ -357,6 +357,10 @@ BAD = {
     "backwards": (content({"a": entry(offsets=[8, 0])}), "takes 8 bytes"),
     "size": (content({"a": entry(shape=[3])}), "takes 12 bytes"),
     "overflow": (content({"a": entry(shape=[2**62, 4])}), "takes"),
+    "empty and huge": (
+        content({"a": entry(shape=[0, 2**62, 4], offsets=[0, 0])}, b""),
+        "too large",
+    ),
     "gap": (content({"a": entry(offsets=[4, 12])}, b"\0" * 12), "gap"),
     "overlap": (content({"a": entry(), "b": entry(offsets=[4, 12])}, b"\0" * 12), "overlaps"),
     "truncated": (content({"a": entry()}, b"\0" * 7), "truncated"),
@@ -373,6 +377,16 @@ def test_bad_files(tmp_path: Path, bad: bytes, message: str) -> None:
             load_file(tmp_path / "f", mmap=mmap)
     with pytest.raises(FileError, match=r"^\[load\]"):
         load(bad)
+    with pytest.raises(FileError, match=r"^\[safe_open\]"), safe_open(tmp_path / "f") as file:
+        file.get_tensor("a")
+
+
+def test_nothing_may_be_as_long_as_it_likes(tmp_path: Path) -> None:
+    shape = (0, 2**58, 4)
+    (tmp_path / "f").write_bytes(content({"a": entry(shape=shape, offsets=[0, 0])}, b""))
+    assert load_file(tmp_path / "f")["a"].shape == shape
+    with safe_open(tmp_path / "f") as file:
+        assert file.get_tensor("a").shape == shape
 
 
 @pytest.mark.parametrize("dtype", ["F8_E4M3", "F8_E5M2", "U16", "U32", "U64"])

@@ -299,6 +299,40 @@ def test_safe_globals() -> None:
         ut.serialization.add_safe_globals(["os.system"])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize("factory", [list, int, str, set, OrderedDict, None])
+def test_a_dict_that_was_allowed(factory: Any) -> None:
+    """The advice of each error works."""
+    before = defaultdict(factory, {"a": 1, "b": [2]})
+    with pytest.raises(FileError, match=r"add_safe_globals\(\[collections.defaultdict\]\)"):
+        ut.load(pickled(before))
+    with ut.serialization.safe_globals([defaultdict]):
+        if factory in (list, int, str):
+            advice = rf"add_safe_globals\(\[{factory.__name__}\]\)"
+            with pytest.raises(FileError, match=advice):
+                ut.load(pickled(before))
+        with ut.serialization.safe_globals([factory] if factory else []):
+            after = ut.load(pickled(before))
+    assert type(after) is defaultdict
+    assert after == before
+    assert after.default_factory is factory
+
+
+class Names(dict[str, int]):
+    pass
+
+
+class Numbers(list[int]):
+    pass
+
+
+def test_subclasses_of_containers() -> None:
+    before = [Names(a=1, b=2), Numbers([1, 2, 3])]
+    with ut.serialization.safe_globals([Names, Numbers]):
+        after = ut.load(pickled(before))
+    assert after == before
+    assert [type(thing) for thing in after] == [Names, Numbers]
+
+
 def test_other_protocols() -> None:
     import pickle
 

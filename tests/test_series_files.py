@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,64 @@ def test_labels_are_the_same_however_they_are_written(tmp_path: Path) -> None:
     path = write(tmp_path, "x.csv", "1.0000000e+00,0,1\n1,2,3\n2.0,4,5\n10,6,7\n")
     assert read(path).labels == ("1", "1", "2", "10")
     assert read(path).classes == ("1", "2", "10"), "numbers in their own order"
+
+
+def test_labels_that_differ_stay_apart(tmp_path: Path) -> None:
+    large = ("9007199254740992", "9007199254740993", "1e22", "10000000000000000000001")
+    other = ("007", "7", "1_0", "10", "1e400", "1e500", "0.1", "0.1000000000000000000001")
+    given = (*large, *other, "٣", "3", "nan", "inf", "-", "1e")
+    path = write(tmp_path, "x.csv", "".join(f"{label},0,1\n" for label in given))
+    assert read(path, labelled=True).labels == given
+    same = (
+        "1.5",
+        "1.50",
+        "+1.5",
+        "15e-1",
+        "-1",
+        "-1.0",
+        "-1.0000000e+00",
+        "0",
+        "-0.0",
+        ".5",
+        "0.50",
+    )
+    path = write(tmp_path, "y.csv", "".join(f"{label},0,1\n" for label in same))
+    assert read(path, labelled=True).classes == ("-1", "0", "0.5", "1.5")
+
+
+def test_labels_of_bytes(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", X=np.eye(3), y=np.array(["né".encode(), b"a", b"1.0"]))
+    assert read(tmp_path / "x.npz").labels == ("né", "a", "1")
+    np.savez(tmp_path / "x.npz", X=np.eye(2), y=np.array([b"\xff", b"a"]))
+    with pytest.raises(FileError, match="y has bytes that are not UTF-8"):
+        read(tmp_path / "x.npz")
+
+
+def test_the_order_of_classes_is_always_the_same() -> None:
+    """Whatever the order in a set, which differs from process to process."""
+    ranked = ("-inf", "7", "007", "1e400", "inf", "nan", "NAN")
+    code = (
+        "import numpy as np; from undertow.timeseries import TimeSeries; "
+        f"print(TimeSeries('x', np.zeros(({len(ranked)}, 1, 2)), {ranked!r}).classes)"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for seed in "123"
+    }
+    assert said == {repr(("-inf", "007", "7", "1e400", "NAN", "inf", "nan"))}
+
+
+def test_a_folder_is_no_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the one of the last training with that set."""
+    (tmp_path / "GunPoint").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert len(load("GunPoint")[0]) == 50
 
 
 def test_a_file_without_labels(tmp_path: Path) -> None:
@@ -113,6 +173,8 @@ def test_the_twin_of_a_training_file(tmp_path: Path) -> None:
         ("x.csv", "a,1,1e300\nb,3,4\n", "too large for float32"),
         ("x.csv", "a,1,2\nb,3,four\n", "line 2: 'four' is not a number"),
         ("x.csv", "a,1,2\n,3,4\n", "line 2 has no label"),
+        ("x.csv", "1,2,a\n3,4,b\n", "'a' in the last column .* say --label-column -1"),
+        ("x.csv", "a,1\nb,2\n", "one value each"),
         ("x.csv", "a,1,2\n\xff".encode("latin-1"), "byte 6 .0xff. is not UTF-8"),
         ("x.csv", "a,1,2\n".encode("utf-16"), "not UTF-8"),
         ("x.ts", "1,2,3:a\n", "expected @data"),
@@ -150,6 +212,7 @@ def test_wrong_files(tmp_path: Path, name: str, content: str | bytes, message: s
         ({"X": [[1.0, np.nan]], "y": [1]}, "series 0: 1 of 2 values are missing"),
         ({"X": np.zeros((0, 3)), "y": np.zeros(0)}, "nothing in series of shape"),
         ({"X": np.array([[object()]]), "y": [1]}, "plain arrays"),
+        ({"X": np.zeros((2, 3, 1)), "y": [1, 2]}, "one value each"),
     ],
 )
 def test_wrong_arrays(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:

@@ -11,13 +11,19 @@ from ..backends.registry import backend_on
 from ..errors import UndertowError
 
 
-def whole(least: int) -> Callable[[str], int]:
-    """Reads a whole number that is at least `least`."""
+def whole(least: int, bits: int = 63) -> Callable[[str], int]:
+    """Reads a whole number of at most so many bits that is at least `least`."""
 
     def read(text: str) -> int:
-        if not text.lstrip("-").isdecimal() or int(text) < least:
+        try:
+            number = int(text) if text.lstrip("-").isdecimal() else least - 1
+        except ValueError:  # Python reads no more than some thousand digits, nor two signs
+            number = least - 1
+        if number < least:
             raise argparse.ArgumentTypeError(f"expected a whole number from {least} on: {text!r}")
-        return int(text)
+        if number >> bits:
+            raise argparse.ArgumentTypeError(f"expected a number below 2**{bits}: {text!r}")
+        return number
 
     return read
 

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,8 @@ from ..timeseries import TimeSeries
 from .activation_maps import ActivationMaps
 
 PICTURES = ("learning_curve.png", "confusion_matrix.png", "activation_maps.png")
-_FILES = ("model.safetensors", "metrics.jsonl", "results.json", "confusion.csv", *PICTURES)
+_RESULTS = ("model.safetensors", "metrics.jsonl", "results.json", "confusion.csv")
+_FILES = (*_RESULTS, *PICTURES)
 
 
 class RunFolder:
@@ -34,21 +34,33 @@ class RunFolder:
         self.model = path / "model.safetensors"
         self._checkpoint = path / "checkpoint.pt"
         self._metrics = path / "metrics.jsonl"
+        self._drawn = False
 
     # Where a training begins ----------------------------------------------------------------------
-    def claim(self, overwrite: bool) -> None:
-        """Make the folder for a new training; one that has another in it is an error."""
+    def check_free(self, overwrite: bool) -> None:
+        """An error if a new training cannot begin here: another is in the folder."""
         if self.path.exists() and not self.path.is_dir():
             raise FileError(f"[train] --out {self.path} is a file; name a folder")
-        there = [name for name in (*_FILES, "checkpoint.pt") if (self.path / name).exists()]
-        if there and not overwrite:
+        there = self._there()
+        if there and not overwrite and not self.barely_begun():
+            resume = "go on with it by --resume, " if self._checkpoint.name in there else ""
             raise FileError(
-                f"[train] {self.path} has a training in it ({', '.join(there[:3])} …); go on "
-                "with it by --resume, replace it by --overwrite, or name another --out"
+                f"[train] {self.path} has a training in it ({', '.join(there[:3])} …); {resume}"
+                "replace it by --overwrite, or name another --out"
             )
+
+    def barely_begun(self) -> bool:
+        """Whether a training ended here before its first checkpoint, so that nothing is lost."""
+        return self._there() == [self._metrics.name]
+
+    def clear(self) -> None:
+        """Make the folder for a new training, without the files of another."""
         self.path.mkdir(parents=True, exist_ok=True)
-        for name in there:
+        for name in self._there():
             (self.path / name).unlink()
+
+    def _there(self) -> list[str]:
+        return [name for name in (*_FILES, self._checkpoint.name) if (self.path / name).exists()]
 
     def begin(self, history: Sequence[dict[str, float]]) -> None:
         """Write what is known of the epochs so far: lines after the checkpoint go."""
@@ -139,10 +151,11 @@ class RunFolder:
             image = io.BytesIO()
             figure.savefig(image, format="png", dpi=120)
             write_file(self.path / name, [image.getbuffer()])
+        self._drawn = True
 
-    def written(self) -> list[str]:
-        """What is there."""
-        return [name for name in _FILES if os.path.exists(self.path / name)]
+    def written(self) -> tuple[str, ...]:
+        """What is there when all is done; pictures of an earlier part of the training are not."""
+        return _FILES if self._drawn else _RESULTS
 
 
 NO_MATPLOTLIB = (

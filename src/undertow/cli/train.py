@@ -22,6 +22,7 @@ example: undertow train --data GunPoint --model fcn --epochs 100 --out gunpoint
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     add("--lr", type=between(0, 1e3), help="first learning rate (default: 0.001)", **absent)
     size = "series at once (default: a tenth of all, at most 16)"
     add("--batch-size", type=whole(1), metavar="N", help=size, **absent)
-    add("--seed", type=whole(0), help="of weights and order (default: 0)", **absent)
+    add("--seed", type=whole(0, bits=64), help="of weights and order (default: 0)", **absent)
     share = "part to keep apart where no test series are given (default: 0.2)"
     add("--test-share", type=between(0, 1), metavar="PART", help=share, **absent)
     often = "epochs between two looks at the test series (default: as many as give 100 looks)"
@@ -122,6 +123,10 @@ def run(asked: argparse.Namespace) -> int:
     if state is not None:
         training.load_state(state)
         training.history = folder.metrics(training.epochs)
+    elif folder.barely_begun():
+        show(f"{folder.path} has a training without a checkpoint; this one begins anew")
+    if state is None:
+        folder.clear()  # only now, when nothing can be wrong with the data and the settings
     folder.begin(training.history)
     stopped = _train(training, _tensors(test, description), folder, settings, asked)
     if stopped:
@@ -151,7 +156,7 @@ def _settings(
     if not asked.resume:
         if "data" not in said:
             raise ArgumentError("[train] --data is needed: a file, or the name of a UCR set")
-        folder.claim(asked.overwrite)
+        folder.check_free(asked.overwrite)
         settings = {**DEFAULTS, **said}
         settings["test_every"] = settings["test_every"] or max(1, settings["epochs"] // TESTS)
         return settings, None
@@ -163,6 +168,11 @@ def _settings(
                 f"[train] {option} is {value!r}, but {folder.path} was begun with "
                 f"{settings.get(name)!r}; leave it out to go on, or begin with another --out"
             )
+    if said.get("epochs", math.inf) < state.get("epochs", 0):
+        raise ArgumentError(
+            f"[train] --epochs is {said['epochs']}, but {folder.path} has come to "
+            f"{state['epochs']} already; ask for more, or begin with another --out"
+        )
     return {**settings, **{k: v for k, v in said.items() if k in MAY_CHANGE}}, state
 
 
@@ -175,6 +185,11 @@ def _series(settings: dict[str, Any]) -> tuple[TimeSeries, TimeSeries]:
         )
     if test is None:
         train, test = train.split(settings["test_share"], settings["seed"])
+        if not len(test):
+            raise ArgumentError(
+                f"[{train.name}] every class has one series only, and a classifier is tested with "
+                "others: add series, or name a file of them by --test"
+            )
     if settings["normalise"]:
         train, test = train.normalised(), test.normalised()
     return train, test

@@ -123,6 +123,10 @@ def _entry(op: str, name: str, fields: Any, start: int) -> Entry:
             f"{math.prod(shape) * known.itemsize:,} bytes, but data_offsets {offsets} hold "
             f"{end - begin:,}"
         )
+    # A size of 0 hides the others in the product, but arrays have strides of all of them.
+    extent = math.prod(max(size, 1) for size in shape)
+    if extent * (known.itemsize if known is not None else 1) >= 2**63:
+        raise FileError(f"[{op}] {name!r} has a shape that is too large: {shape!r:.200}")
     return Entry(dtype, tuple(shape), start + begin, start + end)
 
 

@@ -21,7 +21,14 @@ from typing import Any, NamedTuple
 from ..errors import FileError, UndertowError, UnsupportedError
 
 _LONGEST_KEY = 10_000  # things inside a key
-_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}  # under Python 2's names
+# Python 2's names, which protocol 2 uses.
+_MODULES = {"__builtin__": "builtins", "copy_reg": "copyreg"}
+_NAMES = {"builtins.long": "builtins.int", "builtins.unicode": "builtins.str"}
+# What a call of the user's gets for a name on the list: defaultdict(set) wants the class itself.
+_CLASSES = {
+    f"{kind.__module__}.{kind.__qualname__}": kind
+    for kind in (OrderedDict, Counter, bytearray, set, frozenset, complex)
+}
 _SIZED = (str, bytes, bytearray, list, tuple, dict)
 # What words raise that are given nonsense.
 _DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
@@ -125,7 +132,8 @@ class Unpickler:
     def _top(self, *kinds: type) -> Any:
         top = self._pop()
         self._stack.append(top)
-        if kinds and type(top) not in kinds:
+        known = type(top) in kinds or (isinstance(top, kinds) and self._is_allowed(type(top)))
+        if kinds and not known:
             raise FileError(f"[load] the pickle in the file adds items to a {type(top).__name__}")
         return top
 
@@ -185,6 +193,7 @@ class Unpickler:
 
     def _look_up(self, module: str, name: str) -> None:
         full = f"{_MODULES.get(module, module)}.{name}"
+        full = _NAMES.get(full, full)
         found = self._globals.get(full)
         if isinstance(found, Missing):
             raise UnsupportedError(
@@ -217,7 +226,9 @@ class Unpickler:
                 raise FileError("[load] the pickle in the file would fill the memory with copies")
             self._push(function.call(*args))
         elif self._is_allowed(function):
-            self._push(function(*args))
+            self._push(
+                function(*(_CLASSES.get(a.name, a) if isinstance(a, Global) else a for a in args))
+            )
         else:
             raise FileError(f"[load] the pickle in the file calls a {type(function).__name__}")
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from .series import TimeSeries
 
 LABEL_COLUMNS = ("label", "class", "target", "y")
 _VALUES, _LABELS = ("X", "x", "values", "data", "series"), ("y", "labels", "label", "Y")
+_NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_EXACT = 2**53  # up to here every integer is a float
 _TRUE = {"true": True, "false": False}
 Row = tuple[int, list[list[float]], str | None]  # its line, its channels, its label
 
@@ -45,15 +49,21 @@ def text_of(path: Path) -> str:
 def label_of(cell: object) -> str:
     """A label as text, so that 1, 1.0 and 1.0000000e+00 are the same one.
 
-    >>> label_of("1.0000000e+00"), label_of("cat "), label_of(1.5)
-    ('1', 'cat', '1.5')
+    What is not written as a number is (007, 1_0), or has more digits than a float, stays as it is:
+    labels that differ must not become one.
+
+    >>> label_of("1.0000000e+00"), label_of("cat "), label_of("1.50"), label_of("007")
+    ('1', 'cat', '1.5', '007')
     """
     text = str(cell).strip()
-    try:
-        number = float(text)
-    except ValueError:
+    if not _NUMBER.fullmatch(text):
         return text
-    return str(int(number)) if number.is_integer() else text
+    number = float(text)
+    if not math.isfinite(number) or Decimal(repr(number)) != Decimal(text):
+        return text
+    if not number.is_integer():
+        return repr(number)
+    return str(int(number)) if abs(number) <= _EXACT else text
 
 
 def number_of(path: Path, line: int, cell: str) -> float:
@@ -103,6 +113,8 @@ def checked(path: Path, name: str, values: NDArray[Any], labels: Sequence[str]) 
     """The series in float32, if there is anything in them and it is within that range."""
     if not values.size:
         raise Failure(path, f"there is nothing in series of shape {values.shape}")
+    if values.shape[2] < 2:
+        raise Failure(path, "the series have one value each; a time series needs at least two")
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32)
     if not np.isfinite(narrow).all():
@@ -125,6 +137,12 @@ def read_csv(
     head = [cell.strip() for cell in table[0][1]]
     named = _has_header(head, column)
     at = _label_column(path, head, named, column, labelled, length)
+    if at == 0 and not named and column is None and not _numeric(head[-1]) and len(head) > 1:
+        raise Failure(
+            path,
+            f"line {table[0][0]}: {head[-1][:40]!r} in the last column is not a number; if the "
+            "labels are there and not in the first one, say --label-column -1",
+        )
     rows: list[Row] = []
     for line, row in table[named:]:
         label = label_of(row[at]) if at is not None and at < len(row) else None
@@ -282,6 +300,11 @@ def read_npz(path: Path, labelled: bool | None, part: str | None = None) -> Time
         raise Failure(path, f"there is no array y{tail} with labels; there are {sorted(arrays)}")
     if labels is not None and labels.shape != values.shape[:1]:
         raise Failure(path, f"y{tail} has shape {labels.shape}, and X{tail} {len(values)} series")
+    if labels is not None and labels.dtype.kind == "S":
+        try:
+            labels = np.char.decode(labels, "utf-8")
+        except UnicodeDecodeError:
+            raise Failure(path, f"y{tail} has bytes that are not UTF-8; save it as text") from None
     for i, series in enumerate(values):
         finite(path, f"series {i}", series.astype(np.float64).reshape(-1))
     given = () if labels is None else [label_of(label) for label in labels.tolist()]

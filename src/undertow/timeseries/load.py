@@ -59,7 +59,7 @@ def load(
     ((50, 1, 150), (150, 1, 150), ('1', '2'))
     """
     path = Path(data)
-    if path.suffix.lower() in SUFFIXES or len(path.parts) != 1 or path.exists():
+    if path.suffix.lower() in SUFFIXES or len(path.parts) != 1 or path.is_file():
         path = _existing(path)
         twin = path.with_name(path.name.replace("_TRAIN", "_TEST"))
     else:

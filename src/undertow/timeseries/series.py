@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +46,7 @@ class TimeSeries:
         """The labels that occur: in the order of numbers if they all are numbers, else of words."""
         found = set(self.labels or ())
         try:
-            return tuple(sorted(found, key=float))
+            return tuple(sorted(found, key=_rank))
         except ValueError:
             return tuple(sorted(found))
 
@@ -98,3 +99,9 @@ class TimeSeries:
     def _part(self, chosen: NDArray[np.bool_]) -> TimeSeries:
         labels = self.labels and tuple(np.array(self.labels)[chosen].tolist())
         return replace(self, values=self.values[chosen], labels=labels)
+
+
+def _rank(label: str) -> tuple[float, str]:
+    """Where a number stands, always at the same place: equal ones by their text, NaN at the end."""
+    number = float(label)
+    return (math.inf if math.isnan(number) else number), label
