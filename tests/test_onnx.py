@@ -659,8 +659,8 @@ def test_numbers_are_not_frozen(function: Any, told: str, size: int) -> None:
 
 
 def test_dimensions_of_writers_are_not_frozen() -> None:
+    model = lambda t: F.unfold(t, 2)
     with pytest.raises(UnsupportedError, match="dynamic axis"):
-        model = lambda t: F.unfold(t, 2)
         ut.onnx.export(model, x(2, 3, 4, 4), dynamic_axes={"input": {1: "channels"}})
 
 

@@ -287,8 +287,8 @@ class _Export:
             return self._graph.node("Range", ends[0], size, ends[1])
         how = "other elements" if t.shape == other.shape else f"shape {other.shape}"
         raise UnsupportedError(
-            f"[onnx.export] a constant of shape {t.shape} has {how} when a dynamic axis has another "
-            "size (or at another call); compute it from an input, or make that axis fixed"
+            f"[onnx.export] a constant of shape {t.shape} has {how} when a dynamic axis has "
+            "another size (or at another call); compute it from an input, or make that axis fixed"
         )
 
     # Calls ------------------------------------------------------------------------------------
