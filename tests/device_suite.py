@@ -55,7 +55,7 @@ QUESTIONS = {
     "end",
     "run",
     "table",
-    "known_range",
+    "within",
 }
 
 

@@ -331,11 +331,11 @@ def test_primitive(geometry: Geometry, groups: int, batch: int, seed: int) -> No
 @given(geometries())
 def test_geometry_of_the_gradients(geometry: Geometry) -> None:
     """The geometries of the gradients give the sizes of what they are gradients of."""
-    assert geometry.of_input().output == geometry.size
-    assert geometry.of_kernel().output == geometry.kernel
+    assert geometry.of_input.output == geometry.size
+    assert geometry.of_kernel.output == geometry.kernel
     if all(geometry.output):  # twice turned, nothing but the elements that no window saw is lost
-        assert geometry.of_input().of_input().output == geometry.output
-        assert geometry.of_kernel().of_kernel().output == geometry.output
+        assert geometry.of_input.of_input.output == geometry.output
+        assert geometry.of_kernel.of_kernel.output == geometry.output
 
 
 def test_four_dimensions() -> None:

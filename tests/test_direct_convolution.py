@@ -110,13 +110,13 @@ def products(case: Case, dtype: Any = np.float32, layout: str = "", seed: int = 
         a[...] = 77
     return [
         Product(out, x, w, bias, g),
-        Product(dx, y, turned, None, g.of_input()),
+        Product(dx, y, turned, None, g.of_input),
         Product(
             dw.transpose(2, 0, 1, *last),
             x.transpose(2, 1, 0, *last),
             y.transpose(1, 2, 0, *last),
             None,
-            g.of_kernel(),
+            g.of_kernel,
         ),
     ]
 

@@ -56,10 +56,10 @@ def operands(seed: int, role: str, layout: str, dtype: Any) -> tuple[Any, ...]:
     if role == "forward":
         shape, bias = y.shape, choose([None, normal((groups, o)).astype(dtype)])
     elif role == "input":
-        shape, x, g = x.shape, y, g.of_input()
+        shape, x, g = x.shape, y, g.of_input
         w = w.swapaxes(1, 2)[(..., *(slice(None, None, -1),) * rank)]
     else:
-        shape, g = (c, groups, o, *g.kernel), g.of_kernel()
+        shape, g = (c, groups, o, *g.kernel), g.of_kernel
         x, w = x.transpose(2, 1, 0, *last), y.transpose(1, 2, 0, *last)
     return (
         laid(x.astype(dtype), layout, 0 if role == "weight" else 2),
@@ -284,7 +284,7 @@ def test_channels_last_is_not_copied(monkeypatch: Any) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_phases(seed: int) -> None:
     """The phases of a dilated input cover once all positions where a tap meets no zero."""
-    g = geometry_of(seed).of_input()
+    g = geometry_of(seed).of_input
     found = phases(g)
     if found is None:
         assert any(s > 1 and e > 1 for s, e in zip(g.stride, g.input_dilation, strict=True))

@@ -156,7 +156,7 @@ def test_sums_transpose_into_themselves(geometry: Geometry) -> None:
     x, y = normal(2, *geometry.size), normal(2, *geometry.output, seed=1)
     found = window_sums(ut.tensor(x), geometry)
     assert found.shape == y.shape
-    back = window_sums(ut.tensor(y), geometry.of_input())
+    back = window_sums(ut.tensor(y), geometry.of_input)
     assert back.shape == x.shape
     np.testing.assert_allclose((found.numpy() * y).sum(), (back.numpy() * x).sum(), atol=1e-10)
 

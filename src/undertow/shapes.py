@@ -68,7 +68,7 @@ def as_shape(op: str, sizes: Any) -> Shape:
     """A shape from `(2, 3)`, `2, 3` packed as a tuple, `((2, 3),)` or `(5,)`."""
     if isinstance(sizes, int):
         sizes = (sizes,)
-    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+    if len(sizes) == 1 and sizes[0].__class__ is not int and isinstance(sizes[0], Sequence):
         sizes = sizes[0]
     shape = as_ints(op, "size", sizes)
     if shape and min(shape) < 0:

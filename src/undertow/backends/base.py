@@ -221,9 +221,9 @@ class Backend(ABC):
             raise error(self.to_host(x))
         return least
 
-    def known_range(self, x: Array) -> tuple[Any, Any] | None:
-        """The smallest and the largest element, where looking is no wait; (0, -1) of nothing."""
-        return None
+    def within(self, x: Array, low: int, high: int) -> bool:
+        """Whether `low <= x < high` everywhere; False also where looking would be a wait."""
+        return False
 
     # Making arrays ----------------------------------------------------------------------------
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:

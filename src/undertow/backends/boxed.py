@@ -103,7 +103,7 @@ _OWN = (
     "prepare",
     "direct",
     "require",
-    "known_range",
+    "within",
     "table",
     "transfer",
 )

@@ -290,14 +290,16 @@ def inplace_elementwise(
 ) -> Callable[..., Tensor]:
     """The in-place method of an elementwise op; without gradients it computes into the memory."""
     slow = inplace(function, name)
+    single, double, long = _taken(op)
 
     def method(self: Tensor, *others: Any, **kwargs: Any) -> Tensor:
         x = self._array
         state = current()
         dtype = x.dtype
-        if len(others) + 1 != op.arity or kwargs or not state.plain or "f" not in op.domain:
+        if len(others) + 1 != op.arity or kwargs or not state.plain:
             return slow(self, *others, **kwargs)
-        if not (dtype is _FLOAT32 or dtype is _FLOAT64):
+        whole = dtype is long
+        if not (dtype is single or dtype is double or whole):
             return slow(self, *others)
         base = self._base
         if state.grad and (node_of(self) or (base is not None and base._node is not None)):
@@ -306,7 +308,7 @@ def inplace_elementwise(
         operands = [x]
         for other in others:
             kind = other.__class__
-            if kind is float or (kind is int and -_EXACT <= other <= _EXACT):
+            if (kind is float and not whole) or (kind is int and -_EXACT <= other <= _EXACT):
                 operands.append(other)
                 continue
             if not isinstance(other, Tensor):

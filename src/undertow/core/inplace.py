@@ -169,12 +169,15 @@ def _set_history(t: Tensor, node: Node | None, index: int) -> None:
 def check_writable(op: str, t: Tensor) -> None:
     """Raise unless `t` may be changed in place now; nothing has been changed then."""
     array = t._array
-    if not backend_of(array).writable(array):
+    k = backend_of(array)
+    if not k.writable(array):
         raise InplaceError(
             f"[{op}] this tensor shares read-only NumPy memory; clone() it before changing it"
         )
-    base = t._base
-    if _overlaps(array) or (base is not None and _overlaps(base._array)):
+    base = None if t._alias is None else t._alias.base
+    if (not k.contiguous(array) and overlaps(array.shape, array.strides)) or (
+        base is not None and _overlaps(base._array)
+    ):
         raise InplaceError(
             f"[{op}] several elements of this tensor of shape {t.shape} and strides {t.stride()} "
             "share one memory location (an expanded or overlapping view); clone() it before "
@@ -227,7 +230,7 @@ def _check_history(op: str, t: Tensor, node: Node | None) -> None:
 def write(op: str, t: Tensor, value: Tensor) -> Tensor:
     """Make `t` hold `value`, whose history (it may include the old `t`) becomes that of `t`."""
     check_writable(op, t)
-    if value.shape != t.shape:
+    if value._array.shape != t._array.shape:
         raise ShapeError(
             f"[{op}] the result has shape {value.shape}, which does not fit in place into {t.shape}"
         )

@@ -41,15 +41,20 @@ def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[in
     return total // 2, total - total // 2
 
 
-class Geometry(NamedTuple):
-    """Sizes, kernel and steps of a convolution, with an entry for each dimension."""
-
+class _Fields(NamedTuple):
     size: Shape
     kernel: Shape
     stride: Shape
     padding: Padding
     input_dilation: Shape
     dilation: Shape
+
+
+class Geometry(_Fields):
+    """Sizes, kernel and steps of a convolution, with an entry for each dimension.
+
+    What follows from them is remembered with it.
+    """
 
     @property
     def padded(self) -> Shape:
@@ -68,34 +73,37 @@ class Geometry(NamedTuple):
         """The sizes of the dilated kernel."""
         return tuple([extent(n, d) for n, d in zip(self.kernel, self.dilation, strict=True)])
 
-    @property
+    @functools.cached_property
     def output(self) -> Shape:
         """The number of positions that the kernel takes.
 
         >>> Geometry((10,), (3,), (2,), ((1, 1),), (1,), (2,)).output
         (4,)
         """
-        return _output(self)
+        rows = zip(self.padded, self.extent, self.stride, strict=True)
+        return tuple([max((whole - kernel) // step + 1, 0) for whole, kernel, step in rows])
 
-    @property
+    @functools.cached_property
     def steps(self) -> tuple[Shape, Padding, Shape, Shape]:
         """Everything but the sizes, in the order of the form `conv`."""
         return self.stride, self.padding, self.input_dilation, self.dilation
 
+    @functools.cached_property
     def of_input(self) -> Geometry:
         """That of y's cotangent with the kernel reversed, which gives x's.
 
         >>> g = Geometry((10,), (3,), (2,), ((1, 1),), (1,), (1,))
-        >>> g.output, g.of_input().output
+        >>> g.output, g.of_input.output
         ((5,), (10,))
         """
         return _of_input(self)
 
+    @functools.cached_property
     def of_kernel(self) -> Geometry:
         """That of x with y's cotangent as the kernel, which gives the kernel's.
 
         >>> g = Geometry((10,), (3,), (2,), ((1, 1),), (1,), (1,))
-        >>> g.of_kernel().output
+        >>> g.of_kernel.output
         (3,)
         """
         return _of_kernel(self)
@@ -179,13 +187,6 @@ def _phases_along(g: Geometry) -> list[Phase]:
     return found
 
 
-@functools.lru_cache(maxsize=4096)
-def _output(g: Geometry) -> Shape:
-    rows = zip(g.padded, g.extent, g.stride, strict=True)
-    return tuple([max((whole - kernel) // step + 1, 0) for whole, kernel, step in rows])
-
-
-@functools.lru_cache(maxsize=4096)
 def _of_input(g: Geometry) -> Geometry:
     padding = []
     rows = zip(g.size, g.input_dilation, g.extent, g.output, g.stride, g.padding, strict=True)
@@ -196,7 +197,6 @@ def _of_input(g: Geometry) -> Geometry:
     return Geometry(g.output, g.kernel, g.input_dilation, tuple(padding), g.stride, g.dilation)
 
 
-@functools.lru_cache(maxsize=4096)
 def _of_kernel(g: Geometry) -> Geometry:
     padding = []
     rows = zip(g.size, g.input_dilation, g.extent, g.output, g.stride, g.padding, strict=True)

@@ -41,6 +41,7 @@ from .pooling import window_sums
 from .reduction import mean
 
 _PRODUCT = arg(0) * arg(1)
+_SINGLE, _DOUBLE = dtypes.float32.numpy, dtypes.float64.numpy
 
 
 # The kernels; see Note [channel norms] ---------------------------------------------------------
@@ -100,7 +101,7 @@ def _backward_rows(weighted: bool, fixed: bool, needs: tuple[bool, ...]) -> Prog
 
 def _wide(x: Any) -> Any:
     """The dtype in which it is computed, and in which mean, variance and rstd are kept."""
-    return dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
+    return _DOUBLE if x.dtype.itemsize == 8 else _SINGLE
 
 
 def _vectors(k: Forms, x: Array, *given: Any) -> list[Any]:
@@ -457,23 +458,26 @@ _group_norm = Op(
 # Arguments -----------------------------------------------------------------------------------
 def _check(op: str, x: Tensor, least: int, eps: float, **each: Tensor | None) -> None:
     """Raise unless `x` is floating and what belongs to its channels fits them."""
-    if x.ndim < least:
+    array = x._array
+    shape = array.shape
+    if len(shape) < least:
         rest = ", …" if least == 2 else ", L, …"
         raise ShapeError(f"[{op}] expects (N, C{rest}), got shape {x.shape}")
-    if not x.is_floating_point():
+    if array.dtype.kind in "biuc":
         raise DTypeError(f"[{op}] expects a floating tensor, got {x.dtype}; convert it first")
     if not eps >= 0:
         raise ArgumentError(f"[{op}] eps must not be negative, got {eps}")
-    wide = dtypes.of_array(_wide(x._array))
+    kinds, channels = (array.dtype, _wide(array)), (shape[1],)
     for name, given in each.items():
         if given is None:
             continue
-        if given.shape != (x.shape[1],):
+        if given._array.shape != channels:
             raise ShapeError(
                 f"[{op}] {name} must have one element for each of the {x.shape[1]} channels of "
                 f"shape {x.shape}, got shape {given.shape}"
             )
-        if given.dtype not in (x.dtype, wide):
+        if given._array.dtype not in kinds:
+            wide = dtypes.of_array(kinds[1])
             raise DTypeError(
                 f"[{op}] {name} is {given.dtype} beside an input of {x.dtype}; it must be {wide}"
                 + (f" or {x.dtype}" if wide is not x.dtype else "")
@@ -573,13 +577,14 @@ def batch_norm(
     operands = (input, weight, bias, running_mean, running_var)
     params = (_channel_dims(input.ndim), float(eps), _kinds(weight, bias), momentum)
     y, _, _, *moved = apply(_channel_norm, operands, params)
-    if num_batches_tracked is not None:
+    moves = running_mean is not None and running_var is not None and count
+    if moves or num_batches_tracked is not None:
         with no_grad():
-            num_batches_tracked.add_(1)
-    if running_mean is not None and running_var is not None and count:
-        with no_grad():
-            for running, found in zip((running_mean, running_var), moved, strict=True):
-                write(op, running, found)
+            if num_batches_tracked is not None:
+                write(op, num_batches_tracked, num_batches_tracked + 1)
+            if running_mean is not None and running_var is not None and count:
+                write(op, running_mean, moved[0])
+                write(op, running_var, moved[1])
     return y
 
 

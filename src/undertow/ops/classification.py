@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
-from ..core.dispatch import apply, cast
+from ..core.dispatch import apply, cast, sum_to
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import Expr, call, where
 from ..kernel.row_program import Program, Tracer, rows
-from ..shapes import check_fits
+from ..shapes import Shape, check_fits
 from .activation import logsigmoid
 from .embedding import require_within
 from .indexing import index_by
-from .losses import legacy_error, reduced
+from .losses import REDUCTIONS, legacy_error, reduced, reduction_error
 from .movement import along
 from .reduction import sum
 from .softmax import log_softmax, softmax, softmax_vjp
+
+_SINGLE, _DOUBLE = dtypes.float32.numpy, dtypes.float64.numpy
 
 # The entry of each target class, and its adjoint: entries put in place among zeros. A gather whose
 # index has one position along `dim`, so that no two entries meet.
@@ -104,28 +105,37 @@ _FORWARD = {(w, s): _forward_row(w, s) for w in (False, True) for s in (False, T
 _SLOPE = {(w, s): _slope_row(w, s) for w in (False, True) for s in (False, True)}
 
 
-def _operands(
-    k: Forms, x: Array, per_row: Sequence[Any], w: Array, dim: int, smoothing: float
-) -> tuple[Any, ...]:
-    """The operands of both: elements, then rows."""
-    columns = (
-        ()
-        if w is None or not smoothing
-        else (k.reshape(w, (w.size, *[1] * (len(x.shape) - dim - 1))),)
-    )
-    return x, *columns, *(k.slice(r, along(dim, None)) for r in per_row)
+def _elements(k: Forms, x: Array, w: Array, dim: int, smoothing: float) -> tuple[Any, ...]:
+    """The operands of both that have elements."""
+    if w is None or not smoothing:
+        return (x,)
+    return x, k.reshape(w, (w.size, *[1] * (len(x.shape) - dim - 1)))
 
 
 def _cross_entropy_forward(
-    k: Forms, x: Array, target: Array, scale: Array, w: Array, dim: int, smoothing: float
+    k: Forms,
+    x: Array,
+    target: Array,
+    scale: Array,
+    w: Array,
+    dim: int,
+    smoothing: float,
+    reduction: str,
 ) -> Any:
-    per_row = (target,) if w is None else (target, scale)
-    operands = _operands(k, x, per_row, w, dim, smoothing)
+    """The losses, or what they are reduced to; and of each row, its peak and its sum."""
+    at = along(dim, None)
+    elements = _elements(k, x, w, dim, smoothing)
+    per_row = (k.slice(target, at),) if w is None else (k.slice(target, at), k.slice(scale, at))
     numbers = (1 - smoothing, smoothing / x.shape[dim]) if smoothing else ()
-    wide = dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
+    wide = _DOUBLE if x.dtype.itemsize == 8 else _SINGLE
     program = _FORWARD[w is not None, bool(smoothing)]
-    found = k.rows(program, (*operands, *numbers), (dim,), (x.dtype, wide, wide))
-    return tuple([k.reshape(f, target.shape) for f in found])
+    operands = (*elements, *per_row, *numbers)
+    loss, peak, total = k.rows(program, operands, (dim,), (x.dtype, wide, wide))
+    if reduction == "none":
+        loss = k.reshape(loss, target.shape)
+    else:
+        loss = k.reduce(reduction, loss, tuple(range(len(x.shape))), False)
+    return loss, peak, total
 
 
 def _slope_forward(
@@ -140,8 +150,12 @@ def _slope_forward(
     dim: int,
     smoothing: float,
 ) -> Any:
-    per_row = (target, v, peak, total) if w is None else (target, v, peak, total, scale)
-    operands = _operands(k, x, per_row, w, dim, smoothing)
+    at = along(dim, None)
+    each = k.slice(v, at) if v.shape else v  # else it is the same for all of them
+    per_row: tuple[Any, ...] = (k.slice(target, at), each, peak, total)
+    if w is not None:
+        per_row += (k.slice(scale, at),)
+    operands = (*_elements(k, x, w, dim, smoothing), *per_row)
     classes = x.shape[dim]
     numbers = (1 - smoothing, smoothing / classes, float(classes)) if smoothing else ()
     program = _SLOPE[w is not None, bool(smoothing)]
@@ -167,13 +181,14 @@ def _slope_rule_v(
     target: Tensor,
     scale: Tensor | None,
     w: Tensor | None,
+    v_shape: Shape,
     dim: int,
     smoothing: float,
 ) -> Tensor:
     p, a, bw, factor = _slope_rules(x, scale, w, dim, smoothing)
     picked = apply(_pick, (g, target), (dim,))
     total = sum(g * (p * factor - bw), dim)
-    return total - picked * (a if scale is None else a.squeeze(dim))
+    return sum_to(total - picked * (a if scale is None else a.squeeze(dim)), v_shape)
 
 
 def _slope_rule_x(
@@ -186,7 +201,7 @@ def _slope_rule_x(
     smoothing: float,
 ) -> Tensor:
     p, _, _, factor = _slope_rules(x, scale, w, dim, smoothing)
-    return softmax_vjp(g, p, (dim,)) * (v.unsqueeze(dim) * factor)
+    return softmax_vjp(g, p, (dim,)) * ((v.unsqueeze(dim) if v.ndim else v) * factor)
 
 
 _slope = Op(
@@ -196,20 +211,33 @@ _slope = Op(
     params="dim smoothing",
     vjp={"x": _slope_rule_x, "v": _slope_rule_v},
 )
+
+
+def _cross_entropy_rule(
+    g: Tensor,
+    x: Tensor,
+    target: Tensor,
+    scale: Tensor | None,
+    w: Tensor | None,
+    out1: Tensor,
+    out2: Tensor,
+    dim: int,
+    smoothing: float,
+    reduction: str,
+) -> Tensor:
+    v = g / target.numel() if reduction == "mean" else g
+    # What the rows' extremes and sums depend on is in the rule of x.
+    operands = (x, target, scale, w, v, out1.detach(), out2.detach())
+    return apply(_slope, operands, (dim, smoothing))
+
+
 _cross_entropy = Op(
     "cross_entropy",
     _cross_entropy_forward,
     inputs="x target scale w",
-    params="dim smoothing",
+    params="dim smoothing reduction",
     outputs=3,
-    vjp={
-        "x": lambda g, x, target, scale, w, out1, out2, dim, smoothing: apply(
-            _slope,
-            # What the rows' extremes and sums depend on is in the rule of x.
-            (x, target, scale, w, g, out1.detach(), out2.detach()),
-            (dim, smoothing),
-        )
-    },
+    vjp={"x": _cross_entropy_rule},
 )
 
 
@@ -223,9 +251,9 @@ def _labels(op: str, input: Tensor, target: Tensor) -> Tensor:
         raise DTypeError(f"[{op}] class indices must be integers, got {target.dtype}")
     if not input.ndim:
         raise ShapeError(f"[{op}] input needs a class dimension, got a tensor of 0 dimensions")
-    shape = input.shape
+    shape = input._array.shape
     expected = () if len(shape) == 1 else shape[:1] + shape[2:]
-    if target.shape != expected:
+    if target._array.shape != expected:
         raise ShapeError(
             f"[{op}] an input of shape {shape} needs a target of shape {expected}, "
             f"got {target.shape}"
@@ -243,11 +271,9 @@ def _check_weight(op: str, weight: Tensor, classes: int) -> None:
 
 def _kept(op: str, target: Tensor, classes: int, ignore_index: int) -> tuple[Tensor, Tensor | None]:
     """Class indices that all exist, and which of them count (None: all)."""
-    found = backend_of(target._array).known_range(target._array)
-    if found is not None:
-        low, high = found
-        if low >= 0 and high < classes and not low <= ignore_index <= high:
-            return target, None
+    array = target._array
+    if not 0 <= ignore_index < classes and backend_of(array).within(array, 0, classes):
+        return target, None
     kept = target != ignore_index
     safe = target.where(kept, 0)
     message = (
@@ -297,8 +323,14 @@ def _fused(
     """The loss of logits in one kernel; see Note [cross entropy]."""
     target, kept, dim = _checked(op, input, target, weight, ignore_index)
     scale = None if weight is None else _class_weights(weight, target)
-    loss, _, _ = apply(_cross_entropy, (input, target, scale, weight), (dim, smoothing))
-    return _reduced_rows(op, loss, scale, kept, reduction)
+    if reduction not in REDUCTIONS:
+        raise reduction_error(op, reduction)
+    # The mean of rows that do not count alike is taken apart from them.
+    alike = kept is None and scale is None
+    inside = reduction if alike else "none"
+    operands = (input, target, scale, weight)
+    loss: Tensor = apply(_cross_entropy, operands, (dim, smoothing, inside))[0]
+    return loss if alike else _reduced_rows(op, loss, scale, kept, reduction)
 
 
 def _checked(
@@ -306,8 +338,9 @@ def _checked(
 ) -> tuple[Tensor, Tensor | None, int]:
     """Class indices that all exist, which of them count (None: all), and the class dimension."""
     target = _labels(op, input, target)
-    dim = min(input.ndim - 1, 1)
-    classes = input.shape[dim]
+    shape = input._array.shape
+    dim = min(len(shape) - 1, 1)
+    classes = shape[dim]
     if weight is not None:
         _check_weight(op, weight, classes)
     return *_kept(op, target, classes, ignore_index), dim
@@ -372,12 +405,13 @@ def cross_entropy(
         raise legacy_error(op, size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ArgumentError(f"[{op}] label_smoothing must be from 0 to 1, got {label_smoothing}")
-    if not input.ndim:
+    x = input._array
+    if not x.shape:
         raise ShapeError(f"[{op}] input needs a class dimension, got a tensor of 0 dimensions")
-    dim = min(input.ndim - 1, 1)
+    dim = min(len(x.shape) - 1, 1)
     if target._array.dtype.kind in "biu":
         whole = weight is None or (node_of(weight) is None and weight.dtype is input.dtype)
-        if whole and input.is_floating_point() and input.shape[dim]:
+        if whole and x.dtype.kind in "fV" and x.shape[dim]:
             return _fused(op, input, target, weight, ignore_index, reduction, label_smoothing)
         log_p = log_softmax(input, dim)
         return _nll(op, log_p, target, weight, ignore_index, reduction, label_smoothing)

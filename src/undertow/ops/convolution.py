@@ -16,7 +16,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from .. import dtypes
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply
 from ..core.modes import is_grad_enabled
@@ -60,7 +59,7 @@ def _input_forward(
     rank = len(geometry.size)
     w = k.permute(w, (0, 2, 1, *range(3, 3 + rank)))
     w = k.slice(w, (..., *(slice(None, None, -1),) * rank))
-    k.conv(out, y, w, _biases(k, bias, groups), *geometry.of_input().steps)
+    k.conv(out, y, w, _biases(k, bias, groups), *geometry.of_input.steps)
     return x
 
 
@@ -72,7 +71,7 @@ def _weight_forward(k: Forms, x: Array, y: Array, geometry: Geometry, groups: in
         k.permute(a, (*order, *last))
         for a, order in ((out, (2, 0, 1)), (x, (2, 1, 0)), (y, (1, 2, 0)))
     )
-    k.conv(out, x, y, None, *geometry.of_kernel().steps)
+    k.conv(out, x, y, None, *geometry.of_kernel.steps)
     return w
 
 
@@ -216,13 +215,14 @@ def _transposed_geometry(
 
 def _batched(op: str, input: Tensor, weight: Tensor, rank: int) -> tuple[Tensor, bool]:
     """The input with a batch dimension, and whether it had one."""
-    if weight.ndim != rank + 2 or input.ndim not in (rank + 1, rank + 2):
+    dims = len(input._array.shape)
+    if len(weight._array.shape) != rank + 2 or dims not in (rank + 1, rank + 2):
         what = "(O, C / groups, …)" if "transpose" not in op else "(C, O / groups, …)"
         raise ShapeError(
             f"[{op}] expects an input (N, C, …) or (C, …) and a weight {what} of {rank + 2} "
             f"dimensions, got shapes {input.shape} and {weight.shape}"
         )
-    if input.ndim == rank + 2:
+    if dims == rank + 2:
         return input, True
     return reshaped(input, (1, *input.shape)), False
 
@@ -231,17 +231,18 @@ def _check(
     op: str, input: Tensor, weight: Tensor, bias: Tensor | None, groups: int, outputs: int
 ) -> None:
     """Raise unless the operands have one dtype that can be multiplied, and groups and bias fit."""
+    dtype = input._array.dtype
     for name, t in (("weight", weight), ("bias", bias)):
-        if t is not None and t.dtype is not input.dtype:
+        if t is not None and t._array.dtype != dtype:
             raise DTypeError(
                 f"[{op}] expects tensors of one dtype, got input {input.dtype} and {name} "
                 f"{t.dtype}; convert one with .to({input.dtype})"
             )
-    if input.dtype is dtypes.bool:
+    if dtype.kind == "b":
         raise DTypeError(f"[{op}] is not defined for bool tensors; convert them with .to(ut.int64)")
     if groups < 1:
         raise ArgumentError(f"[{op}] groups must be at least 1, got {groups}")
-    if bias is not None and bias.shape != (outputs,):
+    if bias is not None and bias._array.shape != (outputs,):
         raise ShapeError(
             f"[{op}] bias must have one element for each of {outputs} output channels, got shape "
             f"{bias.shape}"
@@ -265,9 +266,9 @@ def _convolve(
     activation: str | None,
 ) -> Tensor:
     x, batched = _batched(op, input, weight, rank)
-    outputs, inputs = weight.shape[:2]
+    shape, (outputs, inputs, *kernel) = x._array.shape, weight._array.shape
     _check(op, input, weight, bias, groups, outputs)
-    if x.shape[1] != inputs * groups:
+    if shape[1] != inputs * groups:
         raise ShapeError(
             f"[{op}] a weight of shape {weight.shape} takes {inputs} input channels per group; "
             f"with groups={groups} the input needs {inputs * groups}, got {x.shape[1]}"
@@ -278,7 +279,7 @@ def _convolve(
             f"divide into {groups} groups"
         )
     geometry = _geometry(
-        op, x.shape[2:], weight.shape[2:], frozen(stride), frozen(padding), frozen(dilation)
+        op, shape[2:], tuple(kernel), frozen(stride), frozen(padding), frozen(dilation)
     )
     if padding_mode != "zeros":
         if padding_mode not in _MODES:

@@ -32,6 +32,7 @@ from .reduction import mean
 # rounding may have moved the mean, else the mean itself. The mean of these deviations corrects the
 # centre, and its square their variance. Of a constant row all of them are zero, and exactly so.
 NEAR = 2.0**-14
+_SINGLE, _DOUBLE = dtypes.float32.numpy, dtypes.float64.numpy
 
 
 def moments(p: Tracer, x: Expr, n: Expr) -> tuple[Expr, Expr]:
@@ -84,7 +85,7 @@ def _backward_rows(centred: bool, weighted: bool, needs: tuple[bool, bool, bool]
 
 def _wide(x: Any) -> Any:
     """The dtype in which it is computed, and in which mean and rstd are kept."""
-    return dtypes.float64.numpy if x.dtype.itemsize == 8 else dtypes.float32.numpy
+    return _DOUBLE if x.dtype.itemsize == 8 else _SINGLE
 
 
 def _forward(
@@ -213,33 +214,37 @@ def _prepared(
     op: str, input: Tensor, normalized_shape: Any, **affine: Tensor | None
 ) -> tuple[tuple[int, ...], Any]:
     """The dims to normalise over, and the dtype of weight and bias."""
-    if not input.is_floating_point():
+    x = input._array
+    if x.dtype.kind in "biuc":
         raise DTypeError(f"[{op}] expects a floating tensor, got {input.dtype}; convert it first")
     shape = as_shape(op, normalized_shape)
     if not shape:
         raise ShapeError(f"[{op}] normalized_shape must name at least one dimension, got ()")
-    if input.shape[-len(shape) :] != shape:
+    rank = len(x.shape)
+    if x.shape[-len(shape) :] != shape:
         raise ShapeError(
             f"[{op}] normalized_shape {shape} must be the last dimensions of the input, which has "
             f"shape {input.shape}"
         )
-    wide = dtypes.of_array(_wide(input._array))
+    kinds = (x.dtype, _wide(x))
     kind = None
     for name, given in affine.items():
         if given is None:
             continue
-        if given.shape != shape:
+        own = given._array
+        if own.shape != shape:
             raise ShapeError(
                 f"[{op}] {name} must have the shape {shape} of normalized_shape, got {given.shape}"
             )
-        if given.dtype not in (input.dtype, wide) or kind not in (None, given._array.dtype):
+        if own.dtype not in kinds or kind not in (None, own.dtype):
+            wide = dtypes.of_array(kinds[1])
             raise DTypeError(
                 f"[{op}] {name} is {given.dtype} beside an input of {input.dtype}; weight and bias "
                 f"must both be {input.dtype}"
                 + (f" or both {wide}" if wide is not input.dtype else "")
             )
-        kind = given._array.dtype
-    return tuple(range(input.ndim - len(shape), input.ndim)), kind
+        kind = own.dtype
+    return tuple(range(rank - len(shape), rank)), kind
 
 
 @function(top=False, method=False, functional=True)

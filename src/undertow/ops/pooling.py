@@ -110,7 +110,7 @@ _sum_pool: Op = Op(
     lambda k, x, geometry, divisor: k.window("sum", x, geometry.kernel, *geometry.steps, divisor),
     inputs="x",
     params="geometry divisor",
-    vjp={"x": lambda g, geometry, divisor: apply(_sum_pool, (g,), (geometry.of_input(), divisor))},
+    vjp={"x": lambda g, geometry, divisor: apply(_sum_pool, (g,), (geometry.of_input, divisor))},
 )
 
 

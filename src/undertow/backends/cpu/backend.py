@@ -23,7 +23,8 @@ from .choice import MULTIPLIED, crossover, threshold
 from .prepared import direct, prepared
 
 _EXACT = (np.dtype(np.float32), np.dtype(np.float64))
-_INT64 = np.dtype(np.int64)
+_INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
+_largest = np.maximum.reduce
 _TINY = min(threshold(MULTIPLIED), TINY_PRODUCT + 1)
 _MULTIPLIED = threshold(MULTIPLIED)
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
@@ -55,6 +56,8 @@ def _later(module: str, name: str) -> Any:
 
 apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
+run_random_map = _later("random", "run_random_map")
+run_rows, run_conv = _later("rows", "run_rows"), _later("conv", "run_conv")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
 
@@ -119,13 +122,21 @@ class CpuBackend(NumpyBackend):
         return _reduce(self, kind, x, dims, keepdim)
 
     def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
-        # Read as unsigned, a negative number is larger than any size: one pass will do.
-        if x.dtype == _INT64 and x.size and low <= 0:
-            words = x.view(np.uint64)
-            most = words.max() if x.size < 1 << 18 else self.reduce("max", words, _every(x), False)
-            if most < high:
-                return 0
+        if x.dtype == _INT64 and x.size and low <= 0 and self._below(x, high):
+            return 0
         return super().require(x, low, high, error)
+
+    def within(self, x: Array, low: int, high: int) -> bool:
+        if x.dtype == _INT64 and x.size and low == 0:
+            return self._below(x, high)
+        return super().within(x, low, high)
+
+    def _below(self, x: Array, high: float) -> bool:
+        """Whether 0 <= x < high; read as unsigned, a negative number is larger than any size."""
+        words = x.view(_UINT64)
+        small = x.size < 1 << 18
+        most = _largest(words, axis=None) if small else self.reduce("max", words, _every(x), False)
+        return bool(most < high)
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if x.size >= _SCANNED and kind != "logaddexp":
@@ -169,9 +180,7 @@ class CpuBackend(NumpyBackend):
         dims: tuple[int, ...],
         dtypes: Sequence[NumpyDType],
     ) -> tuple[Array, ...]:
-        if max([o.size for o in operands if o.__class__ is np.ndarray]) >= _ROWS:
-            from .rows import run_rows
-
+        if operands[0].size >= _ROWS:
             found = run_rows(program, operands, dims, dtypes)
             if found is not None:
                 return found
@@ -229,8 +238,6 @@ class CpuBackend(NumpyBackend):
         relu: bool = False,
     ) -> None:
         if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
-            from .conv import run_conv
-
             geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
             if run_conv(out, x, w, bias, geometry, self, relu):
                 return
@@ -309,9 +316,7 @@ class CpuBackend(NumpyBackend):
     def random_map(
         self, expr: Expr, x: Array, numbers: tuple[float, ...], limit: int, seed: int, offset: int
     ) -> Array:
-        if x.size >= threshold(1024):
-            from .random import run_random_map
-
+        if x.size >= threshold(1):
             found = run_random_map(expr, x, numbers, limit, seed, offset)
             if found is not None:
                 return found

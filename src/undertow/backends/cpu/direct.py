@@ -44,9 +44,9 @@ _plans = Plans()
 class _Plan(NamedTuple):
     """One call's layout: everything but the addresses."""
 
-    build: Callable[[str, Any], Function]
-    key: Any  # of the kernel
-    stream: Any  # that of the same with streaming stores, if these pay
+    call: Callable[..., None]
+    unaligned: Any  # the key of what to call if that has streaming stores, and these cannot be
+    outputs: int  # channels that the long array's kernel computes together
     ints: list[int]
     table: Any
     scratch: int  # bytes for each thread
@@ -70,12 +70,10 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     if plan.parts:
         given += [w, np.zeros(plan.parts, np.float64)]
     else:
-        given += [
-            _packed(w, plan.key.outputs, plan.order),
-            _NONE if bias is None else _widened(bias),
-        ]
-    key = plan.key if plan.stream is None or address(out) % STREAM else plan.stream
-    call = _load(plan.build, key)
+        given += [_packed(w, plan.outputs, plan.order), _NONE if bias is None else _widened(bias)]
+    call = plan.call
+    if plan.unaligned is not None and address(out) % STREAM:
+        call = _load(slide_function, plan.unaligned)
     call(pool.pointer(threads), address(out), address(x), scratch, *map(address, given), *plan.ints)
     return True
 
@@ -180,9 +178,9 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     streams = out.nbytes >= STREAMED and parts == 1 and step == 1
     streams = streams and not any(s * out.itemsize % STREAM for s in steps[:5])
     return _Plan(
-        slide_function,
-        key,
-        key._replace(stream=True) if streams else None,
+        _load(slide_function, key._replace(stream=streams)),
+        key if streams else None,
+        many,
         ints,
         table,
         size * dtype.itemsize,
@@ -219,7 +217,9 @@ def _packed(w: Any, many: int, order: list[int] | None) -> Any:
     With an order of the taps of all channels, if it is not their own.
     """
     outputs = w.shape[1]
-    if outputs > many:
+    if not outputs % many:
+        w = w.reshape(len(w), outputs // many, many, *w.shape[2:])
+    elif outputs > many:
         blocks = -(-outputs // many)
         first = np.minimum(np.arange(blocks) * many, outputs - many)
         w = w[:, first[:, None] + np.arange(many)]
@@ -296,7 +296,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     tall = windows.tile[2] < FLAT and len(rows) > 3
     key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall)
     parts = groups * variants * chunks * -(-outputs // many) * many * len(padded)
-    return _Plan(weigh_function, key, None, ints, table, size * dtype.itemsize, parts)
+    return _Plan(_load(weigh_function, key), None, many, ints, table, size * dtype.itemsize, parts)
 
 
 @functools.cache

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import hashlib
 import os
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ _C_TYPES = {
     "f32": ctypes.c_float,
     "f64": ctypes.c_double,
 }
+_CODES = {"ptr": "q", "i64": "q", "f32": "f4x", "f64": "d"}
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 
 TYPES: dict[Any, str] = {
@@ -87,7 +89,7 @@ def _found(name: str, told: str, make: Callable[[], Function], tuned: bool) -> C
     def text() -> tuple[str, str]:
         f = make()
         kinds = ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params]
-        return emit(f, machine()), " ".join(kinds)
+        return emit(f, machine(), packed=True), " ".join(kinds)
 
     address, kinds = jit.lookup(name, told, text, told, lambda: render(make()), tuned)
     return _callable(address, kinds.split())
@@ -97,9 +99,25 @@ def compiled(f: Function, tuned: bool = False) -> Callable[..., None]:
     """`f` as a function of the pool, the buffers' addresses and the parameters."""
     if CHECKED:
         check(f)
-    address = jit.load(f.name, emit(f, machine()), source=lambda: render(f), tuned=tuned)
+    text = emit(f, machine(), packed=True)
+    address = jit.load(f.name, text, source=lambda: render(f), tuned=tuned)
     return _callable(address, ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params])
 
 
 def _callable(address: int, kinds: list[str]) -> Callable[..., None]:
-    return ctypes.CFUNCTYPE(None, *[_C_TYPES[k] for k in kinds])(address)
+    """The function at an address, by Note [packed arguments]."""
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+    pack = struct.Struct("=" + "".join([_CODES[k] for k in kinds])).pack
+
+    def call(*args: Any) -> None:
+        try:
+            packed = pack(*args)
+        except (struct.error, OverflowError):  # numbers beyond a type: they wrap, or are infinite
+            packed = b"".join([_in_eight(k, a) for k, a in zip(kinds, args, strict=True)])
+        run(packed)
+
+    return call
+
+
+def _in_eight(kind: str, value: Any) -> bytes:
+    return bytes(_C_TYPES[kind](value)).ljust(8, b"\0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,13 +17,12 @@ from ...kernel.rows import BLOCK, GROUP, LINE, PIECE, kept_again, rows_function
 from ...kernel.rows_across import STRIPE, rows_across_function, slots
 from .. import memory
 from ..threads import current_limit
-from . import pool
 from .kernels import address, kernel
 from .plans import Plans, known, lay_out, like, result_type, row_major, some, streams, typed
+from .pool import pointer
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
-SEGMENT = 32  # elements: shorter ones than these are not worth being rows of several
 _plans = Plans()
 
 
@@ -30,11 +30,13 @@ class _Plan(NamedTuple):
     """One call's layout: everything but the addresses and the numbers."""
 
     call: Callable[..., None]
-    shapes: list[Sizes]  # of the outputs
-    like: int | None  # the operand whose layout the outputs of elements have; None for row-major
-    parts: Sizes  # the shape of the memory for partial sums of columns
-    own: list[int]  # the sizes of the memory that every thread needs
-    wide: Any  # the dtype in which it is computed
+    outputs: list[tuple[Sizes, Any]]  # shapes and dtypes
+    as_given: list[int | None]  # the operand whose layout an output has; None for row-major
+    scratch: list[tuple[int, int]]  # memory: elements, and as many again for every thread
+    wide: Any  # the dtype in which it is computed, and of that memory
+    alone: bool  # whether one thread will do
+    # What makes the outputs and that memory, if none of them is large and one thread will do.
+    small: list[Callable[[], Any]]
     ints: list[int]  # sizes and steps
 
 
@@ -42,29 +44,40 @@ def run_rows(
     program: Program, operands: Sequence[Any], dims: Sizes, dtypes: Sequence[Any]
 ) -> tuple[Any, ...] | None:
     """The results of a row program; None if there is no kernel for it."""
-    count = program.elements + program.per_row
-    arrays, numbers = operands[:count], operands[count:]
-    key = (program, dims, *dtypes, *[(a.shape, a.strides, a.dtype) for a in arrays])
+    given = program.elements + program.per_row
+    arrays = operands[:given]
+    key: Any = (program, dims, *dtypes)
+    for a in arrays:
+        key += (a.shape, a.strides, a.dtype)
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.make(key, _make, program, arrays, dims, dtypes)
     if not plan:
         return None
-    read = list(map(address, arrays))
-    outs: list[Any] = []
-    parts: list[Any] = []
-    for o, shape, dtype in zip(program.outputs, plan.shapes, dtypes, strict=True):
-        if o.kind == "element" and plan.like is not None:
-            outs.append(memory.empty_like(arrays[plan.like], dtype))
-        else:
-            outs.append(memory.empty(shape, dtype, read))
-        if o.kind == "column":
-            parts.append(memory.empty(plan.parts, plan.wide))
-    threads = current_limit()
-    parts += [memory.empty((threads, size), plan.wide) for size in plan.own]
-    addresses = [*map(address, outs), *read, *map(address, parts)]
-    plan.call(pool.pointer(threads), *addresses, *plan.ints, *numbers)
-    return tuple(outs)
+    call, outputs, _, _, _, _, small, ints = plan
+    pool = 0
+    if small:
+        made = [make() for make in small]
+    else:
+        made, pool = _memory(plan, arrays)
+    count = len(outputs)
+    buffers = [*made[:count], *arrays, *made[count:]]
+    call(pool, *map(address, buffers), *ints, *operands[given:])
+    return tuple(made[:count])
+
+
+def _memory(plan: _Plan, arrays: Sequence[Any]) -> tuple[list[Any], int]:
+    """Outputs and scratch memory, and the pool of the threads that this is for."""
+    read = [address(a) for a in arrays]
+    made = [
+        memory.empty(*output, read)
+        if source is None
+        else memory.empty_like(arrays[source], output[1])
+        for output, source in zip(plan.outputs, plan.as_given, strict=True)
+    ]
+    threads = 1 if plan.alone else current_limit()
+    made += [memory.empty((size + own * threads,), plan.wide) for size, own in plan.scratch]
+    return made, pointer(threads)
 
 
 def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence[Any]) -> _Plan:
@@ -97,7 +110,7 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
     given = (program, typed(types, [*classes]), outputs, wide, len(sizes))
     if across:
         call = kernel("rows_across", rows_across_function, *given)
-        together = max(BLOCK // n // STRIPE, 1) * STRIPE
+        together = max(min(BLOCK // n // STRIPE, -(-sizes[-1] // STRIPE)), 1) * STRIPE
         own_sizes = [together * slots(program)]
     else:
         stream = source is None and all(
@@ -117,10 +130,18 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
         else:
             ints += [*s, *(a[-1:] if c is None else ()), *a[:-1]]
     ints += row_sizes[:1] if cut else ()
-    parts = (-(-math.prod(sizes) // together), n)
+    blocks = -(-math.prod(sizes) // together)  # of lanes, at least
+    scratch = [(blocks * n, 0) for o in program.outputs if o.kind == "column"]
+    scratch += [(0, size) for size in own_sizes]
+    outs = [(shapes[o.kind], np.dtype(t)) for o, t in zip(program.outputs, dtypes, strict=True)]
+    as_given = [source if o.kind == "element" else None for o in program.outputs]
     dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
-    out_shapes = [shapes[o.kind] for o in program.outputs]
-    return _Plan(call, out_shapes, source, parts, own_sizes, dtype, ints)
+    alone = blocks == 1 and (n <= PIECE or not _has_columns(program))
+    all_made = outs + [((size + each,), dtype) for size, each in scratch]
+    small: list[Callable[[], Any]] = []
+    if alone and source is None and max(math.prod(s) for s, _ in all_made) * 8 < memory.LARGE:
+        small = [functools.partial(np.empty, *m) for m in all_made]
+    return _Plan(call, outs, as_given, scratch, dtype, alone, small, ints)
 
 
 def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: bool) -> None:
@@ -130,7 +151,7 @@ def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: b
         raise NotCompiled("rows in several parts of memory")
     if math.prod(row) >= LONG and math.prod(sizes) < FEW:
         raise NotCompiled("few long rows")
-    if len(row) == 2 and (row[-1] < SEGMENT or columns or kept_again(program) or across):
+    if len(row) == 2 and (columns or kept_again(program) or across):
         raise NotCompiled("rows in two parts of memory")
 
 
