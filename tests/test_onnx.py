@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -583,3 +584,92 @@ def test_changes_that_cannot_be_followed() -> None:
 
     with pytest.raises(UnsupportedError, match="changed in place"):
         ut.onnx.export(model, x(2, 3))
+
+
+# Numbers that follow a size ----------------------------------------------------------------------
+LENGTH: dict[str, Any] = {"input_names": ["i"], "dynamic_axes": {"i": {1: "t"}}}
+LINEAR: dict[str, Callable[..., Any]] = {
+    "mul": lambda t: t * t.shape[1],
+    "div": lambda t: t.sum(1) / t.shape[1],
+    "float": lambda t: t / float(2 * t.shape[1] + 1) - t.shape[1],
+    "compare": lambda t: t.cumsum(1) > t.shape[1] - 2,
+    "integers": lambda t: t.argmax(1) - t.shape[1],
+}
+
+
+@pytest.mark.parametrize("function", LINEAR.values(), ids=LINEAR)
+def test_operands_that_are_sizes(function: Any) -> None:
+    check(function, (x(2, 5),), ((x(2, 10),), (x(2, 1),), (x(2, 47),)), **LENGTH)
+
+
+def test_operands_that_are_sizes_of_two_axes() -> None:
+    axes = {"input": {0: "n", 1: "t"}}
+    model = lambda t: t * t.shape[0] + t.shape[1] - t.numel()
+    check(model, (x(2, 4),), ((x(3, 5),), (x(1, 1),), (x(6, 2),)), dynamic_axes=axes)
+
+
+def test_a_constant_that_is_expanded_from_one() -> None:
+    model = lambda t: (ut.ones(1, 2).expand(t.shape[1], 2).exp(), t * 1)
+    check(model, (x(2, 1),), ((x(2, 3),),), **LENGTH)
+
+
+TABLE, OTHER_TABLE = x(2, 1), x(2, 1, seed=1)
+FROZEN: dict[str, tuple[Callable[..., Any], str]] = {
+    "root": (lambda t: t / math.sqrt(t.shape[1]), "op div .*operand varies"),
+    "inverse": (lambda t: t * (1 / t.shape[1]), "op mul .*operand varies"),
+    "square": (lambda t: t * t.shape[1] ** 2, "operand of mul"),
+    "product": (lambda t: t.sum(1) + t.shape[1] * t.shape[1], "operand of add"),
+    "half": (lambda t: t * (t.shape[1] // 2), "operand of mul"),
+    "remainder": (lambda t: t + t.shape[1] % 3, "operand of add"),
+    "full": (lambda t: t + ut.full((2, 1), float(t.shape[1])), "op add.*other elements"),
+    "full of that size": (lambda t: t + ut.full((t.shape[1],), 1 / t.shape[1]), "constant"),
+    "tensor": (lambda t: t * ut.tensor(float(t.shape[1])), "op mul.*other elements"),
+    "steps": (lambda t: t * ut.linspace(0, 1, t.shape[1]), "op mul.*constant of shape"),
+    "random": (lambda t: t + ut.rand(2, 1), "op add.*at another call"),
+    "roll": (lambda t: t.roll(t.shape[1] // 2, 1), "shift varies"),
+    "step": (lambda t: t[:, :: t.shape[1] // 5], "step varies"),
+    "index": (lambda t: t[:, t.shape[1] // 2], "index varies"),
+    "exponent": (lambda t: t.abs().norm(t.shape[1], dim=1), "p varies"),
+    "epsilon": (lambda t: F.rms_norm(t[:, :3], (3,), eps=1 / t.shape[1]), "eps varies"),
+    "pad to four": (lambda t: F.pad(t, (0, -t.shape[1] % 4)), "padding|other operations"),
+    "pad to even": (lambda t: F.pad(t, (0, t.shape[1] % 2)), "padding|other operations"),
+    "pad by half": (lambda t: F.pad(t, (0, t.shape[1] // 2)), "padding|other operations"),
+    "value": (lambda t: F.pad(t, (0, 1), value=t.shape[1]), "value varies"),
+    "stride": (lambda t: F.max_pool1d(t[None], 2, 1 + t.shape[1] // 7)[0], "windows varies"),
+    "branch": (lambda t: t * 2 if t.shape[1] > 40 else t, "other operations.*mul"),
+    "branch on a number": (lambda t: t * (2 if t.shape[1] > 40 else 3), "operand of mul"),
+    "branch on a constant": (lambda t: t * (TABLE if t.shape[1] > 40 else OTHER_TABLE), "elements"),
+    "branch on a value": (
+        lambda t: (lambda a, b: a / b if t.shape[1] > 40 else b / a)(t + 1, t + 2),
+        "op div .*other tensors",
+    ),
+    "branch on the result": (
+        lambda t: (lambda a, b: a if t.shape[1] > 40 else b)(t + 1, t + 2),
+        "returns other tensors",
+    ),
+    "item": (lambda t: t + t.sum().item(), "op add .*operand varies"),
+}
+
+
+@pytest.mark.parametrize("size", [5, 6])
+@pytest.mark.parametrize("function, told", FROZEN.values(), ids=FROZEN)
+def test_numbers_are_not_frozen(function: Any, told: str, size: int) -> None:
+    with pytest.raises(UnsupportedError, match=told):
+        ut.onnx.export(function, x(2, size), **LENGTH)
+
+
+def test_dimensions_of_writers_are_not_frozen() -> None:
+    model = lambda t: F.unfold(t, 2)
+    with pytest.raises(UnsupportedError, match="dynamic axis"):
+        ut.onnx.export(model, x(2, 3, 4, 4), dynamic_axes={"input": {1: "channels"}})
+
+
+def test_a_result_that_follows_a_size() -> None:
+    model = lambda t: (t + 1, ut.tensor([1.0, t.shape[1]]))
+    with pytest.raises(UnsupportedError, match=r"^\[onnx.export\] a constant .* other elements"):
+        ut.onnx.export(model, x(2, 5), **LENGTH)
+
+
+def test_sizes_that_the_model_refuses() -> None:
+    patches = lambda t: t.reshape(t.shape[0], -1, 4).mean(-1)
+    check(patches, (x(2, 8),), ((x(2, 4),), (x(2, 20),)), **LENGTH)

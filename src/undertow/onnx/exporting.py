@@ -8,6 +8,7 @@ constant. Only what the outputs need is written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import IO, Any
 
 from .. import dtypes
@@ -22,12 +23,11 @@ from . import recurrent as recurrent
 from .graph import Axis, Graph
 from .model import Dims, Node, model_message
 from .ops import WRITERS
+from .probing import axes_by_name, check_names, find_axes, probes, resized
 from .scalar import WHOLE, Scalar
-from .tracing import Call, Trace, Value
+from .tracing import Call, Trace, Value, place
 from .writer import Writer
 
-_PRIMES = (2, 3, 5, 7)
-_OTHER_PRIMES = (3, 5, 7, 11)
 _OPSETS = range(18, 24)
 
 
@@ -47,8 +47,12 @@ def export(
 
     The model is called with `args`, a tensor or a tuple, in evaluation mode, and the operations
     that run are written: a branch that was not taken is not there, and numbers that Python
-    computed are constants. `dynamic_axes={"x": {0: "batch"}}` names sizes that may vary; the same
-    name means the same size. `dynamic_shapes` tells the same by position, or by name.
+    computed, values that `item()` read, and random numbers are constants.
+
+    `dynamic_axes={"x": {0: "batch"}}` names sizes that may vary; the same name means the same size.
+    `dynamic_shapes` tells the same by position, or by name. The model is then called with a handful
+    of other sizes, up to eight times as large, too: what differs between these calls and is not
+    linear in a size is an error. What differs at none of them is not noticed.
 
     >>> import undertow as ut
     >>> model = ut.nn.Sequential(ut.nn.Linear(3, 4), ut.nn.Linear(4, 2))
@@ -66,19 +70,15 @@ def export(
     given = args if isinstance(args, tuple) else (args,)
     tensors = [a for a in given if isinstance(a, Tensor)]
     names = _names("input_names", input_names, len(tensors), "input")
-    wanted = _by_name(names, dynamic_axes, dynamic_shapes)
-    _check_names(wanted, names, output_names)
-
-    def written(primes: Sequence[int]) -> bytes:
-        axes = _axes(tensors, names, wanted, primes)
-        return _Export(model, given, names, axes, opset).write(output_names, wanted)
-
-    data = written(_PRIMES)
-    if wanted and data != written(_OTHER_PRIMES):
-        raise UnsupportedError(
-            "[onnx.export] some size in the model is not linear in a dynamic axis (or the model "
-            "computes other numbers at each call); make that axis fixed"
-        )
+    wanted = axes_by_name(names, dynamic_axes, dynamic_shapes)
+    check_names(wanted, names, output_names)
+    axes = find_axes(tensors, names, wanted)
+    modes = _evaluated(model)
+    try:
+        data = _exported(model, given, names, axes, opset, output_names, wanted)
+    finally:
+        for module, training in modes:
+            module.training = training
     if f is None:
         return data
     if is_path(f):
@@ -119,101 +119,72 @@ def _names(what: str, given: Sequence[str] | None, count: int, default: str) -> 
     return found
 
 
-# Axes that vary ----------------------------------------------------------------------------------
-def _by_name(names: list[str], axes: Any, shapes: Any) -> dict[str, dict[int, str]]:
-    """Which dimensions of which tensors vary, and their names."""
-    found: dict[str, dict[int, str]] = {}
-    if shapes is not None:
-        pairs = shapes.items() if isinstance(shapes, Mapping) else zip(names, shapes, strict=False)
-        for name, dims in pairs:
-            if dims:
-                listed = dims.items() if isinstance(dims, Mapping) else enumerate(dims)
-                found[name] = {int(d): str(n) for d, n in listed if n is not None}
-    for name, dims in (axes or {}).items():
-        told = dims if isinstance(dims, Mapping) else {d: f"{name}_{d}" for d in dims}
-        found[name] = {int(d): str(n) for d, n in told.items()}
-    return found
-
-
-def _check_names(
-    wanted: dict[str, dict[int, str]], names: list[str], output_names: Sequence[str] | None
-) -> None:
-    known = {*names, *(output_names or ())}
-    for name in wanted:
-        if name not in known and (output_names or not name.startswith("output")):
-            raise ArgumentError(
-                f"[onnx.export] dynamic axes of {name!r}, which is no input: {names}"
-            )
-
-
-def _axes(
-    tensors: list[Tensor],
+def _exported(
+    model: Any,
+    args: Sequence[Any],
     names: list[str],
+    axes: list[Axis],
+    opset: int,
+    output_names: Sequence[str] | None,
     wanted: dict[str, dict[int, str]],
-    primes: Sequence[int],
-) -> list[Axis]:
-    factors: dict[str, int] = {}
-    found = []
-    for t, name in zip(tensors, names, strict=True):
-        for dim, axis in wanted.get(name, {}).items():
-            if not -t.ndim <= dim < t.ndim:
-                raise ArgumentError(
-                    f"[onnx.export] input {name!r} of shape {t.shape} has no dimension {dim}"
+) -> bytes:
+    """The model from a trace; from traces of all probes, too, which must give the same."""
+    first = _traced(model, args, names)
+    if not axes:
+        return _Export(first, first, names, Graph([], opset)).write(output_names, wanted)
+    data, formulas = b"", None
+    for number, probe in enumerate(probes(axes)):
+        try:
+            other = _traced(model, resized(args, names, probe), names)
+        except UnsupportedError:
+            raise
+        except Exception:
+            if not number:
+                raise
+            continue  # no size for this model, so that nothing can be wrong there
+        turned = [a._replace(first=a.second, second=a.first) for a in probe]
+        # Turned around once: nothing may come from the sizes of the first trace alone.
+        pairs = [(probe, first, other)] + ([] if number else [(turned, other, first)])
+        for pair, one, two in pairs:
+            graph = Graph(pair, opset, formulas)
+            export = _Export(one, two, names, graph)
+            found = export.write(output_names, wanted)
+            if formulas is None:
+                data, formulas, wanted = found, graph.formulas, export.named
+            elif data != found:
+                raise UnsupportedError(
+                    "[onnx.export] some size in the model is not linear in a dynamic axis (or the "
+                    "model computes other numbers at each call); make that axis fixed"
                 )
-            if axis not in factors and len(factors) == len(primes):
-                raise UnsupportedError(f"[onnx.export] at most {len(primes)} sizes may vary")
-            if not t.shape[dim]:
-                raise ArgumentError(f"[onnx.export] dimension {dim} of input {name!r} is empty")
-            factor = factors.setdefault(axis, primes[len(factors) % len(primes)])
-            size = t.shape[dim]
-            found.append(Axis(name, dim % t.ndim, axis, size, size * factor))
-    return found
+    return data
 
 
-def _resized(t: Tensor, name: str, axes: list[Axis]) -> Tensor:
-    """An input of the second trace: the first one, repeated along the axes that vary."""
-    counts = [1] * t.ndim
-    for axis in axes:
-        if axis.input == name:
-            counts[axis.dim] = axis.second // axis.first
-    return t.repeat(*counts) if any(c > 1 for c in counts) else t
+_Traced = tuple[Trace, list[Value]]  # with the outputs
 
 
 class _Export:
     """Two traces of a model, and the graph that is written from them."""
 
-    def __init__(
-        self, model: Any, args: Sequence[Any], names: list[str], axes: list[Axis], opset: int
-    ) -> None:
+    def __init__(self, one: _Traced, other: _Traced, names: list[str], graph: Graph) -> None:
         self._names = names
-        self._axes = axes
-        self._graph = Graph(axes, opset)
-        modes = _evaluated(model)
-        try:
-            self._trace, self._outputs = _traced(model, args, names)
-            self._twin, self._twin_outputs = self._trace, self._outputs
-            if axes:
-                listed = iter(names)
-                larger = [
-                    _resized(a.detach(), next(listed), axes) if isinstance(a, Tensor) else a
-                    for a in args
-                ]
-                self._twin, self._twin_outputs = _traced(model, larger, names)
-        finally:
-            for module, training in modes:
-                module.training = training
-        # A view or a copy: that may depend on sizes, and means the same.
-        ops = [
-            ["view" if c.op.name == "reshape" else c.op.name for c in t.calls]
-            for t in (self._trace, self._twin)
-        ]
-        if ops[0] != ops[1] or len(self._trace.values) != len(self._twin.values):
+        self._graph = graph
+        self._trace, self._outputs = one
+        self._twin, self._twin_outputs = other
+        _check_same_ops(self._trace, self._twin)
+        self._numbers = {id(v): i for i, v in enumerate(self._trace.values)}
+        self._twin_numbers = {id(v): i for i, v in enumerate(self._twin.values)}
+        if not self._same(self._outputs, self._twin_outputs):
             raise UnsupportedError(
-                "[onnx.export] the model runs other operations when a dynamic axis has another "
+                "[onnx.export] the model returns other tensors when a dynamic axis has another "
                 "size; make that axis fixed"
             )
-        self._numbers = {id(v): i for i, v in enumerate(self._trace.values)}
         self._written: dict[int, str] = {}
+        self.named: dict[str, dict[int, str]] = {}  # sizes of outputs that vary
+
+    def _same(self, one: Sequence[Any], other: Sequence[Any]) -> bool:
+        """Whether these are the same values of the two traces; numbers are not compared."""
+        places = [self._numbers.get(id(v)) for v in one]
+        return places == [self._twin_numbers.get(id(v)) for v in other]
 
     def _twin_of(self, value: Value) -> Value:
         return self._twin.values[self._numbers[id(value)]]
@@ -233,6 +204,7 @@ class _Export:
         for name, value in zip(names, self._outputs, strict=True):
             self._graph.nodes.append(Node("Identity", (self._name_of(value),), (name,), {}))
             dims = self._dims(value, name, dynamic_axes.get(name, {}))
+            self.named[name] = {d: n for d, n in enumerate(dims) if isinstance(n, str)}
             outputs.append((name, value.tensor.dtype, dims))
         nodes, constants = self._needed(names)
         return model_message(nodes, constants, inputs, outputs, self._graph.opset)
@@ -242,7 +214,7 @@ class _Export:
         dims: list[int | str] = []
         pairs = zip(value.tensor.shape, self._twin_of(value).tensor.shape, strict=True)
         for d, (one, other) in enumerate(pairs):
-            same = [a for a in self._axes if (a.first, a.second) == (one, other)]
+            same = [a for a in self._graph.axes if (a.first, a.second) == (one, other)]
             own = [a for a in same if a.input == name and a.dim == d]
             if one == other:
                 dims.append(one)
@@ -301,32 +273,45 @@ class _Export:
         other = self._twin_of(value).tensor
         what = "a constant"
         flat = t.reshape(-1)
-        if flat.numel() and bool((flat == flat[0]).all()):  # of one number, such as zeros
+        if flat.numel() and all(_equal(u, flat[0].expand(u.shape)) for u in (t, other)):
+            # Of one number, such as zeros.
             sizes = self._graph.sizes(t.shape, other.shape, what)
             return self._graph.node("ConstantOfShape", sizes, value=flat[:1].clone())
-        if t.ndim == 1 and t.dtype is dtypes.int64 and t.tolist() == list(range(len(t))):
+        if all(
+            u.ndim == 1 and u.dtype is dtypes.int64 and u.tolist() == list(range(len(u)))
+            for u in (t, other)
+        ):
             ends = [self._graph.number(n, dtypes.int64) for n in (0, 1)]
             size = self._graph.size(len(t), len(other), what)
             size = self._graph.node("Squeeze", size, self._graph.numbers([0]))
             return self._graph.node("Range", ends[0], size, ends[1])
+        how = "other elements" if t.shape == other.shape else f"shape {other.shape}"
         raise UnsupportedError(
-            f"[onnx.export] a constant of shape {t.shape} has shape {other.shape} when a dynamic "
-            "axis has another size; compute it from an input, or make that axis fixed"
+            f"[onnx.export] a constant of shape {t.shape} has {how} when a dynamic axis has "
+            "another size (or at another call); compute it from an input, or make that axis fixed"
         )
 
     # Calls ------------------------------------------------------------------------------------
     def _write_call(self, call: Call, twin: Call) -> None:
         w = Writer(self._graph, call, twin, [])
         try:
+            if not self._same(call.inputs, twin.inputs):
+                raise w.refused("it takes other tensors when a dynamic axis has another size")
             if call.op.scalar is not None:
                 found: Any = self._elementwise(w)
             elif call.op.name in WRITERS:
-                w.names = [self._name_of(i) if isinstance(i, Value) else i for i in call.inputs]
+                w.names = [
+                    self._name_of(i) if isinstance(i, Value) else w.fixed("operand", i, j)
+                    for i, j in zip(call.inputs, twin.inputs, strict=True)
+                ]
                 found = WRITERS[call.op.name](w)
             else:
                 raise w.refused("there is no ONNX form of it here")
         except UnsupportedError as error:
-            raise error if str(error).startswith("[") else w.refused(str(error)) from None
+            why = str(error)
+            if why.startswith("[onnx.export] the op"):
+                raise
+            raise w.refused(why.removeprefix("[onnx.export] ")) from None
         names = found if isinstance(found, list) else [found]
         for value, name in zip(call.outputs, names, strict=False):
             self._written[id(value)] = name
@@ -339,7 +324,8 @@ class _Export:
         if call.op.name == "where" and not kinds:
             dtype = w.dtype
         names = self._broadcast(w)
-        args = [self._graph.number(n, dtype) if not isinstance(n, str) else n for n in names]
+        pairs = zip(names, w.twin.inputs, strict=True)
+        args = [n if isinstance(n, str) else w.operand(n, other, dtype) for n, other in pairs]
         if call.op.name in WHOLE:
             return self._graph.node(WHOLE[call.op.name], *args)
         return Scalar(self._graph, args, dtype).write(call.op.expr)
@@ -347,8 +333,9 @@ class _Export:
     def _broadcast(self, w: Writer) -> list[Any]:
         """The operands; ONNX broadcasts, so the `expand` before one is left out where it can be."""
         plain = [_unexpanded(i) if isinstance(i, Value) else i for i in w.call.inputs]
-        shapes = [tuple(v.tensor.shape) for v in plain if isinstance(v, Value)]
-        if broadcast_shapes("onnx.export", *shapes) != w.out_shapes()[0]:
+        values = [v for v in plain if isinstance(v, Value)]
+        both = [v.tensor.shape for v in values], [self._twin_of(v).tensor.shape for v in values]
+        if tuple([broadcast_shapes("onnx.export", *s) for s in both]) != w.out_shapes():
             plain = list(w.call.inputs)
         return [self._name_of(i) if isinstance(i, Value) else i for i in plain]
 
@@ -359,7 +346,21 @@ def _unexpanded(value: Value) -> Value:
     return value
 
 
-def _traced(model: Any, args: Sequence[Any], names: list[str]) -> tuple[Trace, list[Value]]:
+def _check_same_ops(one: Trace, other: Trace) -> None:
+    # A view or a copy: that may depend on sizes, and means the same.
+    ops = [["view" if c.op.name == "reshape" else c.op.name for c in t.calls] for t in (one, other)]
+    if ops[0] == ops[1] and len(one.values) == len(other.values):
+        return
+    pairs = enumerate(zip_longest(*ops, fillvalue="nothing"))
+    at, (a, b) = next(((i, p) for i, p in pairs if p[0] != p[1]), (0, ("a tensor", "another")))
+    calls = one.calls if at < len(one.calls) else other.calls
+    raise UnsupportedError(
+        "[onnx.export] the model runs other operations when a dynamic axis has another size: "
+        f"{b} instead of {a}{place(calls[at].path) if calls else ''}; make that axis fixed"
+    )
+
+
+def _traced(model: Any, args: Sequence[Any], names: list[str]) -> _Traced:
     trace = Trace()
     result = trace.run(model, args, names)
     return trace, [trace.find(t, "the result") for t in _flat(result)]

@@ -1,17 +1,19 @@
 """An ONNX graph as it grows, and the sizes in it that vary.
 
 Note [sizes that vary]
-A model is traced with the sizes that were given and, where axes are dynamic, once more with others:
-each named size times a prime number of its own. A number that is the same in both traces is a
+A model is traced with the sizes that were given and, where axes are dynamic, with others: first
+with each named size times a prime number of its own. A number that is the same in both traces is a
 constant. One that is not is a · size + b of one of the named sizes, or of a product of two, and the
-graph computes it from the shape of an input. All that is done twice, with other primes: if the two
-graphs differ, a size varied in another way, which is an error, so that none is silently built in.
+graph computes it from the shape of an input. All that is done again with other sizes, and with the
+two traces exchanged; the formulas must hold there, and the graph must be the same. All numbers are
+compared: shapes, operands, parameters of ops, elements of constants. So none that varies between
+the probes (see `probing`) is silently built in; what a probe does not reach is not noticed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from .. import dtypes
@@ -34,14 +36,29 @@ class Axis(NamedTuple):
     second: int
 
 
-class Graph:
-    """Nodes in order, and constants."""
+class Formula(NamedTuple):
+    """A size: factor · the product of axes, by their places, + added."""
 
-    def __init__(self, axes: Sequence[Axis], opset: int) -> None:
+    factor: int
+    axes: tuple[int, ...]
+    added: int
+
+
+class Graph:
+    """Nodes in order, and constants.
+
+    `told` are the formulas that sizes must follow, in the order in which they are asked for.
+    """
+
+    def __init__(
+        self, axes: Sequence[Axis], opset: int, told: Sequence[Formula] | None = None
+    ) -> None:
         self.nodes: list[Node] = []
         self.constants: dict[str, Tensor] = {}
         self.opset = opset
-        self._axes = axes
+        self.axes = axes
+        self.formulas: list[Formula] = []
+        self._told = told
         self._known: dict[Any, str] = {}
         self._count = 0
 
@@ -79,33 +96,51 @@ class Graph:
     # Sizes ------------------------------------------------------------------------------------
     def size(self, first: int, second: int, what: str) -> str:
         """A vector of one number, which is `first` in one trace and `second` in the other."""
-        if first == second:
+        fits = list(self._fits(first, second))
+        if self._told is not None:
+            at = len(self.formulas)
+            fits = [f for f in self._told[at : at + 1] if self._holds(f, first, second)]
+        if not fits:
+            names = ", ".join(sorted({axis.name for axis in self.axes}))
+            raise UnsupportedError(
+                f"[onnx.export] {what} depends on a dynamic axis ({names}) in a way that is not "
+                f"linear: it is {first} and {second} for sizes "
+                f"{', '.join(f'{a.first} and {a.second}' for a in self.axes)}; make that axis fixed"
+            )
+        formula = min(fits, key=lambda f: (abs(f.added), len(f.axes), f.factor, f.axes))
+        self.formulas.append(formula)
+        if not formula.axes:
             return self.numbers([first])
-        fits = []
-        for i, axis in enumerate(self._axes):
-            others = [a for a in self._axes[i + 1 :] if a.name != axis.name]
-            for term in [(axis,), *((axis, other) for other in others)]:
-                low, high = (math.prod(sizes) for sizes in zip(*[a[3:] for a in term], strict=True))
+        found, *others = [self._axis_size(self.axes[i]) for i in formula.axes]
+        for other in others:
+            found = self.node("Mul", found, other)
+        if formula.factor != 1:
+            found = self.node("Mul", found, self.numbers([formula.factor]))
+        if formula.added:
+            found = self.node("Add", found, self.numbers([formula.added]))
+        return found
+
+    def _fits(self, first: int, second: int) -> Iterator[Formula]:
+        """The formulas that give these numbers in the two traces."""
+        if first == second:
+            yield Formula(0, (), first)
+            return
+        for i, axis in enumerate(self.axes):
+            later = range(i + 1, len(self.axes))
+            others = [(i, j) for j in later if self.axes[j].name != axis.name]
+            for places in [(i,), *others]:
+                low, high = self._products(places)
                 factor, rest = divmod(second - first, high - low)
                 if not rest and factor > 0:
-                    fits.append((abs(first - factor * low), len(term), factor, term))
-        if fits:  # the simplest
-            added, _, factor, term = min(fits)
-            found = self._axis_size(term[0])
-            for axis in term[1:]:
-                found = self.node("Mul", found, self._axis_size(axis))
-            if factor != 1:
-                found = self.node("Mul", found, self.numbers([factor]))
-            if added:
-                low = math.prod([a.first for a in term])
-                found = self.node("Add", found, self.numbers([first - factor * low]))
-            return found
-        names = ", ".join(sorted({axis.name for axis in self._axes}))
-        raise UnsupportedError(
-            f"[onnx.export] {what} depends on a dynamic axis ({names}) in a way that is not linear:"
-            f" it is {first} and {second} for sizes "
-            f"{', '.join(f'{a.first} and {a.second}' for a in self._axes)}; make that axis fixed"
-        )
+                    yield Formula(factor, places, first - factor * low)
+
+    def _products(self, places: Sequence[int]) -> tuple[int, int]:
+        axes = [self.axes[i] for i in places]
+        return math.prod([a.first for a in axes]), math.prod([a.second for a in axes])
+
+    def _holds(self, formula: Formula, *sizes: int) -> bool:
+        products = self._products(formula.axes)
+        return sizes == tuple([formula.factor * p + formula.added for p in products])
 
     def _axis_size(self, axis: Axis) -> str:
         key = ("axis", axis.input, axis.dim)

@@ -14,9 +14,16 @@ from .writer import Writer
 
 
 # Windows -----------------------------------------------------------------------------------------
+def _geometries(w: Writer) -> tuple[Geometry, Geometry]:
+    """The geometry in both traces; only its sizes and padding may vary."""
+    one, other = w.params("geometry")
+    w.fixed("windows", one._replace(size=(), padding=()), other._replace(size=(), padding=()))
+    return one, other
+
+
 def _pads(w: Writer) -> tuple[Geometry, list[int]]:
     """The geometry, and its padding: low ones, then high ones."""
-    one, other = w.params("geometry")
+    one, other = _geometries(w)
     if one.padding != other.padding:
         raise w.refused("its padding varies with a dynamic axis")
     if any(low < 0 or high < 0 for low, high in one.padding):
@@ -129,7 +136,7 @@ def _pool_pads(w: Writer) -> list[int]:
 
 def _pooled(w: Writer, op: str, **attributes: Any) -> str:
     """A pooling of planes: (N, C, …), or (C, …)."""
-    geometry, _ = w.params("geometry")
+    geometry, _ = _geometries(w)
     lacks = len(geometry.kernel) + 2 - w.rank
     x = w.x
     if lacks not in (0, 1):

@@ -73,11 +73,9 @@ def _slice(w: Writer) -> Any:
             added.append(place - len(taken))
             continue
         if isinstance(a, int):
-            if a != b:
-                raise w.refused(f"the index varies: {a} and {b}")
-            taken.append((dim, a))
+            taken.append((dim, w.fixed("index", a, b)))
         elif a != slice(None) or b != slice(None):
-            (p, q, step), (r, s, _) = a.indices(shapes[0][dim]), b.indices(shapes[1][dim])
+            (p, q, step), (r, s, other_step) = a.indices(shapes[0][dim]), b.indices(shapes[1][dim])
             whole = (q, s) == (shapes[0][dim], shapes[1][dim])
             starts.append((p, r))
             if step < 0:
@@ -85,7 +83,7 @@ def _slice(w: Writer) -> Any:
             else:
                 stops.append((LAST, LAST) if whole else (q, s))
             axes.append(dim)
-            steps.append(step)
+            steps.append(w.fixed("step", step, other_step))
         dim += 1
     if axes:
         bounds = [w.sizes(*map(tuple, zip(*pairs, strict=True))) for pairs in (starts, stops)]

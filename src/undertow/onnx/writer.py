@@ -8,6 +8,7 @@ from ..core.tensor import Tensor
 from ..dtypes import DType
 from ..errors import UnsupportedError
 from .graph import Graph
+from .model import ELEMENTS
 from .tracing import Call, Value, place
 
 Shape = tuple[int, ...]
@@ -35,8 +36,14 @@ class Writer:
     def param(self, name: str) -> Any:
         """A parameter of the op, by its name; it must not vary."""
         one, other = self.params(name)
-        if one != other:
-            raise self.refused(f"its {name} varies: {one} and {other}; make that axis fixed")
+        return self.fixed(name, one, other)
+
+    def fixed(self, what: str, one: Any, other: Any) -> Any:
+        """`one`, which must not vary."""
+        if one != other and repr(one) != repr(other):  # nan is nan
+            raise self.refused(
+                f"its {what} varies with a dynamic axis: {one} and {other}; make that axis fixed"
+            )
         return one
 
     def params(self, name: str) -> tuple[Any, Any]:
@@ -78,6 +85,19 @@ class Writer:
     def number(self, value: float) -> str:
         """A constant of the dtype of the output."""
         return self.graph.number(value, self.dtype)
+
+    def operand(self, one: Any, other: Any, dtype: DType) -> str:
+        """A number among the operands; where it varies, it must be a size, or linear in one."""
+        if repr(one) == repr(other):
+            return self.graph.number(one, dtype)
+        if not all(
+            isinstance(n, int) or (type(n) is float and n.is_integer()) for n in (one, other)
+        ):
+            self.fixed("operand", one, other)
+        what = f"an operand of {self.call.op.name}{place(self.call.path)}"
+        size = self.graph.size(int(one), int(other), what)
+        size = self.node("Squeeze", size, self.graph.numbers([0]))
+        return self.node("Cast", size, to=ELEMENTS[dtype])
 
     def reshape(self, x: str, source: tuple[Shape, Shape], target: tuple[Shape, Shape]) -> str:
         """`x` in another shape: sizes that vary are kept (0), or found from the others (-1)."""
