@@ -37,7 +37,7 @@ PROCESSES = {  # what is measured in processes of its own: bar and aim
     "first step of the MLP, warm cache": (float("inf"), 1.0),
 }
 ONE = """
-import json, resource, sys, time
+import json, re, sys, time
 begin = time.perf_counter()
 import {library} as module
 module.set_num_threads({threads})
@@ -48,7 +48,7 @@ run()
 seconds = time.perf_counter() - begin
 for _ in range({more}):
     run()
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+peak = 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 print(json.dumps({{"seconds": seconds, "bytes": peak}}))
 """
 
