@@ -545,8 +545,8 @@ def test_exit(state: str) -> None:
         "spinning": "pool.SPIN = 1e6; count(100)",
         "daemons": """
 def use():
-    while True:
-        count(40, delay=500)
+    while handle := pool.pointer():  # none once the interpreter ends
+        count(40, handle, delay=500)
 for _ in range(2):
     threading.Thread(target=use, daemon=True).start()
 time.sleep(0.02)

@@ -89,7 +89,7 @@ def is_autocast_available(device_type: str) -> bool:
     """Whether `autocast` may be asked for a device type.
 
     >>> import undertow as ut
-    >>> ut.amp.is_autocast_available("cpu"), ut.amp.is_autocast_available("abacus")
+    >>> ut.amp.is_autocast_available("cpu"), ut.amp.is_autocast_available("teapot")
     (True, False)
     """
     if not isinstance(device_type, str):
