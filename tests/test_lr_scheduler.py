@@ -406,7 +406,6 @@ def test_swalr() -> None:
 
 
 def test_statistics_are_measured_anew() -> None:
-    pytest.importorskip("undertow.nn.modules.batchnorm")
     model = ut.nn.Sequential(ut.nn.BatchNorm1d(3), ut.nn.Linear(3, 2)).eval()
     batches = [ut.tensor(np.random.default_rng(i).standard_normal((8, 3)) + i) for i in range(4)]
     swa_utils.update_bn([(b.float(), None) for b in batches], model)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -14,6 +13,7 @@ from ..core.tensor import Tensor
 from ..core.update import Update
 from ..dtypes import int64
 from ..errors import ArgumentError
+from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ..ops.from_data import tensor
 from .lr_scheduler.scheduler import LRScheduler, Rates, one_each
@@ -196,8 +196,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     An averaged model needs it: the statistics of its activations are not the averages of those
     that the models had. Of a batch that is a list or a tuple, the first element is the input.
     """
-    kind = import_module("..nn.modules.batchnorm", __package__)._BatchNorm
-    norms: list[Any] = [module for module in model.modules() if isinstance(module, kind)]
+    norms: list[Any] = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     if not norms:
         return
     momenta = [norm.momentum for norm in norms]
