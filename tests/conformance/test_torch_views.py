@@ -122,7 +122,8 @@ def into(t: Any, other: Any) -> Any:
     """`other`, if it fits into `t` in place."""
     if not broadcasts(other, t):
         raise Impossible
-    return other
+    # A number in the memory that is changed: torch reads it anew for each element, so it races.
+    return other if other.ndim else other.clone()
 
 
 CHANGES = [
