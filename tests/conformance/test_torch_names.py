@@ -202,6 +202,8 @@ def test_what_is_missing_is_listed(theirs: Any, ours: Any, reasons: dict[str, st
 )
 def test_probes_answer_as_torch_does_on_a_cpu(name: str) -> None:
     """Where torch has no device either."""
+    if torch.version.cuda is not None and "cud" in name:
+        pytest.skip("torch was built for CUDA, which these probes tell")
     assert attribute(ut, name)() == attribute(torch, name)()
 
 
