@@ -169,10 +169,12 @@ if differentiate:
     assert x.grad is not None and abs(x.grad.item()) > 0
 y = None
 gc.collect()
+kept = resident()
 getattr(ctypes.CDLL(None), "malloc_trim", bool)(0)  # what malloc keeps is no longer the graph's
 after = resident()
-print(f"{before:.0f} MB before, {built:.0f} MB built, {after:.0f} MB after")
+print(f"{before:.0f} MB before, {built:.0f} built, {kept:.0f} kept by malloc, {after:.0f} after")
 assert built - before > 20, "the graph is too small to tell"
+assert kept - before < 1.7e-4 * length, "malloc keeps more than 170 bytes for each node"
 assert after - before < 0.1 * (built - before), "memory does not return"
 """
 

@@ -964,3 +964,14 @@ def test_views_remember_their_forward_line_in_anomaly_mode() -> None:
         for view in (x.t(), x[0], x.reshape(6), x.unbind()[1], x.sum(0)):
             assert view.grad_fn is not None
             assert any("test_views" in line for line in view.grad_fn.site)
+
+
+def test_a_number_inside_the_memory_that_changes_is_read_once() -> None:
+    """`t.add_(o)` with `o` an element of `t`: every element gets the old number (torch races)."""
+    for recorded in (False, True):
+        x = ut.tensor([[1.0, 5.0], [10.0, 7.0]], requires_grad=recorded) * 1.0
+        t, o = x[:, 0], x[0, 0]
+        t.add_(o)
+        assert x.tolist() == [[2.0, 5.0], [11.0, 7.0]]
+        t.mul_(x[1, 0])
+        assert x.tolist() == [[22.0, 5.0], [121.0, 7.0]]
