@@ -22,7 +22,8 @@ LOWER, SINGLE, WIDEST, AS_IT_IS = "lower precision", "float32", "widest", "as it
 _LISTS = {
     LOWER: """
         addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d
-        conv_transpose3d linear matmul mm prelu scaled_dot_product_attention
+        conv_transpose3d linear matmul mm prelu rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
+        scaled_dot_product_attention
     """,
     SINGLE: """
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy

@@ -12,7 +12,6 @@ from .comparison import where
 from .composite import linear
 from .dropout import dropout
 from .joining import cat, chunk, stack, unbind
-from .matmul import product
 from .movement import transpose
 from .packing import Packing
 from .recurrent_arguments import (
@@ -367,12 +366,13 @@ def _projected(
     of_steps = unbind(linear(x, weights.ih, bias))
     outs: list[Any] = [None] * count
     for t in range(count)[::-1] if reverse else range(count):
-        i, f, g, o = chunk(of_steps[t] + product(h, weights.hh, False, True), 4, 1)
+        i, f, g, o = chunk(of_steps[t] + linear(h, weights.hh), 4, 1)
         new_c = sigmoid(f) * c + sigmoid(i) * tanh(g)
-        new_h = product(sigmoid(o) * tanh(new_c), weights.hr, False, True)
+        new_h = linear(sigmoid(o) * tanh(new_c), weights.hr)
         if lengths is not None:
             active = (lengths > t).unsqueeze(1)
-            new_h, new_c = where(active, new_h, h), where(active, new_c, c)
+            new_h = where(active, new_h, h.to(new_h.dtype))  # autocast narrows products
+            new_c = where(active, new_c, c)
         outs[t] = h = new_h
         c = new_c
     return stack(outs), h, c
