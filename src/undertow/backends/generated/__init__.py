@@ -1,3 +1,3 @@
-"""Devices that run generated text: all forms from the loop IR, over a runtime of eight functions."""
+"""Devices that run generated text: every form from the loop IR, over a runtime."""
 
 from __future__ import annotations
