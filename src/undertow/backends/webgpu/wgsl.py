@@ -29,6 +29,7 @@ from .wgsl_functions import functions
 
 _WIDE = ("i64", "u64")
 _LITERAL = re.compile(r"\(?-?[0-9.e+-]+f\)?")
+_ZERO = re.compile(r"0\.0f|neg_\(0\.0f\)")
 _TAIL = ("ZERO", "INFINITY", "NOT_A_NUMBER")
 _NARROW = {"bool": 8, "i8": 8, "u8": 8, "i16": 16, "u16": 16, "f16": 16, "bf16": 16}
 
@@ -223,7 +224,9 @@ class Wgsl(Dialect):
             numbers = f"ordered({', '.join(loose)})" if len(loose) > 1 else f"!is_nan({loose[0]})"
             return f"({test} || !{numbers})" if op == "ne" else f"({test} && {numbers})"
         if op in ("add", "sub", "mul", "div"):
-            return f"exact({args[0]} {self.SYMBOLS[op]} {args[1]})"
+            # x - x, x / x, and what has a zero would be folded before it is a result.
+            a, b = (f"exact({t})" if _ZERO.fullmatch(t) else t for t in args)
+            return f"exact({a} {self.SYMBOLS[op]} {f'exact({b})' if a == b else b})"
         if op == "fma":
             return f"exact(fma({given}))"
         names = {
