@@ -33,6 +33,17 @@ fn copysign_(a: f32, b: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(a) & 0x7fffffffu) | (bitcast<u32>(b) & 0x80000000u));
 }
 fn fused(a: f32, b: f32, c: f32) -> f32 {
+  let a_large = (bitcast<u32>(a) & 0x7fffffffu) > 0x76800000u;
+  let b_large = (bitcast<u32>(b) & 0x7fffffffu) > 0x76800000u;
+  if (a_large || b_large) {
+    let down = 9.5367431640625e-07f;
+    let x = exact(a * select(1.0f, down, a_large));
+    let y = exact(b * select(1.0f, down, b_large && !a_large));
+    return exact(fused_small(x, y, exact(c * down)) * 1048576.0f);
+  }
+  return fused_small(a, b, c);
+}
+fn fused_small(a: f32, b: f32, c: f32) -> f32 {
   let product = exact(a * b);
   let aw = exact(a * 4097.0f);
   let ah = exact(aw - exact(aw - a));
