@@ -38,3 +38,8 @@ def scalar_type(dtype: str) -> str:
 def numpy_name(dtype: str) -> str:
     """NumPy's name of a type of the loop IR."""
     return "?" if dtype == "bool" else f"{dtype[0]}{int(dtype[1:]) // 8}"
+
+
+def is_half(dtype: Any) -> bool:
+    """Whether it is a floating dtype of two bytes."""
+    return bool(dtype.itemsize == 2 and dtype.kind not in "iu")

@@ -349,6 +349,7 @@ class Function:
         self.name = name
         self.index = index  # the type of offsets, sizes and loops' indices
         self.double = double  # whether f64 may be used where nothing else asks for it
+        self.exact = True  # False: sums of products, which may round in any way
         self.buffers: list[Buffer] = []
         self.tiles: list[Buffer] = []  # the memory of a group
         self.params: list[Value] = []

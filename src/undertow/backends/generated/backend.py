@@ -2,8 +2,114 @@
 
 from __future__ import annotations
 
-from .maps import Maps
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...devices import Device
+from ...kernel.expr import Expr
+from ...kernel.groups.elements import blocks
+from ...kernel.groups.maps import fill_function
+from ...kernel.groups.random import philox_function, random_map_function
+from ..memory_types import scalar_type
+from ..strided import StridedArray
+from .host import with_host
+from .launching import Made
+from .layouts import as_words, coalesce, countable, steps_in
+from .products import Products
+from .runtime import Runtime
+
+_WORD = 0xFFFFFFFF
+_UINT32, _BOOL = np.dtype(np.uint32), np.dtype(bool)
 
 
-class GeneratedBackend(Maps):
-    """All forms from the loop IR; see runtime.py for what a device brings."""
+class GeneratedBackend(Products):
+    """All forms from the loop IR; see runtime.py for what a device brings.
+
+    `allow_host` lets NumPy compute what the device cannot: True, or "warn", once for each form and
+    reason. Else that is an error.
+    """
+
+    allow_host: bool | str = False
+
+    def __init__(self, device: Device, runtime: Runtime) -> None:
+        super().__init__(device, runtime)
+        self.told: set[tuple[str, str]] = set()  # what was computed on the host, and why
+        self.pending: list[tuple[StridedArray, Callable[[], None]]] = []
+
+    # Making arrays ----------------------------------------------------------------------------
+    def full(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
+        dtype = np.dtype(dtype)
+        out = self.empty(shape, dtype)
+        words = as_words(out)
+        if not out.size:
+            return out
+        if len(words.shape) != len(out.shape):  # longer than a word
+            self.assign(out, self.from_host(np.array(value, dtype)))
+            return out
+        number = int(np.array(value, dtype).view(f"i{words.dtype.itemsize}"))
+
+        def make() -> Made:
+            count = countable(out.shape)
+            given = (self.type_of(words.dtype),)
+            return Made("fill", fill_function, given, (0,), (count,), blocks(count))
+
+        plan = self.plan(("fill", out.size, words.dtype), make)
+        self.launcher.launch(plan, [words], (number,))
+        return out
+
+    def philox(self, seed: int, offset: int, count: int) -> StridedArray:
+        first, last = offset // 4, (offset + count + 3) // 4
+        out = self.empty((4 * (last - first),), _UINT32)
+        if out.size:
+
+            def make() -> Made:
+                countable(out.shape)
+                number = last - first
+                return Made("philox", philox_function, (), (0,), (number,), blocks(number))
+
+            plan = self.plan(("philox", last - first), make)
+            words = (first & _WORD, first >> 32, seed & _WORD, seed >> 32)
+            self.launcher.launch(plan, [out], words)
+        skip = offset - 4 * first
+        return self.slice(out, (slice(skip, skip + count),)) if out.size != count else out
+
+    def random_map(
+        self,
+        expr: Expr,
+        x: StridedArray,
+        numbers: tuple[float, ...],
+        limit: int,
+        seed: int,
+        offset: int,
+    ) -> StridedArray:
+        if offset % 4 or limit > _WORD:
+            return super().random_map(expr, x, numbers, limit, seed, offset)
+        out = self.empty(x.shape, x.dtype)
+
+        def make() -> Made:
+            count = countable(x.shape)
+            dtype = self.type_of(x.dtype)
+            sizes, (steps,) = coalesce(x.shape, [steps_in(x, x.shape)], ordered=True)
+            counters = -(-count // 4)
+            given = (expr, dtype, scalar_type(dtype), len(numbers), len(sizes))
+            ints = (counters, count)
+            extra = (*sizes, *steps)
+            groups = blocks(counters)
+            return Made("random_map", random_map_function, given, (0, 1), ints, groups, extra)
+
+        if x.size:
+            plan = self.plan(("random", expr, len(numbers), x.shape, x.strides, x.dtype), make)
+            first = offset // 4
+            words = (first & _WORD, first >> 32, seed & _WORD, seed >> 32, limit)
+            self.launcher.launch(plan, [out, x], (*words, *plan.extra, *map(float, numbers)))
+        return out
+
+
+for _form in (
+    *("assign", "maps", "reduce", "map_reduce", "scan", "recurrence", "gather", "take"),
+    *("scatter", "put", "matmul", "sort", "nonzero", "searchsorted", "conv", "window"),
+    *("random_map",),
+):
+    setattr(GeneratedBackend, _form, with_host(_form, getattr(GeneratedBackend, _form)))

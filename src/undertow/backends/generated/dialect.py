@@ -154,8 +154,11 @@ class Dialect:
             return wide if dtype == "u64" else self.bitcast("u64", dtype, wide)
         return low if dtype == "u32" else self.bitcast("u32", dtype, low)
 
-    def tail_at(self, word: int) -> None:  # noqa: B027
-        """Told before a kernel's body is written: at which word the tail begins."""
+    def begin(self, tail: int, precise: bool) -> None:
+        """Told before a kernel's body is written: the word at which the tail begins.
+
+        Also whether how it rounds matters (see Note [exact]): not in a product of matrices.
+        """
 
     def word(self, number: int) -> str:
         """A word of the parameters, a u32."""

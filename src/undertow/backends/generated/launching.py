@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ class Launcher:
         self.group = min(GROUP, runtime.limits.max_threads)
         self.plans: dict[Any, Plan | NotCompiled] = {}
         self.kernels: dict[Any, tuple[Any, Text]] = {}
+        self.lock = threading.Lock()  # a dialect writes one text at a time
         self.stats = dict.fromkeys(("launches", "compiles", "uploads", "downloads", "host"), 0)
 
     def find(self, key: Any, make: Callable[..., Made], *given: Any) -> Plan:
@@ -91,7 +93,8 @@ class Launcher:
             f = made.build(f"{made.form}_{digest}", self.double, *made.given)
             if CHECKED:
                 check(f)
-            text = render(f, self.runtime.dialect, made.sharing, group)
+            with self.lock:
+                text = render(f, self.runtime.dialect, made.sharing, group)
             listing("text", f.name, text.text)
             self.stats["compiles"] += 1
             handle = self.runtime.compile(
@@ -104,7 +107,7 @@ class Launcher:
         """Run a plan's kernel over arrays, in the order of its buffers."""
         buffers = [arrays[i].buffer.memory for i in plan.distinct]
         params = plan.params
-        if not params or any([a.offset for a in arrays]):
+        if not params or any(a.offset for a in arrays):
             offsets = [a.offset // a.dtype.itemsize for a in arrays]
             try:
                 params = plan.pack(*offsets, *plan.ints, *numbers)

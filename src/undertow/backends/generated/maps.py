@@ -102,9 +102,9 @@ class Maps(Core):
             return
         if target.dtype == source.dtype:
             target, source = as_words(target), as_words(source)
-            if len(target.shape) == len(source.shape) and target.buffer is source.buffer:
-                if target.offset == source.offset and target.strides == source.strides:
-                    return
+            same = target.shape == source.shape and target.strides == source.strides
+            if same and target.buffer is source.buffer and target.offset == source.offset:
+                return
         if overlap(target, source):
             source = self.copy(source)
         arrays = [target, source]

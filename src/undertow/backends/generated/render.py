@@ -68,6 +68,7 @@ class _Renderer:
         self.renamed: dict[tuple[str, int], str] = {}  # variables of states, for each thread
         self.slots: dict[tuple[str, int], Shared] = {}
         self.alone = True  # all threads compute alike
+        self.declared: set[int] = set()  # states
 
     def render(self) -> Text:
         f, d = self.f, self.d
@@ -81,7 +82,7 @@ class _Renderer:
             codes += _CODES[p.dtype]
             words += struct.calcsize(_CODES[p.dtype]) // 4
         self.line(d.let("i32", "thread", d.thread()))
-        d.tail_at(words)
+        d.begin(words, f.exact)
         words += len(d.tail) // 4
         loops = [s for s in f.body if isinstance(s, Loop)]
         if len(loops) != 1 or loops[0].kind != "parallel" or loops[0] is not f.body[-1]:
@@ -112,6 +113,7 @@ class _Renderer:
             elif isinstance(s, Store):
                 self.store(s)
             elif isinstance(s, State):
+                self.declared.add(id(s))
                 for i, init in enumerate(s.inits):
                     self.line(d.var(init.dtype, f"{s.name}_{i}", self.value(init)))
             elif isinstance(s, Set):
@@ -159,7 +161,7 @@ class _Renderer:
     def threads(self, s: Loop, extent: str) -> None:
         """A vector loop; see Note [threads of a group]."""
         d, kind, name = self.d, s.index.dtype, s.index.name
-        states = set_inside(s.body)
+        states = [state for state in set_inside(s.body) if id(state) in self.declared]
         for state in states:
             for i, init in enumerate(state.inits):
                 own = f"{state.name}_{i}_own{len(self.lines)}"

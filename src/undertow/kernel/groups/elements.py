@@ -15,7 +15,7 @@ MOST = (1 << 31) - (1 << 16)  # elements of a launch
 
 @contextmanager
 def each(f: Function, count: Value) -> Iterator[Value]:
-    """`with each(f, n) as i`: the numbers below `count`, a thread for a few of them."""
+    """`with each(f, n) as i`: the numbers below n, dealt out to threads."""
     with f.parallel(quotient(count, f.value(BLOCK, f.index))) as block:
         start = block * BLOCK
         with f.vector(f.call("minimum", count - start, BLOCK)) as i:

@@ -9,7 +9,7 @@ from ..ir import Function
 from ..lower import Lowering
 from ..maps import NUMBER, Operand, converted
 from ..offsets import at_row
-from .elements import each, numbers_of, steps_of
+from .elements import each, number_of, numbers_of, steps_of
 
 
 def map_function(
@@ -48,4 +48,14 @@ def map_function(
         ]
         for b, place, value in zip(outs, places, values, strict=False):
             f.store(b, place, value)
+    return f
+
+
+def fill_function(name: str, double: bool, word: str) -> Function:
+    """Every element is a number. Buffers: out. Parameters: how many elements, the number."""
+    f = Function(name, "i32", double)
+    out = f.buffer("out", word, written=True)
+    count, number = f.param("count"), number_of(f, "number", word)
+    with each(f, count) as i:
+        f.store(out, i, number)
     return f
