@@ -89,10 +89,9 @@ def allow_host(allowed: bool = True) -> None:
     >>> ut.webgpu.allow_host(True)
     >>> ut.webgpu.allow_host(False)
     """
-    from .backends.webgpu.backend import HostPolicy
+    from .backends.webgpu.backend import WebGpuBackend
 
-    HostPolicy.allowed = bool(allowed)
-    HostPolicy.warned.clear()
+    WebGpuBackend.allow_host = "warn" if allowed else False
 
 
 def _backends(device: DeviceLike | None) -> list[Any]:

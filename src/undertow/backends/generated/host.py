@@ -43,7 +43,7 @@ def on_host(
     if not k.allow_host:
         raise DTypeError(
             f"[{form}] no kernel on {k.device}: {reason}; convert to float32 or int64, move the "
-            f"tensors by .to('cpu'), or allow the host to compute it (allow_host = True)"
+            f"tensors by .to('cpu'), or let the host compute it: {k.host_switch}"
         ) from None
     k.stats["host"] += 1
     told = (form, str(reason))

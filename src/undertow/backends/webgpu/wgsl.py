@@ -39,6 +39,7 @@ class Wgsl(Dialect):
 
     name = "wgsl"
     tail = struct.pack("<3I", 0, 0x7F800000, 0x7FC00000)
+    _precise = True  # what the kernel that is being written asks for
 
     TYPES: ClassVar[dict[str, str]] = {
         "bool": "bool",
@@ -87,6 +88,9 @@ class Wgsl(Dialect):
         for i, name in enumerate(_TAIL):
             text = re.sub(rf"\b{name}\b", self.word(words - len(_TAIL) + i), text)
         return text
+
+    def begin(self, tail: int, precise: bool) -> None:
+        self._precise = precise
 
     def thread(self) -> str:
         return "i32(local.x)"
@@ -152,7 +156,9 @@ class Wgsl(Dialect):
         return f"bitcast<f32>(INFINITY{'' if number > 0 else ' | 0x80000000u'})"
 
     def exact(self, text: str, dtype: str) -> str:
-        return f"exact{text}" if text.startswith("(") and text.endswith(")") else f"exact({text})"
+        if not self._precise:
+            return text
+        return f"exact{text}" if text[0] == "(" else f"exact({text})"
 
     def select(self, dtype: str, condition: str, yes: str, no: str) -> str:
         return f"select({no}, {yes}, {condition})"
@@ -226,9 +232,10 @@ class Wgsl(Dialect):
         if op in ("add", "sub", "mul", "div"):
             # x - x, x / x, and what has a zero would be folded before it is a result.
             a, b = (f"exact({t})" if _ZERO.fullmatch(t) else t for t in args)
-            return f"exact({a} {self.SYMBOLS[op]} {f'exact({b})' if a == b else b})"
+            b = f"exact({b})" if a == b and op in ("sub", "div") else b
+            return self.exact(f"({a} {self.SYMBOLS[op]} {b})", "f32")
         if op == "fma":
-            return f"exact(fma({given}))"
+            return self.exact(f"fma({given})", "f32")
         names = {
             "maximum": "fmax_",
             "minimum": "fmin_",
