@@ -16,7 +16,7 @@ from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .host import with_host
 from .launching import Made
-from .layouts import as_words, coalesce, countable, steps_in
+from .layouts import as_words, coalesce, countable, padded, steps_in
 from .products import Products
 from .runtime import Runtime
 
@@ -92,7 +92,7 @@ class GeneratedBackend(Products):
         def make() -> Made:
             count = countable(x.shape)
             dtype = self.type_of(x.dtype)
-            sizes, (steps,) = coalesce(x.shape, [steps_in(x, x.shape)], ordered=True)
+            sizes, (steps,) = padded(*coalesce(x.shape, [steps_in(x, x.shape)], ordered=True))
             counters = -(-count // 4)
             given = (expr, dtype, scalar_type(dtype), len(numbers), len(sizes))
             ints = (counters, count)

@@ -21,7 +21,7 @@ from ...kernel.lower import NotCompiled
 from ..memory_types import is_half
 from ..strided import StridedArray
 from .launching import Made, sharing
-from .layouts import as_words, broadcast, countable, overlap, row_major, some, steps_in
+from .layouts import as_words, broadcast, countable, overlap, padded, row_major, some, steps_in
 from .scans import Scans
 
 _SINGLE, _INT32, _INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
@@ -59,7 +59,7 @@ class Indexing(Scans):
         def make() -> Made:
             space = space_of()
             steps = [row_major(space.shape), space.x, *space.indices]
-            sizes, steps = coalesce(space.shape, steps)
+            sizes, steps = padded(*coalesce(space.shape, steps))
             types = [self.type_of(i.dtype) for i in indices]
             count = countable(space.shape)
             ints = [count, *sizes, *(n for s in steps for n in s)]
@@ -136,8 +136,8 @@ class Indexing(Scans):
             space = space_of(target, indices)
             steps = [space.x, steps_in(values, space.shape), *space.indices]
             walked = [d for d in range(len(space.shape)) if d not in space.free]
-            sizes, free = some(space.shape, space.free, steps)
-            lengths, along = some(space.shape, walked, steps, ordered=True)
+            sizes, free = padded(*some(space.shape, space.free, steps))
+            lengths, along = padded(*some(space.shape, walked, steps, ordered=True))
             types = [self.type_of(i.dtype) for i in indices]
             countable(space.shape)
             count = math.prod(sizes)
@@ -169,7 +169,8 @@ class Indexing(Scans):
             if len(edges.shape) == 1:
                 rows = edges.seen((1,), edges.strides)
             steps = [row_major(values.shape), steps_in(rows, values.shape)]
-            sizes, steps = coalesce(values.shape, [*steps, steps_in(values, values.shape)])
+            steps.append(steps_in(values, values.shape))
+            sizes, steps = padded(*coalesce(values.shape, steps))
             count, halvings = countable(values.shape), length.bit_length()
             along = steps_in(edges, edges.shape)[-1]
             ints = (count, length, halvings, *sizes, *(n for s in steps for n in s), along)

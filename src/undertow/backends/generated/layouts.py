@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.groups.elements import MOST
+from ...kernel.groups.elements import MOST, Operand
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
-from ...kernel.maps import NUMBER, Operand
 from ..memory_types import scalar_type, type_of
 from ..strided import StridedArray
 
@@ -56,16 +55,6 @@ def row_major(shape: Sizes) -> Sizes:
     return tuple([0 if n == 1 else math.prod(shape[d + 1 :]) for d, n in enumerate(shape)])
 
 
-def known(step: int) -> int | None:
-    """A step that a kernel knows; None for others, which are its parameters."""
-    return step if step in (0, 1) else None
-
-
-def listed(steps: Sequence[Sizes]) -> list[int]:
-    """The steps of all operands, but for innermost ones that the kernel knows."""
-    return [n for s in steps for n in (s if known(s[-1]) is None else s[:-1])]
-
-
 def some(
     shape: Sizes, dims: Sequence[int], steps: Sequence[Sizes], ordered: bool = False
 ) -> tuple[Sizes, list[Sizes]]:
@@ -74,11 +63,23 @@ def some(
     return coalesce(sizes, [tuple([s[d] for d in dims]) for s in steps], ordered)
 
 
-def with_numbers(operands: Sequence[Any], arrays: list[Operand], compute: str) -> list[Operand]:
+def with_numbers(operands: Sequence[Any], types: Sequence[str], compute: str) -> list[Operand]:
     """What a kernel takes for each operand, an array or a number."""
-    given = iter(arrays)
-    number = Operand(compute, NUMBER)
-    return [next(given) if o.__class__ is StridedArray else number for o in operands]
+    given = iter(types)
+    return [
+        Operand(next(given)) if o.__class__ is StridedArray else Operand(compute, True)
+        for o in operands
+    ]
+
+
+def padded(sizes: Sizes, steps: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:
+    """Dimensions of size 1 in front, up to a power of two: fewer kernels are written.
+
+    >>> padded((5, 6, 7), [(42, 7, 1)])
+    ((1, 5, 6, 7), [(0, 42, 7, 1)])
+    """
+    front = (1 << (len(sizes) - 1).bit_length()) - len(sizes)
+    return (1,) * front + sizes, [(0,) * front + s for s in steps]
 
 
 def compute_type(operands: Sequence[Any], types: Sequence[str], result: str) -> str:

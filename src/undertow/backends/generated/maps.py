@@ -12,7 +12,6 @@ from ...kernel.groups.elements import blocks
 from ...kernel.groups.maps import map_function
 from ...kernel.ir import FLOATS, INTEGERS
 from ...kernel.layout import coalesce
-from ...kernel.maps import Operand
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .core import Core
@@ -22,9 +21,8 @@ from .layouts import (
     broadcast,
     compute_type,
     countable,
-    known,
-    listed,
     overlap,
+    padded,
     row_major,
     steps_in,
     type_known,
@@ -139,13 +137,10 @@ def _make(
     else:
         out_steps = [steps_in(o, shape) for o in outs]
     compute = compute_type(operands, types, results[0])
-    sizes, steps = coalesce(shape, [*out_steps, *own])
-    inner = [known(s[-1]) for s in steps]
-    outputs = [Operand(t, s) for t, s in zip(results, inner, strict=False)]
-    inputs = [Operand(t, s) for t, s in zip(types, inner[len(results) :], strict=True)]
-    given = (exprs, with_numbers(operands, inputs, compute), outputs, compute, len(sizes))
+    sizes, steps = padded(*coalesce(shape, [*out_steps, *own]))
+    given = (exprs, with_numbers(operands, types, compute), results, compute, len(sizes))
     count = countable(shape)
-    ints = (count, *sizes, *listed(steps))
+    ints = (count, *sizes, *(n for s in steps for n in s))
     fresh = [np.dtype(t) for t in dtypes]
     extra = (shape, fresh, compute in FLOATS, *_compared(arrays, compute, results))
     return Made("map", map_function, given, seen, ints, blocks(count), extra)

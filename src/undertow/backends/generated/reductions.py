@@ -12,7 +12,6 @@ from ...kernel.accumulators import POSITIONS, kept_types
 from ...kernel.expr import Expr, arg, trace
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.reductions import combine_function, reduce_function
-from ...kernel.maps import Operand
 from ...shapes import reduced_shape
 from ..memory_types import numpy_name, scalar_type
 from ..strided import StridedArray
@@ -21,7 +20,7 @@ from .layouts import (
     broadcast,
     compute_type,
     countable,
-    known,
+    padded,
     row_major,
     some,
     steps_in,
@@ -142,10 +141,9 @@ def _make(
     order = [lead, *(i for i in range(len(steps)) if i != lead)]
     out = row_major(reduced_shape(shape, dims, True))
     outer = [d for d in range(len(shape)) if d not in dims]
-    kept, kept_steps = some(shape, outer, [*(steps[i] for i in order), out])
-    reduced, inner = some(
-        shape, [d for d in range(len(shape)) if d in dims], [steps[i] for i in order]
-    )
+    kept, kept_steps = padded(*some(shape, outer, [*(steps[i] for i in order), out]))
+    walked = [d for d in range(len(shape)) if d in dims]
+    reduced, inner = padded(*some(shape, walked, [steps[i] for i in order]))
     place = {i: at for at, i in enumerate(order)}
     results, length = math.prod(kept), math.prod(reduced)
     piece, how = length, "group"
@@ -153,18 +151,16 @@ def _make(
         how = "thread"
     elif length > PIECE and results < k.launcher.group:
         piece, how = PIECE, "pieces"
-    last = [known(inner[place[i]][-1]) for i in range(len(arrays))]
-    inputs = [Operand(t, s) for t, s in zip(types, last, strict=True)]
     given = (
-        *(kind, expr, with_numbers(operands, inputs, compute), compute, element),
+        *(kind, expr, with_numbers(operands, types, compute), compute, element),
         *(tuple([k.type_of(t) for t in dtypes]), len(kept), len(reduced), how),
     )
     pieces = -(-length // max(piece, 1))
     ints = [results, length, max(piece, 1), *kept, *reduced, *kept_steps[-1]]
     for i in range(len(arrays)):
         ints += kept_steps[place[i]]
-    for i, step in enumerate(last):
-        ints += inner[place[i]] if step is None else inner[place[i]][:-1]
+    for i in range(len(arrays)):
+        ints += inner[place[i]]
     kinds = kept_types(kind, element, k.limits.float64)
     more = None
     count = len(kinds) if how == "pieces" else len(dtypes)

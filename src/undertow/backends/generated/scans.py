@@ -14,7 +14,7 @@ from ...kernel.groups.sorting import RUN, merge_function, runs_function, sorted_
 from ..memory_types import numpy_name, scalar_type
 from ..strided import StridedArray
 from .launching import Made, sharing
-from .layouts import as_words, countable, row_major, some, steps_in
+from .layouts import as_words, countable, padded, row_major, some, steps_in
 from .reductions import Reductions
 
 FEW = 256  # lines: so many occupy the device, so that none need be cut
@@ -121,7 +121,7 @@ class Scans(Reductions):
     def _lines(self, shape: Sequence[int], dim: int, steps: Sequence[Any]) -> tuple[Any, list[Any]]:
         """The dimensions besides `dim`, and each operand's steps along them, then along `dim`."""
         others = [d for d in range(len(shape)) if d != dim]
-        kept, rest = some(tuple(shape), others, steps, ordered=True)
+        kept, rest = padded(*some(tuple(shape), others, steps, ordered=True))
         along = [s[dim] if s else 0 for s in steps]
         return kept, [(*mine, own) for mine, own in zip(rest, along, strict=True)]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from ..ir import FLOATS, Function, Value
-from ..maps import NUMBER, Operand
 from ..offsets import Offset, quotient
 
 BLOCK = 1024  # elements of a group
@@ -15,7 +15,7 @@ MOST = (1 << 31) - (1 << 16)  # elements of a launch
 
 @contextmanager
 def each(f: Function, count: Value) -> Iterator[Value]:
-    """`with each(f, n) as i`: the numbers below n, dealt out to threads."""
+    """Deal out the numbers below `count` to threads; a context manager that gives each of them."""
     with f.parallel(quotient(count, f.value(BLOCK, f.index))) as block:
         start = block * BLOCK
         with f.vector(f.call("minimum", count - start, BLOCK)) as i:
@@ -31,15 +31,42 @@ def blocks(count: int) -> int:
     return -(-count // BLOCK)
 
 
-def steps_of(f: Function, name: str, rank: int, last: int | None = None) -> list[Offset]:
-    """Parameters for an operand's steps, but for an innermost one that is known."""
-    known: list[Offset] = [] if last is None else [last]
-    return [*(f.param(f"{name}_{d}") for d in range(rank - len(known))), *known]
+def steps_of(f: Function, name: str, rank: int) -> list[Offset]:
+    """Parameters for an operand's steps."""
+    return [f.param(f"{name}_{d}") for d in range(rank)]
 
 
-def numbers_of(f: Function, inputs: Sequence[Operand]) -> list[Value]:
-    """Parameters for the numbers among the operands."""
-    return [number_of(f, f"number{i}", o.dtype) for i, o in enumerate(inputs) if o.step == NUMBER]
+class Operand(NamedTuple):
+    """The type of an operand, and whether it is a number, which is a parameter of the kernel."""
+
+    dtype: str
+    number: bool = False
+
+
+class Inputs:
+    """The operands of an expression: buffers, and numbers."""
+
+    def __init__(self, f: Function, operands: Sequence[Operand]) -> None:
+        self.f = f
+        self.operands = operands
+        self.types = [o.dtype for o in operands if not o.number]
+        self.buffers = [f.buffer(f"in{i}", t) for i, t in enumerate(self.types)]
+        self.numbers: list[Value] = []
+
+    def take_numbers(self) -> None:
+        """Parameters for the numbers."""
+        given = [o.dtype for o in self.operands if o.number]
+        self.numbers = [number_of(self.f, f"number{i}", t) for i, t in enumerate(given)]
+
+    def values(self, offsets: Sequence[Offset], compute: str) -> list[Value]:
+        """The expression's arguments, loaded at these offsets of the buffers."""
+        f = self.f
+        loaded = iter([f.load(b, p) for b, p in zip(self.buffers, offsets, strict=True)])
+        given = iter(self.numbers)
+        args = [next(given) if o.number else next(loaded) for o in self.operands]
+        # Numbers beside booleans alone tell the type; floats may be computed in a wider one.
+        plain = bool(self.numbers) and all(t == "bool" for t in self.types)
+        return [f.cast(a, compute) if plain or a.dtype in FLOATS else a for a in args]
 
 
 def number_of(f: Function, name: str, dtype: str) -> Value:

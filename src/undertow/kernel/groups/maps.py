@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ..expr import Expr
 from ..ir import Function
 from ..lower import Lowering
-from ..maps import NUMBER, Operand, converted
+from ..maps import converted
 from ..offsets import at_row
-from .elements import each, number_of, numbers_of, steps_of
+from .elements import Inputs, Operand, each, number_of, steps_of
 
 
 def map_function(
@@ -17,32 +17,25 @@ def map_function(
     double: bool,
     exprs: Sequence[Expr],
     inputs: Sequence[Operand],
-    outputs: Sequence[Operand],
+    outputs: Sequence[str],
     dtype: str,
     rank: int,
 ) -> Function:
     """The kernel of `exprs`, one per output, over the inputs; see kernel/maps.
 
     Its buffers are the outputs and the inputs that are no numbers; its parameters the number of
-    elements, the `rank` sizes, then for each buffer its steps (but for an innermost one that is
-    known), then the numbers.
+    elements, the `rank` sizes, then for each buffer its steps, then the numbers.
     """
     f = Function(name, "i32", double)
-    outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outputs)]
-    arrays = [o for o in inputs if o.step != NUMBER]
-    ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
+    outs = [f.buffer(f"out{i}", t, written=True) for i, t in enumerate(outputs)]
+    given = Inputs(f, inputs)
     count = f.param("count")
     sizes = [f.param(f"n{d}") for d in range(rank)]
-    steps = [steps_of(f, f"step{i}", rank, o.step) for i, o in enumerate([*outputs, *arrays])]
-    numbers = numbers_of(f, inputs)
+    steps = [steps_of(f, f"step{i}", rank) for i in range(len(outs) + len(given.buffers))]
+    given.take_numbers()
     with each(f, count) as i:
         places = at_row(i, sizes, steps)
-        loaded = iter([f.load(b, p) for b, p in zip(ins, places[len(outs) :], strict=True)])
-        given = iter(numbers)
-        args = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]
-        if all(o.dtype == "bool" for o in arrays) and numbers:  # then the numbers tell the type
-            args = [f.cast(a, dtype) for a in args]
-        lowering = Lowering(f, args, dtype)
+        lowering = Lowering(f, given.values(places[len(outs) :], dtype), dtype)
         values = [
             converted(f, lowering.value(e), b.scalar) for e, b in zip(exprs, outs, strict=True)
         ]

@@ -14,11 +14,11 @@ from contextlib import ExitStack
 
 from ..accumulators import Accumulator, Kept, Position, accumulator
 from ..expr import Expr
-from ..ir import FLOATS, Buffer, Function, Value
+from ..ir import Buffer, Function, Value
 from ..lower import Lowering
-from ..maps import NUMBER, Operand, converted
+from ..maps import converted
 from ..offsets import Offset, at_row, moved, plus, quotient
-from .elements import each, numbers_of, steps_of
+from .elements import Inputs, Operand, each, steps_of
 
 
 def reduce_function(
@@ -40,30 +40,24 @@ def reduce_function(
     (with pieces: scratch memory for each value of the accumulator) and the inputs that are no
     numbers. Its parameters: the number of results, that of the elements of each, the length of a
     piece, the kept sizes, the reduced sizes, the outputs' kept steps, for each input its kept and
-    its reduced steps (but for the last reduced one, where it is known); the numbers.
+    its reduced steps; the numbers.
     """
     f = Function(name, "i32", double)
     kinds = accumulator(f, kind, element)
     types = kinds.types if how == "pieces" else outs
     targets = [f.buffer(f"out{i}", t, written=True) for i, t in enumerate(types)]
-    arrays = [o for o in inputs if o.step != NUMBER]
-    ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
+    given = Inputs(f, inputs)
     results, length, piece = map(f.param, ("results", "length", "piece"))
     kept_sizes = [f.param(f"kept{d}") for d in range(kept)]
     sizes = [f.param(f"reduced{d}") for d in range(reduced)]
     out_steps = steps_of(f, "out_step", kept)
-    kept_steps = [steps_of(f, f"kept_step{i}", kept) for i, _ in enumerate(arrays)]
-    steps = [steps_of(f, f"step{i}", reduced, o.step) for i, o in enumerate(arrays)]
-    numbers = numbers_of(f, inputs)
+    kept_steps = [steps_of(f, f"kept_step{i}", kept) for i, _ in enumerate(given.buffers)]
+    steps = [steps_of(f, f"step{i}", reduced) for i, _ in enumerate(given.buffers)]
+    given.take_numbers()
 
     def value(offsets: Sequence[Offset], at: Value) -> Kept:
         """What is kept of the element at these offsets, number `at` along the row."""
-        loaded = iter([f.load(b, p) for b, p in zip(ins, offsets, strict=True)])
-        given = iter(numbers)
-        args = []
-        for o in inputs:
-            v = next(given) if o.step == NUMBER else next(loaded)
-            args.append(f.cast(v, compute) if v.dtype in FLOATS else v)
+        args = given.values(offsets, compute)
         found = converted(f, Lowering(f, args, compute).value(expr), element)
         if isinstance(kinds, Position):
             return f.cast(found, kinds.types[0]), at

@@ -84,7 +84,7 @@ class OpenCL:
         options = ["-cl-fp32-correctly-rounded-divide-sqrt"]
         with_options = options if self._rounds() else []
         program = cl.Program(self.context, text).build(with_options)
-        return getattr(program, entry), group
+        return cl.Kernel(program, entry), group
 
     def launch(
         self, kernel: Any, buffers: Any, params: bytes, groups: tuple[int, int, int]
