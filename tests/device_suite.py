@@ -231,7 +231,8 @@ def test_arrays_have_what_the_contract_has(device: str) -> None:
 
 def test_views_share_memory_and_copies_do_not(device: str) -> None:
     k = backend_on(device)
-    data = np.arange(24.0).reshape(2, 3, 4)
+    real, narrow, whole = KINDS[has_double(device)]
+    data = np.arange(24, dtype=real).reshape(2, 3, 4)
     (x,) = arrays(device, data)
     views = {
         "permute": (k.permute(x, (2, 0, 1)), data.transpose(2, 0, 1)),
@@ -241,9 +242,9 @@ def test_views_share_memory_and_copies_do_not(device: str) -> None:
         "expand": (k.expand(k.slice(x, (0, 0)), (5, 4)), np.broadcast_to(data[0, 0], (5, 4))),
         "as_strided": (
             k.as_strided(x, (2, 2), (12, 1), 5),
-            np.lib.stride_tricks.as_strided(data.reshape(-1)[5:], (2, 2), (96, 8)),
+            data.reshape(-1)[[[5, 6], [17, 18]]],
         ),
-        "bits": (k.bits(x, np.dtype(np.int64)), data.view(np.int64)),
+        "bits": (k.bits(x, np.dtype(whole)), data.view(whole)),
     }
     for name, (view, expected) in views.items():
         np.testing.assert_array_equal(k.to_host(view), expected, err_msg=name)
@@ -251,12 +252,14 @@ def test_views_share_memory_and_copies_do_not(device: str) -> None:
     assert k.reshape(k.permute(x, (2, 1, 0)), (24,)) is None
     assert k.storage_offset(k.slice(x, (1, 1))) == 16
     assert k.storage_size(x) >= 24
-    for fresh in (k.copy(x), k.cast(x, np.dtype(np.float32)), k.map(NEGATIVE, (x,), x.dtype)):
+    for fresh in (k.copy(x), k.cast(x, np.dtype(narrow)), k.map(NEGATIVE, (x,), x.dtype)):
         assert k.memory(fresh) != k.memory(x)
     k.assign(k.slice(x, (0, slice(None), slice(0, 2))), k.full((), 7, x.dtype))
     assert k.to_host(x)[0, :, :2].tolist() == [[7, 7]] * 3
 
 
+# By whether there is float64: a floating dtype, a narrower one, and integers as long as the first.
+KINDS = {True: (np.float64, np.float32, np.int64), False: (np.float32, np.float16, np.int32)}
 NEGATIVE = ut.core.op.OPS["neg"].expr
 
 
@@ -270,10 +273,12 @@ def test_complex_parts_are_views(device: str) -> None:
 
 def test_assign_casts_broadcasts_and_overlaps(device: str) -> None:
     k = backend_on(device)
-    (x,) = arrays(device, np.arange(5.0))
+    real = KINDS[has_double(device)][0]
+    (x,) = arrays(device, np.arange(5, dtype=real))
     k.assign(k.slice(x, (slice(1, None),)), k.slice(x, (slice(None, -1),)))
     np.testing.assert_array_equal(k.to_host(x), [0, 0, 1, 2, 3])
-    (target, source) = arrays(device, np.zeros((2, 3), np.int8), np.array([1.9, -1.9, 300.0]))
+    given = np.array([1.9, -1.9, 300.0], real)
+    (target, source) = arrays(device, np.zeros((2, 3), np.int8), given)
     k.assign(target, source)
     np.testing.assert_array_equal(k.to_host(target), [[1, -1, 44]] * 2)
 
@@ -421,9 +426,10 @@ def test_accumulation_is_in_place(device: str, workers: int) -> None:
 
 
 def test_random_numbers_are_the_cpus(device: str) -> None:
+    real = ut.float64 if has_double(device) else ut.float32
     for draw in (
         lambda where: ut.rand(1000, device=where),
-        lambda where: ut.randn(1000, dtype=ut.float64, device=where),
+        lambda where: ut.randn(1000, dtype=real, device=where),
         lambda where: ut.randint(0, 10, (1000,), device=where),
         lambda where: ut.randperm(100, device=where),
         lambda where: F.dropout(ut.ones(1000, device=where), 0.3),
