@@ -55,6 +55,7 @@ ROOMS = [
     "testing",
     "types",
     "version",
+    "webgpu",
     "xpu",
     "files",
     "serialization",

@@ -34,7 +34,7 @@ class GeneratedBackend(Rows):
     """
 
     allow_host: bool | str = False
-    host_switch = "allow_host = True of the backend"
+    host_switch = "allow_host = True of its backend"  # how a user allows it
 
     def __init__(self, device: Device, runtime: Runtime) -> None:
         super().__init__(device, runtime)
