@@ -107,8 +107,9 @@ class Launcher:
         """Run a plan's kernel over arrays, in the order of its buffers."""
         buffers = [arrays[i].buffer.memory for i in plan.distinct]
         params = plan.params
-        if not params or any(a.offset for a in arrays):
-            offsets = [a.offset // a.dtype.itemsize for a in arrays]
+        offsets = [a.offset for a in arrays]
+        if not params or any(offsets):
+            offsets = [o and o // a.dtype.itemsize for o, a in zip(offsets, arrays, strict=True)]
             try:
                 params = plan.pack(*offsets, *plan.ints, *numbers)
             except (struct.error, OverflowError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from ...kernel.groups.elements import blocks
 from ...kernel.groups.maps import map_function
 from ...kernel.ir import FLOATS, INTEGERS
 from ...kernel.layout import coalesce
+from ...kernel.lower import NotCompiled
+from ..base import is_boolean
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .core import Core
@@ -28,9 +30,23 @@ from .layouts import (
     type_known,
     with_numbers,
 )
+from .memory import block
 
 _IDENTITY = (arg(0),)
+_READY = 256  # layouts that a prepared expression remembers
 _INT64 = np.dtype(np.int64)
+
+
+class _Ready(NamedTuple):
+    """A launch of a prepared expression, and what its result is like."""
+
+    kernel: Any
+    params: bytes
+    groups: tuple[int, int, int]
+    nbytes: int
+    shape: Any
+    dtype: Any
+    strides: Any
 
 
 class Maps(Core):
@@ -56,8 +72,7 @@ class Maps(Core):
             else:
                 key.append(o.__class__)
         numbers = len(arrays) != len(operands)
-        if outs is None:
-            # Fresh results share no buffer with anything.
+        if outs is None:  # fresh results share no buffer with anything
             seen = sharing(arrays)
             key.append(seen)
             plan = self.plan(tuple(key), _make, self, exprs, operands, dtypes, None, seen)
@@ -74,12 +89,72 @@ class Maps(Core):
         given: list[Any] = []
         if numbers:
             given = [o for o in operands if o.__class__ is not StridedArray]
-            given = _told(plan, given)
-            if given is None:  # beyond the type of the arrays, with which they are compared
+            told = _told(plan, given)
+            if told is None:  # beyond the type of the arrays, with which they are compared
                 wide = [self.cast(o, _INT64) if o in arrays else o for o in operands]
                 return self.maps(exprs, wide, dtypes, outs)
+            given = told
         self.launcher.launch(plan, [*outs, *arrays], given)
         return outs
+
+    def prepare(
+        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
+    ) -> Callable[..., Any]:
+        if len(exprs) > 1 or len(arrays) > 2 or not all(arrays):
+            return super().prepare(exprs, arrays, largest)
+        kind = np.dtype(bool) if is_boolean(exprs[0]) else None
+        runtime, stats = self.runtime, self.stats
+        ready: dict[Any, _Ready] = {}
+
+        def first(key: Any, *operands: StridedArray) -> StridedArray:
+            """What a call comes to whose layout is new; the next one is quicker."""
+            dtypes = (kind or operands[0].dtype,)
+            (out,) = self.maps(exprs, operands, dtypes)
+            if out.size and not any(o.offset for o in operands):
+                try:
+                    seen = sharing(operands)
+                    plan = self.plan(
+                        (*exprs, key, "ready"), _make, self, exprs, operands, dtypes, None, seen
+                    )
+                except NotCompiled:
+                    return out
+                if len(ready) >= _READY:
+                    ready.clear()
+                nbytes = out.size * out.dtype.itemsize
+                ready[key] = _Ready(
+                    plan.kernel, plan.params, plan.groups, nbytes, out.shape, out.dtype, out.strides
+                )
+            return out
+
+        def unary(a: StridedArray) -> StridedArray:
+            key = (a.shape, a.strides, a.dtype)
+            known = ready.get(key)
+            if known is None or a.offset:
+                return first(key, a)
+            kernel, params, groups, nbytes, *layout = known
+            made = block(runtime, nbytes)
+            stats["launches"] += 1
+            runtime.launch(kernel, (made.memory, a.buffer.memory), params, groups)
+            shape, dtype, strides = layout
+            return StridedArray(self, made, shape, dtype, strides)
+
+        def binary(a: StridedArray, b: StridedArray) -> StridedArray:
+            left, right = a.buffer, b.buffer
+            key = (a.shape, a.strides, b.shape, b.strides, a.dtype, b.dtype, left is right)
+            known = ready.get(key)
+            if known is None or a.offset or b.offset:
+                return first(key, a, b)
+            kernel, params, groups, nbytes, *layout = known
+            made = block(runtime, nbytes)
+            given = (made.memory, left.memory)
+            if left is not right:
+                given += (right.memory,)  # type: ignore[assignment]
+            stats["launches"] += 1
+            runtime.launch(kernel, given, params, groups)
+            shape, dtype, strides = layout
+            return StridedArray(self, made, shape, dtype, strides)
+
+        return unary if len(arrays) == 1 else binary
 
     def _apart(
         self, outs: Sequence[StridedArray], operands: Sequence[Any], arrays: list[StridedArray]
@@ -106,7 +181,7 @@ class Maps(Core):
         if overlap(target, source):
             source = self.copy(source)
         arrays = [target, source]
-        key = ("assign", target.shape, target.strides, target.dtype)
+        key: tuple[Any, ...] = ("assign", target.shape, target.strides, target.dtype)
         key += (source.shape, source.strides, source.dtype, sharing(arrays))
         plan = self.plan(
             key, _make, self, _IDENTITY, (source,), (target.dtype,), (target,), key[-1]
@@ -159,7 +234,7 @@ def _compared(arrays: Sequence[Any], compute: str, results: Sequence[str]) -> tu
     return half, (limits.min, limits.max)
 
 
-def _told(plan: Plan, numbers: list[Any]) -> Any:
+def _told(plan: Plan, numbers: list[Any]) -> list[Any] | None:
     """Numbers as the kernel takes them; None if one does not fit."""
     _, _, floating, half, span = plan.extra
     if floating:
