@@ -23,6 +23,10 @@ _FLOATS = "fd"
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 
 
+class TooMany(NotCompiled):
+    """More distinct buffers than a kernel of the device can see."""
+
+
 class Plan(NamedTuple):
     """A launch, but for the buffers, where arrays begin in them, and numbers."""
 
@@ -64,16 +68,16 @@ class Launcher:
             if len(self.plans) >= MOST:
                 self.plans.clear()
             self.plans[key] = plan
-        if plan.__class__ is NotCompiled:
+        if isinstance(plan, NotCompiled):
             raise plan
-        return plan  # type: ignore[return-value]
+        return plan
 
     def _plan(self, made: Made) -> Plan:
-        kernel, text = self._kernel(made)
         shared = made.sharing
         distinct = tuple([shared.index(n) for n in range(max(shared, default=-1) + 1)])
         if len(distinct) > self.limits.max_bindings:
-            raise NotCompiled(f"{len(distinct)} buffers at once, of {self.limits.max_bindings}")
+            raise TooMany(f"{len(distinct)} buffers at once, of {self.limits.max_bindings}")
+        kernel, text = self._kernel(made)
         codes = text.pack.format[1:]
         numbers = len(codes) - len(shared) - len(made.ints)
         tail = self.runtime.dialect.tail

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from ..base import is_boolean
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .core import Core
-from .launching import Made, Plan, sharing
+from .launching import Made, Plan, TooMany, sharing
 from .layouts import (
     as_words,
     broadcast,
@@ -34,7 +35,7 @@ from .memory import block
 
 _IDENTITY = (arg(0),)
 _READY = 256  # layouts that a prepared expression remembers
-_INT64 = np.dtype(np.int64)
+_INT64, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 
 
 class _Ready(NamedTuple):
@@ -58,6 +59,40 @@ class Maps(Core):
         operands: Sequence[Any],
         dtypes: Sequence[Any],
         outs: Sequence[StridedArray] | None = None,
+    ) -> Sequence[StridedArray]:
+        try:
+            return self._maps(exprs, operands, dtypes, outs)
+        except TooMany:
+            if len(exprs) == 1:
+                return self._maps(exprs, self._joined(operands), dtypes, outs)
+        found = [self.maps((e,), operands, (t,))[0] for e, t in zip(exprs, dtypes, strict=True)]
+        if outs is None:
+            return found
+        for out, value in zip(outs, found, strict=True):
+            self.assign(out, value)
+        return outs
+
+    def _joined(self, operands: Sequence[Any]) -> list[Any]:
+        """The operands with those beyond the bindings of a kernel copied into one buffer."""
+        few = self.limits.max_bindings - 2  # and the result, and that buffer
+        given = list(operands)
+        places = [i for i, o in enumerate(given) if o.__class__ is StridedArray]
+        surplus = places[few:]
+        unit = max(given[i].dtype.itemsize for i in surplus)
+        sizes = [-(-given[i].size * given[i].dtype.itemsize // unit) * unit for i in surplus]
+        whole = self.empty((sum(sizes),), _BYTE)
+        for i, start in zip(surplus, itertools.accumulate([0, *sizes]), strict=False):
+            o = given[i]
+            given[i] = StridedArray(self, whole.buffer, o.shape, o.dtype, None, start)
+            self.assign(given[i], o)
+        return given
+
+    def _maps(
+        self,
+        exprs: tuple[Expr, ...],
+        operands: Sequence[Any],
+        dtypes: Sequence[Any],
+        outs: Sequence[StridedArray] | None,
     ) -> Sequence[StridedArray]:
         arrays = [o for o in operands if o.__class__ is StridedArray]
         if not arrays:
