@@ -64,12 +64,12 @@ class Launcher:
             try:
                 plan = self._plan(make(*given))
             except NotCompiled as error:
-                plan = error
+                plan = type(error)(*error.args)  # without the frames, which hold arrays
             if len(self.plans) >= MOST:
                 self.plans.clear()
             self.plans[key] = plan
         if isinstance(plan, NotCompiled):
-            raise plan
+            raise type(plan)(*plan.args)
         return plan
 
     def _plan(self, made: Made) -> Plan:

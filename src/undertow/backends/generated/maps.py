@@ -34,6 +34,8 @@ from .layouts import (
 from .memory import block
 
 _IDENTITY = (arg(0),)
+_ARGUMENTS = tuple([arg(i) for i in range(32)])
+_UNIT = 16  # bytes, of which operands in one buffer begin at a multiple
 _READY = 256  # layouts that a prepared expression remembers
 _INT64, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
 
@@ -72,19 +74,26 @@ class Maps(Core):
             self.assign(out, value)
         return outs
 
-    def _joined(self, operands: Sequence[Any]) -> list[Any]:
-        """The operands with those beyond the bindings of a kernel copied into one buffer."""
-        few = self.limits.max_bindings - 2  # and the result, and that buffer
+    def _joined(self, operands: Sequence[Any], results: int = 1) -> list[Any]:
+        """The operands, as many of the small ones in one buffer as a kernel has no bindings for."""
         given = list(operands)
         places = [i for i, o in enumerate(given) if o.__class__ is StridedArray]
-        surplus = places[few:]
-        unit = max(given[i].dtype.itemsize for i in surplus)
-        sizes = [-(-given[i].size * given[i].dtype.itemsize // unit) * unit for i in surplus]
+        few = max(self.limits.max_bindings - results - 1, 0)  # besides that buffer
+        surplus = sorted(places, key=lambda i: -int(given[i].size))[few:]
+        sizes = [-(-given[i].size * given[i].dtype.itemsize // _UNIT) * _UNIT for i in surplus]
         whole = self.empty((sum(sizes),), _BYTE)
+        alike: dict[Any, list[tuple[StridedArray, StridedArray]]] = {}
         for i, start in zip(surplus, itertools.accumulate([0, *sizes]), strict=False):
             o = given[i]
             given[i] = StridedArray(self, whole.buffer, o.shape, o.dtype, None, start)
-            self.assign(given[i], o)
+            alike.setdefault((o.shape, o.dtype), []).append((given[i], as_words(o)))
+        most = self.limits.max_bindings - 1
+        for pairs in alike.values():
+            for first in range(0, len(pairs), most):
+                outs, sources = zip(*pairs[first : first + most], strict=True)
+                exprs = _ARGUMENTS[: len(sources)]
+                words = [as_words(o) for o in outs]
+                self._maps(exprs, sources, [w.dtype for w in words], words)
         return given
 
     def _maps(
