@@ -23,6 +23,7 @@ _SAME = {
     "bit_not": "not",
 }
 _OF_FLOATS = {"div", "floor", "ceil", "trunc", "rint", "copysign", "sqrt"}
+_WHOLE = {"floor", "ceil", "trunc", "rint"}  # of an integer, the same
 _LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "ne"}
 
 
@@ -96,6 +97,8 @@ class Lowering:
             return f.call(head, *values)
         if head in ("real", "conj"):
             return values[0]
+        if head == "imag":
+            return f.const(0, kind)
         if kind == "bool":
             return self._of_bools(head, values)
         if head in _SAME:
@@ -109,6 +112,10 @@ class Lowering:
                 return f.call(head, *values)
             if head in elementary.FUNCTIONS:
                 return elementary.FUNCTIONS[head](f, *values)
+        elif head in _WHOLE:
+            return values[0]
+        elif head in ("fmax", "fmin"):
+            return f.call("maximum" if head == "fmax" else "minimum", *values)
         elif head in elementary.INTEGER_FUNCTIONS:
             if head == "pow" and not _is_natural(values[1]):
                 raise NotCompiled(f"pow of {kind}, which refuses negative exponents")

@@ -12,19 +12,21 @@ from ...kernel.expr import Expr
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.maps import fill_function
 from ...kernel.groups.random import philox_function, random_map_function
+from ...kernel.lower import NotCompiled
 from ..memory_types import scalar_type
 from ..strided import StridedArray
-from .host import with_host
+from .checks import Checks
+from .host import refuse, with_host
 from .launching import Made
 from .layouts import as_words, coalesce, countable, padded, steps_in
-from .products import Products
+from .rows import Rows
 from .runtime import Runtime
 
 _WORD = 0xFFFFFFFF
 _UINT32, _BOOL = np.dtype(np.uint32), np.dtype(bool)
 
 
-class GeneratedBackend(Products):
+class GeneratedBackend(Rows):
     """All forms from the loop IR; see runtime.py for what a device brings.
 
     `allow_host` lets NumPy compute what the device cannot: True, or "warn", once for each form and
@@ -32,16 +34,54 @@ class GeneratedBackend(Products):
     """
 
     allow_host: bool | str = False
-    host_switch = "allow_host = True of its backend"  # how a user allows it
+    host_switch = "allow_host = True of the backend"
 
     def __init__(self, device: Device, runtime: Runtime) -> None:
         super().__init__(device, runtime)
+        self._known: set[Any] = set()  # dtypes
         self.told: set[tuple[str, str]] = set()  # what was computed on the host, and why
-        self.pending: list[tuple[StridedArray, Callable[[], None]]] = []
+        self.checks = Checks(self)
 
-    # Making arrays ----------------------------------------------------------------------------
+    def from_host(self, array: Any) -> StridedArray:
+        self._told_of(np.asarray(array).dtype)
+        return super().from_host(array)
+
     def full(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
         dtype = np.dtype(dtype)
+        self._told_of(dtype)
+        return self._filled(tuple(shape), value, dtype)
+
+    def to_host(self, array: StridedArray) -> Any:
+        self.checks.look()
+        return super().to_host(array)
+
+    def synchronize(self) -> None:
+        """Wait until everything that was launched is done, and was right."""
+        self.checks.look()
+        super().synchronize()
+
+    def require(
+        self, x: StridedArray, low: float, high: float, error: Callable[[Any], Exception]
+    ) -> Any:
+        if not x.size:
+            return low
+        try:
+            self.checks.add(x, low, high, error)
+        except NotCompiled:
+            return super().require(x, low, high, error)
+        return None
+
+    def _told_of(self, dtype: Any) -> None:
+        """An error for a dtype that the device does not compute with, unless the host may."""
+        if dtype not in self._known and not self.allow_host:
+            try:
+                self.type_of(dtype)
+            except NotCompiled as reason:
+                refuse(self, "device", reason)
+            self._known.add(dtype)
+
+    # Making arrays ----------------------------------------------------------------------------
+    def _filled(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
         out = self.empty(shape, dtype)
         words = as_words(out)
         if not out.size:
@@ -111,6 +151,6 @@ class GeneratedBackend(Products):
 for _form in (
     *("assign", "maps", "reduce", "map_reduce", "scan", "recurrence", "gather", "take"),
     *("scatter", "put", "matmul", "sort", "nonzero", "searchsorted", "conv", "window"),
-    *("random_map",),
+    *("random_map", "update"),
 ):
     setattr(GeneratedBackend, _form, with_host(_form, getattr(GeneratedBackend, _form)))

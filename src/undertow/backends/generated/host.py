@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -36,15 +36,20 @@ def with_host(form: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def refuse(k: Any, form: str, reason: NotCompiled) -> NoReturn:
+    """The error of what the device cannot compute."""
+    raise DTypeError(
+        f"[{form}] no kernel on {k.device}: {reason}; convert to float32 or int64, move the "
+        f"tensors by .to('cpu'), or let the host compute it: {k.host_switch}"
+    ) from None
+
+
 def on_host(
     k: Any, form: str, reason: NotCompiled, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """A form by NumPy, if that is allowed; what it writes is brought back."""
     if not k.allow_host:
-        raise DTypeError(
-            f"[{form}] no kernel on {k.device}: {reason}; convert to float32 or int64, move the "
-            f"tensors by .to('cpu'), or let the host compute it: {k.host_switch}"
-        ) from None
+        refuse(k, form, reason)
     k.stats["host"] += 1
     told = (form, str(reason))
     if told not in k.told:
@@ -62,7 +67,6 @@ def on_host(
             return type(value)([opened(v) for v in value])
         return value
 
-    before = {}
     given = [opened(a) for a in args]
     named = {name: opened(a) for name, a in kwargs.items()}
     before = {at: host.copy() for at, (_, host) in hosts.items()}

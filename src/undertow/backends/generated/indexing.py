@@ -241,6 +241,6 @@ def take_space(x: StridedArray, dims: Sequence[int], arrays: Sequence[StridedArr
 
 def _own_steps(a: StridedArray) -> Sizes:
     """The steps of an array in elements, whatever its sizes."""
-    if any(s % a.dtype.itemsize for s in a.strides):
+    if a.size and any(s % a.dtype.itemsize for s in a.strides):
         raise NotCompiled("elements that are no whole number of them apart")
     return tuple([s // a.dtype.itemsize for s in a.strides])

@@ -42,12 +42,12 @@ def countable(shape: Sizes) -> int:
 
 
 def steps_in(a: StridedArray, shape: Sizes) -> Sizes:
-    """The steps of an array, in elements, when it is broadcast to `shape`."""
+    """The steps of an array, in elements, when it is broadcast to `shape`; 0 where it has one."""
     size = a.dtype.itemsize
-    if a.offset % size or any(s % size for s in a.strides):
+    own = [s if n > 1 else 0 for n, s in zip(a.shape, a.strides, strict=True)]
+    if a.size and (a.offset % size or any(s % size for s in own)):
         raise NotCompiled("elements that are no whole number of them apart")
-    own = [0 if n == 1 else s // size for n, s in zip(a.shape, a.strides, strict=True)]
-    return (0,) * (len(shape) - len(own)) + tuple(own)
+    return (0,) * (len(shape) - len(own)) + tuple([s // size for s in own])
 
 
 def row_major(shape: Sizes) -> Sizes:
@@ -84,11 +84,9 @@ def padded(sizes: Sizes, steps: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:
 
 def compute_type(operands: Sequence[Any], types: Sequence[str], result: str) -> str:
     """The type in which an expression is computed over operands, whose arrays have these types."""
-    found = next((t for t in types if t != "bool"), "")
-    if found or len(types) == len(operands):
-        return scalar_type(found or "bool")
-    if result != "bool":
-        return scalar_type(result)
+    found = next((t for t in types if t != "bool"), "") or result
+    if found != "bool" or len(types) == len(operands):
+        return scalar_type(found)
     numbers = [o for o in operands if o.__class__ is not StridedArray]
     return "f32" if any(isinstance(n, float) for n in numbers) else "i64"
 

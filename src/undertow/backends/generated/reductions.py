@@ -67,7 +67,9 @@ class Reductions(Maps):
         dims: tuple[int, ...],
         keepdim: bool,
         dtype: Any,
+        into: StridedArray | None = None,
     ) -> Any:
+        """`map_reduce`, of a single result also into an array of one's own."""
         arrays = [o for o in operands if o.__class__ is StridedArray]
         key: list[Any] = ["reduce", kind, expr, dims, keepdim, dtype]
         for o in operands:
@@ -76,7 +78,7 @@ class Reductions(Maps):
         key.append(seen)
         plan = self.plan(tuple(key), _make, self, kind, expr, operands, dims, keepdim, dtype, seen)
         shape, dtypes, floating, pieces = plan.extra
-        outs = [self.empty(shape, t) for t in dtypes]
+        outs = [self.empty(shape, t) for t in dtypes] if into is None else [into]
         if not outs[0].size:
             return outs[0] if len(outs) == 1 else tuple(outs)
         if not math.prod([broadcast(*[a.shape for a in arrays])[d] for d in dims]):
