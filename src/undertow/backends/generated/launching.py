@@ -69,11 +69,11 @@ class Launcher:
         return plan  # type: ignore[return-value]
 
     def _plan(self, made: Made) -> Plan:
-        kernel, text = self._kernel(made)
         shared = made.sharing
         distinct = tuple([shared.index(n) for n in range(max(shared, default=-1) + 1)])
         if len(distinct) > self.limits.max_bindings:
             raise NotCompiled(f"{len(distinct)} buffers at once, of {self.limits.max_bindings}")
+        kernel, text = self._kernel(made)
         codes = text.pack.format[1:]
         numbers = len(codes) - len(shared) - len(made.ints)
         tail = self.runtime.dialect.tail

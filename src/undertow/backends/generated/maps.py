@@ -49,6 +49,14 @@ class Maps(Core):
             operands = (arrays[0], *operands[1:])
         if outs is not None:
             operands, arrays = self._apart(outs, operands, arrays)
+        if len(arrays) + len(exprs) > self.limits.max_bindings:
+            found = self.together(arrays, outs or (), 0 if outs else len(exprs))
+            if found is not arrays:
+                moved = iter(found)
+                operands = [
+                    next(moved) if o.__class__ is StridedArray else o for o in operands
+                ]
+                arrays = list(found)
         key: list[Any] = [exprs, *dtypes]
         for o in operands:
             if o.__class__ is StridedArray:

@@ -36,11 +36,13 @@ class Rows(Products):
     ) -> tuple[StridedArray, ...]:
         arrays = list(operands[: program.elements + program.per_row])
         numbers = [float(n) for n in operands[len(arrays) :]]
-        seen = sharing(arrays)
-        key: list[Any] = ["rows", program, dims, *dtypes, seen]
-        for a in arrays:
-            key += (a.shape, a.strides, a.dtype)
         try:
+            if len(arrays) + len(program.outputs) > self.limits.max_bindings:
+                arrays = list(self.together(arrays, fresh=len(program.outputs)))
+            seen = sharing(arrays)
+            key: list[Any] = ["rows", program, dims, *dtypes, seen]
+            for a in arrays:
+                key += (a.shape, a.strides, a.dtype)
             plan = self.plan(tuple(key), _make_rows, self, program, arrays, dims, dtypes, seen)
         except NotCompiled:
             return super().rows(program, operands, dims, dtypes)
