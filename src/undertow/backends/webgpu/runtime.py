@@ -84,6 +84,7 @@ class WebGpuRuntime:
         self._show = "wgsl" in debug
         self._most = 1 if "webgpu" in debug else BATCH
         self.texts: list[str] | None = None  # of all kernels, where somebody collects them
+        self._mark = self.memory.alloc(4)
         _runtimes.add(self)
 
     # Memory -----------------------------------------------------------------------------------
@@ -293,8 +294,8 @@ class WebGpuRuntime:
     def synchronize(self) -> None:
         with self._lock:
             self._check()
-            self.submit()
-            self._guarded("synchronize", self.device.queue.on_submitted_work_done_sync)
+            # Reading a word waits for all before it; wgpu 0.32's own way to wait is broken.
+            self._guarded("synchronize", self._read, self._mark, 0, 4)
 
     def stats(self) -> dict[str, int]:
         """Counts since the start; launches that wait in the open batch are among them."""

@@ -292,8 +292,6 @@ class Wgsl(Dialect):
             return f"({a} {self.SYMBOLS[op]} {b})"
         if op == "shr":
             return f"{sign}shr32({a}, u32({b}))"
-        if op in ("div", "rem"):
-            return self._wrapped(dtype, f"{sign}{op}32({a}, {b})")
         if op == "shl":
             kind = self.TYPES[dtype]
             return self._wrapped(dtype, f"{kind}(shl32(u32({a}), u32({b})))")

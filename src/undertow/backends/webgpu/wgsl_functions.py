@@ -183,16 +183,6 @@ fn rem64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 fn shl32(a: u32, n: u32) -> u32 { return select(0u, a << (n & 31u), n < 32u); }
 fn ushr32(a: u32, n: u32) -> u32 { return select(0u, a >> (n & 31u), n < 32u); }
 fn shr32(a: i32, n: u32) -> i32 { return a >> min(n, 31u); }
-fn udiv32(a: u32, b: u32) -> u32 { return select(a / max(b, 1u), 0u, b == 0u); }
-fn urem32(a: u32, b: u32) -> u32 { return select(a % max(b, 1u), 0u, b == 0u); }
-fn div32(a: i32, b: i32) -> i32 {
-  let found = udiv32(bitcast<u32>(abs(a)), bitcast<u32>(abs(b)));
-  return select(bitcast<i32>(found), -bitcast<i32>(found), (a ^ b) < 0);
-}
-fn rem32(a: i32, b: i32) -> i32 {
-  let found = urem32(bitcast<u32>(abs(a)), bitcast<u32>(abs(b)));
-  return select(bitcast<i32>(found), -bitcast<i32>(found), a < 0);
-}
 fn from_f16(h: u32) -> f32 {
   let sign = (h & 0x8000u) << 16u;
   let e = (h >> 10u) & 31u;
