@@ -22,10 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a device to run device_suite.py for, several times; else reference and abacus",
     )
 
-
     parser.addoption(
-        "--part",
-        help="3/40: of device_suite's samples every fortieth, from the third on",
+        "--part", help="3/40: of device_suite's samples every fortieth, from the third on"
     )
 
 

@@ -240,10 +240,7 @@ def test_views_share_memory_and_copies_do_not(device: str) -> None:
         "ellipsis": (k.slice(x, (..., 3)), data[..., 3]),
         "reshape": (k.reshape(x, (4, 6)), data.reshape(4, 6)),
         "expand": (k.expand(k.slice(x, (0, 0)), (5, 4)), np.broadcast_to(data[0, 0], (5, 4))),
-        "as_strided": (
-            k.as_strided(x, (2, 2), (12, 1), 5),
-            data.reshape(-1)[[[5, 6], [17, 18]]],
-        ),
+        "as_strided": (k.as_strided(x, (2, 2), (12, 1), 5), data.reshape(-1)[[[5, 6], [17, 18]]]),
         "bits": (k.bits(x, np.dtype(whole)), data.view(whole)),
     }
     for name, (view, expected) in views.items():

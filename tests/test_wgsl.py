@@ -226,7 +226,10 @@ def test_fused_and_scale(runtime: Any) -> None:
     exact = a.astype(np.float64) * b + near
     assert np.mean(found != exact.astype(np.float32)) < 1e-3  # ties that the last sum decides
     n = random.integers(-120, 120, 5000).astype(np.float32)
-    same(run(runtime, lambda f, x, y: f.call("scale", x, y), [a, n], "f32"), np.ldexp(a, n.astype(int)))
+    same(
+        run(runtime, lambda f, x, y: f.call("scale", x, y), [a, n], "f32"),
+        np.ldexp(a, n.astype(int)),
+    )
 
 
 def test_what_fast_math_would_fold(runtime: Any) -> None:

@@ -160,7 +160,16 @@ def stats(device: DeviceLike | None = None) -> dict[str, int]:
     >>> sorted(ut.webgpu.stats())  # doctest: +ELLIPSIS
     ['bind_groups', 'buffers', 'host', 'launches', 'pipelines', 'readbacks', ...]
     """
-    names = "launches submissions readbacks uploads pipelines bind_groups buffers host".split()
+    names = [
+        "launches",
+        "submissions",
+        "readbacks",
+        "uploads",
+        "pipelines",
+        "bind_groups",
+        "buffers",
+        "host",
+    ]
     total = dict.fromkeys(names, 0)
     for backend in _backends(device):
         for name, count in backend.runtime.stats().items():

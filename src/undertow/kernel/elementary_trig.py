@@ -247,7 +247,9 @@ def _in_pairs(f: Function, middle: Value) -> tuple[Value, Value]:
     less = f.cast(middle - f.cast(part, "i64"), "f32") * 2.0**-62
     part = part * 2.0**-62
     r = part * _QUARTER[0]
-    rest = f.fma(less, _QUARTER[0], f.fma(part, _QUARTER[1], product_error(f, part, _QUARTER[0], r)))
+    rest = f.fma(
+        less, _QUARTER[0], f.fma(part, _QUARTER[1], product_error(f, part, _QUARTER[0], r))
+    )
     r, rest = quick_sum(f, r, rest)
     return rest, r
 

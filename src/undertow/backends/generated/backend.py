@@ -12,13 +12,14 @@ from ...kernel.expr import Expr
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.maps import fill_function
 from ...kernel.groups.random import philox_function, random_map_function
+from ...kernel.layout import coalesce
 from ...kernel.lower import NotCompiled
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .checks import Checks
 from .host import refuse, with_host
 from .launching import Made
-from .layouts import as_words, coalesce, countable, padded, steps_in
+from .layouts import as_words, countable, padded, steps_in
 from .rows import Rows
 from .runtime import Runtime
 
@@ -34,7 +35,7 @@ class GeneratedBackend(Rows):
     """
 
     allow_host: bool | str = False
-    host_switch = "allow_host = True of the backend"
+    host_switch = "allow_host = True of its backend"  # how a user allows it
 
     def __init__(self, device: Device, runtime: Runtime) -> None:
         super().__init__(device, runtime)

@@ -17,7 +17,7 @@ from ...kernel.expr import call, trace
 from ..strided import StridedArray
 from .reductions import Reductions
 
-MOST = 256  # checks that wait; then all are looked at
+MOST = 64  # checks that wait; then all are looked at
 _BOOL = np.dtype(bool)
 _OUTSIDE = trace(
     lambda a, low, high: call(

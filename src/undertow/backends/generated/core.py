@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,35 +41,6 @@ class Core(Backend):
     def plan(self, key: Any, make: Callable[..., Made], *given: Any) -> Plan:
         """See `Launcher.find`."""
         return self.launcher.find(key, make, *given)
-
-    def together(
-        self, arrays: Sequence[StridedArray], outs: Sequence[StridedArray] = (), fresh: int = 0
-    ) -> Sequence[StridedArray]:
-        """Inputs of a kernel, the smallest copied into one buffer where it could not see them all.
-
-        It writes `outs`, and `fresh` arrays besides, which stay where they are.
-        """
-        written = {id(o.buffer) for o in outs}
-        sizes: dict[int, int] = {}  # bytes of the inputs, by their buffers
-        for a in arrays:
-            if id(a.buffer) not in written:
-                sizes[id(a.buffer)] = sizes.get(id(a.buffer), 0) + a.size * a.dtype.itemsize
-        excess = len(sizes) + len(written) + fresh - self.limits.max_bindings
-        if excess <= 0:
-            return arrays
-        if excess + 1 > len(sizes):
-            raise NotCompiled(f"{len(written) + fresh} results, of {self.limits.max_bindings}")
-        chosen = set(sorted(sizes, key=lambda b: sizes[b])[: excess + 1])
-        moved = [a for a in arrays if id(a.buffer) in chosen]
-        starts = [0]
-        for a in moved:
-            starts.append(starts[-1] + -(-a.size * a.dtype.itemsize // 8) * 8)
-        room = self.empty((starts[-1],), np.dtype(np.uint8))
-        copies: dict[int, StridedArray] = {}
-        for a, start in zip(moved, starts, strict=False):
-            copies[id(a)] = StridedArray(self, room.buffer, a.shape, a.dtype, None, start)
-            self.assign(copies[id(a)], a)
-        return [copies.get(id(a), a) for a in arrays]
 
     # Memory -----------------------------------------------------------------------------------
     def empty(self, shape: tuple[int, ...], dtype: Any) -> StridedArray:

@@ -32,11 +32,11 @@ class Binding(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """Memory of a group: `name[count]` of scalar type `dtype`."""
+    """Memory of a group: `name[size]` of scalar type `dtype`."""
 
     name: str
     dtype: str
-    count: int
+    size: int
 
 
 class Dialect:
@@ -105,7 +105,7 @@ class Dialect:
             f"typedef struct {{ uint at[{max(words, 1)}]; }} Words;",
             f"__kernel __attribute__((reqd_work_group_size({group}, 1, 1)))",
             f"void {entry}({', '.join(given)}) {{",
-            *[f"  __local {self.TYPES[s.dtype]} {s.name}[{s.count}];" for s in shared],
+            *[f"  __local {self.TYPES[s.dtype]} {s.name}[{s.size}];" for s in shared],
             *body,
             "}",
         ]

@@ -161,8 +161,8 @@ class Indexing(Scans):
         if not values.size or not length:
             return self.full(values.shape, 0, _INT64)
         seen = sharing([edges, values])
-        key = ("search", right, edges.shape, edges.strides, edges.dtype)
-        key += (values.shape, values.strides, seen)
+        layout = (edges.shape, edges.strides, edges.dtype, values.shape, values.strides)
+        key = ("search", right, *layout, seen)
 
         def make() -> Made:
             rows = edges.seen((*edges.shape[:-1], 1), edges.strides)

@@ -23,6 +23,10 @@ _FLOATS = "fd"
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 
 
+class TooMany(NotCompiled):
+    """More distinct buffers than a kernel of the device can see."""
+
+
 class Plan(NamedTuple):
     """A launch, but for the buffers, where arrays begin in them, and numbers."""
 
@@ -60,19 +64,19 @@ class Launcher:
             try:
                 plan = self._plan(make(*given))
             except NotCompiled as error:
-                plan = error
+                plan = type(error)(*error.args)  # without the frames, which hold arrays
             if len(self.plans) >= MOST:
                 self.plans.clear()
             self.plans[key] = plan
-        if plan.__class__ is NotCompiled:
-            raise plan
-        return plan  # type: ignore[return-value]
+        if isinstance(plan, NotCompiled):
+            raise type(plan)(*plan.args)
+        return plan
 
     def _plan(self, made: Made) -> Plan:
         shared = made.sharing
         distinct = tuple([shared.index(n) for n in range(max(shared, default=-1) + 1)])
         if len(distinct) > self.limits.max_bindings:
-            raise NotCompiled(f"{len(distinct)} buffers at once, of {self.limits.max_bindings}")
+            raise TooMany(f"{len(distinct)} buffers at once, of {self.limits.max_bindings}")
         kernel, text = self._kernel(made)
         codes = text.pack.format[1:]
         numbers = len(codes) - len(shared) - len(made.ints)
@@ -107,8 +111,9 @@ class Launcher:
         """Run a plan's kernel over arrays, in the order of its buffers."""
         buffers = [arrays[i].buffer.memory for i in plan.distinct]
         params = plan.params
-        if not params or any(a.offset for a in arrays):
-            offsets = [a.offset // a.dtype.itemsize for a in arrays]
+        offsets = [a.offset for a in arrays]
+        if not params or any(offsets):
+            offsets = [o and o // a.dtype.itemsize for o, a in zip(offsets, arrays, strict=True)]
             try:
                 params = plan.pack(*offsets, *plan.ints, *numbers)
             except (struct.error, OverflowError):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from ...kernel.groups.elements import blocks
 from ...kernel.groups.maps import map_function
 from ...kernel.ir import FLOATS, INTEGERS
 from ...kernel.layout import coalesce
+from ...kernel.lower import NotCompiled
+from ..base import is_boolean
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .core import Core
-from .launching import Made, Plan, sharing
+from .launching import Made, Plan, TooMany, sharing
 from .layouts import (
     as_words,
     broadcast,
@@ -28,9 +31,25 @@ from .layouts import (
     type_known,
     with_numbers,
 )
+from .memory import block
 
 _IDENTITY = (arg(0),)
-_INT64 = np.dtype(np.int64)
+_ARGUMENTS = tuple([arg(i) for i in range(32)])
+_UNIT = 16  # bytes, of which operands in one buffer begin at a multiple
+_READY = 256  # layouts that a prepared expression remembers
+_INT64, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
+
+
+class _Ready(NamedTuple):
+    """A launch of a prepared expression, and what its result is like."""
+
+    kernel: Any
+    params: bytes
+    groups: tuple[int, int, int]
+    nbytes: int
+    shape: Any
+    dtype: Any
+    strides: Any
 
 
 class Maps(Core):
@@ -43,20 +62,53 @@ class Maps(Core):
         dtypes: Sequence[Any],
         outs: Sequence[StridedArray] | None = None,
     ) -> Sequence[StridedArray]:
+        try:
+            return self._maps(exprs, operands, dtypes, outs)
+        except TooMany:
+            if len(exprs) == 1:
+                return self._maps(exprs, self._joined(operands), dtypes, outs)
+        found = [self.maps((e,), operands, (t,))[0] for e, t in zip(exprs, dtypes, strict=True)]
+        if outs is None:
+            return found
+        for out, value in zip(outs, found, strict=True):
+            self.assign(out, value)
+        return outs
+
+    def _joined(self, operands: Sequence[Any], results: int = 1) -> list[Any]:
+        """The operands, as many of the small ones in one buffer as a kernel has no bindings for."""
+        given = list(operands)
+        places = [i for i, o in enumerate(given) if o.__class__ is StridedArray]
+        few = max(self.limits.max_bindings - results - 1, 0)  # besides that buffer
+        surplus = sorted(places, key=lambda i: -int(given[i].size))[few:]
+        sizes = [-(-given[i].size * given[i].dtype.itemsize // _UNIT) * _UNIT for i in surplus]
+        whole = self.empty((sum(sizes),), _BYTE)
+        alike: dict[Any, list[tuple[StridedArray, StridedArray]]] = {}
+        for i, start in zip(surplus, itertools.accumulate([0, *sizes]), strict=False):
+            o = given[i]
+            given[i] = StridedArray(self, whole.buffer, o.shape, o.dtype, None, start)
+            alike.setdefault((o.shape, o.dtype), []).append((given[i], as_words(o)))
+        most = self.limits.max_bindings - 1
+        for pairs in alike.values():
+            for first in range(0, len(pairs), most):
+                outs, sources = zip(*pairs[first : first + most], strict=True)
+                exprs = _ARGUMENTS[: len(sources)]
+                words = [as_words(o) for o in outs]
+                self._maps(exprs, sources, [w.dtype for w in words], words)
+        return given
+
+    def _maps(
+        self,
+        exprs: tuple[Expr, ...],
+        operands: Sequence[Any],
+        dtypes: Sequence[Any],
+        outs: Sequence[StridedArray] | None,
+    ) -> Sequence[StridedArray]:
         arrays = [o for o in operands if o.__class__ is StridedArray]
         if not arrays:
             arrays = [self.from_host(np.asarray(operands[0], dtypes[0]))]
             operands = (arrays[0], *operands[1:])
         if outs is not None:
             operands, arrays = self._apart(outs, operands, arrays)
-        if len(arrays) + len(exprs) > self.limits.max_bindings:
-            found = self.together(arrays, outs or (), 0 if outs else len(exprs))
-            if found is not arrays:
-                moved = iter(found)
-                operands = [
-                    next(moved) if o.__class__ is StridedArray else o for o in operands
-                ]
-                arrays = list(found)
         key: list[Any] = [exprs, *dtypes]
         for o in operands:
             if o.__class__ is StridedArray:
@@ -64,8 +116,7 @@ class Maps(Core):
             else:
                 key.append(o.__class__)
         numbers = len(arrays) != len(operands)
-        if outs is None:
-            # Fresh results share no buffer with anything.
+        if outs is None:  # fresh results share no buffer with anything
             seen = sharing(arrays)
             key.append(seen)
             plan = self.plan(tuple(key), _make, self, exprs, operands, dtypes, None, seen)
@@ -82,12 +133,72 @@ class Maps(Core):
         given: list[Any] = []
         if numbers:
             given = [o for o in operands if o.__class__ is not StridedArray]
-            given = _told(plan, given)
-            if given is None:  # beyond the type of the arrays, with which they are compared
+            told = _told(plan, given)
+            if told is None:  # beyond the type of the arrays, with which they are compared
                 wide = [self.cast(o, _INT64) if o in arrays else o for o in operands]
                 return self.maps(exprs, wide, dtypes, outs)
+            given = told
         self.launcher.launch(plan, [*outs, *arrays], given)
         return outs
+
+    def prepare(
+        self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
+    ) -> Callable[..., Any]:
+        if len(exprs) > 1 or len(arrays) > 2 or not all(arrays):
+            return super().prepare(exprs, arrays, largest)
+        kind = np.dtype(bool) if is_boolean(exprs[0]) else None
+        runtime, stats = self.runtime, self.stats
+        ready: dict[Any, _Ready] = {}
+
+        def first(key: Any, *operands: StridedArray) -> StridedArray:
+            """What a call comes to whose layout is new; the next one is quicker."""
+            dtypes = (kind or operands[0].dtype,)
+            (out,) = self.maps(exprs, operands, dtypes)
+            if out.size and not any(o.offset for o in operands):
+                try:
+                    seen = sharing(operands)
+                    plan = self.plan(
+                        (*exprs, key, "ready"), _make, self, exprs, operands, dtypes, None, seen
+                    )
+                except NotCompiled:
+                    return out
+                if len(ready) >= _READY:
+                    ready.clear()
+                nbytes = out.size * out.dtype.itemsize
+                ready[key] = _Ready(
+                    plan.kernel, plan.params, plan.groups, nbytes, out.shape, out.dtype, out.strides
+                )
+            return out
+
+        def unary(a: StridedArray) -> StridedArray:
+            key = (a.shape, a.strides, a.dtype)
+            known = ready.get(key)
+            if known is None or a.offset:
+                return first(key, a)
+            kernel, params, groups, nbytes, *layout = known
+            made = block(runtime, nbytes)
+            stats["launches"] += 1
+            runtime.launch(kernel, (made.memory, a.buffer.memory), params, groups)
+            shape, dtype, strides = layout
+            return StridedArray(self, made, shape, dtype, strides)
+
+        def binary(a: StridedArray, b: StridedArray) -> StridedArray:
+            left, right = a.buffer, b.buffer
+            key = (a.shape, a.strides, b.shape, b.strides, a.dtype, b.dtype, left is right)
+            known = ready.get(key)
+            if known is None or a.offset or b.offset:
+                return first(key, a, b)
+            kernel, params, groups, nbytes, *layout = known
+            made = block(runtime, nbytes)
+            given = (made.memory, left.memory)
+            if left is not right:
+                given += (right.memory,)  # type: ignore[assignment]
+            stats["launches"] += 1
+            runtime.launch(kernel, given, params, groups)
+            shape, dtype, strides = layout
+            return StridedArray(self, made, shape, dtype, strides)
+
+        return unary if len(arrays) == 1 else binary
 
     def _apart(
         self, outs: Sequence[StridedArray], operands: Sequence[Any], arrays: list[StridedArray]
@@ -114,7 +225,7 @@ class Maps(Core):
         if overlap(target, source):
             source = self.copy(source)
         arrays = [target, source]
-        key = ("assign", target.shape, target.strides, target.dtype)
+        key: tuple[Any, ...] = ("assign", target.shape, target.strides, target.dtype)
         key += (source.shape, source.strides, source.dtype, sharing(arrays))
         plan = self.plan(
             key, _make, self, _IDENTITY, (source,), (target.dtype,), (target,), key[-1]
@@ -167,7 +278,7 @@ def _compared(arrays: Sequence[Any], compute: str, results: Sequence[str]) -> tu
     return half, (limits.min, limits.max)
 
 
-def _told(plan: Plan, numbers: list[Any]) -> Any:
+def _told(plan: Plan, numbers: list[Any]) -> list[Any] | None:
     """Numbers as the kernel takes them; None if one does not fit."""
     _, _, floating, half, span = plan.extra
     if floating:

@@ -20,18 +20,22 @@ class Block:
 
     __slots__ = ("__weakref__", "_runtime", "memory", "nbytes")
 
-    def __init__(self, runtime: Runtime, nbytes: int) -> None:
-        self.memory = runtime.alloc(-(-max(nbytes, 1) // _UNIT) * _UNIT)
+    def __init__(self, runtime: Runtime, memory: Any, nbytes: int) -> None:
+        self.memory = memory
         self.nbytes = nbytes
         self._runtime = runtime
 
     def __del__(self) -> None:
-        if hasattr(self, "_runtime"):
-            self._runtime.free(self.memory)
+        self._runtime.free(self.memory)
+
+
+def block(runtime: Runtime, nbytes: int) -> Block:
+    """Uninitialised memory for so many bytes."""
+    return Block(runtime, runtime.alloc((nbytes + _UNIT - 1) & -_UNIT or _UNIT), nbytes)
 
 
 def empty(backend: Any, launcher: Launcher, shape: tuple[int, ...], dtype: Any) -> StridedArray:
-    """Uninitialised memory."""
+    """An uninitialised array."""
     nbytes = math.prod(shape) * dtype.itemsize
     limits = launcher.limits
     if nbytes > limits.max_binding or nbytes > limits.max_buffer:
@@ -40,7 +44,7 @@ def empty(backend: Any, launcher: Launcher, shape: tuple[int, ...], dtype: Any) 
             f"[{backend.device}] an array of shape {shape} has {nbytes} bytes, and this device "
             f"sees at most {most} of one array; cut it into smaller ones"
         )
-    return StridedArray(backend, Block(launcher.runtime, nbytes), shape, dtype)
+    return StridedArray(backend, block(launcher.runtime, nbytes), shape, dtype)
 
 
 def upload(launcher: Launcher, target: StridedArray, host: Any) -> None:

@@ -15,7 +15,7 @@ from ...kernel.groups.reductions import combine_function, reduce_function
 from ...shapes import reduced_shape
 from ..memory_types import numpy_name, scalar_type
 from ..strided import StridedArray
-from .launching import Made, sharing
+from .launching import Made, TooMany, sharing
 from .layouts import (
     broadcast,
     compute_type,
@@ -57,7 +57,10 @@ class Reductions(Maps):
     ) -> Any:
         if kind == "squares":
             return self.reduce(kind, self.map(expr, operands, dtype), dims, keepdim)
-        return self._map_reduce(kind, expr, operands, dims, keepdim, dtype)
+        try:
+            return self._map_reduce(kind, expr, operands, dims, keepdim, dtype)
+        except TooMany:
+            return self.reduce(kind, self.map(expr, operands, dtype), dims, keepdim)
 
     def _map_reduce(
         self,

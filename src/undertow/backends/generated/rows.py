@@ -16,7 +16,7 @@ from ...kernel.lower import NotCompiled
 from ...kernel.row_program import Program
 from ..memory_types import scalar_type
 from ..strided import StridedArray, contiguous, memory_order
-from .launching import Made, sharing
+from .launching import Made, Plan, TooMany, sharing
 from .layouts import broadcast, countable, padded, row_major, some, steps_in
 from .products import Products
 
@@ -37,13 +37,10 @@ class Rows(Products):
         arrays = list(operands[: program.elements + program.per_row])
         numbers = [float(n) for n in operands[len(arrays) :]]
         try:
-            if len(arrays) + len(program.outputs) > self.limits.max_bindings:
-                arrays = list(self.together(arrays, fresh=len(program.outputs)))
-            seen = sharing(arrays)
-            key: list[Any] = ["rows", program, dims, *dtypes, seen]
-            for a in arrays:
-                key += (a.shape, a.strides, a.dtype)
-            plan = self.plan(tuple(key), _make_rows, self, program, arrays, dims, dtypes, seen)
+            plan = self._rows_plan(program, arrays, dims, dtypes)
+        except TooMany:
+            arrays = self._joined(arrays, len(dtypes))
+            plan = self._rows_plan(program, arrays, dims, dtypes)
         except NotCompiled:
             return super().rows(program, operands, dims, dtypes)
         outs = [self.empty(shape, t) for shape, t in plan.extra]
@@ -58,6 +55,19 @@ class Rows(Products):
                 out = out if out.dtype == dtype else self.cast(out, dtype)
             results.append(out)
         return tuple(results)
+
+    def _rows_plan(
+        self,
+        program: Program,
+        arrays: list[StridedArray],
+        dims: tuple[int, ...],
+        dtypes: Sequence[Any],
+    ) -> Plan:
+        seen = sharing(arrays)
+        key: list[Any] = ["rows", program, dims, *dtypes, seen]
+        for a in arrays:
+            key += (a.shape, a.strides, a.dtype)
+        return self.plan(tuple(key), _make_rows, self, program, arrays, dims, dtypes, seen)
 
     def update(
         self,

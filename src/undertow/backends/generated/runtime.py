@@ -53,8 +53,13 @@ class DeviceBuffer(Protocol):
 class Runtime(Protocol):
     """A device under a `GeneratedBackend`; see the notes."""
 
-    dialect: Dialect
-    limits: Limits
+    @property
+    def dialect(self) -> Dialect:
+        """What writes its text."""
+
+    @property
+    def limits(self) -> Limits:
+        """What it can do."""
 
     def alloc(self, nbytes: int) -> Any:
         """A buffer of at least so many bytes (a multiple of 8, not 0), uninitialised."""

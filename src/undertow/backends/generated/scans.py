@@ -102,9 +102,9 @@ class Scans(Reductions):
         values, indices = self.empty(shape, x.dtype), self.empty(shape, _INT64)
         if not values.size:
             return values, indices
-        order, key = self._order(x, dim, descending), ("sorted", dim, first)
+        order = self._order(x, dim, descending)
         words, result = as_words(x), as_words(values)
-        key += (x.shape, x.strides, x.dtype)
+        key = ("sorted", dim, first, x.shape, x.strides, x.dtype)
 
         def make() -> Made:
             kept, (out_steps, steps) = self._lines(

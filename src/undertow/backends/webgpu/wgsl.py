@@ -69,7 +69,7 @@ class Wgsl(Dialect):
             )
         lines.append(f"@group(0) @binding({len(bindings)}) var<uniform> words: Words;")
         lines += [
-            f"var<workgroup> {s.name}: array<{self.TYPES[s.dtype]}, {s.count}>;" for s in shared
+            f"var<workgroup> {s.name}: array<{self.TYPES[s.dtype]}, {s.size}>;" for s in shared
         ]
         text = "\n".join(body)
         access_lines = [line for b in bindings for line in _accesses(b, text)]

@@ -73,8 +73,9 @@ def tiles(f: Function, sizes: Sizes, compute: str, factors: Callable[..., Factor
                     line = term * TILE
                     a = [f.load(left, line + top + i) for i in range(PART)]
                     b = [f.load(right, line + side + i) for i in range(PART)]
-                    found = sums.get()
-                    sums.set(*[added(f, a[i // PART], b[i % PART], s) for i, s in enumerate(found)])
+                    sums.set(
+                        *[added(f, a[i // PART], b[i % PART], s) for i, s in enumerate(sums.get())]
+                    )
                 f.barrier()
             for i, total in enumerate(sums.get()):
                 row, column = row0 + top + i // PART, column0 + side + i % PART
@@ -160,10 +161,9 @@ def product_function(name: str, double: bool, p: Product) -> Function:
         given = factors(rest // sizes.rows, None)
         total = f.state(f.const(0, p.compute), combine=lambda x, y: x + y)
         with f.loop(sizes.terms) as term:
-            pair = (
-                f.cast(v, p.compute) for v in (given.left(row, term), given.right(column, term))
-            )
-            total.set(added(f, *pair, total.get()[0]))
+            left, right = given.left(row, term), given.right(column, term)
+            left, right = f.cast(left, p.compute), f.cast(right, p.compute)
+            total.set(added(f, left, right, total.get()[0]))
         given.store(row, column, total.get()[0])
     return f
 

@@ -135,7 +135,7 @@ class _Builder:
     ) -> list[set[int]]:
         """The positions that a pass needs, with those that what is kept of elements needs."""
         found: set[int] = set()
-        left = [i for _, s in (*stages, *outputs) for i in s.used]
+        left = [i for _, s in stages for i in s.used] + [i for _, o in outputs for i in o.used]
         while left:
             i = left.pop()
             if i not in found:

@@ -205,10 +205,9 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
         given = factors(rest // sizes.rows, None)
         total = f.state(f.const(0, c.compute), combine=lambda a, b: a + b)
         with f.loop(sizes.terms) as term:
-            pair = (
-                f.cast(v, c.compute) for v in (given.left(row, term), given.right(column, term))
-            )
-            total.set(added(f, *pair, total.get()[0]))
+            left, right = given.left(row, term), given.right(column, term)
+            left, right = f.cast(left, c.compute), f.cast(right, c.compute)
+            total.set(added(f, left, right, total.get()[0]))
         given.store(row, column, total.get()[0])
     return f
 
