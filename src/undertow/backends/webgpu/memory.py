@@ -4,7 +4,9 @@ Note [buffers]
 WebGPU allows no buffer to be read and written by one dispatch through two bindings, even in parts
 that lie apart, so an allocation is a buffer of its own and nothing is cut out of larger ones. A
 buffer that is given back can be handed out at once: work that still uses it was recorded before,
-and a device does what it is told in order.
+and a device does what it is told in order. Of those that fit the oldest is taken, so that which
+buffers a step of a training gets depends on which are free and not on the order in which they came
+back: soon every step has those of the step before, and bind groups are found again.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import gc
 from collections import defaultdict
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Any
 
 from ...errors import OutOfMemoryError
@@ -22,11 +25,12 @@ SMALLEST = 256  # bytes of a buffer
 class Buffer:
     """Memory of the device."""
 
-    __slots__ = ("batch", "gpu", "nbytes")
+    __slots__ = ("batch", "gpu", "nbytes", "number")
 
-    def __init__(self, gpu: Any, nbytes: int) -> None:
+    def __init__(self, gpu: Any, nbytes: int, number: int) -> None:
         self.gpu = gpu
         self.nbytes = nbytes
+        self.number = number
         self.batch = -1  # the last one whose work uses it, see Note [batches] in runtime.py
 
 
@@ -50,7 +54,8 @@ class Allocator:
     ) -> None:
         self._create = create  # memory of so many bytes
         self._release = release  # told which buffers are about to go
-        self._free: dict[int, list[Buffer]] = defaultdict(list)
+        # Heaps by the numbers of buffers, which are compared in C: pushing and popping is atomic.
+        self._free: dict[int, list[tuple[int, Buffer]]] = defaultdict(list)
         self.largest = largest
         self.budget = _host_memory() // 2
         self.reserved = 0
@@ -65,20 +70,20 @@ class Allocator:
         """A buffer of at least so many bytes."""
         size = size_class(nbytes)
         try:
-            return self._free[size].pop()
+            return heappop(self._free[size])[1]
         except IndexError:
             return self._new(nbytes, min(size, self.largest))
 
     def free(self, buffer: Buffer) -> None:
-        """Take a buffer back; appending is atomic, so finalizers may call this anywhere."""
-        self._free[size_class(buffer.nbytes)].append(buffer)
+        """Take a buffer back; finalizers may call this at any moment."""
+        heappush(self._free[size_class(buffer.nbytes)], (buffer.number, buffer))
 
     def empty(self) -> None:
         """Give the buffers that nobody uses back to the device."""
         gone: list[Buffer] = []
         for free in list(self._free.values()):
             while free:
-                gone.append(free.pop())
+                gone.append(free.pop()[1])
         self._release(gone)
         self.reserved -= sum(buffer.nbytes for buffer in gone)
         gone.clear()
@@ -102,7 +107,7 @@ class Allocator:
         gpu = self._create(size)
         self.reserved += size
         self.created += 1
-        return Buffer(gpu, size)
+        return Buffer(gpu, size, self.created)
 
 
 def _host_memory() -> int:
