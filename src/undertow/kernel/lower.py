@@ -86,6 +86,8 @@ class Lowering:
         if head == "where":
             condition = self._truth(given[0])
             kind = next((g.dtype for g in given[1:] if isinstance(g, Value)), self.dtype)
+            if kind == "bool":
+                given = _as_bools(given)
             yes, no = (g if isinstance(g, Value) else self._constant(g, kind) for g in given[1:])
             return f.select(condition, yes, no)
         if head in _LOGICAL or head == "logical_not":
@@ -94,7 +96,7 @@ class Lowering:
         kind = next((g.dtype for g in given if isinstance(g, Value)), self.dtype)
         if head in COMPARISONS and kind not in FLOATS:
             if kind == "bool":
-                given = [bool(g) if not isinstance(g, Value) and g in (0, 1) else g for g in given]
+                given = _as_bools(given)
             if any(isinstance(g, float) and not math.isfinite(g) for g in given):
                 # Every integer compares with an infinity, or NaN, as zero does.
                 compare = getattr(operator, head)
@@ -157,6 +159,11 @@ class Lowering:
         if not isinstance(given, Value):
             return self.f.const(bool(given), "bool")
         return self.f.cast(given, "bool")
+
+
+def _as_bools(given: list[Any]) -> list[Any]:
+    """0 and 1 beside booleans, where they mean False and True."""
+    return [bool(g) if not isinstance(g, Value) and g in (0, 1) else g for g in given]
 
 
 def _is_natural(exponent: Value) -> bool:
