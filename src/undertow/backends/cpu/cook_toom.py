@@ -2,7 +2,8 @@
 
 The form `conv` is either the result at positions, with the weights transformed once, or, if it has
 more taps than positions, the gradient of a weight, in which the form's channels are images; see
-Note [two products] in conv.py. Padding is laid out once, as for shifts.
+Note [two products] in conv.py. Lines are read in place;
+in two dimensions padding is laid out once, as for shifts.
 
 Note [which forms]
 The more outputs a tile has, the fewer products there are, and the larger are the rounding errors;
@@ -29,7 +30,8 @@ from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug, pool
-from .cook_toom_text import FLAG, FORWARD, SIZE, WEIGHT, Form, forward_text, weight_text
+from .cook_toom_text import FLAG, FORWARD, WEIGHT, forward_text, weight_text
+from .cook_toom_tiles import READ, SIZE, Form
 from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
 from .gemm_micro import Shape as Kernel
 from .gemm_micro import tile_text
@@ -39,7 +41,6 @@ from .plans import Plans
 from .shifted import LINE, padded
 
 SINGLE = np.dtype(np.float32)
-SLACK = 8  # elements that are read from the first of a tile's row on
 MODES = ("exact", "auto", "fast")
 # The outputs of a tile by the taps, in one dimension and in each of two.
 LINES = {2: 4, 3: 4, 4: 4, 5: 4, 6: 2, 7: 2}
@@ -85,8 +86,11 @@ def run_cook_toom(
     outputs = outputs_of(taps, mode)
     if outputs is None or not _pays(x, w, places, left):
         return None
-    convolution = _Convolution(taps, places, outputs)
-    x = padded(x, [low for low, _ in geometry.padding], convolution.reach, SLACK, backend)
+    low = [pair[0] for pair in geometry.padding]
+    in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
+    convolution = _Convolution(taps, places, outputs, low[0] if in_place else None)
+    if not in_place:
+        x = padded(x, low, convolution.reach, READ[1], backend)
     if left:
         return convolution.weight(out, x, w, bias, backend)
     return convolution.forward(out, x, w, bias, backend, relu)
@@ -114,11 +118,15 @@ _plans = Plans()
 
 
 class _Convolution:
-    """A convolution without steps: its taps, places and tiles."""
+    """A convolution without steps: its taps, places and tiles.
 
-    def __init__(self, taps: Shape, places: Shape, outputs: Shape) -> None:
+    Lines in place are read as if there were some places of padding before them.
+    """
+
+    def __init__(self, taps: Shape, places: Shape, outputs: Shape, before: int | None) -> None:
         self.taps, self.places, self.outputs = taps, places, outputs
-        self.form = Form(outputs, taps, *micro_tile())
+        self.before = before or 0
+        self.form = Form(outputs, taps, *micro_tile(), before is not None)
         self.points = math.prod(self.form.points)
         self.tiles = [evenly(p, m) for p, m in zip(places, outputs, strict=True)]
         self.reach = [t * m + r - 1 for t, m, r in zip(self.tiles, outputs, taps, strict=True)]
@@ -131,7 +139,7 @@ class _Convolution:
         target = out if out.strides[-1] == SIZE else empty(out.shape, out.dtype)
         weights = self.transformed(w, backend)
         threads = current_limit()
-        shapes = x.shape, w.shape, self.places, target.strides
+        shapes = x.shape, x.strides, w.shape, self.places, self.before, target.strides
         key = ("forward", *shapes, self.form, bias is None, relu, threads)
         plan = _plans.get(key)
         if plan is None:
@@ -165,7 +173,9 @@ class _Convolution:
         n, groups = x.shape[:2]
         rows, wide = form.rows, form.vectors * host().vector // SIZE
         grid = np.indices((n, *self.tiles)).reshape(1 + len(self.tiles), -1)
+        starts = grid[-1] * self.outputs[-1] - self.before
         begins = grid[0] * x.strides[0] + self.steps(grid, (self.reach[-1] * SIZE, SIZE))
+        begins -= self.before * SIZE
         ends = grid[0] * out.strides[0] + self.steps(grid, out.strides[3:])
         sizes = [
             np.minimum(size - index * m, m)
@@ -174,9 +184,13 @@ class _Convolution:
         heights = sizes[0] if len(sizes) > 1 else np.ones_like(sizes[0])
         panels = evenly(len(begins), wide)
         behind = panels * wide - len(begins)  # tiles of which nothing is a result
-        tables = [np.pad(t, (0, behind)) for t in (begins, ends, heights, sizes[-1])]
+        given: list[Any] = [begins, ends, heights, sizes[-1], starts]
+        tables: list[Any] = [np.pad(t, (0, behind)) for t in given]
+        tables[4][len(starts) :] = x.shape[-1]  # nothing of them is read
+        inside = (starts >= 0) & (starts + READ[1] <= x.shape[-1])
+        inside = np.pad(inside, (0, behind), constant_values=not form.in_place)
         whole = tables[2] * tables[3] == math.prod(self.outputs)
-        tables.append(whole.reshape(panels, wide).all(1).astype(np.int64))
+        tables += [t.reshape(panels, wide).all(1).astype(np.int64) for t in (whole, inside)]
         # A block stays in the second cache, beside what passes by; threads get several each.
         fits = max(cache_sizes()[1] // 2 // (self.points * channels * wide * SIZE), 1)
         blocks = max(evenly(panels, fits), min(panels, evenly(2 * threads, groups)))
@@ -199,11 +213,14 @@ class _Convolution:
             "x_group": x.strides[1],
             "x_channel": x.strides[2],
             "x_row": self.reach[-1] * SIZE,
+            "x_size": x.shape[-1],
             "from": address(tables[0]),
             "to": address(tables[1]),
             "rows": address(tables[2]),
             "columns": address(tables[3]),
-            "whole": address(tables[4]),
+            "starts": address(tables[4]),
+            "whole": address(tables[5]),
+            "inside": address(tables[6]),
             "w_group": weights.strides[0],
             "w_point": weights.strides[1],
             "w_row": weights.strides[2],
@@ -226,7 +243,8 @@ class _Convolution:
         channels, groups, images = x.shape[:3]
         outputs, rank = w.shape[1], len(self.taps)
         sizes = [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
-        w = padded(w, [0] * rank, sizes, SLACK, backend)
+        if not self.form.in_place:
+            w = padded(w, [0] * rank, sizes, READ[1], backend)
         wide = self.form.vectors * host().vector // SIZE
         rows, columns = evenly(channels, self.form.rows), evenly(outputs, wide)
         # By the shapes alone, since it shows in the last bits.
@@ -234,7 +252,8 @@ class _Convolution:
         parts = max(1, min(4, PARTS // bytes, images * math.prod(self.tiles) // DEPTH))
         sums = empty((groups, parts, self.points, rows * self.form.rows, columns * wide), SINGLE)
         threads = current_limit()
-        key = ("weight", x.shape, w.shape, self.form, self.places, threads)
+        shapes = x.shape, x.strides, w.shape, w.strides, self.places, self.before
+        key = ("weight", *shapes, self.form, threads)
         plan = _plans.get(key)
         if plan is None:
             plan = _plans.make(key, self.plan_weight, x, w, sizes[-1] * SIZE, sums, threads)
@@ -265,11 +284,14 @@ class _Convolution:
         x_lanes = np.minimum(np.arange(row_panels * form.rows + lanes), channels - 1)
         w_lanes = np.minimum(np.arange(column_panels * wide), outputs - 1)
         x_row = self.reach[-1] * SIZE
+        starts = grid[-1] * self.outputs[-1]
         tables = [
-            grid[0] * x.strides[2] + self.steps(grid, (x_row, SIZE)),
+            grid[0] * x.strides[2] + self.steps(grid, (x_row, SIZE)) - self.before * SIZE,
             grid[0] * w.strides[2] + self.steps(grid, (w_row, SIZE)),
             x_lanes * x.strides[0],
             w_lanes * w.strides[1],
+            starts - self.before,
+            starts,
         ]
         column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
         column_blocks = -(-column_panels // column_block)
@@ -292,6 +314,10 @@ class _Convolution:
             "w_from": address(tables[1]),
             "x_lanes": address(tables[2]),
             "w_lanes": address(tables[3]),
+            "x_starts": address(tables[4]),
+            "w_starts": address(tables[5]),
+            "x_size": x.shape[-1],
+            "w_size": w.shape[-1],
             "y_task": sums.strides[1],
             "y_point": sums.strides[2],
             "y_row": sums.strides[3],

@@ -2,12 +2,6 @@
 
     void products(pool, plan, x, w, y, bias, scratch)
 
-Note [lanes of tiles]
-A vector holds the same element of several tiles, or of one tile in several channels: its lanes are
-read from wherever a table says, a row of a tile at a time, and turned. So tiles of any shape and of
-any image are neighbours in a vector, and every value is computed in the same way whichever lane it
-falls into.
-
 Note [blocks of tiles]
 `forward_text` takes a block of tiles at a time: their elements are transformed, all channels, into
 a packed block for each point that stays in the second cache; then for a few rows of outputs all
@@ -23,36 +17,17 @@ scratch if one is not finite: then somebody must compute without transforms.
 
 from __future__ import annotations
 
-import itertools
 import math
-import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ...kernel.cook_toom import Matrix, transforms
-from .gemm_micro import ADD, PARAMETERS, RELU, multiply_add
+from .cook_toom_tiles import READ, SIZE, Form, Line, Tiles
+from .gemm_micro import ADD, PARAMETERS, RELU
 from .gemm_tiles import MOST_ROWS, Target
 from .irbuilder import Function, Value, module
 
 FLAG = 64  # bytes before the scratch of the threads
-SIZE = 4  # bytes of a float
 _CALL = ["plan", "x", "w", "y", "bias", "scratch"]
-
-
-class Form(NamedTuple):
-    """One variant of the code: by dimension the outputs of a tile and the taps."""
-
-    outputs: tuple[int, ...]
-    taps: tuple[int, ...]
-    rows: int  # of a micro-kernel's tile
-    vectors: int
-    bias: bool = False
-    relu: bool = False
-
-    @property
-    def points(self) -> tuple[int, ...]:
-        """How many there are along each dimension."""
-        return tuple(m + r - 1 for m, r in zip(self.outputs, self.taps, strict=True))
 
 
 FORWARD = [
@@ -69,6 +44,9 @@ FORWARD = [
     "x_group",
     "x_channel",
     "x_row",
+    "x_size",  # of a line in place
+    "starts",  # tables, by tile: its first position in the line; by panel: whether all are inside
+    "inside",
     "from",  # tables, by tile: where it begins in x and y, its rows and columns in y
     "to",
     "rows",
@@ -96,6 +74,10 @@ WEIGHT = [
     "x_row",
     "w_group",
     "w_row",
+    "x_size",  # of lines in place
+    "w_size",
+    "x_starts",  # tables, by tile: its first position in the line
+    "w_starts",
     "x_from",  # tables, by tile: where it begins in x and w
     "w_from",
     "x_lanes",  # tables, by lane: where its channel begins
@@ -137,15 +119,14 @@ def _text(name: str, body: type[_Tasks], form: Form, target: Target) -> str:
     return module(f, tasks)
 
 
-class _Tasks:
+class _Tasks(Tiles):
     """Writes the body of a job: tasks `begin` to `end` on one thread."""
 
     fields: list[str]
 
     def __init__(self, f: Function, form: Form, target: Target) -> None:
-        self.f, self.form, self.target = f, form, target
-        self.lanes = target.vector // SIZE
-        self.vector = f"<{self.lanes} x float>"
+        super().__init__(f, target)
+        self.form = form
         self.width = form.vectors * self.lanes  # tiles or outputs of a panel
         shared = [f.load("ptr", f.at("%call", 8 * n), 8) for n in range(len(_CALL))]
         self.plan, self.x, self.w, self.y, self.bias, self.flag = shared
@@ -175,114 +156,6 @@ class _Tasks:
         function = f.load("ptr", f.at(self.table("tiles"), f.mul(entry, 8)), 8)
         text = ", ".join(f"{type} {given.get(name, 0)}" for type, name in PARAMETERS)
         f.put(f"call void {function}({text.replace('ptr 0', 'ptr null')})")
-
-    # Values at points ------------------------------------------------------------------------
-    def read(self, places: Sequence[str], count: int) -> list[str]:
-        """The first `count` elements at each of a vector's places: a vector for each element."""
-        f, lanes = self.f, self.lanes
-        size = min(4 if count <= 4 else 8, lanes)
-        found: list[str] = []
-        for first in range(0, count, size):
-            piece = f"<{size} x float>"
-            pieces = [f.load(piece, f.at(p, first * SIZE), SIZE) for p in places]
-            # Register i holds the places i, size + i, ... one after the other.
-            rows = [self.joined(pieces[i::size], size) for i in range(size)]
-            found += self.turned(rows, size)
-        return found[:count]
-
-    def joined(self, pieces: list[str], size: int) -> str:
-        """Vectors one after the other as one."""
-        f = self.f
-        while len(pieces) > 1:
-            type, all = f"<{size} x float>", range(2 * size)
-            pairs = zip(pieces[::2], pieces[1::2], strict=True)
-            pieces = [f.shuffle(type, a, b, all) for a, b in pairs]
-            size *= 2
-        return pieces[0]
-
-    def turned(self, rows: list[str], size: int) -> list[str]:
-        """Square blocks of `size`, one after the other in each row, transposed."""
-        f, lanes, vector = self.f, self.lanes, self.vector
-        every = range(lanes)
-
-        def mixed(a: str, b: str, block: int, high: bool) -> str:
-            """In each 4 lanes, pieces of `block` of the low or high half, by turns from both."""
-            chosen = []
-            for lane in every:
-                base, at = lane - lane % 4, lane % 4
-                number, inside = divmod(at, block)
-                source, piece = number % 2, number // 2 + (4 // block // 2) * high
-                chosen.append(base + piece * block + inside + source * lanes)
-            return f.shuffle(vector, a, b, chosen)
-
-        if size == 2:
-            a, b = rows
-            low = [lane // 2 * 2 + lane % 2 * lanes for lane in every]
-            high = [lane // 2 * 2 + 1 + lane % 2 * lanes for lane in every]
-            return [f.shuffle(vector, a, b, low), f.shuffle(vector, a, b, high)]
-        found = [""] * size
-        for first in range(0, size, 4):
-            a, b, c, d = rows[first : first + 4]
-            ab, cd = (
-                (mixed(a, b, 1, False), mixed(a, b, 1, True)),
-                (mixed(c, d, 1, False), mixed(c, d, 1, True)),
-            )
-            for half in range(2):
-                found[first + 2 * half] = mixed(ab[half], cd[half], 2, False)
-                found[first + 2 * half + 1] = mixed(ab[half], cd[half], 2, True)
-        if size == 4:
-            return found
-        assert size == 8
-        low = [lane % 4 + lane // 8 * 8 + (lane // 4 % 2) * lanes for lane in every]
-        high = [n + 4 for n in low]
-        return [
-            f.shuffle(vector, found[i % 4], found[4 + i % 4], high if i >= 4 else low)
-            for i in range(8)
-        ]
-
-    def combined(self, matrix: Matrix, values: Sequence[str]) -> list[str]:
-        """Each row of a matrix times the values."""
-        return [self.sum(row, values) for row in matrix]
-
-    def sum(self, weights: Sequence[float], values: Sequence[str]) -> str:
-        f, vector = self.f, self.vector
-        terms = [(w, v) for w, v in zip(weights, values, strict=True) if w]
-        terms.sort(key=lambda term: term[0] != 1)  # one that needs no product comes first
-        weight, total = terms[0]
-        if weight != 1:
-            total = f.op(f"fmul {vector} {total}, {self.constant(weight)}")
-        for weight, value in terms[1:]:
-            if weight == 1:
-                total = f.op(f"fadd {vector} {total}, {value}")
-            elif weight == -1:
-                total = f.op(f"fsub {vector} {total}, {value}")
-            else:
-                given = (self.constant(weight), value, total)
-                total = multiply_add(f, self.target, vector, *given)
-        return total
-
-    def constant(self, value: float) -> str:
-        rounded = struct.unpack("f", struct.pack("f", value))[0]
-        bits = struct.pack(">d", rounded).hex().upper()
-        return f"splat (float 0x{bits})"
-
-    def transformed(self, matrices: Sequence[Matrix], grid: list[list[str]]) -> list[list[str]]:
-        """A grid of values transformed along both of its dimensions."""
-        grid = [self.combined(matrices[-1], row) for row in grid]
-        if len(matrices) == 1:
-            return grid
-        columns = [self.combined(matrices[0], column) for column in zip(*grid, strict=True)]
-        return [list(row) for row in zip(*columns, strict=True)]
-
-    def tile(self, matrices: Sequence[Matrix], places: Sequence[str], row: str) -> list[str]:
-        """Tiles that begin at the lanes' places, transformed: a vector for each point."""
-        f = self.f
-        counts = [len(matrix[0]) for matrix in matrices]
-        grid = []
-        for number in range(counts[0] if len(counts) > 1 else 1):
-            below = [f.at(p, f.mul(row, number)) for p in places]
-            grid.append(self.read(below, counts[-1]))
-        return list(itertools.chain(*self.transformed(matrices, grid)))
 
 
 class _Forward(_Tasks):
@@ -329,17 +202,32 @@ class _Forward(_Tasks):
 
     def lay_out(self, x: str, panel: str) -> None:
         """The elements of a panel's tiles, at each point: channels by tiles."""
-        f, field = self.f, self.field
-        begins = self.table("from")
+        f = self.f
+        number = f.add(self.first, panel)
         to = f.at(self.scratch, f.mul(panel, self.panel_bytes))
-        first = f.mul(f.add(self.first, panel), self.width)
+        if not self.form.in_place:
+            self.channels(x, number, to, False)
+            return
+        inside = f.compare("ne", self.entry(self.table("inside"), number), 0)
+        with f.when(inside):
+            self.channels(x, number, to, False)
+        with f.when(f.op(f"xor i1 {inside}, true")):
+            self.channels(x, number, to, True)
+
+    def channels(self, x: str, panel: Value, to: str, border: bool) -> None:
+        f, field = self.f, self.field
+        begins, starts = self.table("from"), self.table("starts")
+        first = f.mul(panel, self.width)
         with f.loop(0, field["channels"]) as channel:
             base = f.at(x, f.mul(channel, field["x_channel"]))
             place = f.at(to, f.mul(channel, self.width * SIZE))
             for v in range(self.form.vectors):
                 lanes = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
                 places = [f.at(base, self.entry(begins, lane)) for lane in lanes]
-                values = self.tile(self.inputs, places, field["x_row"])
+                line = None
+                if border:
+                    line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
+                values = self.tile(self.inputs, places, field["x_row"], line)
                 for point, value in enumerate(values):
                     there = f.at(place, f.mul(self.point_bytes, point))
                     f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
@@ -541,13 +429,27 @@ class _Weight(_Tasks):
         """Some tiles of a panel's channels, at each point: tiles by channels."""
         f = self.f
         begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
-        with f.loop(0, depth) as k:
-            place = f.at(base, self.entry(begins, f.add(step, k)))
-            there = f.at(to, f.mul(k, row))
+        read = READ[len(matrices[-1][0]) > 4]
+
+        def put(place: str, there: str, line: Line | None) -> None:
             for v in range(vectors):
                 numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
                 places = [f.at(place, self.entry(lanes, n)) for n in numbers]
-                values = self.tile(matrices, places, self.field[f"{which}_row"])
+                values = self.tile(matrices, places, self.field[f"{which}_row"], line)
                 for number, value in enumerate(values):
                     at = f.at(f.at(there, f.mul(point, number)), v * self.target.vector)
                     f.store(self.vector, value, at, SIZE)
+
+        with f.loop(0, depth) as k:
+            place = f.at(base, self.entry(begins, f.add(step, k)))
+            there = f.at(to, f.mul(k, row))
+            if self.form.in_place:
+                start = self.entry(self.table(f"{which}_starts"), f.add(step, k))
+                size = self.field[f"{which}_size"]
+                inside = f.compare("ult", start, f.most(f.add(f.sub(size, read), 1), 0))
+                with f.when(inside):
+                    put(place, there, None)
+                with f.when(f.op(f"xor i1 {inside}, true")):
+                    put(place, there, Line(size, [start]))
+            else:
+                put(place, there, None)

@@ -82,15 +82,15 @@ def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backen
     made = empty((*x.shape[:3], lines * LINE // x.itemsize), x.dtype)
     places = made[..., :whole].reshape(*x.shape[:3], *reach)
     assert places.base is not None  # a view
-    into: list[Any] = [...]
-    of: list[Any] = [...]
+    into: list[Any] = [slice(None)] * 3
+    of: list[Any] = [slice(None)] * 3
     for size, n, first in zip(x.shape[3:], reach, low, strict=True):
         begin, skipped = max(first, 0), max(-first, 0)
         count = max(min(size - skipped, n - begin), 0)
+        places[(*into, slice(0, begin))] = 0
+        places[(*into, slice(begin + count, n))] = 0
         into.append(slice(begin, begin + count))
         of.append(slice(skipped, skipped + count))
-    if places[tuple(into)].shape != places.shape:
-        places[...] = 0
     made[..., whole:] = 0  # no NaN to wait for where nobody reads
     backend.assign(places[tuple(into)], x[tuple(of)])
     return made
