@@ -20,7 +20,6 @@ from .gemm_tiles import Target
 from .irbuilder import Function
 
 SIZE = 4  # bytes of a float
-READ = (4, 8)  # elements of a tile's row that are read at once: few, or more
 
 
 class Form(NamedTuple):
@@ -35,9 +34,19 @@ class Form(NamedTuple):
     relu: bool = False
 
     @property
+    def windows(self) -> bool:
+        """Whether a tile is the window of one output, and nothing is transformed."""
+        return max(self.outputs) == 1
+
+    @property
     def points(self) -> tuple[int, ...]:
         """How many there are along each dimension."""
         return tuple(m + r - 1 for m, r in zip(self.outputs, self.taps, strict=True))
+
+
+def reads(count: int) -> int:
+    """How many elements are read for so many of a tile's row."""
+    return 4 if count <= 4 else -(-count // 8) * 8
 
 
 class Line(NamedTuple):
@@ -58,7 +67,7 @@ class Tiles:
     def read(self, places: Sequence[str], count: int, there: Line | None) -> list[str]:
         """The first `count` elements at each of a vector's places: a vector for each element."""
         f, lanes = self.f, self.lanes
-        size = min(READ[count > 4], lanes)
+        size = min(reads(count), 8, lanes)
         found: list[str] = []
         for first in range(0, count, size):
             piece, pieces = f"<{size} x float>", []
