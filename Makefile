@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test kernels lint types stubs conformance bench format clean
+.PHONY: help demo test kernels test-opencl lint types stubs conformance bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,16 @@ test: $(VENV)/.dev ## run the whole suite, then the op table again with generate
 kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f …
 	UNDERTOW_CPU_FEATURES='$(FEATURES)' $(BIN)/python -m pytest -n $(WORKERS) \
 		$(KERNELS:%=tests/test_%.py) $(ARGS)
+
+# Of OpenCL's samples so many parts are left out: compiling kernels takes PoCL long. ARGS="--part 0/1" runs all.
+test-opencl: $(VENV)/.dev ## run the device suite on OpenCL, here on PoCL; skipped where it cannot be had
+	@$(BIN)/python -c 'import pyopencl' 2>/dev/null || $(PIP) pyopencl || true
+	@$(BIN)/python tools/opencl.py || { test "$$(id -u)" = 0 && apt-get install -qq -y \
+		pocl-opencl-icd ocl-icd-libopencl1 >/dev/null 2>&1; } || true
+	@if $(BIN)/python tools/opencl.py; then \
+		PYOPENCL_BUILD_OPTIONS=-cl-opt-disable $(BIN)/python -m pytest -n $(WORKERS) \
+			tests/device_suite.py --device opencl --part 1/8 $(ARGS); \
+	else echo "test-opencl skipped: no OpenCL device; Debian's pocl-opencl-icd brings one"; fi
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .

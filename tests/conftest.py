@@ -14,6 +14,7 @@ os.environ.setdefault("UNDERTOW_CHECK_IR", "1")  # every generated kernel is che
 
 LEAST = 0.9  # of the samples must run on a device, for the rest there are reasons
 PACKAGE = Path(__file__).parent / "device_package"
+OPENCL = Path(__file__).parent / "opencl_package"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -78,19 +79,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("device", chosen, indirect=True)
 
 
-@pytest.fixture(scope="session")
-def abacus(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Install the package out of the tree, as a user would, where this process finds it."""
-    target = tmp_path_factory.mktemp("installed")
+def installed(package: Path, target: Path) -> None:
+    """Install a package out of the tree, as a user would, where this process finds it."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     options = ["--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
-    subprocess.run([*command, *options, str(PACKAGE)], check=True, timeout=300)
+    subprocess.run([*command, *options, str(package)], check=True, timeout=300)
     sys.path.insert(0, str(target))
+
+
+@pytest.fixture(scope="session")
+def abacus(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The package of a device that answers only what it must."""
+    installed(PACKAGE, tmp_path_factory.mktemp("installed"))
+
+
+@pytest.fixture(scope="session")
+def opencl(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The package of OpenCL devices, where there is one."""
+    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+    try:
+        found = [d for p in cl.get_platforms() for d in p.get_devices()]
+    except cl.Error:
+        found = []
+    if not found:
+        pytest.skip("there is no OpenCL device; Debian's pocl-opencl-icd brings one")
+    installed(OPENCL, tmp_path_factory.mktemp("installed_opencl"))
 
 
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> Any:
     """The name of the device under test."""
-    if request.param == "abacus":
-        request.getfixturevalue("abacus")
+    if request.param in ("abacus", "opencl"):
+        request.getfixturevalue(request.param)
     return request.param

@@ -10,7 +10,7 @@ import numpy as np
 from ...devices import Device
 from ...kernel.expr import Expr
 from ...kernel.groups.elements import blocks
-from ...kernel.groups.maps import fill_function
+from ...kernel.groups.maps import arange_function, fill_function
 from ...kernel.groups.random import philox_function, random_map_function
 from ...kernel.layout import coalesce
 from ...kernel.lower import NotCompiled
@@ -99,6 +99,24 @@ class GeneratedBackend(Rows):
 
         plan = self.plan(("fill", out.size, words.dtype), make)
         self.launcher.launch(plan, [words], (number,))
+        return out
+
+    def arange(self, start: Any, step: Any, count: int, dtype: Any) -> StridedArray:
+        dtype = np.dtype(dtype)
+        whole = dtype.kind in "iub"
+        if count < 1 or not (whole or self.limits.float64) or dtype.kind == "c":
+            return super().arange(start, step, count, dtype)  # in float64, by the host
+        out = self.empty((count,), dtype)
+
+        def make() -> Made:
+            given = (self.type_of(dtype), "i64" if whole else "f64")
+            number = countable((count,))
+            return Made("arange", arange_function, given, (0,), (number,), blocks(number))
+
+        numbers = [int(start), int(step)] if whole else [float(start), float(step)]
+        if whole and numbers != [start, step]:
+            return super().arange(start, step, count, dtype)
+        self.launcher.launch(self.plan(("arange", count, dtype), make), [out], numbers)
         return out
 
     def philox(self, seed: int, offset: int, count: int) -> StridedArray:

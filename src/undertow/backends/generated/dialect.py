@@ -102,6 +102,7 @@ class Dialect:
         given = [f"{'' if b.written else 'const '}__global uchar* {b.name}" for b in bindings]
         given.append("const Words words")
         lines = [
+            "#pragma OPENCL FP_CONTRACT OFF",
             f"typedef struct {{ uint at[{max(words, 1)}]; }} Words;",
             f"__kernel __attribute__((reqd_work_group_size({group}, 1, 1)))",
             f"void {entry}({', '.join(given)}) {{",

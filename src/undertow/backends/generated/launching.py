@@ -50,7 +50,7 @@ class Launcher:
         self.group = min(GROUP, runtime.limits.max_threads)
         self.plans: dict[Any, Plan | NotCompiled] = {}
         self.kernels: dict[Any, tuple[Any, Text]] = {}
-        self.lock = threading.Lock()  # a dialect writes one text at a time
+        self.lock = threading.Lock()
         self.stats = dict.fromkeys(("launches", "compiles", "uploads", "downloads", "host"), 0)
 
     def find(self, key: Any, make: Callable[..., Made], *given: Any) -> Plan:
@@ -93,19 +93,21 @@ class Launcher:
         key = (made.form, repr(made.given), made.sharing, group)
         found = self.kernels.get(key)
         if found is None:
-            digest = hashlib.blake2b(repr(key).encode(), digest_size=6).hexdigest()
-            f = made.build(f"{made.form}_{digest}", self.double, *made.given)
-            if CHECKED:
-                check(f)
-            with self.lock:
-                text = render(f, self.runtime.dialect, made.sharing, group)
-            listing("text", f.name, text.text)
-            self.stats["compiles"] += 1
-            handle = self.runtime.compile(
-                text.text, text.entry, text.bindings, text.group, text.words
-            )
-            found = self.kernels[key] = handle, text
+            with self.lock:  # a dialect writes one text at a time, and each of them once
+                found = self.kernels.get(key) or self._compiled(made, group, repr(key))
+                self.kernels[key] = found
         return found
+
+    def _compiled(self, made: Made, group: int, told: str) -> tuple[Any, Text]:
+        digest = hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
+        f = made.build(f"{made.form}_{digest}", self.double, *made.given)
+        if CHECKED:
+            check(f)
+        text = render(f, self.runtime.dialect, made.sharing, group)
+        listing("text", f.name, text.text)
+        self.stats["compiles"] += 1
+        handle = self.runtime.compile(text.text, text.entry, text.bindings, group, text.words)
+        return handle, text
 
     def launch(self, plan: Plan, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> None:
         """Run a plan's kernel over arrays, in the order of its buffers."""

@@ -44,6 +44,17 @@ def map_function(
     return f
 
 
+def arange_function(name: str, double: bool, dtype: str, compute: str) -> Function:
+    """`start + i * step`. Buffers: out. Parameters: how many elements, the start, the step."""
+    f = Function(name, "i32", double)
+    out = f.buffer("out", dtype, written=True)
+    count = f.param("count")
+    start, step = (number_of(f, name, compute) for name in ("start", "by"))
+    with each(f, count) as i:
+        f.store(out, i, converted(f, start + f.cast(i, compute) * step, out.scalar))
+    return f
+
+
 def fill_function(name: str, double: bool, word: str) -> Function:
     """Every element is a number. Buffers: out. Parameters: how many elements, the number."""
     f = Function(name, "i32", double)
