@@ -12,6 +12,7 @@ import pytest
 
 os.environ.setdefault("UNDERTOW_CHECK_IR", "1")  # every generated kernel is checked
 
+LEAST = 0.9  # of the samples must run on a device, for the rest there are reasons
 PACKAGE = Path(__file__).parent / "device_package"
 OPENCL = Path(__file__).parent / "opencl_package"
 
@@ -43,18 +44,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in gone]
 
 
+def _ran(reporter: Any) -> tuple[int, Counter[str]]:
+    """How many samples of the op table ran on a device, and how many did not, by reason."""
+
+    def samples(outcome: str) -> list[Any]:
+        return [r for r in reporter.stats.get(outcome, []) if "test_sample[" in r.nodeid]
+
+    reasons = Counter(r.longrepr[2].removeprefix("Skipped: ") for r in samples("skipped"))
+    return len(samples("passed")) + len(samples("failed")), reasons
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """How many samples a device could not run, by reason."""
-    skipped = [r for r in terminalreporter.stats.get("skipped", []) if "device_suite" in r.nodeid]
-    if not skipped:
-        return
-    passed = [r for r in terminalreporter.stats.get("passed", []) if "test_sample" in r.nodeid]
-    reasons = Counter(r.longrepr[2].removeprefix("Skipped: ") for r in skipped)
-    terminalreporter.section("skipped samples, by reason")
-    for reason, count in reasons.most_common():
-        terminalreporter.line(f"{count:5d}  {reason}")
-    share = len(passed) / max(len(passed) + len(skipped), 1)
-    terminalreporter.line(f"{len(passed)} samples ran on the device, {share:.1%}")
+    """Why samples were skipped; less than LEAST of them on the device is a failure."""
+    ran, reasons = _ran(terminalreporter)
+    if reasons:
+        terminalreporter.section("samples that a device does not run, by reason")
+        for reason, count in reasons.most_common():
+            terminalreporter.line(f"{count:5d}  {reason}")
+        share = ran / (ran + reasons.total())
+        terminalreporter.line(f"{ran} samples ran on the device, {share:.1%}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    ran, reasons = _ran(reporter) if reporter else (0, Counter())
+    if ran + reasons.total() >= 100 and ran < LEAST * (ran + reasons.total()):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

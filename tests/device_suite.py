@@ -159,10 +159,8 @@ def single(value: Any) -> Any:
 
 def differentiated(info: OpInfo, sample: Sample, device: str, double: bool = True) -> Any:
     """The results of a sample, its gradients, and the gradients of those, with their orders."""
-    given = [sample.args, sample.kwargs]
-    args, kwargs = (tensors(v, info.grad, device) for v in given)
-    if not double:
-        args, kwargs = (singles(v, info.grad, device) for v in given)
+    make = tensors if double else singles
+    args, kwargs = (make(v, info.grad, device) for v in (sample.args, sample.kwargs))
     out = flat(resolve(info.name)(*args, **kwargs))
     results = [t for t in out if isinstance(t, ut.Tensor)]
     orders = [0] * len(results)
