@@ -26,7 +26,7 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from op_samples import Const, OpInfo, Sample
-from test_ops import cases, flat, host, leaves, resolve, tensors
+from test_ops import cases, flat, host, leaves, resolve, seed_of, tensors
 from undertow.backends.base import Backend
 from undertow.backends.cpu import choice
 from undertow.backends.registry import backend_of, backend_on
@@ -169,7 +169,7 @@ def differentiated(info: OpInfo, sample: Sample, device: str, double: bool = Tru
     random = np.random.default_rng(3)
 
     def seeds(tensors: list[ut.Tensor]) -> list[ut.Tensor]:
-        found = [np.asarray(random.standard_normal(t.shape)) for t in tensors]
+        found = [seed_of(random, t) for t in tensors]
         return [transfer(wrap(a if double else single(a)), device) for a in found]
 
     how: dict[str, Any] = {"materialize_grads": True, "retain_graph": True}
