@@ -98,8 +98,8 @@ def launches(counts: Counter[str]) -> int:
     return sum(n for form, n in counts.items() if form not in quiet)
 
 
-# How far results, first and second gradients may be from the CPU's, as parts of the largest element,
-# by the size of a float in bytes. The last is for gradients of gradients.
+# How far results, first and second gradients may be from the CPU's, as parts of the largest
+# element, by the size of a float in bytes.
 TOLERANCES = {8: (1e-12, 1e-12, 1e-12), 4: (2e-5, 1e-4, 5e-4), 2: (1e-2, 1e-2, 1e-2)}
 
 
@@ -169,8 +169,13 @@ def differentiated(info: OpInfo, sample: Sample, device: str, double: bool = Tru
     random = np.random.default_rng(3)
 
     def seeds(tensors: list[ut.Tensor]) -> list[ut.Tensor]:
-        found = [np.asarray(random.standard_normal(t.shape)) for t in tensors]
-        return [transfer(wrap(a if double else single(a)), device) for a in found]
+        found = []
+        for t in tensors:
+            seed = np.asarray(random.standard_normal(t.shape))
+            if t.is_complex():
+                seed = seed + 1j * random.standard_normal(t.shape)
+            found.append(transfer(wrap(seed if double else single(seed)), device))
+        return found
 
     how: dict[str, Any] = {"materialize_grads": True, "retain_graph": True}
     if inputs and roots:
