@@ -171,10 +171,11 @@ def differentiated(info: OpInfo, sample: Sample, device: str, double: bool = Tru
     def seeds(tensors: list[ut.Tensor]) -> list[ut.Tensor]:
         found = []
         for t in tensors:
-            seed = np.asarray(random.standard_normal(t.shape))
+            seed = random.standard_normal(t.shape)
             if t.is_complex():
                 seed = seed + 1j * random.standard_normal(t.shape)
-            found.append(transfer(wrap(seed if double else single(seed)), device))
+            seed = np.asarray(seed) if double else single(np.asarray(seed))
+            found.append(transfer(wrap(seed), device))
         return found
 
     how: dict[str, Any] = {"materialize_grads": True, "retain_graph": True}
