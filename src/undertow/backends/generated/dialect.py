@@ -100,10 +100,10 @@ class Dialect:
     ) -> str:
         """The text of a module with one kernel; `words` counts the parameters and the tail."""
         given = [f"{'' if b.written else 'const '}__global uchar* {b.name}" for b in bindings]
-        given.append("const Words words")
+        given.append(f"const Words_{entry} words")
         lines = [
             "#pragma OPENCL FP_CONTRACT OFF",
-            f"typedef struct {{ uint at[{max(words, 1)}]; }} Words;",
+            f"typedef struct {{ uint at[{max(words, 1)}]; }} Words_{entry};",
             f"__kernel __attribute__((reqd_work_group_size({group}, 1, 1)))",
             f"void {entry}({', '.join(given)}) {{",
             *[f"  __local {self.TYPES[s.dtype]} {s.name}[{s.size}];" for s in shared],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,6 @@ from ...kernel.groups.elements import blocks
 from ...kernel.groups.maps import map_function
 from ...kernel.ir import FLOATS, INTEGERS
 from ...kernel.layout import coalesce
-from ...kernel.lower import NotCompiled
-from ..base import is_boolean
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .core import Core
@@ -31,25 +29,12 @@ from .layouts import (
     type_known,
     with_numbers,
 )
-from .memory import block
+from .prepared import Prepared
 
 _IDENTITY = (arg(0),)
 _ARGUMENTS = tuple([arg(i) for i in range(32)])
 _UNIT = 16  # bytes, of which operands in one buffer begin at a multiple
-_READY = 256  # layouts that a prepared expression remembers
 _INT64, _BYTE = np.dtype(np.int64), np.dtype(np.uint8)
-
-
-class _Ready(NamedTuple):
-    """A launch of a prepared expression, and what its result is like."""
-
-    kernel: Any
-    params: bytes
-    groups: tuple[int, int, int]
-    nbytes: int
-    shape: Any
-    dtype: Any
-    strides: Any
 
 
 class Maps(Core):
@@ -119,14 +104,14 @@ class Maps(Core):
         if outs is None:  # fresh results share no buffer with anything
             seen = sharing(arrays)
             key.append(seen)
-            plan = self.plan(tuple(key), _make, self, exprs, operands, dtypes, None, seen)
+            plan = self.plan(tuple(key), map_plan, self, exprs, operands, dtypes, None, seen)
             shape, fresh = plan.extra[:2]
             outs = [self.empty(shape, t) for t in fresh]
         else:
             key += [(o.shape, o.strides) for o in outs]
             seen = sharing([*outs, *arrays])
             key.append(seen)
-            plan = self.plan(tuple(key), _make, self, exprs, operands, dtypes, outs, seen)
+            plan = self.plan(tuple(key), map_plan, self, exprs, operands, dtypes, outs, seen)
             shape = plan.extra[0]
         if 0 in shape:
             return outs
@@ -144,61 +129,9 @@ class Maps(Core):
     def prepare(
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
     ) -> Callable[..., Any]:
-        if len(exprs) > 1 or len(arrays) > 2 or not all(arrays):
+        if len(exprs) > 1 or len(arrays) > 2:
             return super().prepare(exprs, arrays, largest)
-        kind = np.dtype(bool) if is_boolean(exprs[0]) else None
-        runtime, stats = self.runtime, self.stats
-        ready: dict[Any, _Ready] = {}
-
-        def first(key: Any, *operands: StridedArray) -> StridedArray:
-            """What a call comes to whose layout is new; the next one is quicker."""
-            dtypes = (kind or operands[0].dtype,)
-            (out,) = self.maps(exprs, operands, dtypes)
-            if out.size and not any(o.offset for o in operands):
-                try:
-                    seen = sharing(operands)
-                    plan = self.plan(
-                        (*exprs, key, "ready"), _make, self, exprs, operands, dtypes, None, seen
-                    )
-                except NotCompiled:
-                    return out
-                if len(ready) >= _READY:
-                    ready.clear()
-                nbytes = out.size * out.dtype.itemsize
-                ready[key] = _Ready(
-                    plan.kernel, plan.params, plan.groups, nbytes, out.shape, out.dtype, out.strides
-                )
-            return out
-
-        def unary(a: StridedArray) -> StridedArray:
-            key = (a.shape, a.strides, a.dtype)
-            known = ready.get(key)
-            if known is None or a.offset:
-                return first(key, a)
-            kernel, params, groups, nbytes, *layout = known
-            made = block(runtime, nbytes)
-            stats["launches"] += 1
-            runtime.launch(kernel, (made.memory, a.buffer.memory), params, groups)
-            shape, dtype, strides = layout
-            return StridedArray(self, made, shape, dtype, strides)
-
-        def binary(a: StridedArray, b: StridedArray) -> StridedArray:
-            left, right = a.buffer, b.buffer
-            key = (a.shape, a.strides, b.shape, b.strides, a.dtype, b.dtype, left is right)
-            known = ready.get(key)
-            if known is None or a.offset or b.offset:
-                return first(key, a, b)
-            kernel, params, groups, nbytes, *layout = known
-            made = block(runtime, nbytes)
-            given = (made.memory, left.memory)
-            if left is not right:
-                given += (right.memory,)  # type: ignore[assignment]
-            stats["launches"] += 1
-            runtime.launch(kernel, given, params, groups)
-            shape, dtype, strides = layout
-            return StridedArray(self, made, shape, dtype, strides)
-
-        return unary if len(arrays) == 1 else binary
+        return Prepared(self, map_plan, exprs, arrays).start
 
     def _apart(
         self, outs: Sequence[StridedArray], operands: Sequence[Any], arrays: list[StridedArray]
@@ -228,12 +161,12 @@ class Maps(Core):
         key: tuple[Any, ...] = ("assign", target.shape, target.strides, target.dtype)
         key += (source.shape, source.strides, source.dtype, sharing(arrays))
         plan = self.plan(
-            key, _make, self, _IDENTITY, (source,), (target.dtype,), (target,), key[-1]
+            key, map_plan, self, _IDENTITY, (source,), (target.dtype,), (target,), key[-1]
         )
         self.launcher.launch(plan, arrays)
 
 
-def _make(
+def map_plan(
     k: Core,
     exprs: tuple[Expr, ...],
     operands: Sequence[Any],

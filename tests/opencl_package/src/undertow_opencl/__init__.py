@@ -20,6 +20,8 @@ from undertow.errors import DeviceError, OutOfMemoryError
 
 __all__ = ["OpenCL", "devices", "make_backend"]
 
+MOST = 64  # launches that wait
+
 
 def devices() -> list[Any]:
     """All OpenCL devices of this machine, in the order of their indices."""
@@ -39,15 +41,35 @@ class Buffer:
         self.nbytes = nbytes
 
 
+class Kernel:
+    """A kernel's text, and what was compiled of it when it was first run."""
+
+    __slots__ = ("built", "entry", "group", "text")
+
+    def __init__(self, text: str, entry: str, group: int) -> None:
+        self.text = text
+        self.entry = entry
+        self.group = group
+        self.built: Any = None
+
+
 class OpenCL:
-    """One device with one queue, which runs in order."""
+    """One device with one queue, which runs in order.
+
+    Launches wait until something is read or there are many of them. Then all kernels that are new
+    are compiled at once: a compiler takes long to start.
+    """
 
     def __init__(self, device: Any) -> None:
         self.device = device
         self.dialect = Dialect()
         self.context = cl.Context([device])
         self.queue = cl.CommandQueue(self.context)
-        self.lock = threading.Lock()  # a kernel's arguments are set one after the other
+        self.waiting: list[tuple[Kernel, list[Any], bytes, tuple[int, int, int]]] = []
+        self.lock = threading.RLock()
+        rounded = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+        exact = ["-cl-fp32-correctly-rounded-divide-sqrt"]
+        self.options = exact if device.single_fp_config & rounded else []
         largest = int(device.max_mem_alloc_size)
         self.limits = Limits(
             max_buffer=largest,
@@ -61,6 +83,7 @@ class OpenCL:
             int64=True,
         )
 
+    # Memory -----------------------------------------------------------------------------------
     def alloc(self, nbytes: int) -> Buffer:
         try:
             return Buffer(cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes), nbytes)
@@ -68,41 +91,54 @@ class OpenCL:
             raise OutOfMemoryError(f"[opencl] no memory for {nbytes} bytes: {error}") from None
 
     def free(self, buffer: Buffer) -> None:
-        buffer.handle.release()  # OpenCL keeps it as long as a kernel uses it
+        buffer.handle = None  # launches that wait hold it
 
     def upload(self, buffer: Buffer, offset: int, data: Any) -> None:
-        cl.enqueue_copy(self.queue, buffer.handle, data, dst_offset=offset, is_blocking=True)
+        with self.lock:
+            if any(buffer.handle is h for _, handles, _, _ in self.waiting for h in handles):
+                self.flush()
+            cl.enqueue_copy(self.queue, buffer.handle, data, dst_offset=offset, is_blocking=True)
 
     def download(self, buffer: Buffer, offset: int, nbytes: int) -> Any:
         out = np.empty(nbytes, np.uint8)
-        cl.enqueue_copy(self.queue, out, buffer.handle, src_offset=offset, is_blocking=True)
+        with self.lock:
+            self.flush()
+            cl.enqueue_copy(self.queue, out, buffer.handle, src_offset=offset, is_blocking=True)
         return out
 
+    # Kernels ----------------------------------------------------------------------------------
     def compile(
         self, text: str, entry: str, bindings: tuple[bool, ...], group: int, words: int
-    ) -> Any:
-        options = ["-cl-fp32-correctly-rounded-divide-sqrt"]
-        with_options = options if self._rounds() else []
-        program = cl.Program(self.context, text).build(with_options)
-        return cl.Kernel(program, entry), group
+    ) -> Kernel:
+        return Kernel(text, entry, group)
 
     def launch(
-        self, kernel: Any, buffers: Any, params: bytes, groups: tuple[int, int, int]
+        self, kernel: Kernel, buffers: Any, params: bytes, groups: tuple[int, int, int]
     ) -> None:
-        function, group = kernel
         with self.lock:
-            for i, buffer in enumerate(buffers):
-                function.set_arg(i, buffer.handle)
-            function.set_arg(len(buffers), params or bytes(4))
-            threads = (groups[0] * group, groups[1], groups[2])
-            cl.enqueue_nd_range_kernel(self.queue, function, threads, (group, 1, 1))
+            self.waiting.append((kernel, [b.handle for b in buffers], params or bytes(4), groups))
+            if len(self.waiting) >= MOST:
+                self.flush()
+
+    def flush(self) -> None:
+        """Compile what is new, and start what waits."""
+        with self.lock:
+            waiting, self.waiting = self.waiting, []
+            new = {k.entry: k for k, *_ in waiting if k.built is None}
+            if new:
+                text = "\n".join(k.text for k in new.values())
+                program = cl.Program(self.context, text).build(self.options)
+                for entry, kernel in new.items():
+                    kernel.built = cl.Kernel(program, entry)
+            for kernel, handles, params, groups in waiting:
+                kernel.built.set_args(*handles, params)
+                threads = (groups[0] * kernel.group, groups[1], groups[2])
+                cl.enqueue_nd_range_kernel(self.queue, kernel.built, threads, (kernel.group, 1, 1))
+            self.queue.flush()
 
     def synchronize(self) -> None:
+        self.flush()
         self.queue.finish()
-
-    def _rounds(self) -> bool:
-        rounded = cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
-        return bool(self.device.single_fp_config & rounded)
 
 
 def make_backend(device: Device) -> GeneratedBackend:
