@@ -99,7 +99,7 @@ def launches(counts: Counter[str]) -> int:
 
 
 # How far results, first and second gradients may be from the CPU's, as parts of the largest
-# element, by the size of a float in bytes. The last is for gradients of gradients.
+# element, by the size of a float in bytes.
 TOLERANCES = {8: (1e-12, 1e-12, 1e-12), 4: (2e-5, 1e-4, 5e-4), 2: (1e-2, 1e-2, 1e-2)}
 
 

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,13 +31,13 @@ fn times(@builtin(global_invocation_id) id: vec3<u32>) {
 
 
 @pytest.fixture(scope="module")
-def runtime() -> Iterator[Any]:
+def runtime() -> Any:
     pytest.importorskip("wgpu")
     if not ut.webgpu.is_available():
         pytest.skip("there is no WebGPU adapter here")
     from undertow.backends.webgpu.runtime import WebGpuRuntime
 
-    yield WebGpuRuntime(0)
+    return WebGpuRuntime(0)
 
 
 def times(runtime: Any, x: Any, y: Any, n: int, factor: float) -> None:
@@ -194,7 +193,7 @@ def test_what_is_wrong_is_named(runtime: Any) -> None:
         runtime.compile("fn broken() { unknown(); }", "broken", (), 64, 4)
     kernel = runtime.compile(TIMES, "times", (True, False), 64, 4)
     x = runtime.alloc(8)
-    with pytest.raises(ut.errors.DeviceError, match="times wants .* at most 65535"):
+    with pytest.raises(ut.errors.DeviceError, match=r"times wants .* at most 65535"):
         runtime.launch(kernel, [x, runtime.alloc(8)], bytes(16), (70000, 1, 1))
     test_a_batch_runs_in_order_and_is_sent_once(runtime)  # it is usable afterwards
 

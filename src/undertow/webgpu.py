@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from .backends import registry
 from .devices import Device, DeviceLike
 from .errors import AbsentDeviceError, ArgumentError, DeviceError
+from .shapes import as_int
 
 __all__ = [
     "Adapter",
@@ -125,10 +126,8 @@ def set_memory_budget(nbytes: int, device: DeviceLike | None = None) -> None:
 
     WebGPU does not tell how much memory a device has, and some drivers never refuse.
     """
-    if not isinstance(nbytes, int) or nbytes <= 0:
-        raise ArgumentError(
-            f"[webgpu.set_memory_budget] expects bytes, more than 0, got {nbytes!r}"
-        )
+    if as_int("webgpu.set_memory_budget", "nbytes", nbytes) <= 0:
+        raise ArgumentError(f"[webgpu.set_memory_budget] expects more than 0 bytes, got {nbytes}")
     for backend in _backends("webgpu" if device is None else device):
         backend.runtime.memory.budget = nbytes
 

@@ -153,8 +153,8 @@ def _double(f: Function, x: Value, y: Value, more: Value | None = None) -> Value
 def _pairs(f: Function, x: Value, y: Value, more: Value | None = None) -> Value:
     """`_double` of f32 where there is no f64: every step is a sum high + low of f32.
 
-    log(1 + q) is 2 atanh(s) with s = q / (2 + q), that is 2s (1 + z/3 + z²/5 + …) with z = s*s up to
-    0.03: the first two terms are pairs, and the others' errors are far behind.
+    log(1 + q) is 2 atanh(s) with s = q / (2 + q), that is 2s (1 + z/3 + z²/5 + …) with z = s*s
+    up to 0.03: the first two terms are pairs, and the others' errors are far behind.
     """
     k, _, q = apart(f, x)
     if more is not None:

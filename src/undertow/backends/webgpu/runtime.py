@@ -15,7 +15,6 @@ reused, the steps of a training use the same ones again and again, and nothing i
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DeviceError, OutOfMemoryError
+from ..cpu.debug import listing, wanted
 from .adapters import choose, library, start
 from .memory import Allocator, Buffer
 from .raw import recorder
@@ -80,9 +80,7 @@ class WebGpuRuntime:
         self._counts = dict.fromkeys(
             ("launches", "submissions", "readbacks", "uploads", "pipelines", "bind_groups"), 0
         )
-        debug = os.environ.get("UNDERTOW_DEBUG", "").split(",")
-        self._show = "wgsl" in debug
-        self._most = 1 if "webgpu" in debug else BATCH
+        self._most = 1 if "webgpu" in wanted() else BATCH
         self.texts: list[str] | None = None  # of all kernels, where somebody collects them
         self._mark = self.memory.alloc(4)
         _runtimes.add(self)
@@ -180,8 +178,7 @@ class WebGpuRuntime:
         return found
 
     def _compile(self, text: str, entry: str, bindings: tuple[bool, ...], words: int) -> Kernel:
-        if self._show:
-            print(text, file=sys.stderr)
+        listing("wgsl", entry, text)
         if self.texts is not None:
             self.texts.append(text)
         slot = -(-max(words, 4) * 4 // SLOT) * SLOT

@@ -7,9 +7,9 @@ and know no NaN. So every result of an add, sub, mul, div and fma passes through
 the bits; infinity and NaN are parameters, too, since constant expressions must not have them.
 
 Note [words of buffers]
-Buffers are arrays of u32. Bytes and halves lie several in a word, and a store to one of them changes
-its part of the word atomically, so that threads need not care who owns the rest. Nothing else is
-atomic, and which thread comes first never shows.
+Buffers are arrays of u32. Bytes and halves lie several in a word, and a store to one of them
+changes its part of the word atomically, so that threads need not care who owns the rest. Nothing
+else is atomic, and which thread comes first never shows.
 
 Note [wide and narrow integers]
 Integers narrower than 32 bits are computed in 32 and wrapped around; those of 64 are two words.
@@ -336,7 +336,8 @@ def _accesses(binding: Binding, text: str) -> list[str]:
                 lines.append(
                     f"fn {store}i: i32, v: {kind}) {{\n"
                     f"  let shift = {shift};\n"
-                    f"  let changed = atomicLoad(&{name}[{index}]) ^ ({_narrowed(dtype)} << shift);\n"
+                    f"  let part = {_narrowed(dtype)} << shift;\n"
+                    f"  let changed = atomicLoad(&{name}[{index}]) ^ part;\n"
                     f"  atomicXor(&{name}[{index}], changed & ({(1 << bits) - 1}u << shift));\n}}"
                 )
     return lines

@@ -77,7 +77,11 @@ fn i64_of(v: f32) -> vec2<u32> {
   if (e < -23) { return vec2<u32>(0u, 0u); }
   if (e > 39) { return vec2<u32>(0u, 0x80000000u); }
   var found = m;
-  if (e < 0) { found = vec2<u32>(m.x >> u32(-e), 0u); } else { found = shl64(m, vec2<u32>(u32(e), 0u)); }
+  if (e < 0) {
+    found = vec2<u32>(m.x >> u32(-e), 0u);
+  } else {
+    found = shl64(m, vec2<u32>(u32(e), 0u));
+  }
   if ((bits & 0x80000000u) != 0u) { found = neg64(found); }
   return found;
 }
