@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...kernel.complex_lower import PARTS
 from ...kernel.expr import Expr
 from ...kernel.ir import FLOATS, INTEGERS, STREAM
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.maps import map_function
 from .. import memory
 from . import pool
-from .kernels import address, kernel
+from .kernels import address, kernel, type_of
 from .plans import (
     Plans,
     compute_type,
@@ -30,6 +31,12 @@ from .plans import (
 
 _ndarray = np.ndarray
 _plans = Plans()
+_COMPLEX = {np.dtype(np.complex64): "c64", np.dtype(np.complex128): "c128"}
+
+
+def _type_of(dtype: Any) -> str:
+    """The type of an operand; this form has complex ones."""
+    return _COMPLEX.get(dtype) or type_of(dtype)
 
 
 class _Plan(NamedTuple):
@@ -41,6 +48,7 @@ class _Plan(NamedTuple):
     like: int | None  # the array whose layout the results have; None for row-major
     ints: list[int]  # sizes and steps
     floating: bool  # numbers are
+    paired: bool  # complex numbers are two of them
     half: Any  # the dtype of two bytes in which numbers are compared
     span: tuple[int, int] | None  # of integers that numbers are compared with
 
@@ -73,6 +81,10 @@ def run_maps(
         plan = _plans.make(signature, _make, exprs, operands, dtypes, into)
     if not plan:
         return None
+    if plan.paired:
+        numbers = [
+            part for n in numbers for part in ((n.real, n.imag) if n.__class__ is complex else (n,))
+        ]
     if plan.floating:
         numbers = [float(n) for n in numbers]  # which tells of an integer that is too large
         if plan.half is not None:  # compared in the arrays' precision, as in torch
@@ -105,9 +117,9 @@ def _make(
 ) -> _Plan:
     """The plan for operands like these."""
     arrays = [o for o in operands if o.__class__ is _ndarray]
-    shape, types, steps = lay_out([*arrays, *(into or ())])
+    shape, types, steps = lay_out([*arrays, *(into or ())], _type_of)
     types, own = types[: len(arrays)], steps[: len(arrays)]
-    results = [result_type(t) for t in dtypes]
+    results = [_COMPLEX.get(np.dtype(t)) or result_type(t) for t in dtypes]
     compute = compute_type(operands, types)
     source = like(arrays, shape) if into is None else None
     if into is None:
@@ -134,7 +146,8 @@ def _make(
         shape,
         source,
         [*sizes, *listed(steps, inner)],
-        compute in FLOATS,
+        compute in FLOATS or compute in PARTS,
+        compute in PARTS,
         *_compared(arrays, compute, results),
     )
 

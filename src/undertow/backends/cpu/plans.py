@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernel.complex_lower import PARTS
 from ...kernel.ir import STREAM
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
@@ -46,7 +47,9 @@ class Plans(dict[Any, Any]):
 
 
 # Layouts ---------------------------------------------------------------------------------------
-def lay_out(arrays: Sequence[Any]) -> tuple[Sizes, list[str], list[Sizes]]:
+def lay_out(
+    arrays: Sequence[Any], type_of: Callable[[Any], str] = type_of
+) -> tuple[Sizes, list[str], list[Sizes]]:
     """The shape to which arrays are broadcast, their types, and their steps there in elements."""
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     types = [type_of(a.dtype) for a in arrays]
@@ -129,13 +132,20 @@ def typed(types: Sequence[str], known: Sequence[int | None]) -> list[Operand]:
 def with_numbers(operands: Sequence[Any], arrays: list[Operand], compute: str) -> list[Operand]:
     """What a kernel takes for each operand, an array or a number."""
     given = iter(arrays)
-    number = Operand(compute, NUMBER)
-    return [next(given) if o.__class__ is _ndarray else number for o in operands]
+    number = Operand(PARTS.get(compute, compute), NUMBER)
+    pair = Operand(compute, NUMBER)
+    if compute not in PARTS and any(o.__class__ is complex for o in operands):
+        raise NotCompiled("a complex number beside real ones")
+    return [
+        next(given) if o.__class__ is _ndarray else pair if o.__class__ is complex else number
+        for o in operands
+    ]
 
 
 def compute_type(operands: Sequence[Any], types: Sequence[str]) -> str:
     """The type in which an expression is computed over operands, whose arrays have these types."""
-    compute = scalar_type(next((t for t in types if t != "bool"), "bool"))
+    pairs = [t for t in types if t in PARTS]
+    compute = scalar_type(next((t for t in [*pairs, *types] if t != "bool"), "bool"))
     if compute == "bool" and len(types) < len(operands):
         raise NotCompiled("a number beside nothing that tells its type")
     return compute
