@@ -30,7 +30,7 @@ class ComplexLowering(Lowering):
         """The expression's value, a Pair if it is complex."""
         found = self._visit(expr)
         if isinstance(found, complex):
-            return self._pair(found)
+            return self.pair(found)
         return found if isinstance(found, (Value, Pair)) else self._constant(found, self.dtype)
 
     def _identity(self, given: Any) -> Any:
@@ -45,13 +45,13 @@ class ComplexLowering(Lowering):
             return _BY_PARTS[head](self, *given)
         if head not in _FUNCTIONS:
             raise NotCompiled(f"{head} of complex numbers")
-        return _FUNCTIONS[head](self, *[self._pair(g) for g in given])
+        return _FUNCTIONS[head](self, *[self.pair(g) for g in given])
 
     def real(self, head: str, *given: Any) -> Value:
         """A primitive of real values."""
         return super()._call(head, list(given))
 
-    def _pair(self, given: Any) -> Pair:
+    def pair(self, given: Any) -> Pair:
         """Anything as a pair."""
         if isinstance(given, Pair):
             return given
@@ -76,12 +76,12 @@ def _parts(head: str) -> Callable[..., Any]:
 
     def run(c: L, a: Any, b: Any) -> Pair:
         if not isinstance(a, (Pair, complex)):
-            (re, im), x = c._pair(b), a
+            (re, im), x = c.pair(b), a
             return Pair(c.real(head, x, re), im if head == "add" else c.real("neg", im))
-        re, im = c._pair(a)
+        re, im = c.pair(a)
         if not isinstance(b, (Pair, complex)):
             return Pair(c.real(head, re, b), im)
-        other = c._pair(b)
+        other = c.pair(b)
         return Pair(c.real(head, re, other.re), c.real(head, im, other.im))
 
     return run
@@ -90,20 +90,20 @@ def _parts(head: str) -> Callable[..., Any]:
 def _mul(c: L, a: Any, b: Any) -> Pair:
     if not isinstance(a, (Pair, complex)):
         a, b = b, a
-    x, y = c._pair(a)
+    x, y = c.pair(a)
     if not isinstance(b, (Pair, complex)):
         return Pair(c.real("mul", x, b), c.real("mul", y, b))
-    u, v = c._pair(b)
+    u, v = c.pair(b)
     f = c.f
     return Pair(f.fma(x, u, -(y * v)), f.fma(x, v, y * u))
 
 
 def _div(c: L, a: Any, b: Any) -> Pair:
     if not isinstance(b, (Pair, complex)):
-        x, y = c._pair(a)
+        x, y = c.pair(a)
         return Pair(c.real("div", x, b), c.real("div", y, b))
     # Smith's: by the larger part of the divisor, so that squares do not overflow.
-    (x, y), (u, v) = c._pair(a), c._pair(b)
+    (x, y), (u, v) = c.pair(a), c.pair(b)
     f = c.f
     tall = f.call("abs", v) > f.call("abs", u)
     large, small = f.select(tall, v, u), f.select(tall, u, v)
@@ -118,7 +118,7 @@ def _div(c: L, a: Any, b: Any) -> Pair:
 
 def _where(c: L, condition: Any, yes: Any, no: Any) -> Pair:
     test = c._truth(condition)
-    a, b = c._pair(yes), c._pair(no)
+    a, b = c.pair(yes), c.pair(no)
     return Pair(c.f.select(test, a.re, b.re), c.f.select(test, a.im, b.im))
 
 

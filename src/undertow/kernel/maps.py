@@ -114,7 +114,7 @@ def map_function(
                 ]
             )
             given = iter(numbers)
-            args = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]
+            args: list[Any] = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]
             if paired:
                 lowering: Lowering = ComplexLowering(f, args, PARTS.get(dtype, dtype))
             else:

@@ -14,7 +14,7 @@ from ...kernel.layout import Sizes, coalesce
 from ...kernel.maps import map_function
 from .. import memory
 from . import pool
-from .kernels import address, kernel, type_of
+from .kernels import address, kernel
 from .plans import (
     Plans,
     compute_type,
@@ -22,6 +22,7 @@ from .plans import (
     lay_out,
     like,
     listed,
+    paired_type,
     result_type,
     row_major,
     streams,
@@ -31,12 +32,6 @@ from .plans import (
 
 _ndarray = np.ndarray
 _plans = Plans()
-_COMPLEX = {np.dtype(np.complex64): "c64", np.dtype(np.complex128): "c128"}
-
-
-def _type_of(dtype: Any) -> str:
-    """The type of an operand; this form has complex ones."""
-    return _COMPLEX.get(dtype) or type_of(dtype)
 
 
 class _Plan(NamedTuple):
@@ -117,9 +112,9 @@ def _make(
 ) -> _Plan:
     """The plan for operands like these."""
     arrays = [o for o in operands if o.__class__ is _ndarray]
-    shape, types, steps = lay_out([*arrays, *(into or ())], _type_of)
+    shape, types, steps = lay_out([*arrays, *(into or ())], paired_type)
     types, own = types[: len(arrays)], steps[: len(arrays)]
-    results = [_COMPLEX.get(np.dtype(t)) or result_type(t) for t in dtypes]
+    results = [result_type(t, paired_type) for t in dtypes]
     compute = compute_type(operands, types)
     source = like(arrays, shape) if into is None else None
     if into is None:

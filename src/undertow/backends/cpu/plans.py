@@ -26,6 +26,7 @@ MOST = 4096
 # caches of two cores hold less. Measured: chains of additions, 25 % faster at 8 MB, slower at 4.
 STREAMED = 8 << 20
 _ndarray = np.ndarray
+_PAIRS = {np.dtype(np.complex64): "c64", np.dtype(np.complex128): "c128"}
 
 
 class Plans(dict[Any, Any]):
@@ -156,7 +157,12 @@ def scalar_type(dtype: str) -> str:
     return "f32" if dtype in ("f16", "bf16") else dtype
 
 
-def result_type(dtype: Any) -> str:
+def paired_type(dtype: Any) -> str:
+    """The type of an operand for the forms that know complex numbers, as pairs of their parts."""
+    return _PAIRS.get(dtype) or type_of(dtype)
+
+
+def result_type(dtype: Any, type_of: Callable[[Any], str] = type_of) -> str:
     """The loop IR's name of a result's dtype."""
     found = type_of(np.dtype(dtype))
     if not found:
