@@ -365,6 +365,33 @@ def fmax(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 def fmin(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The smaller element, or the only one that is not NaN; of equal ones, the first."""
 
+def real(input: Tensor) -> Tensor:
+    """A view of the real parts; a real tensor is returned as it is."""
+
+def imag(input: Tensor) -> Tensor:
+    """A view of the imaginary parts."""
+
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is."""
+
+def view_as_real(input: Tensor) -> Tensor:
+    """A view of complex numbers as pairs of real and imaginary part."""
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """A view of pairs of real and imaginary part as complex numbers."""
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers from real and imaginary parts of one floating dtype."""
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Complex numbers from absolute values and angles of one floating dtype."""
+
+def angle(input: Tensor) -> Tensor:
+    """The angle of complex numbers in radians; of real ones, pi where they are negative, else 0."""
+
+def conj_physical(input: Tensor) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is."""
+
 def sign(input: Tensor | Number) -> Tensor:
     """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
 
@@ -945,12 +972,6 @@ def eye(
     requires_grad: builtins.bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere."""
-
-def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers from real and imaginary parts of one floating dtype."""
-
-def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """Complex numbers from absolute values and angles of one floating dtype."""
 
 @overload
 def rand(
@@ -1896,21 +1917,6 @@ def as_strided(
 ) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
 
-def real(input: Tensor) -> Tensor:
-    """A view of the real parts; a real tensor is returned as it is."""
-
-def imag(input: Tensor) -> Tensor:
-    """A view of the imaginary parts."""
-
-def conj(input: Tensor) -> Tensor:
-    """Complex conjugates, as a copy; a real tensor is returned as it is."""
-
-def view_as_real(input: Tensor) -> Tensor:
-    """A view of complex numbers as pairs of real and imaginary part."""
-
-def view_as_complex(input: Tensor) -> Tensor:
-    """A view of pairs of real and imaginary part as complex numbers."""
-
 def triangular_solve(
     input: Tensor,
     A: Tensor,
@@ -2447,6 +2453,7 @@ __all__ = [
     "amin",
     "aminmax",
     "amp",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -2544,6 +2551,7 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conj_physical",
     "contiguous",
     "contiguous_format",
     "conv1d",

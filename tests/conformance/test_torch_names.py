@@ -67,7 +67,7 @@ TOP: dict[str, str] = {
         symeig triangular_solve vander
     """,
     MATHEMATICS: r"""
-        angle .*_window conj_physical_? corrcoef cov fft frexp gcd_? gradient histogram.* igammac?
+        .*_window corrcoef cov fft frexp gcd_? gradient histogram.* igammac?
         i?stft lcm_? masked mvlgamma nextafter nonzero_static range renorm segment_reduce signal
         special unravel_index binomial distributions
     """,
@@ -98,7 +98,7 @@ METHODS: dict[str, str] = {
         slogdet solve svd symeig triangular_solve
     """,
     MATHEMATICS: r"""
-        angle conj_physical_? corrcoef cov frexp gcd_? histogram igammac?_? i?stft lcm_? mvlgamma_?
+        corrcoef cov frexp gcd_? histogram igammac?_? i?stft lcm_? mvlgamma_?
         nextafter_? nonzero_static renorm_?
     """,
     COPIES: "narrow_copy slice_inverse unsafe_.*",

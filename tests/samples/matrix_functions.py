@@ -7,7 +7,7 @@ import numpy as np
 import undertow as ut
 from op_samples import Bad, S, arr, bools, ints, op
 
-from .triangular import steep
+from .triangular import steep, waves
 
 ShapeError, ArgumentError, DTypeError = (
     ut.errors.ShapeError,
@@ -32,6 +32,7 @@ SQUARES = [
     S(arr(0, 0)),
     S(arr(0, 2, 2)),
     S(arr(3, 3).T * 4),
+    S(waves(3, 3)),
 ]
 BAD_SQUARE = [
     Bad(S(arr(2, 3)), ShapeError, "must be square"),
@@ -43,6 +44,7 @@ POWERS = [
     *(S(steep(3, 3), n) for n in (0, 1, 2, 3, 5, -1, -3)),
     S(arr(2, 3, 3), 3),
     S(ints(2, 2), 3),
+    S(waves(3, 3), -2),
     S(arr(0, 0), 2),
 ]
 BAD_POWER = [
@@ -60,6 +62,7 @@ op(
         S([arr(2, 3), arr(3, 4), arr(4, 1), arr(1, 5)]),
         S([arr(3), arr(3, 4), arr(4)]),
         S([arr(3), arr(3, 4)]),
+        S([waves(2, 3), waves(3, 4), waves(4)]),
     ],
     bad=[
         Bad(S([arr(2, 3)]), ArgumentError, r"multi_dot\] expects at least 2 tensors, got 1"),
@@ -69,8 +72,13 @@ op(
 )
 op(
     "linalg.vecdot",
-    lambda x, y, dim=-1: (x * y).sum(dim),
-    [S(arr(2, 3), arr(3)), S(arr(2, 3), arr(2, 1), dim=0), S(arr(0), arr(0))],
+    lambda x, y, dim=-1: (x.conj() * y).sum(dim),
+    [
+        S(waves(2, 3), waves(3)),
+        S(arr(2, 3), arr(3)),
+        S(arr(2, 3), arr(2, 1), dim=0),
+        S(arr(0), arr(0)),
+    ],
     bad=[
         Bad(S(ints(3), ints(3)), DTypeError, r"vecdot\].*int64"),
         Bad(S(arr(2), arr(3)), ShapeError, r"vecdot\]"),
@@ -85,6 +93,7 @@ op(
         S(arr(2, 3), arr(2, 3, seed=1)),
         S(arr(3, 2), arr(3, 2, seed=1), dim=0),
         S(arr(1, 3), arr(4, 3)),
+        S(waves(2, 3), waves(2, 3, seed=1)),
     ],
     bad=[
         Bad(S(arr(3), arr(2, 3)), ShapeError, r"cross\]"),
@@ -106,7 +115,7 @@ def np_vander(x, N=None):
 op(
     "linalg.vander",
     np_vander,
-    [S(arr(3)), S(arr(2, 3), N=4), S(ints(3)), S(arr(3), N=2)],
+    [S(arr(3)), S(arr(2, 3), N=4), S(ints(3)), S(arr(3), N=2), S(waves(3))],
     bad=[
         Bad(S(arr()), ShapeError, r"vander\] x must have"),
         Bad(S(arr(3), N=1), ArgumentError, "N must be greater than 1, got 1"),

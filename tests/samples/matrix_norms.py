@@ -9,7 +9,7 @@ import numpy as np
 import undertow as ut
 from op_samples import Bad, Const, S, arr, ints, op
 
-from .triangular import definite, steep
+from .triangular import definite, steep, waves
 
 ShapeError, ArgumentError, DTypeError = (
     ut.errors.ShapeError,
@@ -46,6 +46,8 @@ op(
         S(arr(5), -2),
         S(arr(0)),
         S(arr(4, 3).T, 2.5, 0),
+        S(waves(3, 4), 2, 1),
+        S(waves(3, 4), 3),
     ],
     bad=[
         Bad(S(ints(3)), DTypeError, r"vector_norm\].*int64"),
@@ -69,6 +71,7 @@ op(
         S(arr(2, 3, 4), "nuc", (2, 1)),
         S(arr(2, 3, 4), 1, (2, 0)),
         S(arr(0, 2, 2), 2),
+        *(S(waves(3, 4), ord) for ord in ORDERS),
     ],
     bad=[
         Bad(S(arr(3)), ShapeError, "must be a matrix"),
@@ -108,7 +111,13 @@ op(
 op(
     "linalg.cond",
     lambda a, p=None: np.linalg.cond(a, p),
-    [*(S(steep(2, 3, 3), p) for p in (None, *ORDERS)), S(arr(4, 3)), S(Const(np.zeros((2, 2))), 1)],
+    [
+        *(S(steep(2, 3, 3), p) for p in (None, *ORDERS)),
+        S(arr(4, 3)),
+        S(waves(3, 3)),
+        S(waves(3, 3), 1),
+        S(Const(np.zeros((2, 2))), 1),
+    ],
     torch=None,  # whose gradient fails for norms of the inverse; see test_torch_linalg.py
     bad=[
         Bad(S(arr(2, 3), 1), ShapeError, "must be square"),
@@ -153,6 +162,9 @@ op(
         S(arr(2, 4)),
         S(arr(2, 3, 2)),
         S(definite(3, 3), hermitian=True),
+        S(waves(3, 2)),
+        S(waves(2, 3)),
+        S(definite(3, 3, make=waves), hermitian=True),
         S(Const(LOW)),
         S(arr(0, 3)),
         S(arr(3, 0)),
@@ -171,7 +183,7 @@ def np_lstsq(a, b, rcond=None, driver="gelsy"):
     more = a.shape[-2] > a.shape[-1] and driver != "gelsy"
     return (
         x[..., 0] if b.ndim < a.ndim else x,
-        np.square(a @ x - right).sum(-2) if more else np.empty(0),
+        np.square(np.abs(a @ x - right)).sum(-2) if more else np.empty(0),
         np.empty(0) if driver == "gels" else rank,
         np.linalg.svd(a, compute_uv=False) if driver in ("gelsd", "gelss") else np.empty(0),
     )
@@ -188,6 +200,7 @@ op(
         S(arr(4, 2), arr(4), driver="gels"),
         S(Const(LOW.T), Const(arr(4, 2))),
         S(arr(0, 3, 2), arr(0, 3, 1)),
+        S(waves(4, 2), waves(4, 1), driver="gelsd"),
     ],
     bad=[
         Bad(S(arr(3, 2), arr(2, 1)), ShapeError, r"lstsq\].*\(3, 2\).*\(2, 1\)"),

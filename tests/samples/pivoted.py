@@ -10,6 +10,8 @@ import undertow as ut
 from op_samples import Bad, Const, S, arr, op
 from undertow.backends import lapack
 
+from .triangular import waves
+
 ShapeError, DTypeError = ut.errors.ShapeError, ut.errors.DTypeError
 LinAlgError = ut.errors.LinAlgError
 
@@ -50,6 +52,8 @@ MATRICES = [
     S(arr(3, 4)),
     S(arr(2, 3, 3, seed=1)),
     S(arr(5, 2).T),
+    S(waves(3, 3)),
+    S(waves(4, 3)),
     S(arr(0, 3)),
     S(arr(0, 3, 3)),
     S(np.float32(arr(70, 40))),
@@ -75,11 +79,12 @@ op(
 op(
     "linalg.lu",
     lambda a: np_unpacked(*np_lu(a)),
-    MATRICES[:6],
+    MATRICES[:8],
     bad=[Bad(S(arr(3)), ShapeError, r"linalg.lu\] A must be a matrix")],
 )
 op("lu", lambda a, pivot=True, infos=False: np_lu(a), MATRICES[:3], torch="Tensor.lu")
 LU, PIVOTS = lapack.lu(arr(3, 3), True)[:2]
+COMPLEX_LU = lapack.lu(waves(3, 3), True)[:2]
 WIDE = lapack.lu(arr(2, 2, 3), True)[:2]
 op(
     "lu_unpack",
@@ -93,7 +98,7 @@ def np_lu_solve(packed, pivots, b, left=True, adjoint=False):
     """By the inverse of the product."""
     p, lower, upper = np_unpacked(packed, pivots)
     a = np.linalg.inv(p @ lower @ upper)
-    a = np.swapaxes(a, -2, -1) if adjoint else a
+    a = np.swapaxes(a, -2, -1).conj() if adjoint else a
     return a @ b if left else b @ a
 
 
@@ -106,6 +111,8 @@ op(
         S(LU, PIVOTS, arr(3, 2), adjoint=True),
         S(LU, PIVOTS, arr(2, 3), left=False, adjoint=True),
         S(LU, PIVOTS, arr(2, 3, 1)),
+        S(*COMPLEX_LU, waves(3, 2)),
+        S(*COMPLEX_LU, waves(2, 3), left=False, adjoint=True),
     ],
     bad=[
         Bad(S(LU, PIVOTS, arr(2, 2)), ShapeError, r"lu_solve\] an LU of shape \(3, 3\).*\(2, 2\)"),

@@ -7,7 +7,7 @@ import numpy as np
 import undertow as ut
 from op_samples import Bad, S, arr, op, singular
 
-from .triangular import definite, steep
+from .triangular import definite, steep, waves
 
 ShapeError, DTypeError = ut.errors.ShapeError, ut.errors.DTypeError
 LinAlgError, ArgumentError = ut.errors.LinAlgError, ut.errors.ArgumentError
@@ -32,6 +32,8 @@ SYSTEMS = [
     S(steep(0, 3, 3), arr(0, 3, 2)),
     S(steep(0, 0), arr(0, 2)),
     S(steep(3, 3).T, arr(3, 2)),
+    S(waves(3, 3), waves(3, 2)),
+    S(waves(2, 3, 3), waves(2, 1, 3), left=False),
 ]
 op(
     "linalg.solve",
@@ -58,6 +60,7 @@ SQUARES = [
     S(steep(0, 0)),
     S(steep(0, 3, 3)),
     S(steep(3, 3).T),
+    S(waves(2, 3, 3)),
 ]
 BAD_SQUARES = [
     Bad(S(arr(2, 3)), ShapeError, "must be square"),
@@ -78,10 +81,20 @@ op("linalg.det", np.linalg.det, SQUARES, bad=BAD_SQUARES)
 op("det", np.linalg.det, SQUARES[:2], bad=BAD_SQUARES)
 op("linalg.slogdet", lambda a: tuple(np.linalg.slogdet(a)), SQUARES, bad=BAD_SQUARES)
 op("slogdet", lambda a: tuple(np.linalg.slogdet(a)), SQUARES[:2], bad=BAD_SQUARES)
+
+
+def np_logdet(a):
+    """NaN of negative determinants, the principal branch of complex ones."""
+    found = np.linalg.det(a)
+    if a.dtype.kind == "c":
+        return np.log(found)
+    return np.where(found < 0, np.nan, np.log(np.abs(found)))
+
+
 op(
     "logdet",
-    lambda a: np.where(np.linalg.det(a) < 0, np.nan, np.log(np.abs(np.linalg.det(a)))),
-    [S(definite(3, 3)), S(definite(2, 3, 3)), S(np.float32(-np.eye(3)))],
+    np_logdet,
+    [S(definite(3, 3)), S(definite(2, 3, 3)), S(np.float32(-np.eye(3))), S(waves(3, 3))],
     bad=BAD_SQUARES,
 )
 # The determinant is smooth where a matrix is singular.

@@ -7,6 +7,8 @@ import numpy as np
 import undertow as ut
 from op_samples import Bad, S, arr, op
 
+from .triangular import adjoint, waves
+
 ShapeError, ArgumentError = ut.errors.ShapeError, ut.errors.ArgumentError
 LinAlgError = ut.errors.LinAlgError
 NOT_A_NUMBER = np.array([[np.nan, 1.0], [1.0, np.inf]])
@@ -16,10 +18,10 @@ BAD_SQUARE = [
 ]
 
 
-def symmetric(*shape, seed=0):
-    """Symmetric matrices."""
-    a = arr(*shape, seed=seed)
-    return (a + np.swapaxes(a, -2, -1)) / 2
+def symmetric(*shape, seed=0, make=arr):
+    """Symmetric or Hermitian matrices."""
+    a = make(*shape, seed=seed)
+    return (a + adjoint(a)) / 2
 
 
 def of_symmetric(function):
@@ -39,6 +41,8 @@ SYMMETRIC = [
     S(symmetric(1, 1)),
     S(symmetric(0, 0)),
     S(symmetric(0, 3, 3)),
+    S(symmetric(3, 3, make=waves)),
+    S(symmetric(2, 3, 3, make=waves), "U"),
 ]
 BAD_SIDE = [*BAD_SQUARE, Bad(S(symmetric(2, 2), "X"), ArgumentError, "UPLO must be 'L' or 'U'")]
 op(
@@ -71,6 +75,9 @@ MATRICES = [
     S(arr(3, 2).T, False),
     S(arr(0, 2, 3), False),
     S(arr(0, 2), False),
+    S(waves(3, 3)),
+    S(waves(2, 4, 2)),
+    S(waves(2, 3), False),
 ]
 BAD_MATRIX = [
     Bad(S(arr(3)), ShapeError, "must be a matrix"),
@@ -94,13 +101,13 @@ op(
 def np_svd(a, some=True, compute_uv=True):
     """V in the place of its adjoint."""
     u, s, vh = np.linalg.svd(a, not some)
-    return u, s, np.swapaxes(vh, -2, -1)
+    return u, s, adjoint(vh)
 
 
 op(
     "svd",
     np_svd,
-    [S(arr(3, 2)), S(arr(2, 3)), S(arr(3, 2), False)],
+    [S(arr(3, 2)), S(arr(2, 3)), S(arr(3, 2), False), S(waves(3, 2))],
     within=without_signs,
     bad=BAD_MATRIX,
 )
@@ -111,6 +118,22 @@ def np_eig(a):
     return tuple(x.astype(complex) for x in np.linalg.eig(a))
 
 
-SQUARES = [S(Const(arr(3, 3))), S(Const(arr(2, 2, 4, 4))), S(Const(arr(0, 0))), S(Const(arr(0, 3, 3)))]
-op("linalg.eig", np_eig, SQUARES, bad=BAD_SQUARE, torch=None)
-op("linalg.eigvals", lambda a: np_eig(a)[0], SQUARES, bad=BAD_SQUARE, torch=None)
+def without_phases(function):
+    """Eigenvalues, and the sizes of the elements of eigenvectors, in the order of real parts."""
+
+    def found(a):
+        result = function(a)
+        values = result[0] if isinstance(result, tuple) else result
+        order = (values.real + 0.1 * values.imag).detach().argsort(-1)
+        if not isinstance(result, tuple):
+            return values.gather(-1, order)
+        vectors = result[1].abs()
+        columns = order.unsqueeze(-2).expand(vectors.shape)
+        return values.gather(-1, order), vectors.gather(-1, columns)
+
+    return found
+
+
+SQUARES = [S(arr(3, 3)), S(arr(2, 4, 4)), S(arr(0, 0)), S(arr(0, 3, 3)), S(waves(3, 3))]
+op("linalg.eig", np_eig, SQUARES, within=without_phases, bad=BAD_SQUARE)
+op("linalg.eigvals", lambda a: np_eig(a)[0], SQUARES, within=without_phases, bad=BAD_SQUARE)

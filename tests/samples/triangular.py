@@ -11,15 +11,25 @@ ShapeError, DTypeError = ut.errors.ShapeError, ut.errors.DTypeError
 LinAlgError = ut.errors.LinAlgError
 
 
+def waves(*shape, seed=0):
+    """Random complex numbers."""
+    return arr(*shape, seed=seed) + 1j * arr(*shape, seed=seed + 50)
+
+
+def adjoint(a):
+    """The last two dimensions exchanged, and conjugated."""
+    return np.swapaxes(a, -2, -1).conj()
+
+
 def steep(*shape, seed=0):
     """Matrices whose diagonal is far from zero, so that triangles are easy to solve with."""
     return arr(*shape, seed=seed) + 4 * np.eye(shape[-1])
 
 
-def definite(*shape, seed=0):
+def definite(*shape, seed=0, make=arr):
     """Positive definite matrices."""
-    a = arr(*shape, seed=seed)
-    return a @ np.swapaxes(a, -2, -1) + np.eye(shape[-1])
+    a = make(*shape, seed=seed)
+    return a @ adjoint(a) + np.eye(shape[-1])
 
 
 def symmetric(function):
@@ -51,6 +61,8 @@ op(
         S(steep(0, 3, 3), arr(0, 3, 2), upper=False),
         S(steep(0, 0), arr(0, 2), upper=True),
         S(steep(3, 3), arr(3, 0), upper=True),
+        S(waves(3, 3) + 4 * np.eye(3), waves(3, 2), upper=False),
+        S(waves(2, 3, 3) + 4 * np.eye(3), waves(2, 2, 3), upper=True, left=False),
         S(np.float32(np.eye(40) * 3 + arr(40, 40) / 20), np.float32(arr(40, 2)), upper=True),
     ],
     rtol=1e-5,
@@ -74,9 +86,7 @@ op(
 op(
     "triangular_solve",
     lambda b, a, upper=True, transpose=False, unitriangular=False: (
-        np_triangular(
-            np.swapaxes(a, -2, -1) if transpose else a, b, upper != transpose, True, unitriangular
-        ),
+        np_triangular(adjoint(a) if transpose else a, b, upper != transpose, True, unitriangular),
         np.broadcast_to(a, (*b.shape[:-2], *a.shape[-2:])),
     ),
     [
@@ -85,6 +95,7 @@ op(
         S(arr(3, 2), steep(3, 3), True, True),
         S(arr(3, 2), steep(3, 3), False, True, True),
         S(arr(2, 3, 2), steep(3, 3)),
+        S(waves(3, 2), waves(3, 3) + 4 * np.eye(3), True, True),
     ],
     bad=[Bad(S(arr(2, 1), arr(3, 3)), ShapeError, r"triangular_solve\].*\(3, 3\).*\(2, 1\)")],
 )
@@ -96,6 +107,8 @@ FACTORED = [
     S(definite(1, 1)),
     S(definite(0, 0)),
     S(definite(0, 3, 3)),
+    S(definite(3, 3, make=waves)),
+    S(definite(2, 3, 3, make=waves), upper=True),
 ]
 NOT_DEFINITE = np.stack([np.eye(2), np.diag([1.0, -1.0])])
 
@@ -103,7 +116,7 @@ NOT_DEFINITE = np.stack([np.eye(2), np.diag([1.0, -1.0])])
 def np_cholesky(a, upper=False):
     """NumPy's, and its transpose."""
     found = np.linalg.cholesky(a)
-    return np.swapaxes(found, -2, -1) if upper else found
+    return adjoint(found) if upper else found
 
 
 BAD_CHOLESKY = [
@@ -147,6 +160,7 @@ op(
         S(arr(3, 2), steep(3, 3), True),
         S(arr(2, 3, 1), steep(3, 3)),
         S(arr(0, 3, 1), steep(0, 3, 3)),
+        S(waves(3, 2), waves(3, 3) + 4 * np.eye(3)),
     ],
     within=of_triangle,
     bad=[Bad(S(arr(2, 1), arr(3, 3)), ShapeError, r"cholesky_solve\].*\(3, 3\).*\(2, 1\)")],
@@ -154,11 +168,17 @@ op(
 op(
     "cholesky_inverse",
     lambda factor, upper=False: np.linalg.inv(
-        np.swapaxes(np.triu(factor), -2, -1) @ np.triu(factor)
+        adjoint(np.triu(factor)) @ np.triu(factor)
         if upper
-        else np.tril(factor) @ np.swapaxes(np.tril(factor), -2, -1)
+        else np.tril(factor) @ adjoint(np.tril(factor))
     ),
-    [S(steep(3, 3)), S(steep(3, 3), True), S(steep(2, 3, 3)), S(steep(0, 0))],
+    [
+        S(steep(3, 3)),
+        S(steep(3, 3), True),
+        S(steep(2, 3, 3)),
+        S(steep(0, 0)),
+        S(waves(3, 3) + 4 * np.eye(3), True),
+    ],
     within=of_triangle,
     bad=[Bad(S(arr(3)), ShapeError, r"cholesky_inverse\] L must be a matrix")],
 )

@@ -324,6 +324,20 @@ class TensorMethods:
         """The larger element, or the only one that is not NaN; of equal ones, the first."""
     def fmin(self, other: Tensor | Number) -> Tensor:
         """The smaller element, or the only one that is not NaN; of equal ones, the first."""
+    @property
+    def real(self) -> Tensor:
+        """A view of the real parts; a real tensor is returned as it is."""
+    @property
+    def imag(self) -> Tensor:
+        """A view of the imaginary parts."""
+    def conj(self) -> Tensor:
+        """Complex conjugates, as a copy; a real tensor is returned as it is."""
+    def angle(self) -> Tensor:
+        """The angle of complex numbers in radians; of real ones, pi where they are negative, else 0."""
+    def conj_physical(self) -> Tensor:
+        """Complex conjugates, as a copy; a real tensor is returned as it is."""
+    def conj_physical_(self) -> Tensor:
+        """In-place form of `conj_physical`; returns the tensor itself."""
     def sign(self) -> Tensor:
         """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
     def sign_(self) -> Tensor:
@@ -1466,14 +1480,6 @@ class TensorMethods:
         """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
-    def conj(self) -> Tensor:
-        """Complex conjugates, as a copy; a real tensor is returned as it is."""
-    @property
-    def real(self) -> Tensor:
-        """A view of the real parts; a real tensor is returned as it is."""
-    @property
-    def imag(self) -> Tensor:
-        """A view of the imaginary parts."""
     def squeeze_(self, dim: Ints | None = None) -> Tensor:
         """`squeeze` of the tensor itself: the same memory, without dimensions of size 1."""
     def unsqueeze_(self, dim: builtins.int) -> Tensor:

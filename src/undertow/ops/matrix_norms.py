@@ -278,7 +278,7 @@ def _pinv_forward(k: Any, a: Any, inverse: Any) -> Any:
     return k.copy(inverse)
 
 
-_pinv = Op("pinv", _pinv_forward, inputs="a inverse", vjp={"a": _pinv_rule})
+_pinv = Op("pinv", _pinv_forward, inputs="a inverse", vjp={"a": _pinv_rule}, conjugate=False)
 
 
 def pseudoinverse(op: str, a: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:

@@ -70,6 +70,7 @@ _qr = Op(
     params="mode",
     outputs=2,
     vjp={"a": _qr_rule},
+    conjugate=False,
 )
 
 

@@ -115,6 +115,7 @@ _lu = Op(
     params="pivot",
     outputs=3,
     vjp={"a": _lu_rule},
+    conjugate=False,
 )
 
 
@@ -284,6 +285,7 @@ _ldl_solve = Op(
     lambda k, a, p, b, hermitian: k.linalg("ldl_solve", (a, p, b), hermitian)[0],
     inputs="a p b",
     params="hermitian",
+    conjugate=False,
 )
 
 

@@ -103,6 +103,7 @@ _inv = Op(
     inputs="a",
     outputs=2,
     vjp={"a": lambda g, out: -(out.mH @ g @ out.mH)},
+    conjugate=False,
 )
 
 
@@ -170,6 +171,7 @@ _det = Op(
     lambda k, a: k.linalg("det", (a,))[0],
     inputs="a",
     vjp={"a": lambda g, a: _each(g) * apply(_cofactors, (a,))},
+    conjugate=False,
 )
 
 
@@ -192,6 +194,7 @@ _slogdet = Op(
     inputs="a",
     outputs=2,
     vjp={"a": _slogdet_rule},
+    conjugate=False,
 )
 
 

@@ -98,6 +98,7 @@ _eigh = Op(
     outputs=2,
     partial=True,
     vjp={"a": _eigh_rule},
+    conjugate=False,
 )
 _eigvalsh = Op(
     "eigvalsh", lambda k, a, upper: k.linalg("eigvalsh", (a,), upper)[0], inputs="a", params="upper"
@@ -169,6 +170,7 @@ _eig = Op(
     outputs=2,
     partial=True,
     vjp={"a": _eig_rule},
+    conjugate=False,
 )
 _eigvals = Op("eigvals", lambda k, a: k.linalg("eigvals", (a,))[0], inputs="a")
 
@@ -247,6 +249,7 @@ _svd = Op(
     outputs=3,
     partial=True,
     vjp={"a": _svd_rule},
+    conjugate=False,
 )
 _svdvals = Op("svdvals", lambda k, a: k.linalg("svdvals", (a,))[0], inputs="a")
 

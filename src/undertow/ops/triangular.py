@@ -130,6 +130,7 @@ _cholesky = Op(
     params="upper",
     outputs=2,
     vjp={"a": _cholesky_rule},
+    conjugate=False,
 )
 
 
