@@ -149,9 +149,9 @@ op(
     "cholesky_solve",
     lambda b, factor, upper=False: (
         np.linalg.inv(
-            np.swapaxes(np.triu(factor), -2, -1) @ np.triu(factor)
+            adjoint(np.triu(factor)) @ np.triu(factor)
             if upper
-            else np.tril(factor) @ np.swapaxes(np.tril(factor), -2, -1)
+            else np.tril(factor) @ adjoint(np.tril(factor))
         )
         @ b
     ),

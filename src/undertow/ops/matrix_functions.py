@@ -35,7 +35,13 @@ def _expm_rule(g: Tensor, a: Tensor) -> Tensor:
     return found[..., :n, n:]
 
 
-_expm = Op("matrix_exp", lambda k, a: k.linalg("expm", (a,))[0], inputs="a", vjp={"a": _expm_rule})
+_expm = Op(
+    "matrix_exp",
+    lambda k, a: k.linalg("expm", (a,))[0],
+    inputs="a",
+    vjp={"a": _expm_rule},
+    conjugate=False,
+)
 
 
 @function(space="linalg", name="matrix_exp")

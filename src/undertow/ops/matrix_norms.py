@@ -368,16 +368,14 @@ def lstsq(
     a, b = batched("lstsq", A, b)
     m, n = a.shape[-2:]
     solution = pseudoinverse("lstsq", a, None, None if used == "gels" else rcond, False) @ b
-    values = singular_values("lstsq", a.detach())
     rank = matrix_rank(a, rtol=rcond)
     residuals = a.real.new_empty(0)
     if m > n and used != "gelsy" and bool((rank == n).all()):
         difference = a @ solution - b
         residuals = (difference.abs() ** 2).sum(-2)
-    none = values.new_empty(0)
     return LeastSquares(
         solution.squeeze(-1) if vector else solution,
         residuals,
         rank if used != "gels" else rank.new_empty(0),
-        values if used in ("gelsd", "gelss") else none,
+        singular_values("lstsq", a) if used in ("gelsd", "gelss") else a.real.new_empty(0),
     )

@@ -41,7 +41,12 @@ def _solve_rule(g: Tensor, a: Tensor, out: Tensor, needs: tuple[bool, bool]) -> 
 
 
 _solve = Op(
-    "solve", lambda k, a, b: k.linalg("solve", (a, b)), inputs="a b", outputs=2, joint=_solve_rule
+    "solve",
+    lambda k, a, b: k.linalg("solve", (a, b)),
+    inputs="a b",
+    outputs=2,
+    joint=_solve_rule,
+    conjugate=False,
 )
 
 
@@ -164,7 +169,11 @@ def _cofactors_rule(g: Tensor, a: Tensor) -> Tensor:
 
 
 _cofactors = Op(
-    "cofactors", lambda k, a: k.linalg("cofactors", (a,))[0], inputs="a", vjp={"a": _cofactors_rule}
+    "cofactors",
+    lambda k, a: k.linalg("cofactors", (a,))[0],
+    inputs="a",
+    vjp={"a": _cofactors_rule},
+    conjugate=False,
 )
 _det = Op(
     "det",

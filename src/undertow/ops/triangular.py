@@ -45,7 +45,12 @@ def _substitute_rule(
 
 
 _triangular = Op(
-    "solve_triangular", _substitute, inputs="a b", params="upper unit", joint=_substitute_rule
+    "solve_triangular",
+    _substitute,
+    inputs="a b",
+    params="upper unit",
+    joint=_substitute_rule,
+    conjugate=False,
 )
 
 
