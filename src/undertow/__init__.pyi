@@ -2,7 +2,7 @@
 """Undertow: tensors with automatic differentiation of any order."""
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
@@ -1956,6 +1956,24 @@ def ormqr(
 def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
     """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
 
+def lobpcg(
+    A: Tensor,
+    k: builtins.int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: builtins.int | None = None,
+    iK: Tensor | None = None,
+    niter: builtins.int | None = None,
+    tol: builtins.float | None = None,
+    largest: builtins.bool | None = None,
+    method: str | None = None,
+    tracker: Callable[..., None] | None = None,
+    ortho_iparams: dict[str, builtins.int] | None = None,
+    ortho_fparams: dict[str, builtins.float] | None = None,
+    ortho_bparams: dict[str, builtins.bool] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest (or smallest) eigenvalues of A x = λ B x, A symmetric, and their vectors."""
+
 def svd_lowrank(
     A: Tensor, q: builtins.int | None = 6, niter: builtins.int = 2, M: Tensor | None = None
 ) -> OldSVD:
@@ -2739,6 +2757,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "lobpcg",
     "log",
     "log10",
     "log10_",

@@ -310,22 +310,21 @@ def triangular_function(name: str, dtype: str, upper: bool, unit: bool) -> Funct
     g.buffer("a")
     g.buffer("b")
     f = g.f
-    with g.matrices(lambda: n * columns):
-        with f.loop(n) as step:
-            i = n - 1 - step if upper else step
+    with g.matrices(lambda: n * columns), f.loop(n) as step:
+        i = n - 1 - step if upper else step
+        with f.loop(columns) as j:
+            g.set(i * columns + j, g.read("b", i, j))
+        with f.loop(step) as known:
+            k = n - 1 - known if upper else known
+            factor = g.read("a", i, k)
             with f.loop(columns) as j:
-                g.set(i * columns + j, g.read("b", i, j))
-            with f.loop(step) as known:
-                k = n - 1 - known if upper else known
-                factor = g.read("a", i, k)
-                with f.loop(columns) as j:
-                    place = i * columns + j
-                    g.set(place, f.fma(-factor, g.get(k * columns + j), g.get(place)))
-            head = None if unit else g.read("a", i, i)
-            with f.loop(columns) as j:
-                found = g.get(i * columns + j)
-                if head is not None:
-                    found = found / head
-                    g.set(i * columns + j, found)
-                g.write("x", found, i, j)
+                place = i * columns + j
+                g.set(place, f.fma(-factor, g.get(k * columns + j), g.get(place)))
+        head = None if unit else g.read("a", i, i)
+        with f.loop(columns) as j:
+            found = g.get(i * columns + j)
+            if head is not None:
+                found = found / head
+                g.set(i * columns + j, found)
+            g.write("x", found, i, j)
     return f

@@ -26,6 +26,7 @@ from . import (  # noqa: F401
     indexing,
     inplace_views,
     joining,
+    lobpcg,
     losses,
     low_rank,
     margin,

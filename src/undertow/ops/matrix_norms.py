@@ -143,7 +143,7 @@ def linalg_norm(
 
     >>> import undertow as ut
     >>> ut.linalg.norm(ut.tensor([[1.0, -2.0], [3.0, 4.0]]), "nuc")
-    tensor(6.8284)
+    tensor(7.0711)
     """
     x = _in_dtype("norm", A, dtype)
     if ord is None:
