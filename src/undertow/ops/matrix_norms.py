@@ -369,7 +369,7 @@ def lstsq(
     m, n = a.shape[-2:]
     solution = pseudoinverse("lstsq", a, None, None if used == "gels" else rcond, False) @ b
     rank = matrix_rank(a, rtol=rcond)
-    residuals = a.real.new_empty(0)
+    residuals = solution.flatten()[:0].abs()
     if m > n and used != "gelsy" and bool((rank == n).all()):
         difference = a @ solution - b
         residuals = (difference.abs() ** 2).sum(-2)

@@ -113,7 +113,7 @@ def triangular_solve(
     """
     a, b = _system("triangular_solve", A, input)
     if transpose:
-        found = substitute(a.mH, b, not upper, unitriangular)
+        found = substitute(a.mT, b, not upper, unitriangular)
     else:
         found = substitute(a, b, upper, unitriangular)
     return TriangularSolution(found, a.clone())
