@@ -2011,6 +2011,9 @@ def frobenius_norm(input: Tensor, dim: Ints, keepdim: builtins.bool = False) -> 
 def nuclear_norm(input: Tensor, dim: Ints = (-2, -1), keepdim: builtins.bool = False) -> Tensor:
     """The sum of a matrix's singular values."""
 
+def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them."""
+
 def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
     """`linalg.pinv` with a tolerance relative to the largest singular value."""
 
@@ -2835,6 +2838,7 @@ __all__ = [
     "no_grad",
     "nonzero",
     "norm",
+    "norm_except_dim",
     "normal",
     "not_equal",
     "nuclear_norm",

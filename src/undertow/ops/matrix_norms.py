@@ -182,6 +182,25 @@ def nuclear_norm(input: Tensor, dim: Ints = (-2, -1), keepdim: bool = False) -> 
     return _matrix("nuclear_norm", floating("nuclear_norm", input), "nuc", dim, keepdim)
 
 
+@function(method=False)
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them.
+
+    >>> import undertow as ut
+    >>> ut.norm_except_dim(ut.tensor([[3.0, 4.0], [6.0, 8.0]]))
+    tensor([[ 5.],
+            [10.]])
+    """
+    v = floating("norm_except_dim", v)
+    if dim == -1:
+        return _vector("norm_except_dim", v, pow, None, False)
+    kept = wrap_dim("norm_except_dim", dim, v.ndim)
+    if v.ndim == 1:
+        return v.abs()
+    others = tuple(d for d in range(v.ndim) if d != kept)
+    return _vector("norm_except_dim", v, pow, others, True)
+
+
 @function(space="linalg")
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number: the norm `p` of A times that of its inverse; infinite if singular.
