@@ -234,6 +234,32 @@ def test_phases_are_an_error_in_both(name: str) -> None:
             getattr(module.linalg, name)(x)[index].real.sum().backward()
 
 
+# Orthogonal weights ------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
+@pytest.mark.parametrize("name", ["matrix_exp", "cayley", "householder"])
+@pytest.mark.parametrize("trivial", [False, True])
+def test_orthogonal_weights(shape: Any, name: str, trivial: bool) -> None:
+    """The same weight and gradient out of the same state."""
+    theirs = torch.nn.Linear(shape[1], shape[0], dtype=torch.float64)
+    ours = ut.nn.Linear(shape[1], shape[0], dtype=ut.float64)
+    options = {"orthogonal_map": name, "use_trivialization": trivial}
+    torch.nn.utils.parametrizations.orthogonal(theirs, **options)
+    ut.nn.utils.parametrizations.orthogonal(ours, **options)
+    state = theirs.state_dict()
+    key = "parametrizations.weight.original"
+    if name != "householder":
+        state[key] = torch.from_numpy(drawn(*shape))
+        theirs.load_state_dict(state)
+    assert set(ours.state_dict()) == set(state)
+    ours.load_state_dict({n: wrap(t.numpy().copy()) for n, t in state.items()})
+    weights = drawn(*shape)
+    (ours.weight * wrap(weights)).sum().backward()
+    (theirs.weight * torch.from_numpy(weights)).sum().backward()
+    np.testing.assert_allclose(ours.weight.detach(), theirs.weight.detach(), atol=1e-12)
+    found, expected = (dict(m.named_parameters())[key].grad for m in (ours, theirs))
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-10)
+
+
 # Names -------------------------------------------------------------------------------------------
 NAMES = [
     n

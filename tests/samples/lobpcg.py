@@ -26,9 +26,9 @@ op(
     "lobpcg",
     None,
     [
-        S(definite(6, 6), tol=1e-12),
-        S(definite(7, 7) / 10 + np.diag(np.arange(7.0)), 2, tol=1e-13, largest=False),
-        S(definite(2, 6, 6), 2, tol=1e-12),
+        S(definite(3, 3), tol=1e-12),
+        S(definite(4, 4) / 10 + np.diag(np.arange(4.0)), tol=1e-13, largest=False),
+        S(definite(2, 3, 3), tol=1e-12),
         S(Const(definite(6, 6)), 1, Const(definite(6, 6, seed=1)), tol=1e-10),
         S(Const(definite(6, 6)), X=Const(arr(6, 2)), iK=Const(np.eye(6)), tol=1e-10),
     ],
