@@ -91,7 +91,7 @@ def test_stubs_hide_no_source() -> None:
 # what is as it should be, each with the reason.
 PRIVATE = r"undertow\.(backends|kernel|ops|core\.(?!tensor\.Tensor\.)|dtypes\._)"
 RIGHT = {
-    r'Tensor\.\w+ .* "self" differs from runtime parameter "(input|tensor|A|B|L|b)"': "never by name",
+    r'Tensor\.\w+ .* "self" differs from runtime parameter "(input|tensor|[ABLb])"': "by place",
     r"(\w_|__i\w+__) .* stub does not have (\*args )?parameter": "in-place forms hand all on",
     r'(relu6?|elu|hardtanh|threshold)_ .* "input" differs from runtime parameter "self"': "same",
     r'"(size|shape|dims|repeats)" is not keyword-only': "sizes: `*sizes, size=None`",
