@@ -26,7 +26,7 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from op_samples import Const, OpInfo, Sample
-from test_ops import cases, flat, host, leaves, resolve, seed_of, tensors
+from test_ops import cases, flat, host, leaves, seed_of, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.cpu import choice
 from undertow.backends.registry import backend_of, backend_on
@@ -161,7 +161,7 @@ def differentiated(info: OpInfo, sample: Sample, device: str, double: bool = Tru
     """The results of a sample, its gradients, and the gradients of those, with their orders."""
     make = tensors if double else singles
     args, kwargs = (make(v, info.grad, device) for v in (sample.args, sample.kwargs))
-    out = flat(resolve(info.name)(*args, **kwargs))
+    out = flat(within(info)(*args, **kwargs))
     results = [t for t in out if isinstance(t, ut.Tensor)]
     orders = [0] * len(results)
     inputs = leaves(args, kwargs)
