@@ -4,8 +4,8 @@ See Note [fewer products] in kernel/cook_toom.py. Windows may have any stride.
 
 The form `conv` is either the result at positions, with the weights transformed once, or, if it has
 more taps than positions, the gradient of a weight, in which the form's channels are images; see
-Note [two products] in conv.py. Lines are read in place;
-in two dimensions padding is laid out once, as for shifts.
+Note [two products] in conv.py. Lines are read in place; in two dimensions padding is laid out once,
+as for shifts.
 
 Note [which forms]
 The more outputs a tile has, the fewer products there are, and the larger are the rounding errors;
