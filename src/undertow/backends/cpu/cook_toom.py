@@ -11,8 +11,8 @@ Note [which forms]
 The more outputs a tile has, the fewer products there are, and the larger are the rounding errors;
 sums over channels are most of them, so those are made in short blocks where there are many points.
 "auto" uses forms whose error is at most twice that of a plain sum, "fast" others too;
-`tests/test_cook_toom.py` measures them. Whether a form is used depends on shapes, but not on the
-size of the batch, so that a result has the same bits in every batch.
+`tests/test_cook_toom.py` measures them. Whether a form is used for results at positions depends on
+shapes, but not on the size of the batch, so that a result has the same bits in every batch.
 """
 
 from __future__ import annotations
