@@ -26,7 +26,7 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from op_samples import Const, OpInfo, Sample
-from test_ops import cases, flat, host, leaves, resolve, tensors
+from test_ops import cases, flat, host, leaves, seed_of, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.cpu import choice
 from undertow.backends.registry import backend_of, backend_on
@@ -161,7 +161,7 @@ def differentiated(info: OpInfo, sample: Sample, device: str, double: bool = Tru
     """The results of a sample, its gradients, and the gradients of those, with their orders."""
     make = tensors if double else singles
     args, kwargs = (make(v, info.grad, device) for v in (sample.args, sample.kwargs))
-    out = flat(resolve(info.name)(*args, **kwargs))
+    out = flat(within(info)(*args, **kwargs))
     results = [t for t in out if isinstance(t, ut.Tensor)]
     orders = [0] * len(results)
     inputs = leaves(args, kwargs)
@@ -169,14 +169,8 @@ def differentiated(info: OpInfo, sample: Sample, device: str, double: bool = Tru
     random = np.random.default_rng(3)
 
     def seeds(tensors: list[ut.Tensor]) -> list[ut.Tensor]:
-        found = []
-        for t in tensors:
-            seed = random.standard_normal(t.shape)
-            if t.is_complex():
-                seed = seed + 1j * random.standard_normal(t.shape)
-            seed = np.asarray(seed) if double else single(np.asarray(seed))
-            found.append(transfer(wrap(seed), device))
-        return found
+        found = [seed_of(random, t) for t in tensors]
+        return [transfer(wrap(a if double else single(a)), device) for a in found]
 
     how: dict[str, Any] = {"materialize_grads": True, "retain_graph": True}
     if inputs and roots:
@@ -323,6 +317,53 @@ def test_require(device: str) -> None:
     with pytest.raises(ValueError, match="3"):
         look()
     k.require(arrays(device, np.zeros(0))[0], 0, 1, ValueError)
+
+
+# Sizes ---------------------------------------------------------------------------------------
+# The op table's arrays are small. These are large enough for every way in which kernels divide
+# their work: groups, pieces of long rows, tiles, and more groups than one.
+LARGE: dict[str, tuple[Any, Any]] = {
+    "sum of rows": ((70, 300), lambda x: x.sum(1)),
+    "sum of columns": ((700, 90), lambda x: x.sum(0)),
+    "sum of everything": ((30_000,), lambda x: x.sum()),
+    "squares": ((3, 9000), lambda x: x.var(1)),
+    "largest of many": ((20_000,), lambda x: x.argmax()),
+    "short rows": ((5000, 20), lambda x: x.amax(1)),
+    "softmax": ((40, 200), lambda x: x.softmax(1)),
+    "softmax of columns": ((200, 40), lambda x: x.softmax(0)),
+    "layer norm": ((9, 500), lambda x: F.layer_norm(x, (500,))),
+    "cross entropy": ((50, 100), lambda x: F.cross_entropy(x, x.argmin(1))),
+    "batch norm": ((20, 5, 60), lambda x: F.batch_norm(x, None, None, training=True)),
+    "scan": ((2, 5000), lambda x: x.cumsum(1)),
+    "running maximum": ((3000,), lambda x: x.cummax(0)[1]),
+    "sort": ((3, 700), lambda x: x.sort(1)[0]),
+    "topk": ((2500,), lambda x: x.topk(10)[0]),
+    "nonzero": ((5000,), lambda x: (x > 0).nonzero().sum()),
+    "product": ((100, 90), lambda x: x @ x.t()),
+    "batched product": ((3, 70, 40), lambda x: x @ x.transpose(1, 2)),
+    "product of many terms": ((40, 4500), lambda x: x @ x.t() / 4500),
+    "product with few results": ((2, 5000), lambda x: x @ x.t() / 5000),
+    "convolution": ((4, 20, 50), lambda x: F.conv1d(x, x[:, :, :3].repeat(8, 1, 1))),
+    "index_add": ((3000,), lambda x: ut.zeros_like(x[:40]).index_add(0, (x * 9).long() + 9, x)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large(device: str, name: str) -> None:
+    """Results and gradients of arrays that one group of threads does not do alone."""
+    shape, function = LARGE[name]
+    data = np.random.default_rng(len(name)).uniform(-1, 1, shape).astype(np.float32)
+    found: list[Any] = []
+    for where in (device, "cpu"):
+        x = ut.tensor(data).to(where).requires_grad_()
+        y = function(x)
+        results = [y.detach()]
+        if y.requires_grad:
+            results += ut.autograd.grad((y * y).sum(), x)
+        found.append([host(r) for r in results])
+    for mine, expected in zip(*found, strict=True):
+        bound = 1e-4 * max(1.0, float(np.abs(expected).max()))
+        np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=bound)
 
 
 # Tensors -------------------------------------------------------------------------------------

@@ -12,12 +12,12 @@ import pytest
 
 import undertow as ut
 from op_samples import load
-from test_ops import cases, flat, has_float, leaves, resolve, tensors
+from test_ops import cases, flat, has_float, leaves, resolve, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.reference import UFUNCS, NumpyBackend
 from undertow.backends.registry import backend_on, devices
 from undertow.core.op import OPS
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 from undertow.kernel.expr import PRIMITIVES
 
 SOURCE = Path(ut.__file__).parent
@@ -34,6 +34,7 @@ ROOMS = [
     "backends",
     "core",
     "ops",
+    "linalg",
     "autograd",
     "nn",
     "optim",
@@ -171,6 +172,7 @@ ONE_WAY = {
     "attention_backward",
     "recurrent",
     "recurrent_backward",
+    "linalg",
 }
 
 
@@ -285,8 +287,13 @@ def test_rules_that_do_not_fuse_are_known() -> None:
 
 def public() -> list[Any]:
     """Every published function, once."""
-    both = {**{f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()}, **FUNCTIONS}
-    return [pytest.param(name, function, id=name) for name, function in sorted(both.items())]
+    return [pytest.param(name, function, id=name) for name, function in sorted(published().items())]
+
+
+def published() -> dict[str, Any]:
+    """Every published function by the name under which a user finds it."""
+    spaces = {f"{space}.{n}": f for space, table in SPACES.items() for n, f in table.items()}
+    return {**{f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()}, **spaces, **FUNCTIONS}
 
 
 @pytest.mark.parametrize("name, function", public())
@@ -310,13 +317,7 @@ def test_every_function_has_samples() -> None:
     """An op without samples fails the suite."""
     table = load()
     named = {id(resolve(name)) for name in table}
-    missing = [
-        name
-        for group in (FUNCTIONS, {f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()})
-        for name, function in group.items()
-        if id(function) not in named
-    ]
-    assert missing == []
+    assert [name for name, function in published().items() if id(function) not in named] == []
 
 
 # Ops that are written somewhere: tests make others, as derivatives of some order.
@@ -342,7 +343,7 @@ def test_every_rule_is_exercised() -> None:
         args, kwargs = tensors(sample.args, grad=True), tensors(sample.kwargs, grad=True)
         outputs = [
             t
-            for t in flat(resolve(info.name)(*args, **kwargs))
+            for t in flat(within(info)(*args, **kwargs))
             if isinstance(t, ut.Tensor) and t.requires_grad
         ]
         walk(outputs)

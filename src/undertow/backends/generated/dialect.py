@@ -197,6 +197,8 @@ class Dialect:
         """A number as a value of a type."""
         if dtype == "bool":
             return "true" if number else "false"
+        if dtype == "i32" and number > -(1 << 31):
+            return str(int(number)) if number >= 0 else f"({int(number)})"
         if dtype in INTEGERS:
             return f"(({self.TYPES[dtype]}) {_digits(int(number), dtype)})"
         return self.infinite(number, dtype) if not math.isfinite(number) else _real(number, dtype)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from ..ir import FLOATS, Function, Value
-from ..offsets import Offset, quotient
+from ..offsets import Offset
 
 BLOCK = 1024  # elements of a group
 MOST = (1 << 31) - (1 << 16)  # elements of a launch
@@ -16,7 +16,7 @@ MOST = (1 << 31) - (1 << 16)  # elements of a launch
 @contextmanager
 def each(f: Function, count: Value) -> Iterator[Value]:
     """Deal out the numbers below `count` to threads; a context manager that gives each of them."""
-    with f.parallel(quotient(count, f.value(BLOCK, f.index))) as block:
+    with f.parallel((count + (BLOCK - 1)) // BLOCK) as block:
         start = block * BLOCK
         with f.vector(f.call("minimum", count - start, BLOCK)) as i:
             yield start + i
