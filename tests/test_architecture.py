@@ -56,6 +56,7 @@ ROOMS = [
     "testing",
     "types",
     "version",
+    "webgpu",
     "xpu",
     "files",
     "serialization",

@@ -72,7 +72,7 @@ _LAZY |= {
     for room, names in {
         "": """
             accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides
-            profiler random testing types version xpu
+            profiler random testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype

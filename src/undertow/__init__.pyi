@@ -33,6 +33,7 @@ from . import timeseries as timeseries
 from . import types as types
 from . import utils as utils
 from . import version as version
+from . import webgpu as webgpu
 from . import xpu as xpu
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
@@ -3022,6 +3023,7 @@ __all__ = [
     "view_as_real",
     "vsplit",
     "vstack",
+    "webgpu",
     "where",
     "xlogy",
     "xlogy_",
