@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 import itertools
 import subprocess
@@ -35,9 +36,10 @@ from pathlib import Path
 from typing import Any
 
 import undertow as ut
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 PACKAGE = Path(ut.__file__).parent
+LAZY_SPACES = ("special",)  # published when they are first asked for
 HEAD = '# Written by tools/stubs.py: run `make stubs` instead of editing it.\n"""{}"""\n\n'
 OPERATORS = """
 add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne
@@ -368,6 +370,21 @@ def functional() -> str:
     return stub.write("Activations, losses and the rest of torch's `nn.functional`.")
 
 
+def space(name: str) -> str:
+    """The stub of `undertow.<name>`, a package of published functions."""
+    module = getattr(ut, name)
+    stub = Stub(f"undertow.{name}.__init__", module.__all__)
+    functions(stub, SPACES[name])
+    tree = ast.parse((PACKAGE / name / "__init__.py").read_text())
+    extra = [
+        f"from {relative(home, stub.module)} import {shown(original, here)} as {here}"
+        for here, home, original in imported(tree, f"undertow.{name}", True)
+        if here in module.__all__
+    ]
+    stub.lines.append(exports(module.__all__))
+    return stub.write(summary(module), extra)
+
+
 def package() -> str:
     """The stub of `undertow`: what `__init__.py` imports, and the published functions."""
     stub = Stub("undertow.__init__", ut.__all__)
@@ -429,6 +446,7 @@ STUBS = {
     PACKAGE / "__init__.pyi": package,
     PACKAGE / "nn" / "functional.pyi": functional,
     PACKAGE / "core" / "tensor_methods.pyi": tensor_methods,
+    **{PACKAGE / name / "__init__.pyi": functools.partial(space, name) for name in LAZY_SPACES},
 }
 
 

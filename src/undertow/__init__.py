@@ -62,6 +62,7 @@ _LAZY = {
     "optim": "optim",
     "save": "files",
     "serialization": "serialization",
+    "special": "special",
     "timeseries": "timeseries",
     "utils": "utils",
 }

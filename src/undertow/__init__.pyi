@@ -27,6 +27,7 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
+from . import special as special
 from . import testing as testing
 from . import timeseries as timeseries
 from . import types as types
@@ -1903,6 +1904,15 @@ def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any])
 def tensordot(a: Tensor, b: Tensor, dims: builtins.int | Tensor | Sequence[Ints] = 2) -> Tensor:
     """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
 
+def igamma(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+
+def igammac(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+
+def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+
 def as_strided(
     input: Tensor,
     size: Sequence[builtins.int],
@@ -2571,6 +2581,8 @@ __all__ = [
     "hypot",
     "i0",
     "i0_",
+    "igamma",
+    "igammac",
     "iinfo",
     "imag",
     "index_add",
@@ -2682,6 +2694,7 @@ __all__ = [
     "multiply",
     "multiprocessing",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nan_to_num_",
@@ -2812,6 +2825,7 @@ __all__ = [
     "slice_scatter",
     "softmax",
     "sort",
+    "special",
     "split",
     "split_with_sizes",
     "sqrt",

@@ -1466,6 +1466,18 @@ class TensorMethods:
         """The upper triangle of matrices from a diagonal on, zeros below it."""
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """In-place form of `triu`; returns the tensor itself."""
+    def igamma(self, other: Tensor | Number) -> Tensor:
+        """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+    def igamma_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of `igamma`; returns the tensor itself."""
+    def igammac(self, other: Tensor | Number) -> Tensor:
+        """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+    def igammac_(self, other: Tensor | Number) -> Tensor:
+        """In-place form of `igammac`; returns the tensor itself."""
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension `p`."""
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """In-place form of `mvlgamma`; returns the tensor itself."""
     def as_strided(
         self,
         size: Sequence[builtins.int],

@@ -23,6 +23,7 @@ from . import (  # noqa: F401
     extremes,
     fractional_pooling,
     from_data,
+    incomplete_gamma,
     indexing,
     inplace_views,
     joining,
