@@ -38,6 +38,9 @@ ROOMS = [
     "nn",
     "optim",
     "amp",
+    "fft",
+    "signal",
+    "special",
     # Names where torch has them: probes of devices, settings, and what has a module to itself.
     "accelerator",
     "cpu",
@@ -170,6 +173,7 @@ ONE_WAY = {
     "attention_backward",
     "recurrent",
     "recurrent_backward",
+    "fft",
 }
 
 

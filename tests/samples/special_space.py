@@ -44,7 +44,7 @@ def unary(name, f, low, high, ends, torch=True, **more):
         S(Const([*ends, nan])),
         S(ints(3, low=1, high=3)) if name != "special.ndtri" else S(make(2)),
     ]
-    op(name, reference, samples, torch_gradgrad=torch, method=False, inplace=False, **more)
+    op(name, reference, samples, torch_grad=torch, method=False, inplace=False, **more)
 
 
 none = {"torch": False}
@@ -133,7 +133,7 @@ for name, f, at in (
         name,
         lambda a, x, f=f, at=at: np.array(at) if np.isinf(x).any() else exact(f)(a, x),
         [*gammas, edges],
-        torch_gradgrad=False,
+        torch_grad=False,
         bad=[Bad(S(ints(2), ints(2)), TypeError, rf"\[{name}\].*int64")],
     )
     # torch has no gradient in a
@@ -166,7 +166,7 @@ op(
         S(positive(2) + 2, 1.0),
         S(Const([1.0, 0.5, 2.0, 2.0]), Const([2.0, 2.0, 0.0, -1.0])),
     ],
-    torch_gradgrad=False,
+    torch_grad=False,
     method=False,
     inplace=False,
 )
@@ -197,7 +197,7 @@ for name, f in POLYNOMIALS.items():
             S(0.3, Const([0.0, 1.0, 4.0])),
             S(arr(0), 2),
         ],
-        torch_gradgrad=False,
+        torch_grad=False,
         method=False,
         inplace=False,
         bad=[Bad(S(0.5, 2), TypeError, r"expects a Tensor")],

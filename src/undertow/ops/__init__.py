@@ -50,8 +50,10 @@ from . import (  # noqa: F401
     sort,
     special,
     statistics,
+    stft,
     strided,
     transcendental,
     unfolding,
     variants,
+    windows,
 )
