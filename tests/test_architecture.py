@@ -17,7 +17,7 @@ from undertow.backends.base import Backend
 from undertow.backends.reference import UFUNCS, NumpyBackend
 from undertow.backends.registry import backend_on, devices
 from undertow.core.op import OPS
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 from undertow.kernel.expr import PRIMITIVES
 
 SOURCE = Path(ut.__file__).parent
@@ -287,6 +287,8 @@ def test_rules_that_do_not_fuse_are_known() -> None:
 def public() -> list[Any]:
     """Every published function, once."""
     both = {**{f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()}, **FUNCTIONS}
+    assert [ut.fft.__all__, ut.special.__all__]  # published when first asked for
+    both |= {f"{s}.{n}": f for s in SPACES for n, f in SPACES[s].items()}
     return [pytest.param(name, function, id=name) for name, function in sorted(both.items())]
 
 
@@ -313,7 +315,11 @@ def test_every_function_has_samples() -> None:
     named = {id(resolve(name)) for name in table}
     missing = [
         name
-        for group in (FUNCTIONS, {f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()})
+        for group in (
+            FUNCTIONS,
+            {f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()},
+            {f"{s}.{n}": f for s in SPACES for n, f in SPACES[s].items()},
+        )
         for name, function in group.items()
         if id(function) not in named
     ]

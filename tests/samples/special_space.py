@@ -23,7 +23,7 @@ def exact(f):
     return every
 
 
-def unary(name, f, low, high, ends, torch=True, **more):
+def unary(name, f, low, high, ends, torch=True):
     """Elements between low and high, and values at the ends (inf, -inf, 0 …)."""
 
     def value(x):
@@ -44,7 +44,9 @@ def unary(name, f, low, high, ends, torch=True, **more):
         S(Const([*ends, nan])),
         S(ints(3, low=1, high=3)) if name != "special.ndtri" else S(make(2)),
     ]
-    op(name, reference, samples, torch_grad=torch, method=False, inplace=False, **more)
+    more = {"rtol": 1e-6, "method": False, "inplace": False}
+    # torch's Bessel and Airy functions are right to 1e-6, and not differentiable
+    op(name, reference, samples, torch="same" if torch else None, **more)
 
 
 none = {"torch": False}
@@ -54,7 +56,7 @@ unary("special.bessel_y0", lambda x: mp.bessely(0, x), 0.3, 12, {0.0: -inf, -1.0
 unary("special.bessel_y1", lambda x: mp.bessely(1, x), 0.3, 12, {0.0: -inf, -1.0: nan}, **none)
 unary("special.airy_ai", mp.airyai, -8, 5, {inf: 0.0, 0.0: 0.3550280538878172}, **none)
 unary("special.spherical_bessel_j0", mp.sinc, -9, 9, {0.0: 1.0, inf: 0.0}, **none)
-unary("special.i1", lambda x: mp.besseli(1, x), -10, 10, {0.0: 0.0, inf: inf, -inf: -inf})
+unary("special.i1", lambda x: mp.besseli(1, x), -10, 10, {0.0: 0.0})
 for n in (0, 1):
     unary(
         f"special.i{n}e",

@@ -9,7 +9,7 @@ import numpy as np
 from .base import Shape
 
 
-def transform(kind: str, x: Any, dims: Shape, size: int, norm: str) -> Any:
+def transform(kind: str, x: Any, dims: Shape, size: int, norm: Any) -> Any:
     """What `Backend.fft` says."""
     *others, last = dims
     if kind == "real":

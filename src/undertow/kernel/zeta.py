@@ -64,7 +64,9 @@ def _rising(j: int, order: int) -> tuple[float, ...]:
     """B(2j) / (2j)! s (s + 1) ... (s + 2j - 2), differentiated, as coefficients."""
     powers = [bernoulli_numbers(2 * j)[2 * j] / factorial(2 * j)]
     for k in range(2 * j - 1):  # lowest power first: times (s + k)
-        powers = [k * a + b for a, b in zip([*powers, Fraction(0)], [0, *powers], strict=True)]
+        powers = [
+            k * a + b for a, b in zip([*powers, Fraction(0)], [Fraction(0), *powers], strict=True)
+        ]
     for _ in range(order):
         powers = [k * c for k, c in enumerate(powers)][1:]
     return tuple(float(c) for c in reversed(powers)) or (0.0,)

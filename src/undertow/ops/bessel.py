@@ -115,7 +115,7 @@ i1e = special(
     tensor([0.2079, 0.0126])
     """,
 )
-i0e = special(
+i0e: Function = special(
     "i0e",
     bessel.i0e,
     lambda g, x: g * (i1e(x) - sign(x) * i0e(x)),

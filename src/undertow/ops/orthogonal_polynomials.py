@@ -99,7 +99,7 @@ def _forward(k: Forms, x: Array, n: Array, family: str, order: int) -> Array:
 _LIMIT = 2.0**31
 _WHOLE = call("trunc", arg(0))
 _START = choose(call("eq", arg(0), 0.0), arg(2), arg(1))
-_polynomial = Op(
+_polynomial: Op = Op(
     "orthogonal_polynomial",
     _forward,
     inputs="x n",

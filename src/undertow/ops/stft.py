@@ -168,11 +168,10 @@ def istft(
     if shaped.is_complex() and not return_complex:
         raise ArgumentError("[istft] a complex window needs return_complex=True")
     norm = "ortho" if normalized else "backward"
-    if half:
-        frames = run("to_real", spectrum, (2,), size, norm)
-    else:
+    if return_complex:
         frames = run("inverse", spectrum, (2,), size, norm)
-        frames = frames if return_complex else frames.real
+    else:  # of a whole spectrum the other half is not looked at
+        frames = run("to_real", spectrum[..., : size // 2 + 1], (2,), size, norm)
     batch, rows = frames.shape[:2]
     whole = size + step * (rows - 1)
     added: Tensor = apply(fold_op, (frames * shaped,), ((batch, whole), 1, size, step))
