@@ -24,7 +24,7 @@ from .gamma import LGAMMA_FAR, lgamma_of_one_plus
 
 _END = 38.0  # exp(-38) is below the last digit
 _PHI = tuple(1.0 / factorial(k) for k in range(17, 1, -1))
-_ATANH = tuple(2.0 / k for k in range(31, 1, -2))  # 2 (atanh(r) - r) / r**3 in r*r
+_ATANH = tuple(2.0 / k for k in range(49, 1, -2))  # 2 (atanh(r) - r) / r**3 in r*r
 
 
 def gammainc(a: Expr, x: Expr) -> Expr:
@@ -54,7 +54,7 @@ def front(a: Expr, x: Expr) -> Expr:
     r = d / (2.0 + d)
     cube = r * (r * r)
     near = r * d - cube * polynomial(r * r, _ATANH)
-    rate = where(abs(d) < 0.5, near, d - call("log", x / large))
+    rate = where((d > -0.6) & (d < 1.5), near, d - call("log", x / large))
     stirling = w * polynomial(w * w, LGAMMA_FAR)
     above = call("exp", -(large * rate) - stirling) * call("sqrt", w * (0.5 / pi))
     small = call("minimum", a, 4.0)
