@@ -24,10 +24,12 @@ import numpy as np
 
 from ...kernel.expr import arg, call
 from ...kernel.windows import Geometry, phases
+from .. import cpu
 from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug
+from .cook_toom import run_cook_toom
 from .direct import run_direct
 from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
@@ -115,6 +117,8 @@ def _one(
     if run_direct(out, x, w, bias, geometry):
         return False
     done = _product(out, x, w, bias, geometry, relu)
+    if done is None:
+        done = run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution)
     if done is None:
         done = run_shifted(out, x, w, bias, geometry, backend, relu)
     if done is not None:
