@@ -17,18 +17,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+import undertow as ut
 from undertow.backends.reference import compile_map
-from undertow.kernel import (
-    airy,
-    bessel,
-    bessel_decay,
-    bessel_waves,
-    erf,
-    gamma,
-    gamma_integrals,
-    normal,
-    zeta,
-)
+from undertow.kernel import airy, bessel, bessel_decay, bessel_waves, erf, gamma, normal, zeta
 from undertow.kernel.expr import Expr, arg, trace
 
 FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
@@ -280,9 +271,8 @@ def test_incomplete_gamma_functions() -> None:
     """Both within 12 ulps, over all three methods and their edges."""
     a = np.array([0.01, 0.5, 0.5, 3.0, 3.0, 20.0, 25.0, 25.8, 300.0, 300.0, 2000.0, 0.3])
     x = np.array([0.3, 0.499, 0.6, 2.9, 3.1, 10.6, 25.0, 50.2, 280.0, 320.0, 2050.0, 8.0])
-    with np.errstate(all="ignore"):
-        lower = compile_map(trace(gamma_integrals.gammainc, 2), 2)(a, x)
-        upper = compile_map(trace(gamma_integrals.gammaincc, 2), 2)(a, x)
+    lower = ut.igamma(ut.from_numpy(a), ut.from_numpy(x)).tolist()
+    upper = ut.igammac(ut.from_numpy(a), ut.from_numpy(x)).tolist()
     with mp.workdps(60):
         for i, (p, q) in enumerate(zip(a.tolist(), x.tolist(), strict=True)):
             # the series, in enough digits

@@ -16,25 +16,16 @@ order, costs no more than the function.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import factorial, inf, nan, pi
 
-from . import special_tables as tables
-from .expr import Expr, Operand, call, polynomial, where
+from .expr import Expr, call, polynomial, where
 from .gamma import LGAMMA_FAR, lgamma_of_one_plus
 
+NEWTON = 6
 _END = 38.0  # exp(-38) is below the last digit
 _PHI = tuple(1.0 / factorial(k) for k in range(17, 1, -1))
 _ATANH = tuple(2.0 / k for k in range(49, 1, -2))  # 2 (atanh(r) - r) / r**3 in r*r
-
-
-def gammainc(a: Expr, x: Expr) -> Expr:
-    """P(a, x), from 0 at x = 0 to 1 at infinity."""
-    return _both(a, x)[0]
-
-
-def gammaincc(a: Expr, x: Expr) -> Expr:
-    """Q(a, x) = 1 - P(a, x), accurate where it is small."""
-    return _both(a, x)[1]
 
 
 def is_below(a: Expr, x: Expr) -> Expr:
@@ -62,27 +53,37 @@ def front(a: Expr, x: Expr) -> Expr:
     return where(a < 4.0, below, above)
 
 
-def moment(m: int, j: int, a: Expr, x: Expr) -> Expr:
-    """M(m, j), see Note [moments], for a, x > 0."""
+def start(a: Expr, x: Expr) -> tuple[Expr, Expr, Expr]:
+    """For a, x > 0: the sign of v, the slope of E at 0, and a point beyond its end."""
     below = is_below(a, x)
     sign = where(below, a * 0.0 - 1.0, 1.0)
     slope = where(below, a + 1.0 - x, x - a)
-    # Newton's method for the end, from a point beyond it, since E is convex.
-    start = 2.0 * _END / (slope + call("sqrt", slope * slope + 2.0 * _END * x))
-    end = where(below, _END / slope, call("minimum", start, call("log1p", (1.0 + _END) / x)))
-    for _ in range(6):
-        rest = slope * end + x * _phi(sign * end) - _END
-        end = end - rest / (slope + x * (sign * call("expm1", sign * end)))
-    total: Operand = 0.0
-    for node, weight in zip(tables.GAUSS, tables.GAUSS_WEIGHT, strict=True):
-        v = node * end
+    quadratic = 2.0 * _END / (slope + call("sqrt", slope * slope + 2.0 * _END * x))
+    above = call("minimum", quadratic, call("log1p", (1.0 + _END) / x))
+    return sign, slope, where(below, _END / slope, above)
+
+
+def nearer(x: Expr, sign: Expr, slope: Expr, end: Expr) -> Expr:
+    """Newton's method for the end, from beyond it, since E is convex; NEWTON steps are enough."""
+    rest = slope * end + x * _phi(sign * end) - _END
+    return end - rest / (slope + x * (sign * call("expm1", sign * end)))
+
+
+def node(m: int, j: int) -> Callable[..., Expr]:
+    """M(m, j) / end so far, with one more of Gauss's nodes and its weight."""
+
+    def added(
+        x: Expr, sign: Expr, slope: Expr, end: Expr, total: Expr, at: Expr, weight: Expr
+    ) -> Expr:
+        v = at * end
         term = weight * call("exp", -(slope * v + x * _phi(sign * v)))
         for _ in range(m):
             term = term * v
         for _ in range(j):
             term = term * abs(call("expm1", sign * v))
-        total = total + term
-    return end * total
+        return total + term
+
+    return added
 
 
 def _phi(z: Expr) -> Expr:
@@ -90,16 +91,23 @@ def _phi(z: Expr) -> Expr:
     return where(abs(z) < 0.7, z * z * polynomial(z, _PHI), call("expm1", z) - z)
 
 
-def _both(a: Expr, x: Expr) -> tuple[Expr, Expr]:
-    tiny, below = x < 0.5, is_below(a, x)
+def gammainc(a: Expr, x: Expr, m: Expr) -> Expr:
+    """P(a, x), from 0 at x = 0 to 1 at infinity, given M(0, 0) at max(x, 1/2)."""
     scale = front(a, x)
-    m = moment(0, 0, a, call("maximum", x, 0.5))
-    p, q = scale * (1.0 + x * m), scale * (a * m)
     s = _series(a, call("minimum", x, 0.5))
-    lower = where(tiny, scale * call("exp", x) * (1.0 - a * s), where(below, p, 1.0 - q))
+    inside = where(is_below(a, x), scale * (1.0 + x * m), 1.0 - scale * (a * m))
+    value = where(x < 0.5, scale * call("exp", x) * (1.0 - a * s), inside)
+    return _at_the_edges(a, x, value, 0.0)
+
+
+def gammaincc(a: Expr, x: Expr, m: Expr) -> Expr:
+    """Q(a, x) = 1 - P(a, x), accurate where it is small."""
+    scale = front(a, x)
+    s = _series(a, call("minimum", x, 0.5))
+    inside = where(is_below(a, x), 1.0 - scale * (1.0 + x * m), scale * (a * m))
     log = a * call("log", x) - lgamma_of_one_plus(a)
-    upper = where(tiny, call("exp", log) * (a * s) - call("expm1", log), where(below, 1.0 - p, q))
-    return _at_the_edges(a, x, lower, 0.0), _at_the_edges(a, x, upper, 1.0)
+    tiny = call("exp", log) * (a * s) - call("expm1", log)
+    return _at_the_edges(a, x, where(x < 0.5, tiny, inside), 1.0)
 
 
 def _series(a: Expr, x: Expr) -> Expr:

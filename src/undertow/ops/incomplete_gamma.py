@@ -2,57 +2,80 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
-from ..core.dispatch import compute_dtype
+from .. import dtypes
+from ..backends.base import Array, Forms
+from ..core.dispatch import align, apply, cast, compute_dtype, operand
 from ..core.fast import binary_function
-from ..core.op import elementwise_op
+from ..core.op import Op, elementwise_op
 from ..core.register import elementwise_function, function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError
-from ..kernel.expr import Expr
+from ..errors import ArgumentError, DTypeError
+from ..kernel import gamma_integrals
+from ..kernel.expr import Expr, arg, call
+from ..kernel.special_tables import GAUSS, GAUSS_WEIGHT
 from ..shapes import as_int
 from .comparison import where
+from .creation import full
+from .joining import broadcast_tensors
 from .special import Family, digamma, lgamma
 from .transcendental import exp, log, xlogy
 
 
-def _scalar(name: str) -> Callable[..., Any]:
-    """An expression of kernel/gamma_integrals, which is imported when somebody needs it."""
-
-    def expr(*args: Any) -> Any:
-        from ..kernel import gamma_integrals
-
-        return getattr(gamma_integrals, name)(*args)
-
-    return expr
-
-
-def _moment_expr(order: tuple[int, int], a: Expr, x: Expr) -> Any:
-    return _scalar("moment")(*order, a, x)
+@functools.cache
+def _expressions(m: int, j: int) -> tuple[tuple[Expr, ...], Expr, Expr]:
+    """The three steps towards M(m, j): see kernel/gamma_integrals."""
+    a, x = arg(0), arg(1)
+    bounded = call("maximum", x, 0.5) if m == j == 0 else x
+    first = gamma_integrals.start(a, bounded)
+    args = [arg(i) for i in range(7)]
+    return (bounded, *first), gamma_integrals.nearer(*args[:4]), gamma_integrals.node(m, j)(*args)
 
 
-def _side(a: Any, x: Any) -> Any:
+def _integrate(k: Forms, a: Array, x: Array, m: int, j: int) -> Array:
+    """M(m, j) of Note [moments]; M(0, 0), where a series takes over, at max(x, 1/2).
+
+    A step at a time, since all nodes together would be a kernel that takes minutes to compile.
+    """
+    first, nearer, node = _expressions(m, j)
+    dtype = a.dtype
+    x, sign, slope, end = k.maps(first, (a, x), (dtype,) * 4)
+    for _ in range(gamma_integrals.NEWTON):
+        end = k.map(nearer, (x, sign, slope, end), dtype)
+    total = k.full(end.shape, 0, dtype)
+    for at, weight in zip(GAUSS, GAUSS_WEIGHT, strict=True):
+        total = k.map(node, (x, sign, slope, end, total, at, weight), dtype)
+    return k.map(_PRODUCT, (total, end), dtype)
+
+
+_PRODUCT = arg(0) * arg(1)
+_P = gamma_integrals.gammainc(arg(0), arg(1), arg(2))
+_Q = gamma_integrals.gammaincc(arg(0), arg(1), arg(2))
+
+
+def _side(a: Tensor, x: Tensor) -> Tensor:
     """-1 where the integral is that below, 1 above."""
-    return where((x < a) | (x < 0.5), -1.0, 1.0)
+    return where((x < a) | (x < 0.5), -1.0, 1.0).to(x.dtype)
 
 
-# M(m, j) of Note [moments] in kernel/gamma_integrals.
-_moment: Family = Family(
+_moment: Op = Op(
     "gamma_moment",
-    _moment_expr,
-    lambda order: {
-        "a": lambda g, a, x: g * _side(a, x) * _moment((order[0] + 1, order[1]), a, x),
-        "x": lambda g, a, x: -g * _side(a, x) * _moment((order[0], order[1] + 1), a, x),
-    },
+    _integrate,
     inputs="a x",
+    params="m j",
+    vjp={
+        "a": lambda g, a, x, m, j: g * _side(a, x) * apply(_moment, (a, x), (m + 1, j)),
+        "x": lambda g, a, x, m, j: -g * _side(a, x) * apply(_moment, (a, x), (m, j + 1)),
+    },
 )
 _front: Callable[..., Tensor] = binary_function(
     elementwise_op(
         "gamma_front",
-        _scalar("front"),
+        lambda a, x: gamma_integrals.front(a, x),
         inputs="a x",
         kind="float",
         domain="f",
@@ -64,41 +87,57 @@ _front: Callable[..., Tensor] = binary_function(
 )
 
 
-def _density(a: Any, x: Any) -> Any:
+def _density(a: Tensor, x: Tensor) -> Tensor:
     """The derivative of P by x; at x = 0 it is 0, 1 or infinite, as a is above, at or below 1."""
     zero = x == 0
     safe = where(zero, 1, x)
     return where(zero, exp(xlogy(a - 1, x) - lgamma(a)), _front(a, safe) * a / safe)
 
 
-def _slope(a: Any, x: Any) -> Any:
+def _slope(a: Tensor, x: Tensor) -> Tensor:
     """The derivative of P by a; see kernel/gamma_integrals."""
     zero = x == 0
     safe = where(zero, 1, x)
-    front, moment, logarithm = _front(a, safe), _moment((1, 0), a, safe), log(safe)
+    front, logarithm = _front(a, safe), log(safe)
+    moment: Tensor = apply(_moment, (a, safe), (1, 0))
     below = gammainc(a, safe) * (logarithm - digamma(a + 1)) - front * safe * moment
     above = gammaincc(a, safe) * (logarithm - digamma(a)) + front * a * moment
     return where(zero, 0, where((x < a) | (x < 0.5), below, -above))
 
 
-def _incomplete(name: str, scalar: str, sign: float, doc: str) -> Callable[..., Tensor]:
-    op = elementwise_op(
-        name,
-        _scalar(scalar),
-        inputs="a x",
-        domain="f",
-        vjp={
-            "a": lambda g, a, x: sign * g * _slope(a, x),
-            "x": lambda g, a, x: sign * g * _density(a, x),
-        },
-    )
-    return elementwise_function(op, doc, inplace=True)
+def _forward(k: Forms, a: Array, x: Array, complement: bool) -> Array:
+    m = _integrate(k, a, x, 0, 0)
+    return k.map(_Q if complement else _P, (a, x, m), a.dtype)
 
 
-gammainc: Callable[..., Tensor] = _incomplete(
-    "igamma",
-    "gammainc",
-    1.0,
+_incomplete = Op(
+    "incomplete_gamma",
+    _forward,
+    inputs="a x",
+    params="complement",
+    vjp={
+        "a": lambda g, a, x, complement: (-g if complement else g) * _slope(a, x),
+        "x": lambda g, a, x, complement: (-g if complement else g) * _density(a, x),
+    },
+)
+
+
+def _regularized(op: str, a: Any, x: Any, complement: bool) -> Tensor:
+    operands = [operand(op, a), operand(op, x)]
+    dtype = compute_dtype(op, operands, "promote")
+    if not dtype.is_floating_point:
+        raise DTypeError(f"[{op}] is defined for floating tensors, not for {dtype}")
+    wide = dtype if dtype.itemsize > 2 else dtypes.float32
+    device = next((o.device for o in operands if isinstance(o, Tensor)), None)
+    tensors = [
+        o if isinstance(o, Tensor) else full((), o, dtype=wide, device=device) for o in operands
+    ]
+    found: Tensor = apply(_incomplete, broadcast_tensors(*align(op, tensors, wide)), (complement,))
+    return found if wide is dtype else cast(found, dtype)
+
+
+@function(name="igamma", inplace=True)
+def gammainc(input: Tensor, other: Tensor) -> Tensor:
     """The regularized lower incomplete gamma function P of `input` (a) and `other` (x).
 
     Differentiable in both. NaN where one of them is negative, or both are zero or infinite.
@@ -106,12 +145,12 @@ gammainc: Callable[..., Tensor] = _incomplete(
     >>> import undertow as ut
     >>> ut.igamma(ut.tensor([1.0, 4.0]), ut.tensor([2.0, 2.0]))
     tensor([0.8647, 0.1429])
-    """,
-)
-gammaincc: Callable[..., Tensor] = _incomplete(
-    "igammac",
-    "gammaincc",
-    -1.0,
+    """
+    return _regularized("igamma", input, other, False)
+
+
+@function(name="igammac", inplace=True)
+def gammaincc(input: Tensor, other: Tensor) -> Tensor:
     """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small.
 
     Differentiable in both.
@@ -119,8 +158,8 @@ gammaincc: Callable[..., Tensor] = _incomplete(
     >>> import undertow as ut
     >>> ut.igammac(ut.tensor([1.0, 4.0]), ut.tensor([2.0, 2.0]))
     tensor([0.1353, 0.8571])
-    """,
-)
+    """
+    return _regularized("igammac", input, other, True)
 
 
 @function(inplace=True)
