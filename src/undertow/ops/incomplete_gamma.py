@@ -15,9 +15,7 @@ from ..core.op import Op, elementwise_op
 from ..core.register import elementwise_function, function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError
-from ..kernel import gamma_integrals
 from ..kernel.expr import Expr, arg, call
-from ..kernel.special_tables import GAUSS, GAUSS_WEIGHT
 from ..shapes import as_int
 from .comparison import where
 from .creation import full
@@ -26,14 +24,32 @@ from .special import Family, digamma, lgamma
 from .transcendental import exp, log, xlogy
 
 
+# What follows imports kernel/gamma_integrals when it is first needed: it stands at the top level of
+# no module, so that `import undertow` stays quick.
 @functools.cache
 def _expressions(m: int, j: int) -> tuple[tuple[Expr, ...], Expr, Expr]:
-    """The three steps towards M(m, j): see kernel/gamma_integrals."""
+    """The three steps towards M(m, j): where it begins and ends, Newton's, and Gauss's."""
+    from ..kernel.gamma_integrals import nearer, node, start
+
     a, x = arg(0), arg(1)
     bounded = call("maximum", x, 0.5) if m == j == 0 else x
-    first = gamma_integrals.start(a, bounded)
     args = [arg(i) for i in range(7)]
-    return (bounded, *first), gamma_integrals.nearer(*args[:4]), gamma_integrals.node(m, j)(*args)
+    return (bounded, *start(a, bounded)), nearer(*args[:4]), node(m, j)(*args)
+
+
+@functools.cache
+def _regularizing(complement: bool) -> Expr:
+    """P or Q, given a, x and M(0, 0)."""
+    from ..kernel import gamma_integrals
+
+    expr = gamma_integrals.gammaincc if complement else gamma_integrals.gammainc
+    return expr(arg(0), arg(1), arg(2))
+
+
+def _front_expr(a: Expr, x: Expr) -> Expr:
+    from ..kernel.gamma_integrals import front
+
+    return front(a, x)
 
 
 def _integrate(k: Forms, a: Array, x: Array, m: int, j: int) -> Array:
@@ -41,10 +57,13 @@ def _integrate(k: Forms, a: Array, x: Array, m: int, j: int) -> Array:
 
     A step at a time, since all nodes together would be a kernel that takes minutes to compile.
     """
+    from ..kernel.gamma_integrals import NEWTON
+    from ..kernel.special_tables import GAUSS, GAUSS_WEIGHT
+
     first, nearer, node = _expressions(m, j)
     dtype = a.dtype
     x, sign, slope, end = k.maps(first, (a, x), (dtype,) * 4)
-    for _ in range(gamma_integrals.NEWTON):
+    for _ in range(NEWTON):
         end = k.map(nearer, (x, sign, slope, end), dtype)
     total = k.full(end.shape, 0, dtype)
     for at, weight in zip(GAUSS, GAUSS_WEIGHT, strict=True):
@@ -53,8 +72,6 @@ def _integrate(k: Forms, a: Array, x: Array, m: int, j: int) -> Array:
 
 
 _PRODUCT = arg(0) * arg(1)
-_P = gamma_integrals.gammainc(arg(0), arg(1), arg(2))
-_Q = gamma_integrals.gammaincc(arg(0), arg(1), arg(2))
 
 
 def _side(a: Tensor, x: Tensor) -> Tensor:
@@ -75,7 +92,7 @@ _moment: Op = Op(
 _front: Callable[..., Tensor] = binary_function(
     elementwise_op(
         "gamma_front",
-        lambda a, x: gamma_integrals.front(a, x),
+        _front_expr,
         inputs="a x",
         kind="float",
         domain="f",
@@ -107,7 +124,7 @@ def _slope(a: Tensor, x: Tensor) -> Tensor:
 
 def _forward(k: Forms, a: Array, x: Array, complement: bool) -> Array:
     m = _integrate(k, a, x, 0, 0)
-    return k.map(_Q if complement else _P, (a, x, m), a.dtype)
+    return k.map(_regularizing(complement), (a, x, m), a.dtype)
 
 
 _incomplete = Op(
