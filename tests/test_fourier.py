@@ -89,3 +89,42 @@ def test_istft_fills_up_with_zeros() -> None:
         found = ut.istft(ut.stft(x, 4, return_complex=True), 4, length=12)
     assert ut.allclose(found[:8], x)
     assert found.shape == (12,)
+
+
+# Generated kernels, against NumPy in double precision -----------------------------------------
+@pytest.mark.parametrize(
+    "shape, dims",
+    [
+        ((3, 16), (1,)),  # two passes
+        ((5, 1024), (1,)),  # radices 8 and 4
+        ((2, 64, 21), (1,)),  # columns, some of them left over
+        ((24, 32), (0, 1)),  # one of the dims by NumPy
+        ((1 << 14,), (0,)),  # a long row in two steps
+        ((4, 17), (1,)),  # no kernel
+    ],
+)
+@pytest.mark.parametrize("single", [False, True])
+def test_kernels(shape: tuple[int, ...], dims: tuple[int, ...], single: bool) -> None:
+    from undertow.backends.cpu.fourier import run_fft
+
+    random = np.random.default_rng(0)
+    x = random.standard_normal(shape) + 1j * random.standard_normal(shape)
+    tolerance = 1e-6 if single else 1e-14
+    given = x.astype(np.complex64) if single else x
+    real = given.real.copy()
+    last = shape[dims[-1]]
+    for norm in ("backward", "ortho"):
+        for kind, expected, of in (
+            ("forward", np.fft.fftn(x, axes=dims, norm=norm), given),
+            ("inverse", np.fft.ifftn(x, axes=dims, norm=norm), given),
+            ("real", np.fft.rfftn(x.real, axes=dims, norm=norm), real),
+            ("to_real", np.fft.irfftn(x, (*shape[:1], last)[-len(dims) :], dims, norm=norm), None),
+        ):
+            if of is None:  # as many frequencies as give `last` numbers again
+                of = given[..., : last // 2 + 1].copy() if dims[-1] == len(shape) - 1 else None
+            if of is None:
+                continue
+            found = run_fft(kind, of, dims, last, norm)
+            assert found.shape == expected.shape
+            assert found.dtype.itemsize * (2 if single else 1) == expected.dtype.itemsize
+            assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max(), kind

@@ -13,12 +13,13 @@ from .elementwise import ELEMENTWISE
 from .files import FILES
 from .indexing import INDEXING
 from .reductions import REDUCTIONS
+from .spectra import SPECTRA
 from .transformer import TRANSFORMER
 
 __all__ = ["MATHEMATICS", "CONVOLUTION", "FILES", "LAYERS", "WORKLOADS", "Workload", "chosen"]
 
 WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *TRANSFORMER)
-MATHEMATICS = (*COMPLEX,)
+MATHEMATICS = (*COMPLEX, *SPECTRA)
 CONVOLUTION = tuple(layer.workload for layer in LAYERS)
 
 
