@@ -1,4 +1,4 @@
-"""Convolutions with fewer products: their values, their errors, and that nothing spreads."""
+"""Convolutions by tiles: their values, their errors, and that nothing spreads."""
 
 from __future__ import annotations
 
@@ -25,8 +25,25 @@ CASES = [
     (5, 12, 14, (4, 4), (3, 3), (1, 1), 1),
     (2, 12, 17, (9, 21), (1, 5), (3, 0), 1),
     (2, 11, 10, (11, 16), (5, 5), (2, 2), 1),
+    (2, 12, 10, (6, 9, 11), (3, 3, 3), (1, 1, 1), 1),
+    (1, 14, 9, (5, 7, 30), (1, 1, 4), (0, 0, 2), 1),
+    (2, 12, 10, (5, 4, 13), (2, 3, 2), (1, 0, 1), 2),
 ]
 FAST = [(2, 12, 7, (15, 18), (3, 3), (1, 1), 1), (2, 12, 9, (9, 14), (2, 3), (1, 1), 1)]
+# batch, channels, outputs, size, kernel, padding, groups; and the stride
+WINDOWS = [
+    ((2, 16, 24, (61,), (8,), (1,), 1), 4),
+    ((3, 5, 18, (90,), (3,), (4,), 1), 2),
+    ((2, 32, 12, (70,), (11,), (0,), 2), 3),
+    ((2, 24, 20, (50,), (1,), (0,), 1), 2),
+    ((2, 16, 16, (17, 29), (3, 3), (1, 1), 1), 2),
+    ((2, 3, 17, (21, 22), (7, 7), (3, 3), 1), 2),
+    ((2, 12, 20, (12, 13), (2, 5), (0, 2), 2), 3),
+    ((2, 12, 20, (13, 11), (7, 9), (3, 4), 1), 1),
+    ((3, 20, 18, (8, 8), (1, 1), (0, 0), 1), 2),
+    ((1, 6, 18, (7, 8, 9), (3, 3, 3), (1, 1, 1), 1), 2),
+    ((2, 4, 17, (9, 6, 13), (2, 1, 6), (0, 0, 3), 1), 3),
+]
 FEW = CASES[:2] + CASES[6:7]
 
 
@@ -41,13 +58,14 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
 
     monkeypatch.setattr(conv, "run_cook_toom", watched)
     monkeypatch.setattr(conv, "run_direct", lambda *args: False)
+    monkeypatch.setattr(conv, "run_shifted", lambda *args: None)
     for name in ("CHANNELS", "WORK", "BATCH_WORK"):
         monkeypatch.setattr(cook_toom, name, 0)
     return found
 
 
 def function(rank):
-    return F.conv1d if rank == 1 else F.conv2d
+    return (F.conv1d, F.conv2d, F.conv3d)[rank - 1]
 
 
 def given(case, seed=0, dtype=np.float32):
@@ -57,11 +75,11 @@ def given(case, seed=0, dtype=np.float32):
     return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
 
 
-def gradients(case, arrays, dtype=ut.float32, device="cpu"):
+def gradients(case, arrays, dtype=ut.float32, device="cpu", stride=1):
     """The result of a convolution and all its gradients."""
     *_, size, _, padding, groups = case
     tensors = [ut.tensor(a, dtype=dtype, device=device).requires_grad_() for a in arrays]
-    out = function(len(size))(*tensors, padding=padding, groups=groups)
+    out = function(len(size))(*tensors, padding=padding, groups=groups, stride=stride)
     seed = np.random.default_rng(9).standard_normal(out.shape)
     seed = ut.tensor(seed.astype(np.float32), dtype=dtype, device=device)
     return [out.detach(), *ut.autograd.grad(out, tensors, seed)]
@@ -78,6 +96,34 @@ def test_values(case, answers, monkeypatch):
     for mine, right in zip(found, gradients(case, arrays, ut.float64, "reference"), strict=True):
         right = right.cpu()
         assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+
+
+@pytest.mark.parametrize(("case", "stride"), WINDOWS, ids=str)
+def test_windows(case, stride, answers, monkeypatch):
+    """Sums over windows of any stride, with the same bits for any number of threads."""
+    used = []
+
+    def watched(*args):
+        used.append(cook_toom.run_windows(*args))
+        return used[-1]
+
+    monkeypatch.setattr(conv, "run_windows", watched)
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    arrays = given(case)
+    found = gradients(case, arrays, stride=stride)
+    assert used.count(None) == 0
+    assert len(used) >= 2
+    expected = gradients(case, arrays, ut.float64, "reference", stride)
+    for mine, right in zip(found, expected, strict=True):
+        right = right.cpu()
+        assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+    limit = ut.get_num_threads()
+    try:
+        ut.set_num_threads(1 if limit > 1 else 2)
+        again = gradients(case, arrays, stride=stride)
+    finally:
+        ut.set_num_threads(limit)
+    assert all(bool((a == b).all()) for a, b in zip(found, again, strict=True))
 
 
 @pytest.mark.parametrize("case", FEW, ids=str)

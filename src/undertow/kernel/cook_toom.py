@@ -44,6 +44,10 @@ def transforms(m: int, r: int) -> Transforms:
     ((-1.0, 0.0, 1.0, 0.0), (0.0, 1.0, 1.0, 0.0), (0.0, -1.0, 1.0, 0.0), (0.0, -1.0, 0.0, 1.0))
     """
     n = m + r - 1
+    if min(m, r) == 1:  # a plain sum, or a plain product: nothing is transformed
+        same = _floats([[Fraction(i == j) for j in range(n)] for i in range(n)])
+        ones = (1.0,) * n
+        return Transforms((ones,), same, same) if m == 1 else Transforms(same, ((1.0,),) * n, same)
     points = POINTS[: n - 1]
     others = [[q for q in points if q != p] for p in points]
     outputs = [[p**i for p in points] + [Fraction(i == m - 1)] for i in range(m)]

@@ -29,7 +29,7 @@ from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug
-from .cook_toom import run_cook_toom
+from .cook_toom import run_cook_toom, run_windows
 from .direct import run_direct
 from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
@@ -121,6 +121,8 @@ def _one(
         done = run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution)
     if done is None:
         done = run_shifted(out, x, w, bias, geometry, backend, relu)
+    if done is None:
+        done = run_windows(out, x, w, bias, geometry, backend, relu)
     if done is not None:
         return done
     if math.prod(geometry.kernel) > math.prod(geometry.output):

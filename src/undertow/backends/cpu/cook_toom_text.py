@@ -1,4 +1,4 @@
-"""The code of convolutions with fewer products; see Note [fewer products] in kernel/cook_toom.py.
+"""The code of convolutions by tiles, with fewer products than a sum has or as sums over windows.
 
     void products(pool, plan, x, w, y, bias, scratch)
 
@@ -8,6 +8,8 @@ a packed block for each point that stays in the second cache; then for a few row
 points are multiplied into memory that stays in the first cache, and transformed back.
 `weight_text` sums over tiles: both operands are transformed, some tiles at a time, and multiplied
 into matrices that are as many as points.
+A tile of one output is its window. Nothing is transformed: `forward_text` sums over channels and
+taps at once, and `weight_text` has a point for each tap, with the same cotangents at all of them.
 
 Note [what is not finite]
 A transform spreads what is not finite, and adds numbers that may overflow. Any result that should
@@ -21,7 +23,7 @@ import math
 from collections.abc import Sequence
 
 from ...kernel.cook_toom import Matrix, transforms
-from .cook_toom_tiles import READ, SIZE, Form, Line, Tiles
+from .cook_toom_tiles import SIZE, Form, Line, Tiles, reads
 from .gemm_micro import ADD, PARAMETERS, RELU
 from .gemm_tiles import MOST_ROWS, Target
 from .irbuilder import Function, Value, module
@@ -36,6 +38,7 @@ FORWARD = [
     "block",  # panels of one
     "panels",  # of tiles
     "channels",
+    "terms",  # of a sum at one point: channels, or channels and taps
     "depth",  # of them that are summed at a time
     "outputs",
     "row_panels",
@@ -43,6 +46,7 @@ FORWARD = [
     "longer_panels",
     "x_group",
     "x_channel",
+    "x_plane",
     "x_row",
     "x_size",  # of a line in place
     "starts",  # tables, by tile: its first position in the line; by panel: whether all are inside
@@ -71,8 +75,10 @@ WEIGHT = [
     "steps",  # tiles in all
     "depth",  # that are multiplied at a time
     "x_group",
+    "x_plane",
     "x_row",
     "w_group",
+    "w_plane",
     "w_row",
     "x_size",  # of lines in place
     "w_size",
@@ -150,6 +156,11 @@ class _Tasks(Tiles):
         f = self.f
         return f.load("i64", f.at(table, f.mul(number, 8)), 8)
 
+    def steps(self, which: str) -> list[str]:
+        """The steps of an operand along all dimensions but the last."""
+        outer = len(self.form.taps) - 1
+        return [self.field[f"{which}_{name}"] for name in ("plane", "row")[2 - outer :]]
+
     def call_tile(self, rows: Value, given: dict[str, Value]) -> None:
         f = self.f
         entry = f.add((self.form.vectors - 1) * MOST_ROWS - 1, rows)
@@ -166,7 +177,7 @@ class _Forward(_Tasks):
         given = [transforms(m, r) for m, r in zip(form.outputs, form.taps, strict=True)]
         self.inputs = [t.inputs for t in given]
         self.results = [t.outputs for t in given]
-        self.points = math.prod(form.points)
+        self.points = 1 if form.windows else math.prod(form.points)
 
     def task(self, task: str) -> None:
         f, field = self.f, self.field
@@ -174,7 +185,7 @@ class _Forward(_Tasks):
         self.first = f.mul(block, field["block"])
         self.count = f.least(f.sub(field["panels"], self.first), field["block"])
         wide = self.width * SIZE
-        self.panel_bytes = f.mul(field["channels"], wide)
+        self.panel_bytes = f.mul(field["terms"], wide)
         self.point_bytes = f.mul(self.panel_bytes, field["block"])
         self.sums = f.at(self.scratch, f.mul(self.point_bytes, self.points))
         self.sum_row = f.mul(field["block"], wide)
@@ -220,16 +231,21 @@ class _Forward(_Tasks):
         first = f.mul(panel, self.width)
         with f.loop(0, field["channels"]) as channel:
             base = f.at(x, f.mul(channel, field["x_channel"]))
-            place = f.at(to, f.mul(channel, self.width * SIZE))
+            wide: Value = self.width * SIZE
+            if self.form.windows:  # one point, with the taps as channels
+                rows = f.mul(channel, math.prod(self.form.taps))
+                place, apart = f.at(to, f.mul(rows, wide)), wide
+            else:
+                place, apart = f.at(to, f.mul(channel, wide)), self.point_bytes
             for v in range(self.form.vectors):
                 lanes = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
                 places = [f.at(base, self.entry(begins, lane)) for lane in lanes]
                 line = None
                 if border:
                     line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
-                values = self.tile(self.inputs, places, field["x_row"], line)
+                values = self.tile(self.inputs, places, self.steps("x"), line)
                 for point, value in enumerate(values):
-                    there = f.at(place, f.mul(self.point_bytes, point))
+                    there = f.at(place, f.mul(apart, point))
                     f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
 
     def multiply(self, w: str, rows: Value) -> None:
@@ -238,13 +254,13 @@ class _Forward(_Tasks):
         with (
             f.loop(0, self.points) as point,
             f.loop(0, self.count) as panel,
-            f.loop(0, field["channels"], field["depth"]) as channel,
+            f.loop(0, field["terms"], field["depth"]) as term,
         ):
-            a = f.at(f.at(w, f.mul(point, field["w_point"])), f.mul(channel, SIZE))
+            a = f.at(f.at(w, f.mul(point, field["w_point"])), f.mul(term, SIZE))
             b = f.at(self.scratch, f.mul(point, self.point_bytes))
-            b = f.at(f.at(b, f.mul(panel, self.panel_bytes)), f.mul(channel, wide))
+            b = f.at(f.at(b, f.mul(panel, self.panel_bytes)), f.mul(term, wide))
             given: dict[str, Value] = {
-                "k": f.least(f.sub(field["channels"], channel), field["depth"]),
+                "k": f.least(f.sub(field["terms"], term), field["depth"]),
                 "a": a,
                 "a_row": field["w_row"],
                 "a_k": SIZE,
@@ -253,7 +269,7 @@ class _Forward(_Tasks):
                 "c": f.at(f.at(self.sums, f.mul(point, self.sum_point)), f.mul(panel, wide)),
                 "c_row": self.sum_row,
                 "columns": self.width,
-                "mode": f.select(f.compare("ne", channel, 0), ADD, 0),
+                "mode": f.select(f.compare("ne", term, 0), ADD, 0),
                 "next": a,
             }
             self.call_tile(rows, given)
@@ -265,28 +281,21 @@ class _Forward(_Tasks):
         sums = f.at(f.at(self.sums, f.mul(row, self.sum_row)), f.mul(panel, self.width * SIZE))
         result = f.at(self.result, f.mul(output, field["y_output"]))
         whole = f.compare("ne", self.entry(self.table("whole"), f.add(self.first, panel)), 0)
-        wide, high = form.points[-1], self.points // form.points[-1]
         for v in range(form.vectors):
-            grid = [
-                [
-                    f.load(
-                        self.vector,
-                        f.at(
-                            f.at(sums, f.mul(self.sum_point, h * wide + w)), v * self.target.vector
-                        ),
-                        SIZE,
-                    )
-                    for w in range(wide)
-                ]
-                for h in range(high)
+            places = [f.at(sums, f.mul(self.sum_point, point)) for point in range(self.points)]
+            values = [
+                f.load(self.vector, f.at(place, v * self.target.vector), SIZE) for place in places
             ]
-            grid = self.transformed(self.results, grid)
-            self.look_at([value for values in grid for value in values])
-            grid = [[self.finished(value, output) for value in values] for values in grid]
+            if not form.windows:
+                values = self.transformed(self.results, values)
+                self.look_at(values)
+            values = [self.finished(value, output) for value in values]
+            wide = form.outputs[-1]
+            grid = [values[n : n + wide] for n in range(0, len(values), wide)]
             at = f.add(first, v * self.lanes)
             with f.when(whole):
-                for number, values in enumerate(grid):
-                    self.write_row(f.at(result, f.mul(field["y_row"], number)), at, values)
+                for number, row_values in enumerate(grid):
+                    self.write_row(f.at(result, f.mul(field["y_row"], number)), at, row_values)
             with f.when(f.op(f"xor i1 {whole}, true")):
                 self.write_parts(result, at, grid)
 
@@ -309,8 +318,11 @@ class _Forward(_Tasks):
         return value
 
     def pieces(self, values: Sequence[str]) -> list[str]:
-        """For each lane, its elements of all the values, as a vector of 2 or 4."""
+        """For each lane, its elements of all the values, as a vector of 1, 2 or 4."""
         f, count = self.f, len(values)
+        if count == 1:
+            every = range(self.lanes)
+            return [f.shuffle(self.vector, values[0], "poison", [lane]) for lane in every]
         rows = self.turned(list(values), count)
         found = []
         for lane in range(self.lanes):
@@ -371,10 +383,8 @@ class _Weight(_Tasks):
         # Rows are written as whole vectors, the last of which reaches beyond its panel.
         a_panel = f.add(f.mul(field["depth"], narrow), self.target.vector)
         b_panel = f.mul(field["depth"], wide)
-        a_point, b_point = (
-            f.mul(a_panel, field["row_panels"]),
-            f.mul(b_panel, field["column_block"]),
-        )
+        a_point = f.mul(a_panel, field["row_panels"])
+        b_point = 0 if form.windows else f.mul(b_panel, field["column_block"])
         b = f.at(self.scratch, f.mul(a_point, self.points))
         x = f.at(self.x, f.mul(group, field["x_group"]))
         w = f.at(self.w, f.mul(group, field["w_group"]))
@@ -429,14 +439,14 @@ class _Weight(_Tasks):
         """Some tiles of a panel's channels, at each point: tiles by channels."""
         f = self.f
         begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
-        read = READ[len(matrices[-1][0]) > 4]
+        read = reads(len(matrices[-1][0]))
 
         def put(place: str, there: str, line: Line | None) -> None:
             for v in range(vectors):
                 numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
                 places = [f.at(place, self.entry(lanes, n)) for n in numbers]
-                values = self.tile(matrices, places, self.field[f"{which}_row"], line)
-                for number, value in enumerate(values):
+                values = self.tile(matrices, places, self.steps(which), line)
+                for number, value in enumerate(values if point else values[:1]):
                     at = f.at(f.at(there, f.mul(point, number)), v * self.target.vector)
                     f.store(self.vector, value, at, SIZE)
 
