@@ -1906,10 +1906,10 @@ def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any])
 def tensordot(a: Tensor, b: Tensor, dims: builtins.int | Tensor | Sequence[Ints] = 2) -> Tensor:
     """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
 
-def igamma(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def igamma(input: Tensor, other: Tensor) -> Tensor:
     """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
 
-def igammac(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def igammac(input: Tensor, other: Tensor) -> Tensor:
     """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
 
 def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:

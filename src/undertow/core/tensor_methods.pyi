@@ -1466,13 +1466,13 @@ class TensorMethods:
         """The upper triangle of matrices from a diagonal on, zeros below it."""
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """In-place form of `triu`; returns the tensor itself."""
-    def igamma(self, other: Tensor | Number) -> Tensor:
+    def igamma(self, other: Tensor) -> Tensor:
         """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
-    def igamma_(self, other: Tensor | Number) -> Tensor:
+    def igamma_(self, other: Tensor) -> Tensor:
         """In-place form of `igamma`; returns the tensor itself."""
-    def igammac(self, other: Tensor | Number) -> Tensor:
+    def igammac(self, other: Tensor) -> Tensor:
         """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
-    def igammac_(self, other: Tensor | Number) -> Tensor:
+    def igammac_(self, other: Tensor) -> Tensor:
         """In-place form of `igammac`; returns the tensor itself."""
     def mvlgamma(self, p: builtins.int) -> Tensor:
         """The logarithm of the multivariate gamma function of dimension `p`."""

@@ -157,10 +157,10 @@ def expit(input: Tensor) -> Tensor:
 def gammaln(input: Tensor) -> Tensor:
     """The logarithm of the absolute value of the gamma function."""
 
-def gammainc(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def gammainc(input: Tensor, other: Tensor) -> Tensor:
     """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
 
-def gammaincc(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def gammaincc(input: Tensor, other: Tensor) -> Tensor:
     """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
 
 modified_bessel_i0 = i0
