@@ -19,6 +19,7 @@ from .kernels import address, kernel
 from .maps import run_maps
 
 LONG = 1 << 14  # elements of a row that one thread alone would take
+LONGEST = 1 << 22  # beyond, the tables of a row would be too large to keep
 _TYPES = {np.dtype(np.complex64): "f32", np.dtype(np.complex128): "f64"}
 _COMPLEX = {
     np.dtype(np.float32): np.dtype(np.complex64),
@@ -72,7 +73,7 @@ def _halves(x: Any, n: int, inverse: bool) -> Any:
 
 
 def _fits(n: int) -> bool:
-    return n >= 16 and n & (n - 1) == 0
+    return 16 <= n <= LONGEST and n & (n - 1) == 0
 
 
 def _scale(n: int, inverse: bool, norm: str) -> float:
@@ -125,7 +126,9 @@ def _in_two_steps(x: Any, inverse: bool, scale: float) -> Any:
     low = n // high
     matrix = memory.empty((lines, high, low), x.dtype)
     _call(matrix, x, high, lines, low, inverse, 1.0)
-    matrix = run_maps((_TIMES,), (matrix, _powers(high, low, inverse, x.dtype.name)), (x.dtype,))[0]
+    powers = _powers(high, low, inverse, x.dtype.name)
+    turned = run_maps((_TIMES,), (matrix, powers), (x.dtype,))
+    matrix = matrix * powers if turned is None else turned[0]
     rows = memory.empty(matrix.shape, x.dtype)
     _call(rows, matrix, low, lines * high, 1, inverse, scale)
     found = rows.swapaxes(1, 2)
@@ -133,7 +136,7 @@ def _in_two_steps(x: Any, inverse: bool, scale: float) -> Any:
     return np.ascontiguousarray(found) if copied is None else copied
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def _powers(high: int, low: int, inverse: bool, dtype: str) -> Any:
     sign = 2j if inverse else -2j
     turns = np.outer(np.arange(high), np.arange(low)) % (high * low) / (high * low)
