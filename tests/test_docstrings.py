@@ -22,7 +22,7 @@ def documented() -> list[Any]:
     for name, thing in [
         *FUNCTIONS.items(),
         *((f"nn.functional.{n}", f) for n, f in FUNCTIONAL.items()),
-        *((f"{s}.{n}", f) for s in SPACES for n, f in SPACES[s].items()),
+        *((f"{space}.{n}", f) for space, table in SPACES.items() for n, f in table.items()),
         *((f"Tensor.{n}", f) for n, f in vars(ut.Tensor).items()),
     ]:
         if ">>>" in (getattr(thing, "__doc__", None) or ""):

@@ -6,9 +6,10 @@ docstring summaries of the functions themselves:
 
     undertow/__init__.pyi              the package
     undertow/nn/functional.pyi         `F`
+    undertow/linalg/__init__.pyi       and other packages of published functions
     undertow/core/tensor_methods.pyi   the methods of Tensor, as a base class of it
 
-Only the first two stand in for a source file, each a few lines that publish names. Tensor itself
+All but the last stand in for a source file, each a few lines that publish names. Tensor itself
 stays in `core/tensor.py`, which inherits the methods where types are checked, so that mypy holds
 the sources of the library against the same signatures as a user's program.
 
@@ -40,7 +41,7 @@ import undertow as ut
 from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 PACKAGE = Path(ut.__file__).parent
-LAZY_SPACES = ("fft", "signal.windows", "special")  # published when first asked for
+LAZY_SPACES = ("fft", "special")  # published when first asked for
 HEAD = '# Written by tools/stubs.py: run `make stubs` instead of editing it.\n"""{}"""\n\n'
 OPERATORS = """
 add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne
@@ -383,7 +384,7 @@ def space(name: str) -> str:
     functions(stub, SPACES[name])
     tree = ast.parse((place(name) / "__init__.py").read_text())
     extra = [
-        f"from {relative(home, stub.module)} import {shown(original, here)} as {here}"
+        f"from {relative(home, stub.module)} import {original} as {here}"
         for here, home, original in imported(tree, f"undertow.{name}", True)
         if here in module.__all__
     ]
@@ -452,7 +453,10 @@ STUBS = {
     PACKAGE / "__init__.pyi": package,
     PACKAGE / "nn" / "functional.pyi": functional,
     PACKAGE / "core" / "tensor_methods.pyi": tensor_methods,
-    **{place(name) / "__init__.pyi": functools.partial(space, name) for name in LAZY_SPACES},
+    **{
+        place(name) / "__init__.pyi": functools.partial(space, name)
+        for name in sorted({*SPACES, *LAZY_SPACES})
+    },
 }
 
 

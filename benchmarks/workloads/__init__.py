@@ -12,6 +12,7 @@ from .convolution import LAYERS
 from .elementwise import ELEMENTWISE
 from .files import FILES
 from .indexing import INDEXING
+from .linear_algebra import LINEAR_ALGEBRA
 from .reductions import REDUCTIONS
 from .spectra import SPECTRA
 from .transformer import TRANSFORMER
@@ -19,7 +20,7 @@ from .transformer import TRANSFORMER
 __all__ = ["MATHEMATICS", "CONVOLUTION", "FILES", "LAYERS", "WORKLOADS", "Workload", "chosen"]
 
 WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *TRANSFORMER)
-MATHEMATICS = (*COMPLEX, *SPECTRA)
+MATHEMATICS = (*COMPLEX, *LINEAR_ALGEBRA, *SPECTRA)
 CONVOLUTION = tuple(layer.workload for layer in LAYERS)
 
 

@@ -56,6 +56,7 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 _LAZY = {
     "fft": "fft",
     "files": "files",
+    "linalg": "linalg",
     "load": "files",
     "models": "models",
     "nn": "nn",

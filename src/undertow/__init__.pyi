@@ -2,7 +2,7 @@
 """Undertow: tensors with automatic differentiation of any order."""
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from . import fft as fft
 from . import files as files
 from . import func as func
 from . import jit as jit
+from . import linalg as linalg
 from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
@@ -128,8 +129,13 @@ from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
 from .layouts import strided as strided
+from .ops.orthogonal import QR, Reflections
+from .ops.pivoted import LU, LUFactor, LUFactorInfo
 from .ops.reduction import MinMax
 from .ops.scan import Selection
+from .ops.solving import SignLogDet
+from .ops.spectra import OldSVD
+from .ops.triangular import TriangularSolution
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .settings import compile as compile
 from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
@@ -1923,6 +1929,122 @@ def as_strided(
 ) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
 
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unitriangular: builtins.bool = False,
+) -> TriangularSolution:
+    """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+
+def cholesky(input: Tensor, upper: builtins.bool = False) -> Tensor:
+    """`linalg.cholesky`."""
+
+def cholesky_solve(B: Tensor, L: Tensor, upper: builtins.bool = False) -> Tensor:
+    """X of A X = B, given the Cholesky factor of A."""
+
+def cholesky_inverse(L: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The inverse of a matrix whose Cholesky factor is given."""
+
+def qr(input: Tensor, some: builtins.bool = True) -> QR:
+    """`linalg.qr`: reduced, or complete with `some=False`."""
+
+def geqrf(input: Tensor) -> Reflections:
+    """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """`linalg.householder_product`."""
+
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: builtins.bool = True,
+    transpose: builtins.bool = False,
+) -> Tensor:
+    """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+    """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+
+def lobpcg(
+    A: Tensor,
+    k: builtins.int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: builtins.int | None = None,
+    iK: Tensor | None = None,
+    niter: builtins.int | None = None,
+    tol: builtins.float | None = None,
+    largest: builtins.bool | None = None,
+    method: str | None = None,
+    tracker: Callable[..., None] | None = None,
+    ortho_iparams: dict[str, builtins.int] | None = None,
+    ortho_fparams: dict[str, builtins.float] | None = None,
+    ortho_bparams: dict[str, builtins.bool] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest (or smallest) eigenvalues of A x = λ B x, A symmetric, and their vectors."""
+
+def svd_lowrank(
+    A: Tensor, q: builtins.int | None = 6, niter: builtins.int = 2, M: Tensor | None = None
+) -> OldSVD:
+    """U, S and V of an approximation of A, or of A - M, of rank `q`, by random projections."""
+
+def pca_lowrank(
+    A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2
+) -> OldSVD:
+    """Principal components of the rows of A: `svd_lowrank` of A without its columns' means."""
+
+def inverse(input: Tensor) -> Tensor:
+    """`linalg.inv`."""
+
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`."""
+
+def slogdet(input: Tensor) -> SignLogDet:
+    """`linalg.slogdet`."""
+
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`."""
+
+def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
+    """`linalg.matrix_power`."""
+
+def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """The powers of a vector's elements in rows, descending unless `increasing`."""
+
+def frobenius_norm(input: Tensor, dim: Ints, keepdim: builtins.bool = False) -> Tensor:
+    """The 2-norm of the elements over `dim`."""
+
+def nuclear_norm(input: Tensor, dim: Ints = (-2, -1), keepdim: builtins.bool = False) -> Tensor:
+    """The sum of a matrix's singular values."""
+
+def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them."""
+
+def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
+    """`linalg.pinv` with a tolerance relative to the largest singular value."""
+
+def lu(
+    A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False
+) -> LUFactor | LUFactorInfo:
+    """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+
+def lu_unpack(
+    LU_data: Tensor,
+    LU_pivots: Tensor,
+    unpack_data: builtins.bool = True,
+    unpack_pivots: builtins.bool = True,
+) -> LU:
+    """P, L and U out of what `linalg.lu_factor` packed; those not asked for have no elements."""
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """`linalg.lu_solve` with its arguments in an older order."""
+
 @overload
 def flip(input: Tensor, *order: builtins.int) -> Tensor:
     """A copy with the elements along `dims` in reverse."""
@@ -2521,6 +2643,9 @@ __all__ = [
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_",
@@ -2571,6 +2696,7 @@ __all__ = [
     "default_generator",
     "deg2rad",
     "deg2rad_",
+    "det",
     "detach",
     "detach_",
     "device",
@@ -2634,6 +2760,7 @@ __all__ = [
     "fmod",
     "frac",
     "frac_",
+    "frobenius_norm",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -2641,6 +2768,7 @@ __all__ = [
     "func",
     "gather",
     "ge",
+    "geqrf",
     "ger",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
@@ -2690,6 +2818,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "inverse",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_autocast_cache_enabled",
@@ -2731,8 +2860,10 @@ __all__ = [
     "less",
     "less_equal",
     "lgamma",
+    "linalg",
     "linspace",
     "load",
+    "lobpcg",
     "log",
     "log10",
     "log10_",
@@ -2745,6 +2876,7 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -2757,11 +2889,16 @@ __all__ = [
     "lstm",
     "lstm_cell",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "manual_seed",
     "masked_fill",
     "masked_scatter",
     "masked_select",
     "matmul",
+    "matrix_exp",
+    "matrix_power",
     "max",
     "max_pool1d",
     "max_pool2d",
@@ -2805,19 +2942,25 @@ __all__ = [
     "no_grad",
     "nonzero",
     "norm",
+    "norm_except_dim",
     "normal",
     "not_equal",
+    "nuclear_norm",
     "numel",
     "ones",
     "ones_like",
     "onnx",
     "optim",
+    "orgqr",
+    "ormqr",
     "outer",
     "overrides",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
     "pi",
+    "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson",
@@ -2832,6 +2975,7 @@ __all__ = [
     "profiler",
     "promote_types",
     "put",
+    "qr",
     "quantile",
     "rad2deg",
     "rad2deg_",
@@ -2915,6 +3059,7 @@ __all__ = [
     "sinh",
     "sinh_",
     "slice_scatter",
+    "slogdet",
     "softmax",
     "sort",
     "special",
@@ -2933,6 +3078,8 @@ __all__ = [
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
     "t",
@@ -2955,6 +3102,7 @@ __all__ = [
     "transpose",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_indices",
     "triu",
@@ -2972,6 +3120,7 @@ __all__ = [
     "unsqueeze",
     "use_deterministic_algorithms",
     "utils",
+    "vander",
     "var",
     "var_mean",
     "vdot",

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike, Number
 from ..layouts import layout as Layout
+from ..ops.orthogonal import QR, Reflections
+from ..ops.pivoted import LUFactor, LUFactorInfo
 from ..ops.reduction import MinMax
 from ..ops.scan import Selection
+from ..ops.solving import SignLogDet
+from ..ops.spectra import OldSVD
+from ..ops.triangular import TriangularSolution
 from ..shapes import Ints
 from .generator import Generator
 from .tensor import Tensor
@@ -341,7 +346,7 @@ class TensorMethods:
         """The absolute value of each element; of complex ones, a real tensor."""
     def __abs__(self) -> Tensor: ...
     def abs_(self) -> Tensor:
-        """In-place form of `abs`; returns the tensor itself."""
+        """In-place form of `abs`."""
     def sgn(self) -> Tensor:
         """`sign`, and for complex elements `input / abs(input)`."""
     def sgn_(self) -> Tensor:
@@ -395,7 +400,7 @@ class TensorMethods:
     def absolute(self) -> Tensor:
         """The absolute value of each element; of complex ones, a real tensor."""
     def absolute_(self) -> Tensor:
-        """In-place form of `abs`; returns the tensor itself."""
+        """In-place form of `abs`."""
     def exp(self) -> Tensor:
         """e to the power of each element."""
     def exp_(self) -> Tensor:
@@ -1506,6 +1511,56 @@ class TensorMethods:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """`as_strided` of the tensor itself; views that were made before have no gradient any more."""
+    def triangular_solve(
+        self,
+        A: Tensor,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> TriangularSolution:
+        """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """`linalg.cholesky`."""
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor:
+        """X of A X = B, given the Cholesky factor of A."""
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverse of a matrix whose Cholesky factor is given."""
+    def qr(self, some: builtins.bool = True) -> QR:
+        """`linalg.qr`: reduced, or complete with `some=False`."""
+    def geqrf(self) -> Reflections:
+        """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`."""
+    def ormqr(
+        self,
+        tau: Tensor,
+        other: Tensor,
+        left: builtins.bool = True,
+        transpose: builtins.bool = False,
+    ) -> Tensor:
+        """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+        """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
+    def det(self) -> Tensor:
+        """`linalg.det`."""
+    def slogdet(self) -> SignLogDet:
+        """`linalg.slogdet`."""
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """`linalg.matrix_power`."""
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """`linalg.pinv` with a tolerance relative to the largest singular value."""
+    def lu(
+        self, pivot: builtins.bool = True, get_infos: builtins.bool = False
+    ) -> LUFactor | LUFactorInfo:
+        """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve` with its arguments in an older order."""
     @overload
     def flip(self, *order: builtins.int) -> Tensor:
         """A copy with the elements along `dims` in reverse."""
