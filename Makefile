@@ -129,3 +129,10 @@ test-webgpu: $(VENV)/.dev ## run what needs a WebGPU adapter, and PART=1/4 of th
 		echo "test-webgpu: skipped, there is no WebGPU adapter here (pip install undertow[webgpu], and a" \
 			"Vulkan driver such as Debian's mesa-vulkan-drivers)"; \
 	fi
+
+test-webgpu-browser: $(VENV)/.dev ## compile the kernels of PART=1/4 of the op table in a headless Chromium, too
+	@if $(HAS_WEBGPU); then \
+		rm -rf build/wgsl; \
+		$(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py --device webgpu --part $(PART) \
+			--keep-wgsl build/wgsl $(ARGS) && $(BIN)/python tools/webgpu_browser.py build/wgsl; \
+	else echo "test-webgpu-browser: skipped, there is no WebGPU adapter here"; fi

@@ -24,6 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a device to run device_suite.py for, several times; else reference and abacus",
     )
 
+    parser.addoption("--keep-wgsl", help="a folder for the text of every kernel of WebGPU")
     parser.addoption(
         "--part", help="3/40: of device_suite's samples every fortieth, from the third on"
     )
@@ -67,6 +68,14 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    folder = session.config.getoption("--keep-wgsl")
+    if folder:
+        from undertow.backends.registry import running
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for backend in running().values():
+            for text in getattr(getattr(backend, "runtime", None), "texts", list)():
+                (Path(folder) / f"{crc32(text.encode()):08x}.wgsl").write_text(text)
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     ran, reasons = _ran(reporter) if reporter else (0, Counter())
     if ran + reasons.total() >= 100 and ran < LEAST * (ran + reasons.total()):

@@ -54,6 +54,7 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {
+    "fft": "fft",
     "files": "files",
     "linalg": "linalg",
     "load": "files",
@@ -63,6 +64,8 @@ _LAZY = {
     "optim": "optim",
     "save": "files",
     "serialization": "serialization",
+    "signal": "signal",
+    "special": "special",
     "timeseries": "timeseries",
     "utils": "utils",
 }

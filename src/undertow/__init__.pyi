@@ -14,6 +14,7 @@ from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
+from . import fft as fft
 from . import files as files
 from . import func as func
 from . import jit as jit
@@ -28,6 +29,8 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
+from . import signal as signal
+from . import special as special
 from . import testing as testing
 from . import timeseries as timeseries
 from . import types as types
@@ -1910,6 +1913,15 @@ def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any])
 def tensordot(a: Tensor, b: Tensor, dims: builtins.int | Tensor | Sequence[Ints] = 2) -> Tensor:
     """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
 
+def igamma(input: Tensor, other: Tensor) -> Tensor:
+    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+
+def igammac(input: Tensor, other: Tensor) -> Tensor:
+    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+
+def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+
 def as_strided(
     input: Tensor,
     size: Sequence[builtins.int],
@@ -2341,6 +2353,35 @@ def histc(
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
 
+def stft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: builtins.bool = True,
+    pad_mode: str = "reflect",
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    return_complex: builtins.bool | None = None,
+    align_to_window: builtins.bool | None = None,
+) -> Tensor:
+    """The short-time Fourier transform: of a signal (time) or a batch of them, (frequency, frame)."""
+
+def istft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: builtins.bool = True,
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    length: builtins.int | None = None,
+    return_complex: builtins.bool = False,
+) -> Tensor:
+    """The signal of which `stft` with the same arguments gives `input`, or the nearest there is."""
+
 native_channel_shuffle = channel_shuffle
 
 def rrelu_(
@@ -2362,6 +2403,59 @@ def rrelu(
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
     """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
+
+def hann_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.hann`, periodic by default."""
+
+def blackman_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.blackman`, periodic by default."""
+
+def bartlett_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.bartlett`, periodic by default."""
+
+def hamming_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    alpha: builtins.float = 0.54,
+    beta: builtins.float = 0.46,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`alpha` less `beta` times a cosine, periodic by default."""
+
+def kaiser_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    beta: builtins.float = 12.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.kaiser`, periodic by default."""
 
 __version__: str
 abs_ = Tensor.abs_
@@ -2517,6 +2611,7 @@ __all__ = [
     "avg_pool1d",
     "backends",
     "baddbmm",
+    "bartlett_window",
     "bernoulli",
     "bfloat16",
     "bilinear",
@@ -2527,6 +2622,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blackman_window",
     "block_diag",
     "bmm",
     "bool",
@@ -2642,6 +2738,7 @@ __all__ = [
     "expm1",
     "expm1_",
     "eye",
+    "fft",
     "files",
     "fill_",
     "finfo",
@@ -2692,6 +2789,8 @@ __all__ = [
     "gru_cell",
     "gt",
     "half",
+    "hamming_window",
+    "hann_window",
     "hardshrink",
     "heaviside",
     "histc",
@@ -2700,6 +2799,8 @@ __all__ = [
     "hypot",
     "i0",
     "i0_",
+    "igamma",
+    "igammac",
     "iinfo",
     "imag",
     "index_add",
@@ -2747,7 +2848,9 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "jit",
+    "kaiser_window",
     "kron",
     "kthvalue",
     "layout",
@@ -2820,6 +2923,7 @@ __all__ = [
     "multiply",
     "multiprocessing",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nan_to_num_",
@@ -2947,6 +3051,7 @@ __all__ = [
     "sigmoid",
     "sigmoid_",
     "sign",
+    "signal",
     "signbit",
     "sin",
     "sin_",
@@ -2958,6 +3063,7 @@ __all__ = [
     "slogdet",
     "softmax",
     "sort",
+    "special",
     "split",
     "split_with_sizes",
     "sqrt",
@@ -2968,6 +3074,7 @@ __all__ = [
     "stack",
     "std",
     "std_mean",
+    "stft",
     "strided",
     "sub",
     "subtract",

@@ -63,9 +63,8 @@ TOP: dict[str, str] = {
     """,
     REMOVED: "eig lstsq matrix_rank solve symeig",
     MATHEMATICS: r"""
-        .*_window corrcoef cov fft frexp gcd_? gradient histogram.* igammac?
-        i?stft lcm_? masked mvlgamma nextafter nonzero_static range renorm segment_reduce signal
-        special unravel_index binomial distributions
+        corrcoef cov frexp gcd_? gradient histogram.* lcm_? masked nextafter nonzero_static range
+        renorm segment_reduce unravel_index binomial distributions
     """,
     COPIES: r"""
         .*_copy as_strided_ slice_inverse unsafe_.* fill to_dlpack get_device_module
@@ -91,8 +90,7 @@ METHODS: dict[str, str] = {
     """,
     REMOVED: "eig lstsq solve symeig",
     MATHEMATICS: r"""
-        corrcoef cov frexp gcd_? histogram igammac?_? i?stft lcm_? mvlgamma_?
-        nextafter_? nonzero_static renorm_?
+        corrcoef cov frexp gcd_? histogram lcm_? nextafter_? nonzero_static renorm_?
     """,
     COPIES: "narrow_copy slice_inverse unsafe_.*",
     OTHERS: "ipu mtia",

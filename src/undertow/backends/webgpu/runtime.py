@@ -81,7 +81,6 @@ class WebGpuRuntime:
             ("launches", "submissions", "readbacks", "uploads", "pipelines", "bind_groups"), 0
         )
         self._most = 1 if "webgpu" in wanted() else BATCH
-        self.texts: list[str] | None = None  # of all kernels, where somebody collects them
         self._mark = self.memory.alloc(4)
         _runtimes.add(self)
 
@@ -179,8 +178,6 @@ class WebGpuRuntime:
 
     def _compile(self, text: str, entry: str, bindings: tuple[bool, ...], words: int) -> Kernel:
         listing("wgsl", entry, text)
-        if self.texts is not None:
-            self.texts.append(text)
         slot = -(-max(words, 4) * 4 // SLOT) * SLOT
         layout = self._layout(bindings, slot)
         module = self.device.create_shader_module(code=text)
@@ -293,6 +290,10 @@ class WebGpuRuntime:
             self._check()
             # Reading a word waits for all before it; wgpu 0.32's own way to wait is broken.
             self._guarded("synchronize", self._read, self._mark, 0, 4)
+
+    def texts(self) -> list[str]:
+        """The WGSL of all kernels that were compiled."""
+        return [text for text, _ in self._kernels]
 
     def stats(self) -> dict[str, int]:
         """Counts since the start; launches that wait in the open batch are among them."""
