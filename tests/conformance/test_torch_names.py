@@ -283,6 +283,14 @@ def test_old_names_give_the_same(make: Any) -> None:
         lambda lib: lib.cuda.get_device_name(),
         lambda lib: lib.ones(2).cuda(),
         lambda lib: lib.distributed.get_rank(),
+        lambda lib: lib.exp(lib.zeros(3), out=lib.zeros(3, dtype=lib.int64)),
+        lambda lib: lib.exp(lib.zeros(3), out=3),
+        lambda lib: lib.exp(lib.zeros(3, requires_grad=True), out=lib.zeros(3)),
+        lambda lib: lib.exp(lib.zeros(3), out=lib.zeros(3, requires_grad=True)),
+        lambda lib: lib.zeros(3).exp(out=lib.zeros(3)),
+        lambda lib: lib.ones(2, dtype=lib.float32, out=lib.zeros(2, dtype=lib.int64)),
+        lambda lib: lib.max(lib.ones(3), 0, out=lib.zeros(())),
+        lambda lib: lib.exp(lib.zeros(3), out=lib.zeros(1).expand(3)),
     ],
 )
 def test_both_refuse(make: Any) -> None:

@@ -24,6 +24,7 @@ from .foreign import BOOLEANS, INTEGERS, NUMBERS
 from .generator import Generator
 from .inplace import inplace
 from .op import Op
+from .out import TAKES_OUT, into, with_out
 from .tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,17 +79,20 @@ def function(
     functional: bool = False,
     dunder: str = "",
     guard: bool = True,
+    out: bool | None = None,
 ) -> Callable[[F], F]:
     """Publish a function.
 
     top: as `ut.name`; functional: as `ut.nn.functional.name`; method: as `Tensor.name` (or under
     the name given); inplace: also as `Tensor.name_`; dunder: operators such as "__add__".
     `axis` and `keepdims` are accepted for `dim` and `keepdim`. guard=False spares a fast function
-    that checks its arguments itself the call of `guarded`.
+    that checks its arguments itself the call of `guarded`. out: whether the function takes `out`;
+    as a rule the list in `core/out` knows.
     """
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
+        takes_out = public in TAKES_OUT if out is None else out
         policy = POLICIES.get(public)
         makes = "device" in fn.__annotations__ and public != "to"
         as_it_is = None
@@ -98,11 +102,12 @@ def function(
             # What changes a tensor in place computes in the dtype that it has.
             if inplace and policy is not None:
                 as_it_is = guarded(fn, public)
-            fn = guarded(fn, public, policy, makes)
+            fn = guarded(fn, public, policy, makes, takes_out)
+            takes_out = False  # it does already
         fn.__name__ = fn.__qualname__ = public
         fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
         if top:
-            _add(FUNCTIONS, public, fn)
+            _add(FUNCTIONS, public, with_out(fn, public) if takes_out else fn)
         if functional:
             _add(FUNCTIONAL, public, fn)
         if method:
@@ -145,11 +150,13 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
     table[name] = fn
 
 
-def guarded(fn: F, name: str, policy: Any = None, makes: bool = False) -> F:
+def guarded(
+    fn: F, name: str, policy: Any = None, makes: bool = False, takes_out: bool = False
+) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
     `policy` is the autocast list that it stands on, if any. One that `makes` tensors also takes
-    torch's `layout=ut.strided` and `pin_memory`, which change nothing.
+    torch's `layout=ut.strided` and `pin_memory`, which change nothing. `takes_out`: see `core/out`.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
     that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
@@ -164,8 +171,12 @@ def guarded(fn: F, name: str, policy: Any = None, makes: bool = False) -> F:
             if not kwargs and policy is None:
                 return fn(*args)
             if not _OTHER_WORDS.isdisjoint(kwargs):
-                if kwargs.get("out", fn) is None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
-                    del kwargs["out"]
+                if "out" in kwargs:
+                    out = kwargs.pop("out")
+                    if out is not None and takes_out:
+                        return into(name, wrapped, out, args, kwargs)
+                    if out is not None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
+                        raise DTypeError(f"[{name}] got an unexpected keyword argument 'out'")
                 if makes:
                     _check_layout(name, kwargs.pop("layout", None))
                     kwargs.pop("pin_memory", None)
