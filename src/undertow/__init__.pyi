@@ -125,6 +125,8 @@ from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
 from .layouts import strided as strided
+from .ops.float_parts import Parts
+from .ops.histograms import Histogram, Histograms
 from .ops.reduction import MinMax
 from .ops.scan import Selection
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
@@ -990,6 +992,18 @@ def arange(
     out: Tensor | None = None,
 ) -> Tensor:
     """`start`, `start + step`, … below `end`; int64 when all three are integers."""
+
+def range(
+    start: Number,
+    end: Number,
+    step: Number = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`start`, `start + step`, … up to `end`, which counts in; floating. Rather use `arange`."""
 
 def linspace(
     start: Tensor | Number,
@@ -1950,6 +1964,16 @@ def log_softmax(
 ) -> Tensor:
     """`log(softmax(input, dim))`, accurate where the softmax itself would round to zero."""
 
+def renorm(
+    input: Tensor,
+    p: builtins.float,
+    dim: builtins.int,
+    maxnorm: builtins.float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`input` with each slice along `dim` whose p-norm is above `maxnorm` scaled down to it."""
+
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1ᵀ W input2 + bias` for each matrix W of `weight`, shape (out, in1, in2)."""
 
@@ -2117,23 +2141,6 @@ def triu_indices(
 ) -> Tensor:
     """Row and column numbers of the upper triangle of a `row` by `col` matrix."""
 
-@overload
-def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor:
-    """A sum of products, by an equation over the operands' dimensions."""
-
-@overload
-def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor:
-    """A sum of products, by an equation over the operands' dimensions."""
-
-def tensordot(
-    a: Tensor,
-    b: Tensor,
-    dims: builtins.int | Tensor | Sequence[Ints] = 2,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
-
 def as_strided(
     input: Tensor,
     size: Sequence[builtins.int],
@@ -2156,6 +2163,233 @@ def view_as_real(input: Tensor) -> Tensor:
 
 def view_as_complex(input: Tensor) -> Tensor:
     """A view of pairs of real and imaginary part as complex numbers."""
+
+unsafe_chunk = chunk
+unsafe_split = split
+unsafe_split_with_sizes = split_with_sizes
+
+def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `alias` gives: it shares no memory with `input`."""
+
+def as_strided_copy(
+    input: Tensor,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `as_strided` gives: it shares no memory with `input`."""
+
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `detach` gives: it shares no memory with `input`."""
+
+def diagonal_copy(
+    input: Tensor,
+    offset: builtins.int = 0,
+    dim1: builtins.int = 0,
+    dim2: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `diagonal` gives: it shares no memory with `input`."""
+
+def expand_copy(
+    input: Tensor, size: Any, *, implicit: builtins.bool = False, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `expand` gives: it shares no memory with `input`."""
+
+def narrow_copy(
+    input: Tensor,
+    dim: builtins.int,
+    start: builtins.int | Tensor,
+    length: builtins.int,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `narrow` gives: it shares no memory with `input`."""
+
+@overload
+def permute_copy(input: Tensor, *order: builtins.int, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `permute` gives: it shares no memory with `input`."""
+
+@overload
+def permute_copy(
+    input: Tensor, dims: Sequence[builtins.int], *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `permute` gives: it shares no memory with `input`."""
+
+def select_copy(
+    input: Tensor, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `select` gives: it shares no memory with `input`."""
+
+def slice_copy(
+    input: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `slice` gives: it shares no memory with `input`."""
+
+def split_copy(
+    tensor: Tensor,
+    split_size_or_sections: Ints,
+    dim: builtins.int = 0,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `split` gives: it shares no memory with `input`."""
+
+def split_with_sizes_copy(
+    input: Tensor,
+    split_sizes: Sequence[builtins.int],
+    dim: builtins.int = 0,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `split_with_sizes` gives: it shares no memory with `input`."""
+
+def squeeze_copy(input: Tensor, dim: Ints | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `squeeze` gives: it shares no memory with `input`."""
+
+def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `t` gives: it shares no memory with `input`."""
+
+def transpose_copy(
+    input: Tensor, dim0: builtins.int, dim1: builtins.int, *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `transpose` gives: it shares no memory with `input`."""
+
+def unbind_copy(
+    input: Tensor, dim: builtins.int = 0, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `unbind` gives: it shares no memory with `input`."""
+
+def unfold_copy(
+    input: Tensor,
+    dimension: builtins.int,
+    size: builtins.int,
+    step: builtins.int,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `unfold` gives: it shares no memory with `input`."""
+
+def unsqueeze_copy(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `unsqueeze` gives: it shares no memory with `input`."""
+
+def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_complex` gives: it shares no memory with `input`."""
+
+def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_real` gives: it shares no memory with `input`."""
+
+def view_copy(
+    input: Tensor, size: Any = None, *, dtype: Any = None, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `view` gives: it shares no memory with `input`."""
+
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input`, every element of which is `value`, a number or a tensor with one."""
+
+def cov(
+    input: Tensor,
+    *,
+    correction: builtins.int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance matrix of variables in rows; of one variable, its variance."""
+
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlation coefficients of variables in rows: their covariance on a common scale."""
+
+@overload
+def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+@overload
+def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+def tensordot(
+    a: Tensor,
+    b: Tensor,
+    dims: builtins.int | Tensor | Sequence[Ints] = 2,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
+
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: builtins.int = 1
+) -> tuple[Tensor, ...]:
+    """The slopes along each dimension of values on a grid, by central differences."""
+
+def frexp(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Parts:
+    """`input` as mantissa times two to the exponent, the mantissa at least 0.5 and below 1."""
+
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The next floating number after `input` towards `other`."""
+
+def histogram(
+    input: Tensor,
+    bins: Tensor | builtins.int,
+    *,
+    range: Sequence[builtins.float] | None = None,
+    weight: Tensor | None = None,
+    density: builtins.bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Histogram:
+    """How many elements lie between each two edges, or the sum of their weights."""
+
+def histogramdd(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Sequence[builtins.float] | None = None,
+    weight: Tensor | None = None,
+    density: builtins.bool = False,
+) -> Histograms:
+    """How many points, whose coordinates are the last dimension, lie in each box of a grid."""
+
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor; that of 0 and 0 is 0."""
+
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The least common multiple; 0 if one of them is 0."""
+
+def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of `shape`, of positions that are counted in row-major order."""
+
+def nonzero_static(
+    input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None
+) -> Tensor:
+    """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
+
+def empty_strided(
+    size: Ints,
+    stride: Ints,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Memory of the given sizes and strides, in elements, whose elements have any value."""
+
+def empty_permuted(
+    size: Ints,
+    physical_layout: Ints,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Memory of the given sizes whose dimensions lie in the given order, the last one closest."""
 
 @overload
 def flip(input: Tensor, *order: builtins.int) -> Tensor:
@@ -2379,6 +2613,19 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """(N, C, …) with the channels of `groups` groups dealt out by turns."""
 
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: builtins.int = 0,
+    unsafe: builtins.bool = False,
+    initial: Number | None = None,
+) -> Tensor:
+    """Reduce runs of elements along `axis`, given by their lengths or by their first positions."""
+
 def var(
     input: Tensor,
     dim: Ints | None = None,
@@ -2530,6 +2777,7 @@ arcsin_ = Tensor.arcsin_
 arcsinh_ = Tensor.arcsinh_
 arctan_ = Tensor.arctan_
 arctanh_ = Tensor.arctanh_
+as_strided_ = Tensor.as_strided_
 asin_ = Tensor.asin_
 asinh_ = Tensor.asinh_
 atan_ = Tensor.atan_
@@ -2554,6 +2802,7 @@ fill_ = Tensor.fill_
 fix_ = Tensor.fix_
 floor_ = Tensor.floor_
 frac_ = Tensor.frac_
+gcd_ = Tensor.gcd_
 get_device = Tensor.get_device
 i0_ = Tensor.i0_
 index_put_ = Tensor.index_put_
@@ -2563,6 +2812,7 @@ is_distributed = Tensor.is_distributed
 is_neg = Tensor.is_neg
 is_same_size = Tensor.is_same_size
 is_signed = Tensor.is_signed
+lcm_ = Tensor.lcm_
 ldexp_ = Tensor.ldexp_
 log10_ = Tensor.log10_
 log1p_ = Tensor.log1p_
@@ -2625,6 +2875,7 @@ __all__ = [
     "addmv_",
     "addr",
     "adjoint",
+    "alias_copy",
     "all",
     "allclose",
     "amax",
@@ -2652,6 +2903,8 @@ __all__ = [
     "argsort",
     "argwhere",
     "as_strided",
+    "as_strided_",
+    "as_strided_copy",
     "as_strided_scatter",
     "as_tensor",
     "asarray",
@@ -2735,12 +2988,14 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "copysign",
+    "corrcoef",
     "cos",
     "cos_",
     "cosh",
     "cosh_",
     "cosine_similarity",
     "count_nonzero",
+    "cov",
     "cpu",
     "cross",
     "cuda",
@@ -2754,11 +3009,13 @@ __all__ = [
     "deg2rad_",
     "detach",
     "detach_",
+    "detach_copy",
     "device",
     "diag",
     "diag_embed",
     "diagflat",
     "diagonal",
+    "diagonal_copy",
     "diagonal_scatter",
     "diff",
     "digamma",
@@ -2776,6 +3033,8 @@ __all__ = [
     "einsum",
     "empty",
     "empty_like",
+    "empty_permuted",
+    "empty_strided",
     "enable_grad",
     "eq",
     "equal",
@@ -2789,10 +3048,12 @@ __all__ = [
     "exp2",
     "exp2_",
     "exp_",
+    "expand_copy",
     "expm1",
     "expm1_",
     "eye",
     "files",
+    "fill",
     "fill_",
     "finfo",
     "fix",
@@ -2814,12 +3075,15 @@ __all__ = [
     "fmod",
     "frac",
     "frac_",
+    "frexp",
     "from_dlpack",
     "from_numpy",
     "full",
     "full_like",
     "func",
     "gather",
+    "gcd",
+    "gcd_",
     "ge",
     "ger",
     "get_autocast_cpu_dtype",
@@ -2834,6 +3098,7 @@ __all__ = [
     "get_num_threads",
     "get_printoptions",
     "get_rng_state",
+    "gradient",
     "greater",
     "greater_equal",
     "gru",
@@ -2843,6 +3108,8 @@ __all__ = [
     "hardshrink",
     "heaviside",
     "histc",
+    "histogram",
+    "histogramdd",
     "hsplit",
     "hstack",
     "hypot",
@@ -2898,6 +3165,8 @@ __all__ = [
     "kron",
     "kthvalue",
     "layout",
+    "lcm",
+    "lcm_",
     "ldexp",
     "ldexp_",
     "le",
@@ -2967,6 +3236,7 @@ __all__ = [
     "nanquantile",
     "nansum",
     "narrow",
+    "narrow_copy",
     "native_channel_shuffle",
     "ne",
     "neg",
@@ -2974,9 +3244,11 @@ __all__ = [
     "negative",
     "negative_",
     "newaxis",
+    "nextafter",
     "nn",
     "no_grad",
     "nonzero",
+    "nonzero_static",
     "norm",
     "normal",
     "not_equal",
@@ -2990,6 +3262,7 @@ __all__ = [
     "pairwise_distance",
     "pdist",
     "permute",
+    "permute_copy",
     "pi",
     "pixel_shuffle",
     "pixel_unshuffle",
@@ -3016,6 +3289,7 @@ __all__ = [
     "randn_like",
     "random",
     "randperm",
+    "range",
     "ravel",
     "real",
     "reciprocal",
@@ -3024,6 +3298,7 @@ __all__ = [
     "relu",
     "relu_",
     "remainder",
+    "renorm",
     "repeat_interleave",
     "reshape",
     "resize_as_",
@@ -3051,7 +3326,9 @@ __all__ = [
     "scatter_reduce",
     "searchsorted",
     "seed",
+    "segment_reduce",
     "select",
+    "select_copy",
     "select_scatter",
     "selu",
     "selu_",
@@ -3086,16 +3363,20 @@ __all__ = [
     "sinc_",
     "sinh",
     "sinh_",
+    "slice_copy",
     "slice_scatter",
     "softmax",
     "sort",
     "split",
+    "split_copy",
     "split_with_sizes",
+    "split_with_sizes_copy",
     "sqrt",
     "sqrt_",
     "square",
     "square_",
     "squeeze",
+    "squeeze_copy",
     "stack",
     "std",
     "std_mean",
@@ -3106,6 +3387,7 @@ __all__ = [
     "swapaxes",
     "swapdims",
     "t",
+    "t_copy",
     "take",
     "take_along_dim",
     "tan",
@@ -3123,6 +3405,7 @@ __all__ = [
     "topk",
     "trace",
     "transpose",
+    "transpose_copy",
     "trapezoid",
     "trapz",
     "tril",
@@ -3136,10 +3419,17 @@ __all__ = [
     "types",
     "uint8",
     "unbind",
+    "unbind_copy",
     "unflatten",
+    "unfold_copy",
     "unique",
     "unique_consecutive",
+    "unravel_index",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
+    "unsqueeze_copy",
     "use_deterministic_algorithms",
     "utils",
     "var",
@@ -3147,7 +3437,10 @@ __all__ = [
     "vdot",
     "version",
     "view_as_complex",
+    "view_as_complex_copy",
     "view_as_real",
+    "view_as_real_copy",
+    "view_copy",
     "vsplit",
     "vstack",
     "where",

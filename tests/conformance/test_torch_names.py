@@ -27,7 +27,7 @@ FOREIGN = "entry points of libraries that are not used here"
 SPARSE = "sparse and nested tensors: to come"
 LINEAR_ALGEBRA = "linear algebra: to come"
 MATHEMATICS = "further mathematics, windows and transforms: to come"
-COPIES = "copies of views under names of their own: to come"
+COPIES = "odds and ends: to come"
 FUNCTIONAL = (
     "the raw kernel of a function that nn.functional has, with torch's positional signature"
 )
@@ -49,7 +49,7 @@ TOP: dict[str, str] = {
         hash_tensor
     """,
     COMPILER: "Sym.* sym_.* cond while_loop export fx vmap",
-    STORAGE: ".*Storage StorageBase storage from_file frombuffer empty_strided empty_permuted",
+    STORAGE: ".*Storage StorageBase storage from_file frombuffer",
     QUANTISED: r"""
         .*quantize.* fbgemm.* q_.* q?u?int\d+(x\d+)? qint32 qint8 qscheme per_.* choose_qparams.*
         int_repr quantization fused_moving.* quantized_.* bits.* bit float8_.* float4_.*
@@ -67,14 +67,10 @@ TOP: dict[str, str] = {
         symeig triangular_solve vander
     """,
     MATHEMATICS: r"""
-        angle .*_window conj_physical_? corrcoef cov fft frexp gcd_? gradient histogram.* igammac?
-        i?stft lcm_? masked mvlgamma nextafter nonzero_static range renorm segment_reduce signal
-        special unravel_index binomial distributions
+        angle .*_window conj_physical_? fft igammac? i?stft masked mvlgamma signal special binomial
+        distributions
     """,
-    COPIES: r"""
-        .*_copy as_strided_ slice_inverse unsafe_.* fill to_dlpack get_device_module
-        legacy_contiguous_format
-    """,
+    COPIES: "slice_inverse to_dlpack get_device_module legacy_contiguous_format",
     FUNCTIONAL: r"""
         adaptive_max_pool1d affine_grid_generator (feature_)?(alpha_)?dropout_? batch_norm
         binary_cross_entropy_with_logits constant_pad_nd convolution cosine_embedding_loss ctc_loss
@@ -87,7 +83,7 @@ TOP: dict[str, str] = {
 }
 METHODS: dict[str, str] = {
     INTERNAL: "hash_tensor name volatile reinforce module_load grad_dtype index",
-    STORAGE: "set_ storage storage_type untyped_storage new_empty_strided resize resize_as",
+    STORAGE: "storage storage_type untyped_storage resize resize_as",
     QUANTISED: "q_.* qscheme int_repr dequantize chalf",
     SPARSE: r"""
         .*_indices indices values coalesce is_coalesced dense_dim sparse_.* smm sspaddmm to_sparse.*
@@ -98,10 +94,9 @@ METHODS: dict[str, str] = {
         slogdet solve svd symeig triangular_solve
     """,
     MATHEMATICS: r"""
-        angle conj_physical_? corrcoef cov frexp gcd_? histogram igammac?_? i?stft lcm_? mvlgamma_?
-        nextafter_? nonzero_static renorm_?
+        angle conj_physical_? igammac?_? i?stft mvlgamma_?
     """,
-    COPIES: "narrow_copy slice_inverse unsafe_.*",
+    COPIES: "slice_inverse",
     OTHERS: "ipu mtia",
 }
 FUNCTIONS: dict[str, str] = {

@@ -181,7 +181,7 @@ def guarded(
                     _check_layout(name, kwargs.pop("layout", None))
                     kwargs.pop("pin_memory", None)
                 for alias in ("axis", "keepdims"):
-                    if alias in kwargs:
+                    if alias in kwargs and alias not in fn.__annotations__:
                         kwargs[_ALIASES[alias]] = kwargs.pop(alias)
             if policy is not None and EVER:
                 return autocasting(policy, fn, args, kwargs)
