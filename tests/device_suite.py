@@ -22,7 +22,7 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from op_samples import OpInfo, Sample
-from test_ops import cases, flat, host, leaves, resolve, tensors
+from test_ops import cases, flat, host, leaves, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.cpu import choice
 from undertow.backends.registry import backend_of, backend_on
@@ -109,7 +109,7 @@ def close(found: ut.Tensor, expected: ut.Tensor) -> None:
 def differentiated(info: OpInfo, sample: Sample, device: str) -> list[ut.Tensor]:
     """The results of a sample, its gradients, and the gradients of those."""
     args, kwargs = (tensors(v, info.grad, device) for v in (sample.args, sample.kwargs))
-    out = flat(resolve(info.name)(*args, **kwargs))
+    out = flat(within(info)(*args, **kwargs))
     results = [t for t in out if isinstance(t, ut.Tensor)]
     inputs = leaves(args, kwargs)
     roots = [t for t in results if t.requires_grad]

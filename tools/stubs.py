@@ -6,9 +6,10 @@ docstring summaries of the functions themselves:
 
     undertow/__init__.pyi              the package
     undertow/nn/functional.pyi         `F`
+    undertow/linalg/__init__.pyi       and other packages of published functions
     undertow/core/tensor_methods.pyi   the methods of Tensor, as a base class of it
 
-Only the first two stand in for a source file, each a few lines that publish names. Tensor itself
+All but the last stand in for a source file, each a few lines that publish names. Tensor itself
 stays in `core/tensor.py`, which inherits the methods where types are checked, so that mypy holds
 the sources of the library against the same signatures as a user's program.
 
@@ -25,6 +26,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
+import importlib
 import inspect
 import itertools
 import subprocess
@@ -36,8 +39,8 @@ from pathlib import Path
 from typing import Any
 
 import undertow as ut
-from undertow.core.out import TAKES_OUT
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.out import takes_out
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 PACKAGE = Path(ut.__file__).parent
 HEAD = '# Written by tools/stubs.py: run `make stubs` instead of editing it.\n"""{}"""\n\n'
@@ -345,9 +348,9 @@ def as_method(signature: Signature) -> Signature:
     return signature.replace(parameters=[bare, *others])
 
 
-def accepting(name: str, cases: list[Signature]) -> list[Signature]:
+def accepting(name: str, cases: list[Signature], space: str) -> list[Signature]:
     """The signatures with `out`, of a function that takes it."""
-    if name not in TAKES_OUT:
+    if not takes_out(name, space):
         return cases
     found = []
     for s in cases:
@@ -361,7 +364,7 @@ def accepting(name: str, cases: list[Signature]) -> list[Signature]:
 
 
 # The three stubs -------------------------------------------------------------------------------
-def functions(stub: Stub, table: dict[str, Callable[..., Any]]) -> None:
+def functions(stub: Stub, table: dict[str, Callable[..., Any]], space: str = "") -> None:
     """Published functions; one that has several names is defined under the first of them."""
     first: dict[int, str] = {}
     for name, fn in table.items():
@@ -369,7 +372,7 @@ def functions(stub: Stub, table: dict[str, Callable[..., Any]]) -> None:
             stub.lines.append(f"{name} = {first[id(fn)]}")
         else:
             first[id(fn)] = name
-            cases = [stub.signature(s) for s in accepting(name, changing(name, fn))]
+            cases = [stub.signature(s) for s in accepting(name, changing(name, fn), space)]
             stub.define(name, cases, summary(fn))
 
 
@@ -383,6 +386,21 @@ def functional() -> str:
     functions(stub, FUNCTIONAL)
     stub.lines.append(exports(FUNCTIONAL))
     return stub.write("Activations, losses and the rest of torch's `nn.functional`.")
+
+
+def space(name: str) -> str:
+    """The stub of `undertow.<name>`, a package of published functions."""
+    module = importlib.import_module(f"undertow.{name}")
+    stub = Stub(f"undertow.{name}.__init__", module.__all__)
+    functions(stub, SPACES[name], name)
+    tree = ast.parse((PACKAGE / name / "__init__.py").read_text())
+    extra = [
+        f"from {relative(home, stub.module)} import {original} as {here}"
+        for here, home, original in imported(tree, f"undertow.{name}", True)
+        if here in module.__all__
+    ]
+    stub.lines.append(exports(module.__all__))
+    return stub.write(summary(module), extra)
 
 
 def package() -> str:
@@ -446,6 +464,7 @@ STUBS = {
     PACKAGE / "__init__.pyi": package,
     PACKAGE / "nn" / "functional.pyi": functional,
     PACKAGE / "core" / "tensor_methods.pyi": tensor_methods,
+    **{PACKAGE / name / "__init__.pyi": functools.partial(space, name) for name in SPACES},
 }
 
 

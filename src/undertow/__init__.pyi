@@ -17,6 +17,7 @@ from . import distributed as distributed
 from . import files as files
 from . import func as func
 from . import jit as jit
+from . import linalg as linalg
 from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
@@ -127,8 +128,13 @@ from .layouts import preserve_format as preserve_format
 from .layouts import strided as strided
 from .ops.float_parts import Parts
 from .ops.histograms import Histogram, Histograms
+from .ops.orthogonal import QR, Reflections
+from .ops.pivoted import LU, LUFactor, LUFactorInfo
 from .ops.reduction import MinMax
 from .ops.scan import Selection
+from .ops.solving import SignLogDet
+from .ops.spectra import OldSVD
+from .ops.triangular import TriangularSolution
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .settings import compile as compile
 from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
@@ -421,6 +427,33 @@ def fmax(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None =
 
 def fmin(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The smaller element, or the only one that is not NaN; of equal ones, the first."""
+
+def real(input: Tensor) -> Tensor:
+    """A view of the real parts; a real tensor is returned as it is."""
+
+def imag(input: Tensor) -> Tensor:
+    """A view of the imaginary parts."""
+
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is."""
+
+def view_as_real(input: Tensor) -> Tensor:
+    """A view of complex numbers as pairs of real and imaginary part."""
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """A view of pairs of real and imaginary part as complex numbers."""
+
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers from real and imaginary parts of one floating dtype."""
+
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers from absolute values and angles of one floating dtype."""
+
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle of complex numbers in radians; of real ones, pi where they are negative, else 0."""
+
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is."""
 
 def sign(input: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
@@ -1040,12 +1073,6 @@ def eye(
     out: Tensor | None = None,
 ) -> Tensor:
     """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere."""
-
-def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Complex numbers from real and imaginary parts of one floating dtype."""
-
-def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Complex numbers from absolute values and angles of one floating dtype."""
 
 @overload
 def rand(
@@ -2149,21 +2176,6 @@ def as_strided(
 ) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
 
-def real(input: Tensor) -> Tensor:
-    """A view of the real parts; a real tensor is returned as it is."""
-
-def imag(input: Tensor) -> Tensor:
-    """A view of the imaginary parts."""
-
-def conj(input: Tensor) -> Tensor:
-    """Complex conjugates, as a copy; a real tensor is returned as it is."""
-
-def view_as_real(input: Tensor) -> Tensor:
-    """A view of complex numbers as pairs of real and imaginary part."""
-
-def view_as_complex(input: Tensor) -> Tensor:
-    """A view of pairs of real and imaginary part as complex numbers."""
-
 unsafe_chunk = chunk
 unsafe_split = split
 unsafe_split_with_sizes = split_with_sizes
@@ -2370,6 +2382,130 @@ def nonzero_static(
     input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None
 ) -> Tensor:
     """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
+
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unitriangular: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> TriangularSolution:
+    """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+
+def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.cholesky`."""
+
+def cholesky_solve(
+    B: Tensor, L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """X of A X = B, given the Cholesky factor of A."""
+
+def cholesky_inverse(
+    L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of a matrix whose Cholesky factor is given."""
+
+def qr(
+    input: Tensor,
+    some: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> QR:
+    """`linalg.qr`: reduced, or complete with `some=False`."""
+
+def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Reflections:
+    """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.householder_product`."""
+
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: builtins.bool = True,
+    transpose: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+
+def svd(
+    input: Tensor,
+    some: builtins.bool = True,
+    compute_uv: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> OldSVD:
+    """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+
+def svd_lowrank(
+    A: Tensor, q: builtins.int | None = 6, niter: builtins.int = 2, M: Tensor | None = None
+) -> OldSVD:
+    """U, S and V of an approximation of A, or of A - M, of rank `q`, by random projections."""
+
+def pca_lowrank(
+    A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2
+) -> OldSVD:
+    """Principal components of the rows of A: `svd_lowrank` of A without its columns' means."""
+
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.inv`."""
+
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`."""
+
+def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> SignLogDet:
+    """`linalg.slogdet`."""
+
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`."""
+
+def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_power`."""
+
+def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """The powers of a vector's elements in rows, descending unless `increasing`."""
+
+def frobenius_norm(
+    input: Tensor, dim: Ints, keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """The 2-norm of the elements over `dim`."""
+
+def nuclear_norm(
+    input: Tensor,
+    dim: Ints = (-2, -1),
+    keepdim: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The sum of a matrix's singular values."""
+
+def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
+    """`linalg.pinv` with a tolerance relative to the largest singular value."""
+
+def lu(
+    A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False
+) -> LUFactor | LUFactorInfo:
+    """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+
+def lu_unpack(
+    LU_data: Tensor,
+    LU_pivots: Tensor,
+    unpack_data: builtins.bool = True,
+    unpack_pivots: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> LU:
+    """P, L and U out of what `linalg.lu_factor` packed; those not asked for have no elements."""
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.lu_solve` with its arguments in an older order."""
 
 def empty_strided(
     size: Ints,
@@ -2882,6 +3018,7 @@ __all__ = [
     "amin",
     "aminmax",
     "amp",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -2956,6 +3093,9 @@ __all__ = [
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_",
@@ -2978,6 +3118,7 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conj_physical",
     "contiguous",
     "contiguous_format",
     "conv1d",
@@ -3007,6 +3148,7 @@ __all__ = [
     "default_generator",
     "deg2rad",
     "deg2rad_",
+    "det",
     "detach",
     "detach_",
     "detach_copy",
@@ -3076,6 +3218,7 @@ __all__ = [
     "frac",
     "frac_",
     "frexp",
+    "frobenius_norm",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -3085,6 +3228,7 @@ __all__ = [
     "gcd",
     "gcd_",
     "ge",
+    "geqrf",
     "ger",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
@@ -3133,6 +3277,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "inverse",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_autocast_cache_enabled",
@@ -3174,6 +3319,7 @@ __all__ = [
     "less",
     "less_equal",
     "lgamma",
+    "linalg",
     "linspace",
     "load",
     "log",
@@ -3188,6 +3334,7 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -3200,11 +3347,16 @@ __all__ = [
     "lstm",
     "lstm_cell",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "manual_seed",
     "masked_fill",
     "masked_scatter",
     "masked_select",
     "matmul",
+    "matrix_exp",
+    "matrix_power",
     "max",
     "max_pool1d",
     "max_pool2d",
@@ -3252,18 +3404,23 @@ __all__ = [
     "norm",
     "normal",
     "not_equal",
+    "nuclear_norm",
     "numel",
     "ones",
     "ones_like",
     "onnx",
     "optim",
+    "orgqr",
+    "ormqr",
     "outer",
     "overrides",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
     "permute_copy",
     "pi",
+    "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson",
@@ -3278,6 +3435,7 @@ __all__ = [
     "profiler",
     "promote_types",
     "put",
+    "qr",
     "quantile",
     "rad2deg",
     "rad2deg_",
@@ -3365,6 +3523,7 @@ __all__ = [
     "sinh_",
     "slice_copy",
     "slice_scatter",
+    "slogdet",
     "softmax",
     "sort",
     "split",
@@ -3384,6 +3543,8 @@ __all__ = [
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
     "t",
@@ -3408,6 +3569,7 @@ __all__ = [
     "transpose_copy",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_indices",
     "triu",
@@ -3432,6 +3594,7 @@ __all__ = [
     "unsqueeze_copy",
     "use_deterministic_algorithms",
     "utils",
+    "vander",
     "var",
     "var_mean",
     "vdot",

@@ -67,8 +67,7 @@ TOP: dict[str, str] = {
         symeig triangular_solve vander
     """,
     MATHEMATICS: r"""
-        angle .*_window conj_physical_? fft igammac? i?stft masked mvlgamma signal special binomial
-        distributions
+        .*_window fft igammac? i?stft masked mvlgamma signal special binomial distributions
     """,
     COPIES: "slice_inverse to_dlpack get_device_module legacy_contiguous_format",
     FUNCTIONAL: r"""
@@ -94,7 +93,7 @@ METHODS: dict[str, str] = {
         slogdet solve svd symeig triangular_solve
     """,
     MATHEMATICS: r"""
-        angle conj_physical_? igammac?_? i?stft mvlgamma_?
+        igammac?_? i?stft mvlgamma_?
     """,
     COPIES: "slice_inverse",
     OTHERS: "ipu mtia",

@@ -552,6 +552,16 @@ class Backend(ABC):
 
         return recurrent_backward(self, kind, g, dh, dc, kept, before, weight, lengths, reverse)
 
+    def linalg(self, kind: str, arrays: Sequence[Array], *options: Any) -> tuple[Array, ...]:
+        """A routine of dense linear algebra over the last two dimensions; see backends/lapack.
+
+        Batch dimensions are the same for all arrays.
+        """
+        from .lapack import ROUTINES
+
+        found = ROUTINES[kind](*[self.to_host(a) for a in arrays], *options)
+        return tuple([self.from_host(a) for a in found])
+
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         """Insertion points (int64) into the last dimension; leading dimensions correspond."""
         from .compositions import searchsorted

@@ -46,9 +46,21 @@ TAKES_OUT = frozenset(
     where xlogy zeros
     """.split()  # noqa: SIM905
 )
+_SPACES = ("fft", "linalg", "special")  # whose functions all take it, but for these
+_WITHOUT = frozenset(
+    """
+    linalg.diagonal linalg.lstsq linalg.matrix_exp linalg.vander fft.fftshift fft.ifftshift
+    special.log_softmax special.softmax
+    """.split()  # noqa: SIM905
+)
 # What computes in the dtype of `out` unless it is told another one; functions that make a tensor do
 # so as well.
 _IN_ITS_DTYPE = frozenset(("cumprod", "cumsum", "mean", "nanmean", "nansum", "prod", "sum"))
+
+
+def takes_out(name: str, space: str = "") -> bool:
+    """Whether `ut.name`, or `ut.space.name`, takes `out`."""
+    return space in _SPACES and f"{space}.{name}" not in _WITHOUT if space else name in TAKES_OUT
 
 
 def into(

@@ -24,13 +24,14 @@ from .foreign import BOOLEANS, INTEGERS, NUMBERS
 from .generator import Generator
 from .inplace import inplace
 from .op import Op
-from .out import TAKES_OUT, into, with_out
+from .out import into, takes_out, with_out
 from .tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}  # undertow.<name>
 FUNCTIONAL: dict[str, Callable[..., Any]] = {}  # undertow.nn.functional.<name>
+SPACES: dict[str, dict[str, Callable[..., Any]]] = {}  # undertow.<space>.<name>
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 _OTHER_WORDS = frozenset((*_ALIASES, "out", "layout", "pin_memory"))  # see `guarded`
@@ -73,10 +74,11 @@ _LONG = 60  # of an argument shown in an error
 def function(
     *,
     name: str | None = None,
-    method: bool | str = True,
+    method: bool | str | None = None,
     inplace: bool = False,
-    top: bool = True,
+    top: bool | None = None,
     functional: bool = False,
+    space: str = "",
     dunder: str = "",
     guard: bool = True,
     out: bool | None = None,
@@ -84,7 +86,8 @@ def function(
     """Publish a function.
 
     top: as `ut.name`; functional: as `ut.nn.functional.name`; method: as `Tensor.name` (or under
-    the name given); inplace: also as `Tensor.name_`; dunder: operators such as "__add__".
+    the name given); inplace: also as `Tensor.name_`; dunder: operators such as "__add__"; space:
+    as `ut.space.name`, and then not at the top nor as a method unless that is said.
     `axis` and `keepdims` are accepted for `dim` and `keepdim`. guard=False spares a fast function
     that checks its arguments itself the call of `guarded`. out: whether the function takes `out`;
     as a rule the list in `core/out` knows.
@@ -92,8 +95,9 @@ def function(
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
-        takes_out = public in TAKES_OUT if out is None else out
-        policy = POLICIES.get(public)
+        whole = f"{space}.{public}" if space and not top else public
+        given_out = takes_out(public, space) if out is None else out
+        policy = POLICIES.get(whole)
         makes = "device" in fn.__annotations__ and public != "to"
         as_it_is = None
         kinds = [k for n, kind in fn.__annotations__.items() if n != "return" for k in kind.split()]
@@ -101,16 +105,21 @@ def function(
         if guard and (checked or policy is not None):
             # What changes a tensor in place computes in the dtype that it has.
             if inplace and policy is not None:
-                as_it_is = guarded(fn, public)
-            fn = guarded(fn, public, policy, makes, takes_out)
-            takes_out = False  # it does already
+                as_it_is = guarded(fn, whole)
+            fn = guarded(fn, whole, policy, makes, given_out)
+            given_out = False  # it takes it already
         fn.__name__ = fn.__qualname__ = public
-        fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
-        if top:
-            _add(FUNCTIONS, public, with_out(fn, public) if takes_out else fn)
+        at_top = not space if top is None else top
+        fn.__module__ = "undertow.nn.functional" if functional and not at_top else "undertow"
+        called = with_out(fn, whole) if given_out else fn
+        if space:
+            fn.__module__ = f"undertow.{space}"
+            _add(SPACES.setdefault(space, {}), public, called)
+        if at_top:
+            _add(FUNCTIONS, public, called)
         if functional:
             _add(FUNCTIONAL, public, fn)
-        if method:
+        if not space if method is None else method:
             attach(method if isinstance(method, str) else public, fn)
         if inplace:
             attach_inplace(public, as_it_is or fn)
@@ -151,12 +160,12 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
 
 
 def guarded(
-    fn: F, name: str, policy: Any = None, makes: bool = False, takes_out: bool = False
+    fn: F, name: str, policy: Any = None, makes: bool = False, given_out: bool = False
 ) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
     `policy` is the autocast list that it stands on, if any. One that `makes` tensors also takes
-    torch's `layout=ut.strided` and `pin_memory`, which change nothing. `takes_out`: see `core/out`.
+    torch's `layout=ut.strided` and `pin_memory`, which change nothing. `given_out`: see `core/out`.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
     that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
@@ -173,7 +182,7 @@ def guarded(
             if not _OTHER_WORDS.isdisjoint(kwargs):
                 if "out" in kwargs:
                     out = kwargs.pop("out")
-                    if out is not None and takes_out:
+                    if out is not None and given_out:
                         return into(name, wrapped, out, args, kwargs)
                     if out is not None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
                         raise DTypeError(f"[{name}] got an unexpected keyword argument 'out'")

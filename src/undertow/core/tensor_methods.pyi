@@ -13,8 +13,13 @@ from ..dtypes import DTypeLike, Number
 from ..layouts import layout as Layout
 from ..ops.float_parts import Parts
 from ..ops.histograms import Histogram
+from ..ops.orthogonal import QR, Reflections
+from ..ops.pivoted import LUFactor, LUFactorInfo
 from ..ops.reduction import MinMax
 from ..ops.scan import Selection
+from ..ops.solving import SignLogDet
+from ..ops.spectra import OldSVD
+from ..ops.triangular import TriangularSolution
 from ..shapes import Ints
 from .generator import Generator
 from .tensor import Tensor
@@ -321,6 +326,20 @@ class TensorMethods:
         """The larger element, or the only one that is not NaN; of equal ones, the first."""
     def fmin(self, other: Tensor | Number) -> Tensor:
         """The smaller element, or the only one that is not NaN; of equal ones, the first."""
+    @property
+    def real(self) -> Tensor:
+        """A view of the real parts; a real tensor is returned as it is."""
+    @property
+    def imag(self) -> Tensor:
+        """A view of the imaginary parts."""
+    def conj(self) -> Tensor:
+        """Complex conjugates, as a copy; a real tensor is returned as it is."""
+    def angle(self) -> Tensor:
+        """The angle of complex numbers in radians; of real ones, pi where they are negative, else 0."""
+    def conj_physical(self) -> Tensor:
+        """Complex conjugates, as a copy; a real tensor is returned as it is."""
+    def conj_physical_(self) -> Tensor:
+        """In-place form of `conj_physical`; returns the tensor itself."""
     def sign(self) -> Tensor:
         """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
     def sign_(self) -> Tensor:
@@ -1467,14 +1486,6 @@ class TensorMethods:
         """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
-    def conj(self) -> Tensor:
-        """Complex conjugates, as a copy; a real tensor is returned as it is."""
-    @property
-    def real(self) -> Tensor:
-        """A view of the real parts; a real tensor is returned as it is."""
-    @property
-    def imag(self) -> Tensor:
-        """A view of the imaginary parts."""
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
     def unsafe_split(
@@ -1543,6 +1554,56 @@ class TensorMethods:
         """In-place form of `lcm`; returns the tensor itself."""
     def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
         """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
+    def triangular_solve(
+        self,
+        A: Tensor,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> TriangularSolution:
+        """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """`linalg.cholesky`."""
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor:
+        """X of A X = B, given the Cholesky factor of A."""
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverse of a matrix whose Cholesky factor is given."""
+    def qr(self, some: builtins.bool = True) -> QR:
+        """`linalg.qr`: reduced, or complete with `some=False`."""
+    def geqrf(self) -> Reflections:
+        """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`."""
+    def ormqr(
+        self,
+        tau: Tensor,
+        other: Tensor,
+        left: builtins.bool = True,
+        transpose: builtins.bool = False,
+    ) -> Tensor:
+        """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+        """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
+    def det(self) -> Tensor:
+        """`linalg.det`."""
+    def slogdet(self) -> SignLogDet:
+        """`linalg.slogdet`."""
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """`linalg.matrix_power`."""
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """`linalg.pinv` with a tolerance relative to the largest singular value."""
+    def lu(
+        self, pivot: builtins.bool = True, get_infos: builtins.bool = False
+    ) -> LUFactor | LUFactorInfo:
+        """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve` with its arguments in an older order."""
     def new_empty_strided(
         self,
         size: Ints,
