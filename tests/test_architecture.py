@@ -63,6 +63,7 @@ ROOMS = [
     "onnx",
     "timeseries",
     "models",
+    "distributions",
     "cli",
     "__main__",
 ]

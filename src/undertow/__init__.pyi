@@ -14,6 +14,7 @@ from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
+from . import distributions as distributions
 from . import files as files
 from . import func as func
 from . import jit as jit
@@ -2001,6 +2002,9 @@ def renorm(
 ) -> Tensor:
     """`input` with each slice along `dim` whose p-norm is above `maxnorm` scaled down to it."""
 
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of `count` trials succeed, each with probability `prob`."""
+
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1ᵀ W input2 + bias` for each matrix W of `weight`, shape (out, in1, in2)."""
 
@@ -3066,6 +3070,7 @@ __all__ = [
     "bfloat16",
     "bilinear",
     "bincount",
+    "binomial",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -3163,6 +3168,7 @@ __all__ = [
     "digamma",
     "dist",
     "distributed",
+    "distributions",
     "div",
     "divide",
     "dot",

@@ -67,7 +67,7 @@ TOP: dict[str, str] = {
         symeig triangular_solve vander
     """,
     MATHEMATICS: r"""
-        .*_window fft igammac? i?stft masked mvlgamma signal special binomial distributions
+        .*_window fft igammac? i?stft masked mvlgamma signal special
     """,
     COPIES: "slice_inverse to_dlpack get_device_module legacy_contiguous_format",
     FUNCTIONAL: r"""

@@ -6,6 +6,7 @@ from . import (  # noqa: F401
     arithmetic,
     attention,
     batch_norm,
+    binomial,
     classification,
     comparison,
     compatibility,
