@@ -64,6 +64,7 @@ ROOMS = [
     "timeseries",
     "models",
     "distributions",
+    "masked",
     "cli",
     "__main__",
 ]

@@ -58,6 +58,7 @@ _LAZY = {
     "files": "files",
     "linalg": "linalg",
     "load": "files",
+    "masked": "masked",
     "models": "models",
     "nn": "nn",
     "onnx": "onnx",

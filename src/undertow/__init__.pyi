@@ -19,6 +19,7 @@ from . import files as files
 from . import func as func
 from . import jit as jit
 from . import linalg as linalg
+from . import masked as masked
 from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
@@ -3357,6 +3358,7 @@ __all__ = [
     "lu_solve",
     "lu_unpack",
     "manual_seed",
+    "masked",
     "masked_fill",
     "masked_scatter",
     "masked_select",

@@ -36,6 +36,7 @@ from . import (  # noqa: F401
     losses,
     low_rank,
     margin,
+    masked,
     matmul,
     matrix_functions,
     matrix_norms,
