@@ -13,12 +13,25 @@ from typing import Any
 import numpy as np
 
 MIXED = """
-add sub rsub mul div true_divide pow where
+add sub rsub mul div true_divide pow float_power addcmul addcdiv cat
 """
 COMPLEX = """
-sgn abs neg square sum mean matmul mm bmm dot cumsum cumprod prod
+where subtract multiply divide neg negative positive reciprocal square sqrt rsqrt lerp ldexp sgn abs
+absolute exp exp2 expm1 log log2 log10 log1p logaddexp logsumexp logcumsumexp sigmoid sinc sin cos
+tan asin acos atan sinh cosh tanh asinh acosh atanh nn.functional.sigmoid nn.functional.tanh
+nn.functional.softsign nn.functional.tanhshrink sum mean prod var std var_mean std_mean norm dist
+Tensor.sum_to_size cumsum cumprod diff trapezoid cumulative_trapezoid trace nn.functional.normalize
+pairwise_distance nn.functional.l1_loss matmul mm bmm mv dot vdot inner outer addmm addmv baddbmm
+addbmm addr chain_matmul kron cross einsum tensordot nn.functional.linear conv1d conv2d
+conv_transpose1d conv_transpose2d clone diagonal diag_embed diag diagflat tril triu stack hstack
+vstack dstack column_stack block_diag meshgrid cartesian_prod split chunk unbind tensor_split
+reshape Tensor.view flatten unflatten squeeze permute transpose t adjoint movedim Tensor.expand
+narrow select Tensor.contiguous nn.functional.pad flip roll rot90 Tensor.repeat tile
+diagonal_scatter as_strided Tensor.unfold nn.functional.unfold nn.functional.fold pixel_shuffle
+gather take_along_dim scatter scatter_add index_select index_add index_copy index_fill index_put
+take put masked_fill masked_select masked_scatter repeat_interleave
 """
-_FEW = 3  # samples of an op; the shapes are the same code
+_FEW = 2  # samples of an op; the shapes are the same code
 
 
 def complex_samples(name: str, samples: list[Any], make: Callable[..., Any]) -> list[Any]:

@@ -172,10 +172,10 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         return substitute(op.expr, values)  # type: ignore[return-value]
     operands = [operand(op.name, v) for v in values]
     dtype = compute_dtype(op.name, operands, op.kind)
-    if EVERY[dtype.category] not in op.domain:
-        raise _outside(op, dtype)
     if dtype.category == 3 and op.complex_op is not None:
         op = op.complex_op
+    elif EVERY[dtype.category] not in op.domain:
+        raise _outside(op, dtype)
     if not any(isinstance(o, Tensor) for o in operands):
         operands[0] = wrap(backend_on(None).full((), operands[0], dtype.numpy))
     operands = align(op.name, operands, dtype, exact=op.kind == "bool")
