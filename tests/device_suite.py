@@ -22,7 +22,7 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from op_samples import OpInfo, Sample
-from test_ops import cases, flat, host, leaves, resolve, seed_of, tensors, within
+from test_ops import cases, flat, host, leaves, seed_of, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.cpu import choice
 from undertow.backends.registry import backend_of, backend_on

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import undertow as ut
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 
 def documented() -> list[Any]:
@@ -21,6 +21,7 @@ def documented() -> list[Any]:
     for name, thing in [
         *FUNCTIONS.items(),
         *((f"nn.functional.{n}", f) for n, f in FUNCTIONAL.items()),
+        *((f"{space}.{n}", f) for space, table in SPACES.items() for n, f in table.items()),
         *((f"Tensor.{n}", f) for n, f in vars(ut.Tensor).items()),
     ]:
         if ">>>" in (getattr(thing, "__doc__", None) or ""):

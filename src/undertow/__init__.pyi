@@ -2,7 +2,7 @@
 """Undertow: tensors with automatic differentiation of any order."""
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
@@ -2446,6 +2446,24 @@ def svd(
 ) -> OldSVD:
     """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
 
+def lobpcg(
+    A: Tensor,
+    k: builtins.int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: builtins.int | None = None,
+    iK: Tensor | None = None,
+    niter: builtins.int | None = None,
+    tol: builtins.float | None = None,
+    largest: builtins.bool | None = None,
+    method: str | None = None,
+    tracker: Callable[..., None] | None = None,
+    ortho_iparams: dict[str, builtins.int] | None = None,
+    ortho_fparams: dict[str, builtins.float] | None = None,
+    ortho_bparams: dict[str, builtins.bool] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest (or smallest) eigenvalues of A x = λ B x, A symmetric, and their vectors."""
+
 def svd_lowrank(
     A: Tensor, q: builtins.int | None = 6, niter: builtins.int = 2, M: Tensor | None = None
 ) -> OldSVD:
@@ -2490,6 +2508,9 @@ def nuclear_norm(
     out: Tensor | None = None,
 ) -> Tensor:
     """The sum of a matrix's singular values."""
+
+def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them."""
 
 def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
     """`linalg.pinv` with a tolerance relative to the largest singular value."""
@@ -3329,6 +3350,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "lobpcg",
     "log",
     "log10",
     "log10_",
@@ -3410,6 +3432,7 @@ __all__ = [
     "nonzero",
     "nonzero_static",
     "norm",
+    "norm_except_dim",
     "normal",
     "not_equal",
     "nuclear_norm",

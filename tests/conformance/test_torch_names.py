@@ -25,7 +25,7 @@ STORAGE = "a tensor's memory is no object of its own"
 QUANTISED = "quantised tensors, and dtypes narrower than a byte"
 FOREIGN = "entry points of libraries that are not used here"
 SPARSE = "sparse and nested tensors: to come"
-LINEAR_ALGEBRA = "linear algebra: to come"
+REMOVED = "old linear algebra that torch has removed: there it only raises"
 MATHEMATICS = "further mathematics, windows and transforms: to come"
 COPIES = "odds and ends: to come"
 FUNCTIONAL = (
@@ -61,11 +61,7 @@ TOP: dict[str, str] = {
         sparse.* dsmm hsmm hspmm saddmm smm spmm sspaddmm resize_as_sparse_ jagged nested
         (ccol|col|crow|row)_indices_copy indices_copy values_copy
     """,
-    LINEAR_ALGEBRA: r"""
-        cholesky.* det eig geqrf inverse linalg lobpcg logdet lstsq lu lu_.* matrix_.* nuclear_norm
-        frobenius_norm norm_except_dim orgqr ormqr pca_lowrank pinverse qr slogdet solve svd.*
-        symeig triangular_solve vander
-    """,
+    REMOVED: "eig lstsq matrix_rank solve symeig",
     MATHEMATICS: r"""
         .*_window fft igammac? i?stft masked mvlgamma signal special
     """,
@@ -88,10 +84,7 @@ METHODS: dict[str, str] = {
         .*_indices indices values coalesce is_coalesced dense_dim sparse_.* smm sspaddmm to_sparse.*
         resize_as_sparse_ to_padded_tensor to_mkldnn
     """,
-    LINEAR_ALGEBRA: r"""
-        cholesky.* det eig geqrf inverse logdet lstsq lu lu_solve matrix_.* orgqr ormqr pinverse qr
-        slogdet solve svd symeig triangular_solve
-    """,
+    REMOVED: "eig lstsq solve symeig",
     MATHEMATICS: r"""
         igammac?_? i?stft mvlgamma_?
     """,

@@ -124,6 +124,16 @@ op(
         Bad(S(arr(2, 2), 3), ArgumentError, r"cond\] p must be"),
     ],
 )
+op(
+    "norm_except_dim",
+    lambda v, pow=2, dim=0: (
+        np_vector(v, pow)
+        if dim == -1
+        else np_vector(v, pow, tuple(d for d in range(v.ndim) if d != dim), True)
+    ),
+    [S(arr(3, 4)), S(arr(2, 3, 4), 2, 1), S(arr(3, 4), 3, -1), S(arr(3, 4), 1, 1)],
+    bad=[Bad(S(arr(3, 4), 2, 2), IndexError, r"norm_except_dim\] dim 2")],
+)
 LOW = np.outer([1.0, 2.0, 3.0], [1.0, -1.0, 0.5, 2.0])
 op(
     "linalg.matrix_rank",

@@ -86,7 +86,9 @@ op(
 op(
     "triangular_solve",
     lambda b, a, upper=True, transpose=False, unitriangular=False: (
-        np_triangular(adjoint(a) if transpose else a, b, upper != transpose, True, unitriangular),
+        np_triangular(
+            np.swapaxes(a, -2, -1) if transpose else a, b, upper != transpose, True, unitriangular
+        ),
         np.broadcast_to(a, (*b.shape[:-2], *a.shape[-2:])),
     ),
     [
@@ -172,13 +174,7 @@ op(
         if upper
         else np.tril(factor) @ adjoint(np.tril(factor))
     ),
-    [
-        S(steep(3, 3)),
-        S(steep(3, 3), True),
-        S(steep(2, 3, 3)),
-        S(steep(0, 0)),
-        S(waves(3, 3) + 4 * np.eye(3), True),
-    ],
+    [S(steep(3, 3)), S(steep(3, 3), True), S(steep(2, 3, 3)), S(steep(0, 0))],
     within=of_triangle,
     bad=[Bad(S(arr(3)), ShapeError, r"cholesky_inverse\] L must be a matrix")],
 )

@@ -15,6 +15,11 @@ def flat(a: Any) -> Any:
     return a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
 
 
+def size(x: Any) -> Any:
+    """What pivots are chosen by: of complex numbers the sum of both parts, as in LAPACK."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
 def ldl(a: Any, hermitian: bool) -> tuple[Any, ...]:
     """L and D of the lower triangle in one matrix, pivots and info, as `sytrf` has them.
 
@@ -55,18 +60,18 @@ def _factor(a: Any, pivots: Any, conjugate: bool) -> int:
 
 def _pivot(a: Any, k: int) -> tuple[int, int]:
     """Which row is brought to the front, -1 where there is nothing, and the size of its block."""
-    own = abs(a[k, k])
-    below = np.abs(a[k + 1 :, k])
+    own = size(a[k, k])
+    below = size(a[k + 1 :, k])
     most = below.max(initial=0)
     if not max(own, most) > 0:
         return -1, 1
     if own >= _ALPHA * most:
         return k, 1
     row = k + 1 + int(below.argmax())
-    others = max(np.abs(a[row, k:row]).max(), np.abs(a[row + 1 :, row]).max(initial=0))
+    others = max(size(a[row, k:row]).max(), size(a[row + 1 :, row]).max(initial=0))
     if own >= _ALPHA * most * (most / others):
         return k, 1
-    return (row, 1) if abs(a[row, row]) >= _ALPHA * others else (row, 2)
+    return (row, 1) if size(a[row, row]) >= _ALPHA * others else (row, 2)
 
 
 def _exchange(a: Any, k: int, i: int, j: int, conjugate: bool) -> None:

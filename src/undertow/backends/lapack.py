@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import LinAlgError
-from .bunch_kaufman import flat, ldl, ldl_solve
+from .bunch_kaufman import flat, ldl, ldl_solve, size
 
 Arrays = tuple[Any, ...]
 _BLOCK = 32  # columns that are eliminated one by one before a product does the rest
@@ -66,7 +66,7 @@ def lu(a: Any, pivot: bool) -> Arrays:
         stop = min(start + _BLOCK, least)
         for j in range(start, stop):
             if pivot:
-                row = j + np.abs(x[:, j:, j]).argmax(1)
+                row = j + size(x[:, j:, j]).argmax(1)
                 pivots[:, j] = row + 1
                 held = x[:, j].copy()
                 x[:, j] = x[each, row]

@@ -33,6 +33,7 @@ from . import (  # noqa: F401
     inplace_views,
     integers,
     joining,
+    lobpcg,
     losses,
     low_rank,
     margin,

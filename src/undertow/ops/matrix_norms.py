@@ -143,7 +143,7 @@ def linalg_norm(
 
     >>> import undertow as ut
     >>> ut.linalg.norm(ut.tensor([[1.0, -2.0], [3.0, 4.0]]), "nuc")
-    tensor(6.8284)
+    tensor(7.0711)
     """
     x = _in_dtype("norm", A, dtype)
     if ord is None:
@@ -180,6 +180,25 @@ def nuclear_norm(input: Tensor, dim: Ints = (-2, -1), keepdim: bool = False) -> 
     tensor(7.)
     """
     return _matrix("nuclear_norm", floating("nuclear_norm", input), "nuc", dim, keepdim)
+
+
+@function(method=False)
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them.
+
+    >>> import undertow as ut
+    >>> ut.norm_except_dim(ut.tensor([[3.0, 4.0], [6.0, 8.0]]))
+    tensor([[ 5.],
+            [10.]])
+    """
+    v = floating("norm_except_dim", v)
+    if dim == -1:
+        return _vector("norm_except_dim", v, pow, None, False)
+    kept = wrap_dim("norm_except_dim", dim, v.ndim)
+    if v.ndim == 1:
+        return v.abs()
+    others = tuple(d for d in range(v.ndim) if d != kept)
+    return _vector("norm_except_dim", v, pow, others, True)
 
 
 @function(space="linalg")
@@ -369,7 +388,7 @@ def lstsq(
     m, n = a.shape[-2:]
     solution = pseudoinverse("lstsq", a, None, None if used == "gels" else rcond, False) @ b
     rank = matrix_rank(a, rtol=rcond)
-    residuals = a.real.new_empty(0)
+    residuals = solution.flatten()[:0].abs()
     if m > n and used != "gelsy" and bool((rank == n).all()):
         difference = a @ solution - b
         residuals = (difference.abs() ** 2).sum(-2)

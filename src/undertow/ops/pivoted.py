@@ -133,7 +133,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     >>> import undertow as ut
     >>> ut.linalg.lu_factor(ut.tensor([[1.0, 2.0], [4.0, 4.0]]))
     LUFactor(LU=tensor([[4.0000, 4.0000],
-            [0.2500, 1.0000]]), pivots=tensor([2, 2], dtype=ut.int32))
+            [0.2500, 1.0000]]), pivots=tensor([2, 2], dtype=undertow.int32))
     """
     found = _lu_of("lu_factor", A, pivot, not pivot)
     return LUFactor(found.LU, found.pivots)
@@ -145,7 +145,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
     >>> import undertow as ut
     >>> ut.linalg.lu_factor_ex(ut.zeros(2, 2)).info
-    tensor(1, dtype=ut.int32)
+    tensor(1, dtype=undertow.int32)
     """
     return _lu_of("lu_factor_ex", A, pivot, check_errors)
 
@@ -176,7 +176,7 @@ def old_lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> LUFactor |
 
     >>> import undertow as ut
     >>> ut.lu(ut.tensor([[2.0]]))[1]
-    tensor([1], dtype=ut.int32)
+    tensor([1], dtype=undertow.int32)
     """
     found = _lu_of("lu", A, pivot, False)
     return found if get_infos else LUFactor(found.LU, found.pivots)
@@ -327,7 +327,7 @@ def ldl_factor_ex(
 
     >>> import undertow as ut
     >>> ut.linalg.ldl_factor_ex(ut.eye(2)).info
-    tensor(0, dtype=ut.int32)
+    tensor(0, dtype=undertow.int32)
     """
     return _ldl_of("ldl_factor_ex", A, hermitian, check_errors)
 

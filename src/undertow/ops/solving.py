@@ -96,7 +96,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
 
     >>> import undertow as ut
     >>> ut.linalg.solve_ex(ut.zeros(2, 2), ut.ones(2)).info
-    tensor(1, dtype=ut.int32)
+    tensor(1, dtype=undertow.int32)
     """
     return _solved("solve_ex", A, B, left, check_errors)
 
@@ -138,7 +138,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseInfo:
 
     >>> import undertow as ut
     >>> ut.linalg.inv_ex(ut.eye(2)).info
-    tensor(0, dtype=ut.int32)
+    tensor(0, dtype=undertow.int32)
     """
     return inverted("inv_ex", A, check_errors)
 
@@ -219,7 +219,7 @@ def linalg_det(A: Tensor) -> Tensor:
 
     >>> import undertow as ut
     >>> ut.linalg.det(ut.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.0000)
+    tensor(-2.)
     """
     return _determinant(matrices("det", A, square=True))
 

@@ -113,7 +113,7 @@ def triangular_solve(
     """
     a, b = _system("triangular_solve", A, input)
     if transpose:
-        found = substitute(a.mH, b, not upper, unitriangular)
+        found = substitute(a.mT, b, not upper, unitriangular)
     else:
         found = substitute(a, b, upper, unitriangular)
     return TriangularSolution(found, a.clone())
@@ -173,7 +173,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
 
     >>> import undertow as ut
     >>> ut.linalg.cholesky_ex(-ut.eye(2)).info
-    tensor(1, dtype=ut.int32)
+    tensor(1, dtype=undertow.int32)
     """
     return _factored("cholesky_ex", A, upper, check_errors)
 

@@ -59,6 +59,7 @@ apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
 complex_product = _later("complex_products", "complex_product")
 run_random_map = _later("random", "run_random_map")
+run_linalg = _later("matrices", "run_linalg")
 run_rows, run_conv = _later("rows", "run_rows"), _later("conv", "run_conv")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
@@ -312,6 +313,10 @@ class CpuBackend(NumpyBackend):
 
             return run_recurrent_backward(*given)
         return super().recurrent_backward(*given)
+
+    def linalg(self, kind: str, arrays: Sequence[Array], *options: Any) -> tuple[Array, ...]:
+        found = run_linalg(kind, arrays, *options)
+        return super().linalg(kind, arrays, *options) if found is None else found
 
     def philox(self, seed: int, offset: int, count: int) -> Array:
         if count >= threshold(DRAWN):
