@@ -2949,6 +2949,7 @@ clamp_ = Tensor.clamp_
 clamp_max_ = Tensor.clamp_max_
 clamp_min_ = Tensor.clamp_min_
 clip_ = Tensor.clip_
+conj_physical_ = Tensor.conj_physical_
 cos_ = Tensor.cos_
 cosh_ = Tensor.cosh_
 deg2rad_ = Tensor.deg2rad_
@@ -3146,6 +3147,7 @@ __all__ = [
     "concatenate",
     "conj",
     "conj_physical",
+    "conj_physical_",
     "contiguous",
     "contiguous_format",
     "conv1d",
