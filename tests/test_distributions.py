@@ -88,7 +88,7 @@ def test_implicit_slopes(a: float) -> None:
 
 def test_implicit_slopes_differentiate_further() -> None:
     """The slope is written in ops: its own derivatives are right, on both sides of the change."""
-    a = ut.tensor([0.3, 2.0, 40.0, 120.0, 400.0], dtype=ut.float64)
+    a = ut.tensor([0.3, 120.0], dtype=ut.float64)
     log_x = (a * 1.1).log()
     inputs = (a.requires_grad_(), log_x.detach().requires_grad_())
     assert ut.autograd.gradcheck(slope, inputs, rtol=1e-4, atol=1e-7)
