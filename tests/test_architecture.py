@@ -39,6 +39,9 @@ ROOMS = [
     "nn",
     "optim",
     "amp",
+    "fft",
+    "signal",
+    "special",
     # Names where torch has them: probes of devices, settings, and what has a module to itself.
     "accelerator",
     "cpu",
@@ -56,6 +59,7 @@ ROOMS = [
     "testing",
     "types",
     "version",
+    "webgpu",
     "xpu",
     "files",
     "serialization",
@@ -173,6 +177,7 @@ ONE_WAY = {
     "attention_backward",
     "recurrent",
     "recurrent_backward",
+    "fft",
     "linalg",
 }
 
@@ -293,6 +298,7 @@ def public() -> list[Any]:
 
 def published() -> dict[str, Any]:
     """Every published function by the name under which a user finds it."""
+    assert [ut.fft.__all__, ut.special.__all__]  # published when first asked for
     spaces = {f"{space}.{n}": f for space, table in SPACES.items() for n, f in table.items()}
     return {**{f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()}, **spaces, **FUNCTIONS}
 

@@ -18,6 +18,7 @@ from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 def documented() -> list[Any]:
     """Everything with an example in its docstring, once."""
     named: dict[int, tuple[str, Any]] = {}
+    assert [ut.fft.__all__, ut.special.__all__]  # published when first asked for
     for name, thing in [
         *FUNCTIONS.items(),
         *((f"nn.functional.{n}", f) for n, f in FUNCTIONAL.items()),

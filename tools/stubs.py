@@ -43,6 +43,7 @@ from undertow.core.out import takes_out
 from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 PACKAGE = Path(ut.__file__).parent
+LAZY_SPACES = ("fft", "special")  # published when first asked for
 HEAD = '# Written by tools/stubs.py: run `make stubs` instead of editing it.\n"""{}"""\n\n'
 OPERATORS = """
 add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne
@@ -388,12 +389,17 @@ def functional() -> str:
     return stub.write("Activations, losses and the rest of torch's `nn.functional`.")
 
 
+def place(name: str) -> Path:
+    """The folder of `undertow.<name>`."""
+    return PACKAGE.joinpath(*name.split("."))
+
+
 def space(name: str) -> str:
     """The stub of `undertow.<name>`, a package of published functions."""
     module = importlib.import_module(f"undertow.{name}")
     stub = Stub(f"undertow.{name}.__init__", module.__all__)
     functions(stub, SPACES[name], name)
-    tree = ast.parse((PACKAGE / name / "__init__.py").read_text())
+    tree = ast.parse((place(name) / "__init__.py").read_text())
     extra = [
         f"from {relative(home, stub.module)} import {original} as {here}"
         for here, home, original in imported(tree, f"undertow.{name}", True)
@@ -464,7 +470,10 @@ STUBS = {
     PACKAGE / "__init__.pyi": package,
     PACKAGE / "nn" / "functional.pyi": functional,
     PACKAGE / "core" / "tensor_methods.pyi": tensor_methods,
-    **{PACKAGE / name / "__init__.pyi": functools.partial(space, name) for name in SPACES},
+    **{
+        place(name) / "__init__.pyi": functools.partial(space, name)
+        for name in sorted({*SPACES, *LAZY_SPACES})
+    },
 }
 
 

@@ -55,6 +55,7 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {
     "distributions": "distributions",
+    "fft": "fft",
     "files": "files",
     "linalg": "linalg",
     "load": "files",
@@ -65,6 +66,8 @@ _LAZY = {
     "optim": "optim",
     "save": "files",
     "serialization": "serialization",
+    "signal": "signal",
+    "special": "special",
     "timeseries": "timeseries",
     "utils": "utils",
 }
@@ -74,7 +77,7 @@ _LAZY |= {
     for room, names in {
         "": """
             accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides
-            profiler random testing types version xpu
+            profiler random testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype

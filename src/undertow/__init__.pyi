@@ -15,6 +15,7 @@ from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
 from . import distributions as distributions
+from . import fft as fft
 from . import files as files
 from . import func as func
 from . import jit as jit
@@ -30,11 +31,14 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
+from . import signal as signal
+from . import special as special
 from . import testing as testing
 from . import timeseries as timeseries
 from . import types as types
 from . import utils as utils
 from . import version as version
+from . import webgpu as webgpu
 from . import xpu as xpu
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
@@ -2374,6 +2378,15 @@ def histogramdd(
 ) -> Histograms:
     """How many points, whose coordinates are the last dimension, lie in each box of a grid."""
 
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+
+def mvlgamma(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The greatest common divisor; that of 0 and 0 is 0."""
 
@@ -2906,6 +2919,35 @@ def histc(
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
 
+def stft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: builtins.bool = True,
+    pad_mode: str = "reflect",
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    return_complex: builtins.bool | None = None,
+    align_to_window: builtins.bool | None = None,
+) -> Tensor:
+    """The short-time Fourier transform: of a signal (time) or a batch of them, (frequency, frame)."""
+
+def istft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: builtins.bool = True,
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    length: builtins.int | None = None,
+    return_complex: builtins.bool = False,
+) -> Tensor:
+    """The signal of which `stft` with the same arguments gives `input`, or the nearest there is."""
+
 native_channel_shuffle = channel_shuffle
 
 def rrelu_(
@@ -2927,6 +2969,59 @@ def rrelu(
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
     """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
+
+def hann_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.hann`, periodic by default."""
+
+def blackman_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.blackman`, periodic by default."""
+
+def bartlett_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.bartlett`, periodic by default."""
+
+def hamming_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    alpha: builtins.float = 0.54,
+    beta: builtins.float = 0.46,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`alpha` less `beta` times a cosine, periodic by default."""
+
+def kaiser_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    beta: builtins.float = 12.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.kaiser`, periodic by default."""
 
 __version__: str
 abs_ = Tensor.abs_
@@ -3089,6 +3184,7 @@ __all__ = [
     "avg_pool1d",
     "backends",
     "baddbmm",
+    "bartlett_window",
     "bernoulli",
     "bfloat16",
     "bilinear",
@@ -3100,6 +3196,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blackman_window",
     "block_diag",
     "bmm",
     "bool",
@@ -3224,6 +3321,7 @@ __all__ = [
     "expm1",
     "expm1_",
     "eye",
+    "fft",
     "files",
     "fill",
     "fill_",
@@ -3279,6 +3377,8 @@ __all__ = [
     "gru_cell",
     "gt",
     "half",
+    "hamming_window",
+    "hann_window",
     "hardshrink",
     "heaviside",
     "histc",
@@ -3289,6 +3389,8 @@ __all__ = [
     "hypot",
     "i0",
     "i0_",
+    "igamma",
+    "igammac",
     "iinfo",
     "imag",
     "index_add",
@@ -3336,7 +3438,9 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "jit",
+    "kaiser_window",
     "kron",
     "kthvalue",
     "layout",
@@ -3412,6 +3516,7 @@ __all__ = [
     "multiply",
     "multiprocessing",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nan_to_num_",
@@ -3547,6 +3652,7 @@ __all__ = [
     "sigmoid",
     "sigmoid_",
     "sign",
+    "signal",
     "signbit",
     "sin",
     "sin_",
@@ -3559,6 +3665,7 @@ __all__ = [
     "slogdet",
     "softmax",
     "sort",
+    "special",
     "split",
     "split_copy",
     "split_with_sizes",
@@ -3572,6 +3679,7 @@ __all__ = [
     "stack",
     "std",
     "std_mean",
+    "stft",
     "strided",
     "sub",
     "subtract",
@@ -3639,6 +3747,7 @@ __all__ = [
     "view_copy",
     "vsplit",
     "vstack",
+    "webgpu",
     "where",
     "xlogy",
     "xlogy_",

@@ -26,7 +26,6 @@ QUANTISED = "quantised tensors, and dtypes narrower than a byte"
 FOREIGN = "entry points of libraries that are not used here"
 SPARSE = "sparse and nested tensors: to come"
 REMOVED = "old linear algebra that torch has removed: there it only raises"
-MATHEMATICS = "further mathematics, windows and transforms: to come"
 COPIES = "odds and ends: to come"
 FUNCTIONAL = (
     "the raw kernel of a function that nn.functional has, with torch's positional signature"
@@ -62,9 +61,6 @@ TOP: dict[str, str] = {
         (ccol|col|crow|row)_indices_copy indices_copy values_copy
     """,
     REMOVED: "eig lstsq matrix_rank solve symeig",
-    MATHEMATICS: r"""
-        .*_window fft igammac? i?stft masked mvlgamma signal special
-    """,
     COPIES: "slice_inverse to_dlpack get_device_module legacy_contiguous_format",
     FUNCTIONAL: r"""
         adaptive_max_pool1d affine_grid_generator (feature_)?(alpha_)?dropout_? batch_norm
@@ -85,9 +81,6 @@ METHODS: dict[str, str] = {
         resize_as_sparse_ to_padded_tensor to_mkldnn
     """,
     REMOVED: "eig lstsq solve symeig",
-    MATHEMATICS: r"""
-        igammac?_? i?stft mvlgamma_?
-    """,
     COPIES: "slice_inverse",
     OTHERS: "ipu mtia",
 }

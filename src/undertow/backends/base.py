@@ -552,6 +552,17 @@ class Backend(ABC):
 
         return recurrent_backward(self, kind, g, dh, dc, kept, before, weight, lengths, reverse)
 
+    def fft(self, kind: str, x: Array, dims: Shape, size: int, norm: str) -> Array:
+        """A Fourier transform over some dims, scaled as NumPy's `norm` says.
+
+        kind: "forward" and "inverse" of complex arrays; "real", of a real array, gives the first
+        half of the last of the dims, the others being its conjugates; "to_real" is the inverse of
+        that, to `size` elements. No dim is empty.
+        """
+        from .fourier import transform
+
+        return self.from_host(transform(kind, self.to_host(x), dims, size, norm))
+
     def linalg(self, kind: str, arrays: Sequence[Array], *options: Any) -> tuple[Array, ...]:
         """A routine of dense linear algebra over the last two dimensions; see backends/lapack.
 

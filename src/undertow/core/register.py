@@ -276,6 +276,7 @@ def elementwise_function(
     inplace: bool = False,
     top: bool = True,
     functional: bool = False,
+    space: str = "",
     dunder: str = "",
 ) -> Callable[..., Tensor]:
     """Publish an elementwise op whose public signature is just its tensors; see `function`."""
@@ -289,7 +290,8 @@ def elementwise_function(
             return elementwise(op, *operands)
 
     door.__doc__ = doc
-    function(name=public, method=method, top=top, functional=functional, dunder=dunder)(door)
+    more = {"functional": functional, "space": space, "dunder": dunder}
+    function(name=public, method=method and not space, top=top and not space, **more)(door)  # type: ignore[arg-type]
     door.__annotations__ = dict.fromkeys(door.__annotations__, "Tensor")
     if op.arity > 1:
         door.__annotations__ |= dict.fromkeys(("input", "other"), "Tensor | Number")

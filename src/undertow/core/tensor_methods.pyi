@@ -1525,6 +1525,18 @@ class TensorMethods:
         density: builtins.bool = False,
     ) -> Histogram:
         """How many elements lie between each two edges, or the sum of their weights."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """In-place form of `igamma`; returns the tensor itself."""
+    def igammac(self, other: Tensor) -> Tensor:
+        """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """In-place form of `igammac`; returns the tensor itself."""
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension `p`."""
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """In-place form of `mvlgamma`; returns the tensor itself."""
     def squeeze_(self, dim: Ints | None = None) -> Tensor:
         """`squeeze` of the tensor itself: the same memory, without dimensions of size 1."""
     def unsqueeze_(self, dim: builtins.int) -> Tensor:
@@ -1726,6 +1738,33 @@ class TensorMethods:
         """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
         """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
+    def stft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Tensor | None = None,
+        center: builtins.bool = True,
+        pad_mode: str = "reflect",
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        return_complex: builtins.bool | None = None,
+        align_to_window: builtins.bool | None = None,
+    ) -> Tensor:
+        """The short-time Fourier transform: of a signal (time) or a batch of them, (frequency, frame)."""
+    def istft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Tensor | None = None,
+        center: builtins.bool = True,
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        length: builtins.int | None = None,
+        return_complex: builtins.bool = False,
+    ) -> Tensor:
+        """The signal of which `stft` with the same arguments gives `input`, or the nearest there is."""
     def backward(
         self,
         gradient: Tensor | None = None,

@@ -6,10 +6,10 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
 from ..shapes import as_int
-from .matrices import matrices
+from .matrices import shaped
 from .orthogonal import linalg_qr
 from .random import randn
-from .spectra import OldSVD, decomposed
+from .spectra import OldSVD, linalg_svd
 
 
 def _range(a: Tensor, q: int, niter: int) -> Tensor:
@@ -24,14 +24,14 @@ def _range(a: Tensor, q: int, niter: int) -> Tensor:
 
 
 def _approximated(op: str, a: Tensor, q: int, niter: int, mean: Tensor | None) -> OldSVD:
-    matrices(op, a)
+    shaped(op, a)
     if mean is not None:
         a = a - mean
     m, n = a.shape[-2:]
     wide = m < n  # the smaller side is projected
     tall = a.mH if wide else a
     basis = _range(tall, q, niter)
-    left, values, dual = decomposed(op, basis.mH @ tall)
+    left, values, dual = linalg_svd(basis.mH @ tall, False)
     left, right = basis @ left, dual.mH
     return OldSVD(right, values, left) if wide else OldSVD(left, values, right)
 
@@ -69,7 +69,7 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     >>> ut.pca_lowrank(ut.arange(12.0).reshape(4, 3), q=2).V.shape
     (3, 2)
     """
-    matrices("pca_lowrank", A)
+    shaped("pca_lowrank", A)
     count = _rank("pca_lowrank", q, A.shape[-2:], min(6, *A.shape[-2:]))
     mean = A.mean(-2, keepdim=True) if center else None
     return _approximated("pca_lowrank", A, count, as_int("pca_lowrank", "niter", niter), mean)

@@ -27,12 +27,17 @@ def numbers(op: str, x: Tensor, name: str = "A") -> Tensor:
 
 def matrices(op: str, x: Tensor, name: str = "A", square: bool = False) -> Tensor:
     """`x`, which must be a matrix or a batch of them, of numbers that can be divided."""
+    return numbers(op, shaped(op, x, name, square), name)
+
+
+def shaped(op: str, x: Tensor, name: str = "A", square: bool = False) -> Tensor:
+    """`x`, which must be a matrix or a batch of them, of whatever."""
     shape = x._array.shape
     if len(shape) < 2:
         raise ShapeError(f"[{op}] {name} must be a matrix or a batch of them, got shape {shape}")
     if square and shape[-1] != shape[-2]:
         raise ShapeError(f"[{op}] {name} must be square, got shape {shape}")
-    return numbers(op, x, name)
+    return x
 
 
 def one_dtype(op: str, a: Tensor, b: Tensor, names: tuple[str, str] = ("A", "B")) -> None:

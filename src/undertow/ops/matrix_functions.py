@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.dispatch import apply
+from ..core.dispatch import apply, cast
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..dtypes import int64
+from ..dtypes import float32, int64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Ints, as_int, as_ints, broadcast_shapes, wrap_dim
 from .creation import arange, eye, ones
@@ -20,8 +20,8 @@ from .matmul import cross as old_cross
 from .matmul import matmul, operands
 from .matrices import matrices
 from .movement import reshaped
-from .reduction import floating
-from .solving import inverted, solve
+from .reduction import floating, is_half
+from .solving import inv, inverted, solve
 
 
 # Powers and exponentials -----------------------------------------------------------------------
@@ -44,6 +44,13 @@ _expm = Op(
 )
 
 
+def _exponential(a: Tensor) -> Tensor:
+    if is_half(a):
+        return cast(_exponential(cast(a, float32)), a.dtype)
+    found: Tensor = apply(_expm, (matrices("matrix_exp", a, square=True),))
+    return found
+
+
 @function(space="linalg", name="matrix_exp")
 def linalg_matrix_exp(A: Tensor) -> Tensor:
     """The exponential of a square matrix.
@@ -53,8 +60,7 @@ def linalg_matrix_exp(A: Tensor) -> Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    found: Tensor = apply(_expm, (matrices("matrix_exp", A, square=True),))
-    return found
+    return _exponential(A)
 
 
 @function()
@@ -65,8 +71,7 @@ def matrix_exp(input: Tensor) -> Tensor:
     >>> ut.matrix_exp(ut.zeros(1, 1))
     tensor([[1.]])
     """
-    found: Tensor = apply(_expm, (matrices("matrix_exp", input, square=True),))
-    return found
+    return _exponential(input)
 
 
 def _power(op: str, a: Tensor, n: Any) -> Tensor:
@@ -77,7 +82,7 @@ def _power(op: str, a: Tensor, n: Any) -> Tensor:
         identity = eye(a.shape[-1], dtype=a.dtype, device=a.device)
         return tril(a, -a.shape[-1]) + identity  # zeros, whose gradient is zero as well
     if n < 0:
-        a, n = inverted(op, a).inverse, -n
+        a, n = inv(a), -n
     if n == 1:
         return a.clone()
     found: Tensor | None = None

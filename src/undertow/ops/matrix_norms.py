@@ -305,7 +305,7 @@ def pseudoinverse(op: str, a: Tensor, atol: Any, rtol: Any, hermitian: bool) -> 
     matrices(op, a, square=hermitian)
     plain = a.detach()
     if not a.numel():
-        return a.mH.contiguous() if a.is_complex() else a.mT.clone()
+        return a.mH @ (a @ a.mH)
     if hermitian:
         values, vectors = eigh(plain)
         sizes = values.abs()

@@ -13,7 +13,7 @@ from ..shapes import broadcast_shapes
 from .creation import arange, eye
 from .diagonal import tril, triu
 from .joining import cat
-from .matrices import matrices, one_dtype, singular, succeeded
+from .matrices import matrices, one_dtype, shaped, singular, succeeded
 from .triangular import substitute
 
 
@@ -212,7 +212,7 @@ def lu_unpack(
     tensor([[4., 4.],
             [0., 1.]])
     """
-    matrices("lu_unpack", LU_data, "LU_data")
+    shaped("lu_unpack", LU_data, "LU_data")
     none = LU_data.new_empty(0)
     if unpack_pivots:
         _check_pivots("lu_unpack", LU_data, LU_pivots)

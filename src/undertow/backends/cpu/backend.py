@@ -314,6 +314,13 @@ class CpuBackend(NumpyBackend):
             return run_recurrent_backward(*given)
         return super().recurrent_backward(*given)
 
+    def fft(self, kind: str, x: Array, dims: Shape, size: int, norm: str) -> Array:
+        if x.size >= threshold(TRANSFORMED):
+            from .fourier import run_fft
+
+            return run_fft(kind, x, dims, size, norm)
+        return super().fft(kind, x, dims, size, norm)
+
     def linalg(self, kind: str, arrays: Sequence[Array], *options: Any) -> tuple[Array, ...]:
         found = run_linalg(kind, arrays, *options)
         return super().linalg(kind, arrays, *options) if found is None else found
@@ -450,6 +457,7 @@ TAKEN = 1 << 16
 SET = 1 << 15
 PUT = 1 << 11
 DRAWN = 1024
+TRANSFORMED = 1 << 13  # elements of a Fourier transform
 RECURRENT = 512  # elements of gates
 
 
