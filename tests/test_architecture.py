@@ -67,6 +67,8 @@ ROOMS = [
     "onnx",
     "timeseries",
     "models",
+    "distributions",
+    "masked",
     "cli",
     "__main__",
 ]

@@ -18,7 +18,8 @@ The signature of a function is what it is annotated with, except that
 - `*sizes: Ints, size: Ints | None` is called with integers or with one sequence;
 - of a result `Tensor | tuple[…]`, flags (`return_…`, `as_tuple`) or `dim` tell which it is;
 - an in-place method `name_` takes what `name` takes;
-- an operator takes a tensor or a number.
+- an operator takes a tensor or a number;
+- a function of the list in `core/out` takes `out`, a tensor for each result.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from pathlib import Path
 from typing import Any
 
 import undertow as ut
+from undertow.core.out import takes_out
 from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 PACKAGE = Path(ut.__file__).parent
@@ -347,8 +349,23 @@ def as_method(signature: Signature) -> Signature:
     return signature.replace(parameters=[bare, *others])
 
 
+def accepting(name: str, cases: list[Signature], space: str) -> list[Signature]:
+    """The signatures with `out`, of a function that takes it."""
+    if not takes_out(name, space):
+        return cases
+    found = []
+    for s in cases:
+        result = s.return_annotation
+        kind = result if result in ("Tensor", "Any") else "tuple[Tensor, ...] | list[Tensor]"
+        out = Parameter("out", Parameter.KEYWORD_ONLY, default=None, annotation=f"{kind} | None")
+        listed = list(s.parameters.values())
+        last = len(listed) - any(p.kind is p.VAR_KEYWORD for p in listed)
+        found.append(s.replace(parameters=[*listed[:last], out, *listed[last:]]))
+    return found
+
+
 # The three stubs -------------------------------------------------------------------------------
-def functions(stub: Stub, table: dict[str, Callable[..., Any]]) -> None:
+def functions(stub: Stub, table: dict[str, Callable[..., Any]], space: str = "") -> None:
     """Published functions; one that has several names is defined under the first of them."""
     first: dict[int, str] = {}
     for name, fn in table.items():
@@ -356,7 +373,7 @@ def functions(stub: Stub, table: dict[str, Callable[..., Any]]) -> None:
             stub.lines.append(f"{name} = {first[id(fn)]}")
         else:
             first[id(fn)] = name
-            cases = [stub.signature(s) for s in changing(name, fn)]
+            cases = [stub.signature(s) for s in accepting(name, changing(name, fn), space)]
             stub.define(name, cases, summary(fn))
 
 
@@ -381,7 +398,7 @@ def space(name: str) -> str:
     """The stub of `undertow.<name>`, a package of published functions."""
     module = importlib.import_module(f"undertow.{name}")
     stub = Stub(f"undertow.{name}.__init__", module.__all__)
-    functions(stub, SPACES[name])
+    functions(stub, SPACES[name], name)
     tree = ast.parse((place(name) / "__init__.py").read_text())
     extra = [
         f"from {relative(home, stub.module)} import {original} as {here}"

@@ -43,21 +43,23 @@ e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 globals().update(_functions)
 # Methods of Tensor that torch has as functions, too.
 _methods = """
-abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_
-atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ cos_ cosh_ deg2rad_ detach detach_ erf_ erfc_
-exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ get_device i0_ index_put_ is_conj is_distributed is_neg
-is_same_size is_signed ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_
-reciprocal_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_
-xlogy_ zero_
+abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_
+asinh_ atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_
+detach detach_ erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ get_device i0_ index_put_
+is_conj is_distributed is_neg is_same_size is_signed lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_
+nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_
+sqrt_ square_ tan_ tanh_ trunc_ xlogy_ zero_
 """.split()  # noqa: SIM905
 globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {
+    "distributions": "distributions",
     "fft": "fft",
     "files": "files",
     "linalg": "linalg",
     "load": "files",
+    "masked": "masked",
     "models": "models",
     "nn": "nn",
     "onnx": "onnx",

@@ -14,11 +14,13 @@ from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
+from . import distributions as distributions
 from . import fft as fft
 from . import files as files
 from . import func as func
 from . import jit as jit
 from . import linalg as linalg
+from . import masked as masked
 from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
@@ -130,6 +132,8 @@ from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
 from .layouts import strided as strided
+from .ops.float_parts import Parts
+from .ops.histograms import Histogram, Histograms
 from .ops.orthogonal import QR, Reflections
 from .ops.pivoted import LU, LUFactor, LUFactorInfo
 from .ops.reduction import MinMax
@@ -158,29 +162,33 @@ from .settings import use_deterministic_algorithms as use_deterministic_algorith
 from .shapes import Ints, Shape, Size
 
 @overload
-def where(condition: Tensor) -> tuple[Tensor, ...]:
+def where(
+    condition: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> tuple[Tensor, ...]:
     """`input` where the condition holds, else `other`; of a condition alone, its `nonzero`."""
 
 @overload
-def where(condition: Tensor, input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def where(
+    condition: Tensor, input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """`input` where the condition holds, else `other`; of a condition alone, its `nonzero`."""
 
-def eq(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def eq(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input == other` for each element, as a bool tensor; numbers compare exactly."""
 
-def ne(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def ne(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input != other` for each element, as a bool tensor; numbers compare exactly."""
 
-def lt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def lt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input < other` for each element, as a bool tensor; numbers compare exactly."""
 
-def le(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def le(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input <= other` for each element, as a bool tensor; numbers compare exactly."""
 
-def gt(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def gt(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input > other` for each element, as a bool tensor; numbers compare exactly."""
 
-def ge(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def ge(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input >= other` for each element, as a bool tensor; numbers compare exactly."""
 
 not_equal = ne
@@ -189,34 +197,50 @@ less_equal = le
 greater = gt
 greater_equal = ge
 
-def logical_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logical_and(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """Whether both elements are true, that is not zero."""
 
-def logical_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logical_or(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """Whether at least one of the elements is true, that is not zero."""
 
-def logical_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logical_xor(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """Whether exactly one of the elements is true, that is not zero."""
 
-def logical_not(input: Tensor) -> Tensor:
+def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether the element is false, that is zero."""
 
-def bitwise_and(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def bitwise_and(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The bits set in both integers; of booleans, whether both are true."""
 
-def bitwise_or(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def bitwise_or(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The bits set in at least one integer; of booleans, whether at least one is true."""
 
-def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def bitwise_xor(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The bits set in exactly one integer; of booleans, whether exactly one is true."""
 
-def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def bitwise_left_shift(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The bits of `input` moved left by `other` places."""
 
-def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def bitwise_right_shift(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The bits of `input` moved right by `other` places; the sign stays."""
 
-def bitwise_not(input: Tensor) -> Tensor:
+def bitwise_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All bits inverted; of booleans, the logical not."""
 
 def isnan(input: Tensor) -> Tensor:
@@ -228,16 +252,16 @@ def isinf(input: Tensor) -> Tensor:
 def isfinite(input: Tensor) -> Tensor:
     """Which elements are neither infinite nor NaN."""
 
-def isposinf(input: Tensor) -> Tensor:
+def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Which elements are positive infinity."""
 
-def isneginf(input: Tensor) -> Tensor:
+def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Which elements are negative infinity."""
 
 def isreal(input: Tensor) -> Tensor:
     """Which elements have no imaginary part; of real tensors, all."""
 
-def signbit(input: Tensor) -> Tensor:
+def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Which elements have their sign bit set: negative numbers and -0.0."""
 
 def isclose(
@@ -267,76 +291,109 @@ def isin(
     *,
     assume_unique: builtins.bool = False,
     invert: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Which elements occur among the test elements; `assume_unique` is accepted and not needed."""
 
-def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+def add(
+    input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1, out: Tensor | None = None
+) -> Tensor:
     """`input + alpha * other`, elementwise."""
 
-def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
+def sub(
+    input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1, out: Tensor | None = None
+) -> Tensor:
     """`input - alpha * other`, elementwise."""
 
 def rsub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """`other - alpha * input`, elementwise."""
 
-def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def mul(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input * other`, elementwise."""
 
-def neg(input: Tensor) -> Tensor:
+def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`-input`, elementwise."""
 
 def positive(input: Tensor) -> Tensor:
     """`+input`: the tensor itself; bool tensors have no sign and are refused."""
 
 def div(
-    input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str | None = None
+    input: Tensor | Number,
+    other: Tensor | Number,
+    *,
+    rounding_mode: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`input / other`, elementwise; rounded down ('floor') or towards zero ('trunc') on request."""
 
-def true_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def true_divide(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """`input / other`, elementwise; integers give the default floating dtype."""
 
-def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def floor_divide(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """`input / other` rounded down; integers stay integers."""
 
-def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def remainder(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """What `floor_divide` leaves over; it has the sign of `other`, as in Python."""
 
-def fmod(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def fmod(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """What division towards zero leaves over; it has the sign of `input`, as in C."""
 
-def reciprocal(input: Tensor) -> Tensor:
+def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`1 / input`, elementwise."""
 
-def square(input: Tensor) -> Tensor:
+def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`input * input`, elementwise."""
 
-def sqrt(input: Tensor) -> Tensor:
+def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root of each element; NaN below zero."""
 
-def rsqrt(input: Tensor) -> Tensor:
+def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`1 / sqrt(input)`, elementwise."""
 
-def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+def pow(input: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input ** exponent`, elementwise."""
 
-def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
+def float_power(
+    input: Tensor | Number, exponent: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """`input ** exponent` in double precision."""
 
 def addcmul(
-    input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
+    input: Tensor | Number,
+    tensor1: Tensor | Number,
+    tensor2: Tensor | Number,
+    *,
+    value: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`input + value * tensor1 * tensor2`, elementwise."""
 
 def addcdiv(
-    input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
+    input: Tensor | Number,
+    tensor1: Tensor | Number,
+    tensor2: Tensor | Number,
+    *,
+    value: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`input + value * tensor1 / tensor2`, elementwise, of floating tensors."""
 
-def lerp(input: Tensor | Number, end: Tensor | Number, weight: Tensor | Number) -> Tensor:
+def lerp(
+    input: Tensor | Number,
+    end: Tensor | Number,
+    weight: Tensor | Number,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """`input + weight * (end - input)`, elementwise; the weight is a number or a tensor."""
 
-def ldexp(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def ldexp(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input * 2 ** other`, elementwise."""
 
 subtract = sub
@@ -344,29 +401,37 @@ multiply = mul
 negative = neg
 divide = div
 
-def clamp_min(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def clamp_min(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The elements, but at least `min`; at the bound the gradient goes to `input`."""
 
-def clamp_max(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def clamp_max(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The elements, but at most `max`; at the bound the gradient goes to `input`."""
 
 def clamp(
-    input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None
+    input: Tensor,
+    min: Tensor | Number | None = None,
+    max: Tensor | Number | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The elements, but at least `min` and at most `max`, numbers or tensors; `max` wins."""
 
 clip = clamp
 
-def maximum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def maximum(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The larger element; NaN if either is. Equal elements share the gradient."""
 
-def minimum(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def minimum(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The smaller element; NaN if either is. Equal elements share the gradient."""
 
-def fmax(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def fmax(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The larger element, or the only one that is not NaN; of equal ones, the first."""
 
-def fmin(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def fmin(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The smaller element, or the only one that is not NaN; of equal ones, the first."""
 
 def real(input: Tensor) -> Tensor:
@@ -384,48 +449,52 @@ def view_as_real(input: Tensor) -> Tensor:
 def view_as_complex(input: Tensor) -> Tensor:
     """A view of pairs of real and imaginary part as complex numbers."""
 
-def complex(real: Tensor, imag: Tensor) -> Tensor:
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers from real and imaginary parts of one floating dtype."""
 
-def polar(abs: Tensor, angle: Tensor) -> Tensor:
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers from absolute values and angles of one floating dtype."""
 
-def angle(input: Tensor) -> Tensor:
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of complex numbers in radians; of real ones, pi where they are negative, else 0."""
 
-def conj_physical(input: Tensor) -> Tensor:
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex conjugates, as a copy; a real tensor is returned as it is."""
 
-def sign(input: Tensor | Number) -> Tensor:
+def sign(input: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
 
-def abs(input: Tensor) -> Tensor:
+def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value of each element; of complex ones, a real tensor."""
 
-def sgn(input: Tensor) -> Tensor:
+def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`sign`, and for complex elements `input / abs(input)`."""
 
-def copysign(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def copysign(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """The size of `input` with the sign of `other`, also that of -0.0."""
 
-def heaviside(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def heaviside(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """0 for negative elements, 1 for positive ones, `values` for zeros; not differentiable."""
 
-def floor(input: Tensor) -> Tensor:
+def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest integer that is not above the element."""
 
-def ceil(input: Tensor) -> Tensor:
+def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest integer that is not below the element."""
 
-def trunc(input: Tensor) -> Tensor:
+def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The element without its fraction."""
 
 fix = trunc
 
-def round(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:
+def round(input: Tensor, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """The nearest integer, or multiple of `10 ** -decimals`; halves go to the even neighbour."""
 
-def frac(input: Tensor) -> Tensor:
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The fraction of each element, with its sign."""
 
 def nan_to_num(
@@ -433,69 +502,71 @@ def nan_to_num(
     nan: builtins.float | None = None,
     posinf: builtins.float | None = None,
     neginf: builtins.float | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """NaN and infinities replaced, by default by zero and the dtype's largest and smallest number."""
 
 absolute = abs
 
-def exp(input: Tensor) -> Tensor:
+def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power of each element."""
 
-def exp2(input: Tensor) -> Tensor:
+def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """2 to the power of each element."""
 
-def expm1(input: Tensor) -> Tensor:
+def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`exp(input) - 1`, accurate also for small elements."""
 
-def log(input: Tensor) -> Tensor:
+def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm of each element; -inf at zero, NaN below."""
 
-def log2(input: Tensor) -> Tensor:
+def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm to base 2 of each element."""
 
-def log10(input: Tensor) -> Tensor:
+def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm to base 10 of each element."""
 
-def log1p(input: Tensor) -> Tensor:
+def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`log(1 + input)`, accurate also for small elements."""
 
-def sigmoid(input: Tensor) -> Tensor:
+def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`1 / (1 + exp(-input))`, elementwise."""
 
-def sin(input: Tensor) -> Tensor:
+def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of each element, in radians."""
 
-def cos(input: Tensor) -> Tensor:
+def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of each element, in radians."""
 
-def tan(input: Tensor) -> Tensor:
+def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent of each element, in radians."""
 
-def asin(input: Tensor) -> Tensor:
+def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle from -pi/2 to pi/2 whose sine is the element; NaN outside -1 to 1."""
 
-def acos(input: Tensor) -> Tensor:
+def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle from 0 to pi whose cosine is the element; NaN outside -1 to 1."""
 
-def atan(input: Tensor) -> Tensor:
+def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle from -pi/2 to pi/2 whose tangent is the element."""
 
-def sinh(input: Tensor) -> Tensor:
+def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine of each element."""
 
-def cosh(input: Tensor) -> Tensor:
+def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine of each element."""
 
-def tanh(input: Tensor) -> Tensor:
+def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of each element."""
 
-def asinh(input: Tensor) -> Tensor:
+def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number whose hyperbolic sine is the element."""
 
-def acosh(input: Tensor) -> Tensor:
+def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number from 0 up whose hyperbolic cosine is the element; NaN below 1."""
 
-def atanh(input: Tensor) -> Tensor:
+def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The number whose hyperbolic tangent is the element; NaN outside -1 to 1."""
 
 arcsin = asin
@@ -505,54 +576,58 @@ arcsinh = asinh
 arccosh = acosh
 arctanh = atanh
 
-def deg2rad(input: Tensor) -> Tensor:
+def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees in radians."""
 
-def rad2deg(input: Tensor) -> Tensor:
+def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians in degrees."""
 
-def atan2(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def atan2(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The angle from -pi to pi of the point (`other`, `input`), in radians."""
 
 arctan2 = atan2
 
-def hypot(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def hypot(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`sqrt(input**2 + other**2)` without overflow; the gradient at the origin is zero."""
 
-def logaddexp(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logaddexp(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """`log(exp(input) + exp(other))` without overflow."""
 
-def logaddexp2(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def logaddexp2(
+    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+) -> Tensor:
     """`log2(2**input + 2**other)` without overflow."""
 
-def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
+def xlogy(input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """`input * log(other)`, and 0 where `input` is 0, unless `other` is NaN."""
 
-def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
+def logit(input: Tensor, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
     """`log(input / (1 - input))`, the inverse of `sigmoid`; `eps` first clamps to eps, 1 - eps."""
 
-def erf(input: Tensor) -> Tensor:
+def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function of each element."""
 
-def erfc(input: Tensor) -> Tensor:
+def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`1 - erf(input)`, accurate also where it is small."""
 
-def erfinv(input: Tensor) -> Tensor:
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of `erf`; infinite at -1 and 1, NaN beyond."""
 
-def lgamma(input: Tensor) -> Tensor:
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the absolute value of the gamma function."""
 
-def digamma(input: Tensor) -> Tensor:
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The derivative of `lgamma`."""
 
-def polygamma(n: builtins.int, input: Tensor) -> Tensor:
+def polygamma(n: builtins.int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The derivative of `digamma` of order `n`; of order 0, `digamma` itself."""
 
-def i0(input: Tensor) -> Tensor:
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
 
-def sinc(input: Tensor) -> Tensor:
+def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`sin(pi * input) / (pi * input)`, and 1 at zero."""
 
 def relu_(input: Tensor) -> Tensor:
@@ -568,11 +643,16 @@ def threshold_(input: Tensor, threshold: builtins.float, value: builtins.float) 
     """In-place form of `threshold`; returns the tensor itself."""
 
 def threshold(
-    input: Tensor, threshold: builtins.float, value: builtins.float, inplace: builtins.bool = False
+    input: Tensor,
+    threshold: builtins.float,
+    value: builtins.float,
+    inplace: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The elements above `threshold`, and `value` in place of the others."""
 
-def hardshrink(input: Tensor, lambd: builtins.float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: builtins.float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The elements of size above `lambd`, and zero in place of the others."""
 
 def celu_(input: Tensor, alpha: builtins.float = 1.0) -> Tensor:
@@ -820,6 +900,7 @@ def zeros(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Zeros of the given shape."""
 
@@ -830,6 +911,7 @@ def zeros(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Zeros of the given shape."""
 
@@ -839,6 +921,7 @@ def ones(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Ones of the given shape."""
 
@@ -849,6 +932,7 @@ def ones(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Ones of the given shape."""
 
@@ -859,6 +943,7 @@ def empty(
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
     memory_format: Any = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Memory of the given shape whose elements have any value, until they are set."""
 
@@ -870,6 +955,7 @@ def empty(
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
     memory_format: Any = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Memory of the given shape whose elements have any value, until they are set."""
 
@@ -880,6 +966,7 @@ def full(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`fill_value` in every element; its type gives the dtype (bool, int64, floating, complex)."""
 
@@ -941,8 +1028,21 @@ def arange(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`start`, `start + step`, … below `end`; int64 when all three are integers."""
+
+def range(
+    start: Number,
+    end: Number,
+    step: Number = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`start`, `start + step`, … up to `end`, which counts in; floating. Rather use `arange`."""
 
 def linspace(
     start: Tensor | Number,
@@ -952,6 +1052,7 @@ def linspace(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`steps` evenly spaced numbers from `start` to `end`, both included."""
 
@@ -964,6 +1065,7 @@ def logspace(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`base` to the powers `linspace(start, end, steps)`."""
 
@@ -974,6 +1076,7 @@ def eye(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere."""
 
@@ -984,6 +1087,7 @@ def rand(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Uniform random numbers in [0, 1)."""
 
@@ -995,6 +1099,7 @@ def rand(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Uniform random numbers in [0, 1)."""
 
@@ -1005,6 +1110,7 @@ def randn(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Normal random numbers with mean 0 and variance 1."""
 
@@ -1016,6 +1122,7 @@ def randn(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Normal random numbers with mean 0 and variance 1."""
 
@@ -1050,6 +1157,7 @@ def randint(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Random integers from `low` (0 unless given) to below `high`."""
 
@@ -1063,6 +1171,7 @@ def randint(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Random integers from `low` (0 unless given) to below `high`."""
 
@@ -1086,6 +1195,7 @@ def randperm(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The integers 0 to n - 1 in random order."""
 
@@ -1098,11 +1208,16 @@ def normal(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Normal random numbers of given mean and standard deviation, numbers or tensors."""
 
 def bernoulli(
-    input: Tensor, p: builtins.float | None = None, *, generator: Generator | None = None
+    input: Tensor,
+    p: builtins.float | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Ones with the probabilities in `input`, or with probability `p` in the shape of `input`."""
 
@@ -1112,37 +1227,42 @@ def multinomial(
     replacement: builtins.bool = False,
     *,
     generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Indices drawn with probabilities proportional to the weights in each row of `input`."""
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Counts with the Poisson rates in `input`."""
 
-def cat(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along an existing dimension."""
 
-def concat(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+def concat(
+    tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None
+) -> Tensor:
     """The same as `cat`."""
 
-def concatenate(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+def concatenate(
+    tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None
+) -> Tensor:
     """The same as `cat`."""
 
-def stack(tensors: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape along a new dimension."""
 
-def hstack(tensors: Sequence[Tensor]) -> Tensor:
+def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side: along dimension 1, vectors along dimension 0."""
 
-def vstack(tensors: Sequence[Tensor]) -> Tensor:
+def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors as rows: along dimension 0, with at least two dimensions."""
 
-def row_stack(tensors: Sequence[Tensor]) -> Tensor:
+def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The same as `vstack`."""
 
-def dstack(tensors: Sequence[Tensor]) -> Tensor:
+def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The tensors in depth: along dimension 2, with at least three dimensions."""
 
-def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Vectors as columns beside each other and beside matrices."""
 
 def block_diag(*tensors: Tensor) -> Tensor:
@@ -1236,19 +1356,27 @@ def vsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, .
 def dsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
     """Views in depth: along dimension 2 of at least three."""
 
-def cumsum(input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+def cumsum(
+    input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None, out: Tensor | None = None
+) -> Tensor:
     """The running sum along `dim`; integers are summed as int64."""
 
-def cumprod(input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+def cumprod(
+    input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None, out: Tensor | None = None
+) -> Tensor:
     """The running product along `dim`; integers are multiplied as int64."""
 
-def cummax(input: Tensor, dim: builtins.int) -> Selection:
+def cummax(
+    input: Tensor, dim: builtins.int, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> Selection:
     """The running maximum along `dim`, and the index of the last element that attains it."""
 
-def cummin(input: Tensor, dim: builtins.int) -> Selection:
+def cummin(
+    input: Tensor, dim: builtins.int, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> Selection:
     """The running minimum along `dim`, and the index of the last element that attains it."""
 
-def logcumsumexp(input: Tensor, dim: builtins.int) -> Tensor:
+def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """`log(cumsum(exp(input)))` along `dim`, without overflow."""
 
 def diff(
@@ -1257,6 +1385,8 @@ def diff(
     dim: builtins.int = -1,
     prepend: Tensor | None = None,
     append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The n-th difference of neighbours along `dim`; booleans are compared."""
 
@@ -1278,6 +1408,7 @@ def sum(
     keepdim: builtins.bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The sum over all or some dimensions; integers are summed as int64."""
 
@@ -1287,6 +1418,7 @@ def mean(
     keepdim: builtins.bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean over all or some dimensions; NaN where there are no elements."""
 
@@ -1296,64 +1428,103 @@ def prod(
     keepdim: builtins.bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The product over all dimensions or one; integers are multiplied as int64."""
 
-def amax(input: Tensor, dim: Ints = (), keepdim: builtins.bool = False) -> Tensor:
+def amax(
+    input: Tensor, dim: Ints = (), keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """The maximum over all or some dimensions; its gradient is shared evenly between ties."""
 
-def amin(input: Tensor, dim: Ints = (), keepdim: builtins.bool = False) -> Tensor:
+def amin(
+    input: Tensor, dim: Ints = (), keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """The minimum over all or some dimensions; its gradient is shared evenly between ties."""
 
 @overload
-def max(input: Tensor) -> Tensor:
+def max(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The maximum: of all elements, along a dim with its indices, or of two tensors."""
 
 @overload
-def max(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+def max(
+    input: Tensor,
+    dim: builtins.int,
+    keepdim: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Selection:
     """The maximum: of all elements, along a dim with its indices, or of two tensors."""
 
 @overload
-def max(input: Tensor, other: Tensor, /) -> Tensor:
+def max(input: Tensor, other: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The maximum: of all elements, along a dim with its indices, or of two tensors."""
 
 @overload
-def max(input: Tensor, *, other: Tensor) -> Tensor:
+def max(input: Tensor, *, other: Tensor, out: Tensor | None = None) -> Tensor:
     """The maximum: of all elements, along a dim with its indices, or of two tensors."""
 
 @overload
-def min(input: Tensor) -> Tensor:
+def min(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The minimum: of all elements, along a dim with its indices, or of two tensors."""
 
 @overload
-def min(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+def min(
+    input: Tensor,
+    dim: builtins.int,
+    keepdim: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Selection:
     """The minimum: of all elements, along a dim with its indices, or of two tensors."""
 
 @overload
-def min(input: Tensor, other: Tensor, /) -> Tensor:
+def min(input: Tensor, other: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The minimum: of all elements, along a dim with its indices, or of two tensors."""
 
 @overload
-def min(input: Tensor, *, other: Tensor) -> Tensor:
+def min(input: Tensor, *, other: Tensor, out: Tensor | None = None) -> Tensor:
     """The minimum: of all elements, along a dim with its indices, or of two tensors."""
 
 def argmax(
-    input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False
+    input: Tensor,
+    dim: builtins.int | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The index of the first maximum along `dim`, or in the flattened tensor."""
 
 def argmin(
-    input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False
+    input: Tensor,
+    dim: builtins.int | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The index of the first minimum along `dim`, or in the flattened tensor."""
 
-def any(input: Tensor, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
+def any(
+    input: Tensor,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Whether some element is nonzero, over all or some dimensions."""
 
-def all(input: Tensor, dim: Ints | None = None, keepdim: builtins.bool = False) -> Tensor:
+def all(
+    input: Tensor,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """Whether every element is nonzero, over all or some dimensions."""
 
-def logsumexp(input: Tensor, dim: Ints, keepdim: builtins.bool = False) -> Tensor:
+def logsumexp(
+    input: Tensor, dim: Ints, keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """`log(sum(exp(input)))` over some dimensions, without overflow."""
 
 def nansum(
@@ -1362,6 +1533,7 @@ def nansum(
     keepdim: builtins.bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The sum over all or some dimensions with NaN taken for zero."""
 
@@ -1371,6 +1543,7 @@ def nanmean(
     keepdim: builtins.bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean over all or some dimensions of the elements that are not NaN."""
 
@@ -1378,7 +1551,11 @@ def count_nonzero(input: Tensor, dim: Ints | None = None) -> Tensor:
     """How many elements are nonzero, over all or some dimensions; NaN is nonzero."""
 
 def aminmax(
-    input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False
+    input: Tensor,
+    *,
+    dim: builtins.int | None = None,
+    keepdim: builtins.bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
 ) -> MinMax:
     """The minimum and the maximum, of all elements or along a dim."""
 
@@ -1389,6 +1566,7 @@ def norm(
     keepdim: builtins.bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The p-norm of the elements over all or some dimensions."""
 
@@ -1403,7 +1581,7 @@ def index_put(
 ) -> Tensor:
     """`input` with `values` written (or added) at `input[indices]`."""
 
-def take(input: Tensor, index: Tensor) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Elements of `input`, seen as one row, at positions of any shape."""
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
@@ -1422,32 +1600,48 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`."""
 
 @overload
-def nonzero(input: Tensor, *, as_tuple: Literal[False] = False) -> Tensor:
+def nonzero(
+    input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None
+) -> Tensor:
     """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
 
 @overload
-def nonzero(input: Tensor, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
+def nonzero(
+    input: Tensor, *, as_tuple: Literal[True], out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> tuple[Tensor, ...]:
     """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
 
 @overload
-def nonzero(input: Tensor, *, as_tuple: builtins.bool = False) -> Tensor | tuple[Tensor, ...]:
+def nonzero(
+    input: Tensor,
+    *,
+    as_tuple: builtins.bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Tensor | tuple[Tensor, ...]:
     """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
 
 def argwhere(input: Tensor) -> Tensor:
     """The coordinates of the nonzero elements, one row each."""
 
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements where the mask, broadcast against `input`, is true, as a vector."""
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`input` with the leading elements of `source`, in order, where the mask is true."""
 
 def gather(
-    input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False
+    input: Tensor,
+    dim: builtins.int,
+    index: Tensor,
+    *,
+    sparse_grad: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Elements picked along `dim`: `out[i][j] = input[i][index[i][j]]` for dim 1."""
 
-def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
+def take_along_dim(
+    input: Tensor, indices: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """`gather` with the other dimensions broadcast; without `dim`, from `input` as one row."""
 
 def scatter(
@@ -1458,10 +1652,13 @@ def scatter(
     *,
     value: Number | None = None,
     reduce: str | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`input` with the elements of `src`, or one value, written where `gather` would read them."""
 
-def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+def scatter_add(
+    input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *, out: Tensor | None = None
+) -> Tensor:
     """`input` plus the elements of `src`, each added where `gather` would read it."""
 
 def scatter_reduce(
@@ -1472,18 +1669,29 @@ def scatter_reduce(
     reduce: str,
     *,
     include_self: builtins.bool = True,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The elements of `src` reduced into the places where `gather` would read them."""
 
-def index_select(input: Tensor, dim: builtins.int, index: Tensor) -> Tensor:
+def index_select(
+    input: Tensor, dim: builtins.int, index: Tensor, *, out: Tensor | None = None
+) -> Tensor:
     """The slices of `input` along `dim` that a vector of positions names."""
 
 def index_add(
-    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Number = 1
+    input: Tensor,
+    dim: builtins.int,
+    index: Tensor,
+    source: Tensor,
+    *,
+    alpha: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`input` with `alpha` times the slices of `source` added to its slices at `index`."""
 
-def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+def index_copy(
+    input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None
+) -> Tensor:
     """`input` with its slices at `index` replaced by those of `source`."""
 
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Tensor | Number) -> Tensor:
@@ -1497,6 +1705,7 @@ def index_reduce(
     reduce: str,
     *,
     include_self: builtins.bool = True,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The slices of `source` reduced (prod, mean, amax, amin) into the slices at `index`."""
 
@@ -1505,6 +1714,8 @@ def sort(
     dim: builtins.int = -1,
     descending: builtins.bool = False,
     stable: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
 ) -> Selection:
     """The elements in order along `dim`, and their indices; NaN counts as largest."""
 
@@ -1513,10 +1724,12 @@ def argsort(
     dim: builtins.int = -1,
     descending: builtins.bool = False,
     stable: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The indices that put the elements in order along `dim`."""
 
-def msort(input: Tensor) -> Tensor:
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in order along the first dimension."""
 
 def topk(
@@ -1525,11 +1738,18 @@ def topk(
     dim: builtins.int = -1,
     largest: builtins.bool = True,
     sorted: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
 ) -> Selection:
     """The k largest (or smallest) elements along `dim` in order, and their indices."""
 
 def kthvalue(
-    input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False
+    input: Tensor,
+    k: builtins.int,
+    dim: builtins.int = -1,
+    keepdim: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
 ) -> Selection:
     """The k-th smallest element along `dim`, counted from 1, and its index."""
 
@@ -1642,6 +1862,7 @@ def searchsorted(
     right: builtins.bool = False,
     side: str | None = None,
     sorter: Tensor | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Where `input` would be inserted into sorted sequences along their last dimension."""
 
@@ -1651,70 +1872,103 @@ def bucketize(
     *,
     out_int32: builtins.bool = False,
     right: builtins.bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Which of the buckets between sorted `boundaries` each element falls into."""
 
-def matmul(input: Tensor, other: Tensor) -> Tensor:
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product; vectors and batches as in NumPy's `@`, batch dimensions broadcast."""
 
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices."""
 
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two batches of matrices of one size."""
 
-def mv(input: Tensor, vec: Tensor) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A matrix times a vector."""
 
-def dot(input: Tensor, tensor: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two vectors' elements."""
 
-def vdot(input: Tensor, other: Tensor) -> Tensor:
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`dot`, with the first vector conjugated if it is complex."""
 
-def inner(input: Tensor, other: Tensor) -> Tensor:
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sum of products over the last dimension of both; with a zero-d tensor, the product."""
 
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """All products of an element of one vector with an element of the other."""
 
 ger = outer
 
 def addmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)` for matrices."""
 
 def addmv(
-    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1
+    input: Tensor,
+    mat: Tensor,
+    vec: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
 
 def baddbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices."""
 
 def addbmm(
-    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices."""
 
 def addr(
-    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    input: Tensor,
+    vec1: Tensor,
+    vec2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`beta * input + alpha * outer(vec1, vec2)`."""
 
-def chain_matmul(*matrices: Tensor | Sequence[Tensor]) -> Tensor:
+def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
     """The product of several matrices, in the order that needs the fewest multiplications."""
 
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
 
-def kron(input: Tensor, other: Tensor) -> Tensor:
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: every element of `input` times all of `other`, as blocks."""
 
-def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+def cross(
+    input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """The cross product along a dimension of size 3, by default the first such one."""
 
 def cdist(
@@ -1726,14 +1980,35 @@ def cdist(
     """The p-distances between the rows of `x1` and the rows of `x2`, batches broadcast."""
 
 def softmax(
-    input: Tensor, dim: builtins.int | None = None, dtype: DTypeLike | None = None
+    input: Tensor,
+    dim: builtins.int | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`exp(input)` divided by its sum along `dim`; never overflows."""
 
 def log_softmax(
-    input: Tensor, dim: builtins.int | None = None, dtype: DTypeLike | None = None
+    input: Tensor,
+    dim: builtins.int | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`log(softmax(input, dim))`, accurate where the softmax itself would round to zero."""
+
+def renorm(
+    input: Tensor,
+    p: builtins.float,
+    dim: builtins.int,
+    maxnorm: builtins.float,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`input` with each slice along `dim` whose p-norm is above `maxnorm` scaled down to it."""
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of `count` trials succeed, each with probability `prob`."""
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1ᵀ W input2 + bias` for each matrix W of `weight`, shape (out, in1, in2)."""
@@ -1870,16 +2145,16 @@ def diag_embed(
 ) -> Tensor:
     """Matrices of zeros with the last dimension of `input` on a diagonal."""
 
-def diag(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """A matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
 
 def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
     """A matrix with all elements of `input` on its diagonal."""
 
-def tril(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of matrices up to a diagonal, zeros above it."""
 
-def triu(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangle of matrices from a diagonal on, zeros below it."""
 
 def tril_indices(
@@ -1902,26 +2177,6 @@ def triu_indices(
 ) -> Tensor:
     """Row and column numbers of the upper triangle of a `row` by `col` matrix."""
 
-@overload
-def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor:
-    """A sum of products, by an equation over the operands' dimensions."""
-
-@overload
-def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor:
-    """A sum of products, by an equation over the operands' dimensions."""
-
-def tensordot(a: Tensor, b: Tensor, dims: builtins.int | Tensor | Sequence[Ints] = 2) -> Tensor:
-    """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
-
-def igamma(input: Tensor, other: Tensor) -> Tensor:
-    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
-
-def igammac(input: Tensor, other: Tensor) -> Tensor:
-    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
-
-def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`."""
-
 def as_strided(
     input: Tensor,
     size: Sequence[builtins.int],
@@ -1930,31 +2185,258 @@ def as_strided(
 ) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
 
+unsafe_chunk = chunk
+unsafe_split = split
+unsafe_split_with_sizes = split_with_sizes
+
+def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `alias` gives: it shares no memory with `input`."""
+
+def as_strided_copy(
+    input: Tensor,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `as_strided` gives: it shares no memory with `input`."""
+
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `detach` gives: it shares no memory with `input`."""
+
+def diagonal_copy(
+    input: Tensor,
+    offset: builtins.int = 0,
+    dim1: builtins.int = 0,
+    dim2: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `diagonal` gives: it shares no memory with `input`."""
+
+def expand_copy(
+    input: Tensor, size: Any, *, implicit: builtins.bool = False, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `expand` gives: it shares no memory with `input`."""
+
+def narrow_copy(
+    input: Tensor,
+    dim: builtins.int,
+    start: builtins.int | Tensor,
+    length: builtins.int,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `narrow` gives: it shares no memory with `input`."""
+
+@overload
+def permute_copy(input: Tensor, *order: builtins.int, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `permute` gives: it shares no memory with `input`."""
+
+@overload
+def permute_copy(
+    input: Tensor, dims: Sequence[builtins.int], *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `permute` gives: it shares no memory with `input`."""
+
+def select_copy(
+    input: Tensor, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `select` gives: it shares no memory with `input`."""
+
+def slice_copy(
+    input: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `slice` gives: it shares no memory with `input`."""
+
+def split_copy(
+    tensor: Tensor,
+    split_size_or_sections: Ints,
+    dim: builtins.int = 0,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `split` gives: it shares no memory with `input`."""
+
+def split_with_sizes_copy(
+    input: Tensor,
+    split_sizes: Sequence[builtins.int],
+    dim: builtins.int = 0,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `split_with_sizes` gives: it shares no memory with `input`."""
+
+def squeeze_copy(input: Tensor, dim: Ints | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `squeeze` gives: it shares no memory with `input`."""
+
+def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `t` gives: it shares no memory with `input`."""
+
+def transpose_copy(
+    input: Tensor, dim0: builtins.int, dim1: builtins.int, *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `transpose` gives: it shares no memory with `input`."""
+
+def unbind_copy(
+    input: Tensor, dim: builtins.int = 0, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `unbind` gives: it shares no memory with `input`."""
+
+def unfold_copy(
+    input: Tensor,
+    dimension: builtins.int,
+    size: builtins.int,
+    step: builtins.int,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `unfold` gives: it shares no memory with `input`."""
+
+def unsqueeze_copy(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `unsqueeze` gives: it shares no memory with `input`."""
+
+def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_complex` gives: it shares no memory with `input`."""
+
+def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_real` gives: it shares no memory with `input`."""
+
+def view_copy(
+    input: Tensor, size: Any = None, *, dtype: Any = None, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `view` gives: it shares no memory with `input`."""
+
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input`, every element of which is `value`, a number or a tensor with one."""
+
+def cov(
+    input: Tensor,
+    *,
+    correction: builtins.int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance matrix of variables in rows; of one variable, its variance."""
+
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlation coefficients of variables in rows: their covariance on a common scale."""
+
+@overload
+def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+@overload
+def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+def tensordot(
+    a: Tensor,
+    b: Tensor,
+    dims: builtins.int | Tensor | Sequence[Ints] = 2,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
+
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: builtins.int = 1
+) -> tuple[Tensor, ...]:
+    """The slopes along each dimension of values on a grid, by central differences."""
+
+def frexp(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Parts:
+    """`input` as mantissa times two to the exponent, the mantissa at least 0.5 and below 1."""
+
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The next floating number after `input` towards `other`."""
+
+def histogram(
+    input: Tensor,
+    bins: Tensor | builtins.int,
+    *,
+    range: Sequence[builtins.float] | None = None,
+    weight: Tensor | None = None,
+    density: builtins.bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Histogram:
+    """How many elements lie between each two edges, or the sum of their weights."""
+
+def histogramdd(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Sequence[builtins.float] | None = None,
+    weight: Tensor | None = None,
+    density: builtins.bool = False,
+) -> Histograms:
+    """How many points, whose coordinates are the last dimension, lie in each box of a grid."""
+
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+
+def mvlgamma(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor; that of 0 and 0 is 0."""
+
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The least common multiple; 0 if one of them is 0."""
+
+def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of `shape`, of positions that are counted in row-major order."""
+
+def nonzero_static(
+    input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None
+) -> Tensor:
+    """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
+
 def triangular_solve(
     input: Tensor,
     A: Tensor,
     upper: builtins.bool = True,
     transpose: builtins.bool = False,
     unitriangular: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
 ) -> TriangularSolution:
     """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
 
-def cholesky(input: Tensor, upper: builtins.bool = False) -> Tensor:
+def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """`linalg.cholesky`."""
 
-def cholesky_solve(B: Tensor, L: Tensor, upper: builtins.bool = False) -> Tensor:
+def cholesky_solve(
+    B: Tensor, L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """X of A X = B, given the Cholesky factor of A."""
 
-def cholesky_inverse(L: Tensor, upper: builtins.bool = False) -> Tensor:
+def cholesky_inverse(
+    L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """The inverse of a matrix whose Cholesky factor is given."""
 
-def qr(input: Tensor, some: builtins.bool = True) -> QR:
+def qr(
+    input: Tensor,
+    some: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> QR:
     """`linalg.qr`: reduced, or complete with `some=False`."""
 
-def geqrf(input: Tensor) -> Reflections:
+def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Reflections:
     """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
 
-def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.householder_product`."""
 
 def ormqr(
@@ -1963,10 +2445,18 @@ def ormqr(
     other: Tensor,
     left: builtins.bool = True,
     transpose: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
 
-def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+def svd(
+    input: Tensor,
+    some: builtins.bool = True,
+    compute_uv: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> OldSVD:
     """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
 
 def lobpcg(
@@ -1997,13 +2487,13 @@ def pca_lowrank(
 ) -> OldSVD:
     """Principal components of the rows of A: `svd_lowrank` of A without its columns' means."""
 
-def inverse(input: Tensor) -> Tensor:
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.inv`."""
 
 def det(input: Tensor) -> Tensor:
     """`linalg.det`."""
 
-def slogdet(input: Tensor) -> SignLogDet:
+def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> SignLogDet:
     """`linalg.slogdet`."""
 
 def logdet(input: Tensor) -> Tensor:
@@ -2012,16 +2502,24 @@ def logdet(input: Tensor) -> Tensor:
 def matrix_exp(input: Tensor) -> Tensor:
     """`linalg.matrix_exp`."""
 
-def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
+def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """`linalg.matrix_power`."""
 
 def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """The powers of a vector's elements in rows, descending unless `increasing`."""
 
-def frobenius_norm(input: Tensor, dim: Ints, keepdim: builtins.bool = False) -> Tensor:
+def frobenius_norm(
+    input: Tensor, dim: Ints, keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """The 2-norm of the elements over `dim`."""
 
-def nuclear_norm(input: Tensor, dim: Ints = (-2, -1), keepdim: builtins.bool = False) -> Tensor:
+def nuclear_norm(
+    input: Tensor,
+    dim: Ints = (-2, -1),
+    keepdim: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """The sum of a matrix's singular values."""
 
 def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
@@ -2040,11 +2538,33 @@ def lu_unpack(
     LU_pivots: Tensor,
     unpack_data: builtins.bool = True,
     unpack_pivots: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
 ) -> LU:
     """P, L and U out of what `linalg.lu_factor` packed; those not asked for have no elements."""
 
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.lu_solve` with its arguments in an older order."""
+
+def empty_strided(
+    size: Ints,
+    stride: Ints,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Memory of the given sizes and strides, in elements, whose elements have any value."""
+
+def empty_permuted(
+    size: Ints,
+    physical_layout: Ints,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Memory of the given sizes whose dimensions lie in the given order, the last one closest."""
 
 @overload
 def flip(input: Tensor, *order: builtins.int) -> Tensor:
@@ -2236,6 +2756,8 @@ def slice_scatter(
     start: builtins.int | None = None,
     end: builtins.int | None = None,
     step: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """A copy with `src` in place of the slice `start:end:step` of dimension `dim`."""
 
@@ -2266,6 +2788,19 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """(N, C, …) with the channels of `groups` groups dealt out by turns."""
 
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: builtins.int = 0,
+    unsafe: builtins.bool = False,
+    initial: Number | None = None,
+) -> Tensor:
+    """Reduce runs of elements along `axis`, given by their lengths or by their first positions."""
+
 def var(
     input: Tensor,
     dim: Ints | None = None,
@@ -2273,6 +2808,7 @@ def var(
     keepdim: builtins.bool = False,
     *,
     correction: builtins.float | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The variance over all or some dimensions: squared deviations over `n - correction`."""
 
@@ -2283,6 +2819,7 @@ def std(
     keepdim: builtins.bool = False,
     *,
     correction: builtins.float | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation over all or some dimensions: the root of `var`."""
 
@@ -2307,22 +2844,44 @@ def std_mean(
     """The standard deviation and the mean."""
 
 @overload
-def median(input: Tensor, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
+def median(
+    input: Tensor, dim: None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """The median of all elements, or along a dim with its index; NaN if any element is."""
 
 @overload
-def median(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+def median(
+    input: Tensor,
+    dim: builtins.int,
+    keepdim: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Selection:
     """The median of all elements, or along a dim with its index; NaN if any element is."""
 
 @overload
-def nanmedian(input: Tensor, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
+def nanmedian(
+    input: Tensor, dim: None = None, keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """The median of the elements that are not NaN, of all or along a dim with its index."""
 
 @overload
-def nanmedian(input: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+def nanmedian(
+    input: Tensor,
+    dim: builtins.int,
+    keepdim: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Selection:
     """The median of the elements that are not NaN, of all or along a dim with its index."""
 
-def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Selection:
+def mode(
+    input: Tensor,
+    dim: builtins.int = -1,
+    keepdim: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Selection:
     """The most frequent element along `dim` (the smallest of several), and its last index."""
 
 def quantile(
@@ -2332,6 +2891,7 @@ def quantile(
     keepdim: builtins.bool = False,
     *,
     interpolation: str = "linear",
+    out: Tensor | None = None,
 ) -> Tensor:
     """The q-th quantiles of all elements, or along a dim; NaN if any element is."""
 
@@ -2342,11 +2902,17 @@ def nanquantile(
     keepdim: builtins.bool = False,
     *,
     interpolation: str = "linear",
+    out: Tensor | None = None,
 ) -> Tensor:
     """The q-th quantiles of the elements that are not NaN; see `quantile`."""
 
 def histc(
-    input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0
+    input: Tensor,
+    bins: builtins.int = 100,
+    min: builtins.float = 0,
+    max: builtins.float = 0,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
 
@@ -2468,6 +3034,7 @@ arcsin_ = Tensor.arcsin_
 arcsinh_ = Tensor.arcsinh_
 arctan_ = Tensor.arctan_
 arctanh_ = Tensor.arctanh_
+as_strided_ = Tensor.as_strided_
 asin_ = Tensor.asin_
 asinh_ = Tensor.asinh_
 atan_ = Tensor.atan_
@@ -2477,6 +3044,7 @@ clamp_ = Tensor.clamp_
 clamp_max_ = Tensor.clamp_max_
 clamp_min_ = Tensor.clamp_min_
 clip_ = Tensor.clip_
+conj_physical_ = Tensor.conj_physical_
 cos_ = Tensor.cos_
 cosh_ = Tensor.cosh_
 deg2rad_ = Tensor.deg2rad_
@@ -2492,6 +3060,7 @@ fill_ = Tensor.fill_
 fix_ = Tensor.fix_
 floor_ = Tensor.floor_
 frac_ = Tensor.frac_
+gcd_ = Tensor.gcd_
 get_device = Tensor.get_device
 i0_ = Tensor.i0_
 index_put_ = Tensor.index_put_
@@ -2501,6 +3070,7 @@ is_distributed = Tensor.is_distributed
 is_neg = Tensor.is_neg
 is_same_size = Tensor.is_same_size
 is_signed = Tensor.is_signed
+lcm_ = Tensor.lcm_
 ldexp_ = Tensor.ldexp_
 log10_ = Tensor.log10_
 log1p_ = Tensor.log1p_
@@ -2563,6 +3133,7 @@ __all__ = [
     "addmv_",
     "addr",
     "adjoint",
+    "alias_copy",
     "all",
     "allclose",
     "amax",
@@ -2591,6 +3162,8 @@ __all__ = [
     "argsort",
     "argwhere",
     "as_strided",
+    "as_strided_",
+    "as_strided_copy",
     "as_strided_scatter",
     "as_tensor",
     "asarray",
@@ -2616,6 +3189,7 @@ __all__ = [
     "bfloat16",
     "bilinear",
     "bincount",
+    "binomial",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -2670,6 +3244,7 @@ __all__ = [
     "concatenate",
     "conj",
     "conj_physical",
+    "conj_physical_",
     "contiguous",
     "contiguous_format",
     "conv1d",
@@ -2680,12 +3255,14 @@ __all__ = [
     "conv_transpose2d",
     "conv_transpose3d",
     "copysign",
+    "corrcoef",
     "cos",
     "cos_",
     "cosh",
     "cosh_",
     "cosine_similarity",
     "count_nonzero",
+    "cov",
     "cpu",
     "cross",
     "cuda",
@@ -2700,16 +3277,19 @@ __all__ = [
     "det",
     "detach",
     "detach_",
+    "detach_copy",
     "device",
     "diag",
     "diag_embed",
     "diagflat",
     "diagonal",
+    "diagonal_copy",
     "diagonal_scatter",
     "diff",
     "digamma",
     "dist",
     "distributed",
+    "distributions",
     "div",
     "divide",
     "dot",
@@ -2722,6 +3302,8 @@ __all__ = [
     "einsum",
     "empty",
     "empty_like",
+    "empty_permuted",
+    "empty_strided",
     "enable_grad",
     "eq",
     "equal",
@@ -2735,11 +3317,13 @@ __all__ = [
     "exp2",
     "exp2_",
     "exp_",
+    "expand_copy",
     "expm1",
     "expm1_",
     "eye",
     "fft",
     "files",
+    "fill",
     "fill_",
     "finfo",
     "fix",
@@ -2761,6 +3345,7 @@ __all__ = [
     "fmod",
     "frac",
     "frac_",
+    "frexp",
     "frobenius_norm",
     "from_dlpack",
     "from_numpy",
@@ -2768,6 +3353,8 @@ __all__ = [
     "full_like",
     "func",
     "gather",
+    "gcd",
+    "gcd_",
     "ge",
     "geqrf",
     "ger",
@@ -2783,6 +3370,7 @@ __all__ = [
     "get_num_threads",
     "get_printoptions",
     "get_rng_state",
+    "gradient",
     "greater",
     "greater_equal",
     "gru",
@@ -2794,6 +3382,8 @@ __all__ = [
     "hardshrink",
     "heaviside",
     "histc",
+    "histogram",
+    "histogramdd",
     "hsplit",
     "hstack",
     "hypot",
@@ -2854,6 +3444,8 @@ __all__ = [
     "kron",
     "kthvalue",
     "layout",
+    "lcm",
+    "lcm_",
     "ldexp",
     "ldexp_",
     "le",
@@ -2894,6 +3486,7 @@ __all__ = [
     "lu_solve",
     "lu_unpack",
     "manual_seed",
+    "masked",
     "masked_fill",
     "masked_scatter",
     "masked_select",
@@ -2932,6 +3525,7 @@ __all__ = [
     "nanquantile",
     "nansum",
     "narrow",
+    "narrow_copy",
     "native_channel_shuffle",
     "ne",
     "neg",
@@ -2939,9 +3533,11 @@ __all__ = [
     "negative",
     "negative_",
     "newaxis",
+    "nextafter",
     "nn",
     "no_grad",
     "nonzero",
+    "nonzero_static",
     "norm",
     "norm_except_dim",
     "normal",
@@ -2960,6 +3556,7 @@ __all__ = [
     "pca_lowrank",
     "pdist",
     "permute",
+    "permute_copy",
     "pi",
     "pinverse",
     "pixel_shuffle",
@@ -2988,6 +3585,7 @@ __all__ = [
     "randn_like",
     "random",
     "randperm",
+    "range",
     "ravel",
     "real",
     "reciprocal",
@@ -2996,6 +3594,7 @@ __all__ = [
     "relu",
     "relu_",
     "remainder",
+    "renorm",
     "repeat_interleave",
     "reshape",
     "resize_as_",
@@ -3023,7 +3622,9 @@ __all__ = [
     "scatter_reduce",
     "searchsorted",
     "seed",
+    "segment_reduce",
     "select",
+    "select_copy",
     "select_scatter",
     "selu",
     "selu_",
@@ -3059,18 +3660,22 @@ __all__ = [
     "sinc_",
     "sinh",
     "sinh_",
+    "slice_copy",
     "slice_scatter",
     "slogdet",
     "softmax",
     "sort",
     "special",
     "split",
+    "split_copy",
     "split_with_sizes",
+    "split_with_sizes_copy",
     "sqrt",
     "sqrt_",
     "square",
     "square_",
     "squeeze",
+    "squeeze_copy",
     "stack",
     "std",
     "std_mean",
@@ -3084,6 +3689,7 @@ __all__ = [
     "swapaxes",
     "swapdims",
     "t",
+    "t_copy",
     "take",
     "take_along_dim",
     "tan",
@@ -3101,6 +3707,7 @@ __all__ = [
     "topk",
     "trace",
     "transpose",
+    "transpose_copy",
     "trapezoid",
     "trapz",
     "triangular_solve",
@@ -3115,10 +3722,17 @@ __all__ = [
     "types",
     "uint8",
     "unbind",
+    "unbind_copy",
     "unflatten",
+    "unfold_copy",
     "unique",
     "unique_consecutive",
+    "unravel_index",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
+    "unsqueeze_copy",
     "use_deterministic_algorithms",
     "utils",
     "vander",
@@ -3127,7 +3741,10 @@ __all__ = [
     "vdot",
     "version",
     "view_as_complex",
+    "view_as_complex_copy",
     "view_as_real",
+    "view_as_real_copy",
+    "view_copy",
     "vsplit",
     "vstack",
     "webgpu",

@@ -11,7 +11,8 @@ import pytest
 import undertow as ut
 from op_samples import DIFFERENTIATED, Const, OpInfo, Sample, load
 from test_aliasing import listed, sharing
-from test_ops import cases, flat, host, leaves, seed_of, tensors, within
+from test_ops import cases, flat, host, leaves, resolve, seed_of, tensors, within
+from undertow.core.out import TAKES_OUT
 from undertow.core.tensor import wrap
 
 torch = pytest.importorskip("torch")
@@ -191,3 +192,29 @@ def test_views_are_torchs_views(name: str, grad: bool) -> None:
         TABLE[name].samples, sharing(TABLE[name], grad), expected, strict=True
     ):
         assert ours == theirs, sample
+
+
+# Random ones, whose numbers differ.
+RANDOM = {"bernoulli", "empty", "multinomial", "normal", "rand", "randint", "randn", "randperm"}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of names that are old, or new, in torch
+@pytest.mark.parametrize(
+    "info",
+    [i for n, i in TABLE.items() if n in TAKES_OUT - RANDOM and i.torch == "same"],
+    ids=lambda info: info.name,
+)
+def test_out_agrees_with_torch(info: OpInfo) -> None:
+    """A call with `out`, where torch takes these arguments with it."""
+    args = translate(info.samples[0].args, False)
+    kwargs = translate(info.samples[0].kwargs, False)
+    theirs = [torch.empty(0, dtype=t.dtype) for t in flat(torch_function(info)(*args, **kwargs))]
+    ours = [ut.empty(0, dtype=getattr(ut, str(t.dtype).removeprefix("torch."))) for t in theirs]
+    try:
+        torch_function(info)(*args, **kwargs, out=theirs[0] if len(theirs) == 1 else tuple(theirs))
+    except (TypeError, RuntimeError):
+        pytest.skip("torch has no out for these arguments, or wants its shape")
+    args, kwargs = tensors(info.samples[0].args), tensors(info.samples[0].kwargs)
+    resolve(info.name)(*args, **kwargs, out=ours[0] if len(ours) == 1 else tuple(ours))
+    for found, expected in zip(ours, theirs, strict=True):
+        compare(found, expected, info)

@@ -264,3 +264,11 @@ op(
         S(np.broadcast_to(arr(1, 3), (2, 3))),
     ],
 )
+
+op(
+    "range",
+    lambda start, end, step=1, dtype=None: start + step * np.arange((end - start) // step + 1),
+    [S(1, 4), S(1, 2, 0.5), S(4, 1, -1), S(0, 5, 2, dtype=ut.int64), S(2, 2)],
+    bad=[Bad(S(1, 2, 0), ValueError, r"\[range\] from 1 to 2"), Bad(S(4, 1), ValueError, "range")],
+    torch=None,  # deprecated there, with a warning
+)

@@ -95,3 +95,22 @@ op(
     [*SHAPES, S(arr(3, 4), (4,), None, 0.1), S(Const(np.zeros((2, 3))), (3,))],
     bad=[Bad(s, e, r"\[rms_norm\].*" + m) for s, e, m in BAD],
 )
+
+
+def np_renorm(x, p, dim, maxnorm):
+    """By its definition, slice by slice."""
+    moved = np.moveaxis(x, dim, 0)
+    norms = [np.linalg.norm(s.reshape(-1), p) for s in moved]
+    scale = np.array([maxnorm / (n + 1e-7) if n > maxnorm else 1.0 for n in norms])
+    return np.moveaxis(moved * scale.reshape(-1, *(1,) * (x.ndim - 1)), 0, dim)
+
+
+op(
+    "renorm",
+    np_renorm,
+    [S(arr(3, 4), 2, 0, 2.0), S(arr(3, 4), 1, 1, 2.5), S(arr(2, 3, 4), np.inf, -1, 1.5)],
+    bad=[
+        Bad(S(arr(3), 2, 0, 1.0), ValueError, r"\[renorm\] needs two dimensions"),
+        Bad(S(arr(3, 2), 0, 0, 1.0), ValueError, r"\[renorm\] p must be above 0"),
+    ],
+)

@@ -24,6 +24,7 @@ from .foreign import BOOLEANS, INTEGERS, NUMBERS
 from .generator import Generator
 from .inplace import inplace
 from .op import Op
+from .out import into, takes_out, with_out
 from .tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -80,6 +81,7 @@ def function(
     space: str = "",
     dunder: str = "",
     guard: bool = True,
+    out: bool | None = None,
 ) -> Callable[[F], F]:
     """Publish a function.
 
@@ -87,12 +89,14 @@ def function(
     the name given); inplace: also as `Tensor.name_`; dunder: operators such as "__add__"; space:
     as `ut.space.name`, and then not at the top nor as a method unless that is said.
     `axis` and `keepdims` are accepted for `dim` and `keepdim`. guard=False spares a fast function
-    that checks its arguments itself the call of `guarded`.
+    that checks its arguments itself the call of `guarded`. out: whether the function takes `out`;
+    as a rule the list in `core/out` knows.
     """
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
         whole = f"{space}.{public}" if space and not top else public
+        given_out = takes_out(public, space) if out is None else out
         policy = POLICIES.get(whole)
         makes = "device" in fn.__annotations__ and public != "to"
         as_it_is = None
@@ -102,15 +106,17 @@ def function(
             # What changes a tensor in place computes in the dtype that it has.
             if inplace and policy is not None:
                 as_it_is = guarded(fn, whole)
-            fn = guarded(fn, whole, policy, makes)
+            fn = guarded(fn, whole, policy, makes, given_out)
+            given_out = False  # it takes it already
         fn.__name__ = fn.__qualname__ = public
         at_top = not space if top is None else top
         fn.__module__ = "undertow.nn.functional" if functional and not at_top else "undertow"
+        called = with_out(fn, whole) if given_out else fn
         if space:
             fn.__module__ = f"undertow.{space}"
-            _add(SPACES.setdefault(space, {}), public, fn)
+            _add(SPACES.setdefault(space, {}), public, called)
         if at_top:
-            _add(FUNCTIONS, public, fn)
+            _add(FUNCTIONS, public, called)
         if functional:
             _add(FUNCTIONAL, public, fn)
         if not space if method is None else method:
@@ -153,11 +159,13 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
     table[name] = fn
 
 
-def guarded(fn: F, name: str, policy: Any = None, makes: bool = False) -> F:
+def guarded(
+    fn: F, name: str, policy: Any = None, makes: bool = False, given_out: bool = False
+) -> F:
     """`fn` with `axis` and `keepdims`, and an error of ours for an argument of the wrong type.
 
     `policy` is the autocast list that it stands on, if any. One that `makes` tensors also takes
-    torch's `layout=ut.strided` and `pin_memory`, which change nothing.
+    torch's `layout=ut.strided` and `pin_memory`, which change nothing. `given_out`: see `core/out`.
 
     Nothing is checked until a call fails. Then the arguments are held against the annotations, so
     that a list where a tensor belongs is named as such, wherever inside it was stumbled over. Other
@@ -172,13 +180,17 @@ def guarded(fn: F, name: str, policy: Any = None, makes: bool = False) -> F:
             if not kwargs and policy is None:
                 return fn(*args)
             if not _OTHER_WORDS.isdisjoint(kwargs):
-                if kwargs.get("out", fn) is None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
-                    del kwargs["out"]
+                if "out" in kwargs:
+                    out = kwargs.pop("out")
+                    if out is not None and given_out:
+                        return into(name, wrapped, out, args, kwargs)
+                    if out is not None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
+                        raise DTypeError(f"[{name}] got an unexpected keyword argument 'out'")
                 if makes:
                     _check_layout(name, kwargs.pop("layout", None))
                     kwargs.pop("pin_memory", None)
                 for alias in ("axis", "keepdims"):
-                    if alias in kwargs:
+                    if alias in kwargs and alias not in fn.__annotations__:
                         kwargs[_ALIASES[alias]] = kwargs.pop(alias)
             if policy is not None and EVER:
                 return autocasting(policy, fn, args, kwargs)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike, Number
 from ..layouts import layout as Layout
+from ..ops.float_parts import Parts
+from ..ops.histograms import Histogram
 from ..ops.orthogonal import QR, Reflections
 from ..ops.pivoted import LUFactor, LUFactorInfo
 from ..ops.reduction import MinMax
@@ -1276,6 +1278,10 @@ class TensorMethods:
         self, dim: builtins.int | None = None, dtype: DTypeLike | None = None
     ) -> Tensor:
         """`log(softmax(input, dim))`, accurate where the softmax itself would round to zero."""
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """`input` with each slice along `dim` whose p-norm is above `maxnorm` scaled down to it."""
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """In-place form of `renorm`; returns the tensor itself."""
     @property
     def is_cpu(self) -> builtins.bool: ...
     @property
@@ -1471,6 +1477,54 @@ class TensorMethods:
         """The upper triangle of matrices from a diagonal on, zeros below it."""
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """In-place form of `triu`; returns the tensor itself."""
+    def as_strided(
+        self,
+        size: Sequence[builtins.int],
+        stride: Sequence[builtins.int],
+        storage_offset: builtins.int | None = None,
+    ) -> Tensor:
+        """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
+    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
+        """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
+    def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
+    def unsafe_split(
+        self, split_size_or_sections: Ints, dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+    def unsafe_split_with_sizes(
+        self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Consecutive views of the sizes listed along `dim`, which they must fill."""
+    def narrow_copy(
+        self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
+    ) -> Tensor:
+        """A copy of the view that `narrow` gives: it shares no memory with `input`."""
+    def cov(
+        self,
+        *,
+        correction: builtins.int = 1,
+        fweights: Tensor | None = None,
+        aweights: Tensor | None = None,
+    ) -> Tensor:
+        """The covariance matrix of variables in rows; of one variable, its variance."""
+    def corrcoef(self) -> Tensor:
+        """The correlation coefficients of variables in rows: their covariance on a common scale."""
+    def frexp(self) -> Parts:
+        """`input` as mantissa times two to the exponent, the mantissa at least 0.5 and below 1."""
+    def nextafter(self, other: Tensor) -> Tensor:
+        """The next floating number after `input` towards `other`."""
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """In-place form of `nextafter`; returns the tensor itself."""
+    def histogram(
+        self,
+        bins: Tensor | builtins.int,
+        *,
+        range: Sequence[builtins.float] | None = None,
+        weight: Tensor | None = None,
+        density: builtins.bool = False,
+    ) -> Histogram:
+        """How many elements lie between each two edges, or the sum of their weights."""
     def igamma(self, other: Tensor) -> Tensor:
         """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
     def igamma_(self, other: Tensor) -> Tensor:
@@ -1483,15 +1537,6 @@ class TensorMethods:
         """The logarithm of the multivariate gamma function of dimension `p`."""
     def mvlgamma_(self, p: builtins.int) -> Tensor:
         """In-place form of `mvlgamma`; returns the tensor itself."""
-    def as_strided(
-        self,
-        size: Sequence[builtins.int],
-        stride: Sequence[builtins.int],
-        storage_offset: builtins.int | None = None,
-    ) -> Tensor:
-        """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
-    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
-        """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
     def squeeze_(self, dim: Ints | None = None) -> Tensor:
         """`squeeze` of the tensor itself: the same memory, without dimensions of size 1."""
     def unsqueeze_(self, dim: builtins.int) -> Tensor:
@@ -1511,6 +1556,16 @@ class TensorMethods:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """`as_strided` of the tensor itself; views that were made before have no gradient any more."""
+    def gcd(self, other: Tensor) -> Tensor:
+        """The greatest common divisor; that of 0 and 0 is 0."""
+    def gcd_(self, other: Tensor) -> Tensor:
+        """In-place form of `gcd`; returns the tensor itself."""
+    def lcm(self, other: Tensor) -> Tensor:
+        """The least common multiple; 0 if one of them is 0."""
+    def lcm_(self, other: Tensor) -> Tensor:
+        """In-place form of `lcm`; returns the tensor itself."""
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
     def triangular_solve(
         self,
         A: Tensor,
@@ -1561,6 +1616,23 @@ class TensorMethods:
         """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """`linalg.lu_solve` with its arguments in an older order."""
+    def new_empty_strided(
+        self,
+        size: Ints,
+        stride: Ints,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`empty_strided` in the dtype and on the device of this tensor."""
+    def set_(
+        self,
+        source: Tensor | None = None,
+        storage_offset: builtins.int = 0,
+        size: Ints | None = None,
+        stride: Ints | None = None,
+    ) -> Tensor:
+        """Look at the memory of another tensor instead, or at none; both then share it."""
     @overload
     def flip(self, *order: builtins.int) -> Tensor:
         """A copy with the elements along `dims` in reverse."""

@@ -15,74 +15,105 @@ from ..ops.triangular import CholeskyInfo
 from ..shapes import Ints
 
 def solve_triangular(
-    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+    A: Tensor,
+    B: Tensor,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """X of A X = B, or of X A = B with `left=False`, where A is triangular."""
 
-def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """The lower triangular L with A = L Lᴴ of a positive definite matrix, or the upper Lᴴ."""
 
-def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyInfo:
+def cholesky_ex(
+    A: Tensor,
+    *,
+    upper: bool = False,
+    check_errors: bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> CholeskyInfo:
     """`cholesky`, and for each matrix 0 or which leading minor is not positive, without an error."""
 
-def qr(A: Tensor, mode: str = "reduced") -> QR:
+def qr(
+    A: Tensor, mode: str = "reduced", *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> QR:
     """The factors of A = Q R: orthonormal columns and an upper triangular matrix."""
 
-def householder_product(A: Tensor, tau: Tensor) -> Tensor:
+def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The first columns of H₁ H₂ …, whose vectors lie below the diagonal of A, as of `geqrf`."""
 
-def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
+def eigh(
+    A: Tensor, UPLO: str = "L", *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> Eigen:
     """The eigenvalues of a symmetric or Hermitian matrix, ascending, and its eigenvectors."""
 
-def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of a symmetric or Hermitian matrix, ascending."""
 
-def eig(A: Tensor) -> Eigen:
+def eig(A: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Eigen:
     """The eigenvalues of a square matrix, in no order, and its eigenvectors, as complex numbers."""
 
-def eigvals(A: Tensor) -> Tensor:
+def eigvals(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of a square matrix, in no order, as complex numbers."""
 
-def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> SVD:
+def svd(
+    A: Tensor,
+    full_matrices: bool = True,
+    *,
+    driver: str | None = None,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> SVD:
     """The factors of A = U S Vᴴ: singular vectors, and singular values in descending order."""
 
-def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+def svdvals(A: Tensor, *, driver: str | None = None, out: Tensor | None = None) -> Tensor:
     """The singular values of a matrix, in descending order."""
 
-def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None) -> Tensor:
     """X of A X = B for a square A, or of X A = B with `left=False`; B may be a vector."""
 
-def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveInfo:
+def solve_ex(
+    A: Tensor,
+    B: Tensor,
+    *,
+    left: bool = True,
+    check_errors: bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> SolveInfo:
     """`solve`, and for each matrix 0 or which pivot is zero, without an error."""
 
-def inv(A: Tensor) -> Tensor:
+def inv(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of a square matrix; one that is singular is an error."""
 
-def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseInfo:
+def inv_ex(
+    A: Tensor, *, check_errors: bool = False, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> InverseInfo:
     """`inv`, and for each matrix 0 or which pivot is zero, without an error."""
 
-def det(A: Tensor) -> Tensor:
+def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The determinant of a square matrix."""
 
-def slogdet(A: Tensor) -> SignLogDet:
+def slogdet(A: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> SignLogDet:
     """The sign (of complex matrices: the phase) of the determinant, and the log of its size."""
 
 def matrix_exp(A: Tensor) -> Tensor:
     """The exponential of a square matrix."""
 
-def matrix_power(A: Tensor, n: int) -> Tensor:
+def matrix_power(A: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """A square matrix to an integer power; a negative one is a power of the inverse."""
 
-def matmul(input: Tensor, other: Tensor) -> Tensor:
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`ut.matmul`."""
 
-def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """The product of two or more matrices, in the order that needs the fewest multiplications."""
 
-def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of conj(x) * y along `dim`, broadcast."""
 
-def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along `dim`."""
 
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
@@ -91,10 +122,12 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of each element, ascending, in rows; N is by default the last size."""
 
-def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
     """The inverse of a tensor seen as a matrix from its first `ind` dimensions to the others."""
 
-def tensorsolve(A: Tensor, B: Tensor, dims: Ints | None = None) -> Tensor:
+def tensorsolve(
+    A: Tensor, B: Tensor, dims: Ints | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """X of tensordot(A, X) = B, where A is seen as a square matrix; `dims` of A are moved last."""
 
 def vector_norm(
@@ -104,6 +137,7 @@ def vector_norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The norm of the elements over all or some dimensions, as of one vector."""
 
@@ -114,6 +148,7 @@ def matrix_norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """A norm of matrices: 'fro', 'nuc' (the sum of singular values), ±1, ±2 or ±inf."""
 
@@ -124,10 +159,11 @@ def norm(
     keepdim: bool = False,
     *,
     dtype: DTypeLike | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """A norm of vectors or, with two dimensions and an `ord`, of matrices."""
 
-def cond(A: Tensor, p: float | str | None = None) -> Tensor:
+def cond(A: Tensor, p: float | str | None = None, *, out: Tensor | None = None) -> Tensor:
     """The condition number: the norm `p` of A times that of its inverse; infinite if singular."""
 
 def matrix_rank(
@@ -137,6 +173,7 @@ def matrix_rank(
     *,
     atol: Tensor | float | None = None,
     rtol: Tensor | float | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """How many singular values exceed max(atol, rtol times the largest)."""
 
@@ -147,6 +184,7 @@ def pinv(
     *,
     atol: Tensor | float | None = None,
     rtol: Tensor | float | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The Moore-Penrose inverse; singular values up to max(atol, rtol times the largest) are zero."""
 
@@ -155,29 +193,53 @@ def lstsq(
 ) -> LeastSquares:
     """X that makes the norm of A X - B least, of several the smallest one."""
 
-def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
+def lu_factor(
+    A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> LUFactor:
     """L and U of A = P L U in one matrix, and the exchanges of rows, counted from 1."""
 
-def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> LUFactorInfo:
+def lu_factor_ex(
+    A: Tensor,
+    *,
+    pivot: bool = True,
+    check_errors: bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> LUFactorInfo:
     """`lu_factor`, and for each matrix 0 or which pivot is zero."""
 
-def lu(A: Tensor, *, pivot: bool = True) -> LU:
+def lu(
+    A: Tensor, *, pivot: bool = True, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> LU:
     """The factors of A = P L U: a permutation, a lower and an upper triangular matrix."""
 
 def lu_solve(
-    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+    LU: Tensor,
+    pivots: Tensor,
+    B: Tensor,
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """X of A X = B (left), X A = B, or with `adjoint` Aᴴ in A's place, given A's `lu_factor`."""
 
-def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
+def ldl_factor(
+    A: Tensor, *, hermitian: bool = False, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> LDLFactor:
     """L and D of A = L D Lᵀ (or L D Lᴴ) for a symmetric A, in one matrix, and the exchanges."""
 
 def ldl_factor_ex(
-    A: Tensor, *, hermitian: bool = False, check_errors: bool = False
+    A: Tensor,
+    *,
+    hermitian: bool = False,
+    check_errors: bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
 ) -> LDLFactorInfo:
     """`ldl_factor`, and for each matrix 0 or which block of D is zero."""
 
-def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
+def ldl_solve(
+    LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False, out: Tensor | None = None
+) -> Tensor:
     """X of A X = B for a symmetric A, given its `ldl_factor`."""
 
 __all__ = [

@@ -18,7 +18,12 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
     """In-place form of `hardtanh`; returns the tensor itself."""
 
 def hardtanh(
-    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+    input: Tensor,
+    min_val: float = -1.0,
+    max_val: float = 1.0,
+    inplace: bool = False,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """`input` between `min_val` and `max_val`; the gradient at the bounds is zero."""
 
@@ -28,7 +33,9 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """In-place form of `leaky_relu`; returns the tensor itself."""
 
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+def leaky_relu(
+    input: Tensor, negative_slope: float = 0.01, inplace: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """The positive elements as they are, the others times `negative_slope`."""
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -37,16 +44,23 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     """In-place form of `threshold`; returns the tensor itself."""
 
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def threshold(
+    input: Tensor,
+    threshold: float,
+    value: float,
+    inplace: bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """The elements above `threshold`, and `value` in place of the others."""
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The elements of size above `lambd`, and zero in place of the others."""
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The elements moved towards zero by `lambd`, at most to zero."""
 
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+def hardsigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
     """0 below -3, 1 above 3, a straight line between."""
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -94,10 +108,10 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second half."""
 
-def sigmoid(input: Tensor) -> Tensor:
+def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`1 / (1 + exp(-input))`, elementwise."""
 
-def tanh(input: Tensor) -> Tensor:
+def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of each element."""
 
 @overload
@@ -426,10 +440,22 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or maximum of the rows in each bag of indices."""
 
-def softmax(input: Tensor, dim: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+def softmax(
+    input: Tensor,
+    dim: int | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """`exp(input)` divided by its sum along `dim`; never overflows."""
 
-def log_softmax(input: Tensor, dim: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
+def log_softmax(
+    input: Tensor,
+    dim: int | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
     """`log(softmax(input, dim))`, accurate where the softmax itself would round to zero."""
 
 def softmin(input: Tensor, dim: int | None = None, dtype: DTypeLike | None = None) -> Tensor:

@@ -402,6 +402,31 @@ def arange(
     return made(array, requires_grad)
 
 
+@function(method=False)
+def range(
+    start: Number,
+    end: Number,
+    step: Number = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`start`, `start + step`, … up to `end`, which counts in; floating. Rather use `arange`.
+
+    >>> import undertow as ut
+    >>> ut.range(1, 2, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    first, last, by = plain_number(start), plain_number(end), plain_number(step)
+    if not by or (last - first) * by < 0:
+        raise ArgumentError(f"[range] from {first} to {last} with step {by} leads nowhere")
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    count = math.floor((last - first) / by) + 1
+    array = backend_on(device).arange(first, by, count, wanted.numpy)
+    return made(array, requires_grad)
+
+
 def _spaced(op: str, start: Any, end: Any, steps: Any, dtype: Any, device: Any) -> Tensor:
     """`steps` numbers from `start` to `end`, each counted from the nearer end, as in torch."""
     n = as_int(op, "steps", steps)

@@ -1,4 +1,4 @@
-"""Normalisation over trailing dimensions: layer_norm and rms_norm, one kernel each way."""
+"""Normalisation over trailing dimensions, one kernel each way: layer_norm, rms_norm; renorm."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..core.modes import current
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import Expr, call
 from ..kernel.row_program import Program, Tracer, rows
-from ..shapes import Ints, as_shape
+from ..shapes import Ints, as_shape, wrap_dim
 from .reduction import mean
 
 # Note [norms]
@@ -287,3 +287,23 @@ def rms_norm(
     if eps is None:
         eps = dtypes.finfo(dtypes.of_array(_wide(input._array))).eps
     return apply(_rms_norm, (input, weight), (dims, float(eps), kind))[0]
+
+
+@function(inplace=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """`input` with each slice along `dim` whose p-norm is above `maxnorm` scaled down to it.
+
+    >>> import undertow as ut
+    >>> ut.renorm(ut.tensor([[1.0, 1.0], [3.0, 4.0]]), 2, 0, 2.5)
+    tensor([[1.0000, 1.0000],
+            [1.5000, 2.0000]])
+    """
+    if input.ndim < 2:
+        raise ShapeError(f"[renorm] needs two dimensions at least, got shape {input.shape}")
+    if p <= 0 or maxnorm < 0:
+        raise ArgumentError(f"[renorm] p must be above 0 and maxnorm not below, got {p}, {maxnorm}")
+    kept = wrap_dim("renorm", dim, input.ndim)
+    others = tuple(d for d in range(input.ndim) if d != kept)
+    norms = input.norm(p, others, keepdim=True)
+    beyond = norms > maxnorm
+    return input * (maxnorm / (norms + 1e-7)).where(beyond, norms.detach() * 0 + 1)

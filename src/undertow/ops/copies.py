@@ -1,0 +1,105 @@
+"""Copies of views, under names of their own: `ut.transpose_copy` is `transpose`, then `clone`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ..core.register import FUNCTIONS, alias, function
+from ..core.tensor import Tensor
+from ..shapes import as_int, wrap_dim
+from . import diagonal, joining, movement, strided  # noqa: F401 (where the views are)
+
+alias("chunk", "unsafe_chunk")
+alias("split", "unsafe_split")
+alias("split_with_sizes", "unsafe_split_with_sizes")
+
+
+def _view(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
+    return input.view(dtype if size is None else size)
+
+
+def _slice(
+    input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    where = wrap_dim("slice_copy", dim, input.ndim)
+    return input[(slice(None),) * where + (slice(start, end, as_int("slice_copy", "step", step)),)]
+
+
+def _alias(input: Tensor) -> Tensor:
+    return input
+
+
+def _detach(input: Tensor) -> Tensor:
+    return input.detach()
+
+
+def _expand(input: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
+    return input.expand(size)
+
+
+def _unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    return input.unfold(dimension, size, step)
+
+
+# By the name of the copy: the view, and a call of it with what it prints.
+_VIEWS: dict[str, tuple[Callable[..., Any] | str, str, str]] = {
+    "alias_copy": (_alias, "(x[0])", "tensor([1, 2])"),
+    "as_strided_copy": ("as_strided", "(x, (2,), (2,))", "tensor([1, 3])"),
+    "detach_copy": (_detach, "(x[0])", "tensor([1, 2])"),
+    "diagonal_copy": ("diagonal", "(x)", "tensor([1, 4])"),
+    "expand_copy": (_expand, "(x[:1], (2, 2))", "tensor([[1, 2],\n            [1, 2]])"),
+    "narrow_copy": ("narrow", "(x, 0, 1, 1)", "tensor([[3, 4]])"),
+    "permute_copy": ("permute", "(x, (1, 0))", "tensor([[1, 3],\n            [2, 4]])"),
+    "select_copy": ("select", "(x, 0, 1)", "tensor([3, 4])"),
+    "slice_copy": (_slice, "(x, 0, 1)", "tensor([[3, 4]])"),
+    "split_copy": ("split", "(x, 1)[1]", "tensor([[3, 4]])"),
+    "split_with_sizes_copy": ("split_with_sizes", "(x, (1, 1))[1]", "tensor([[3, 4]])"),
+    "squeeze_copy": ("squeeze", "(x[:1])", "tensor([1, 2])"),
+    "t_copy": ("t", "(x)", "tensor([[1, 3],\n            [2, 4]])"),
+    "transpose_copy": ("transpose", "(x, 0, 1)", "tensor([[1, 3],\n            [2, 4]])"),
+    "unbind_copy": ("unbind", "(x)[1]", "tensor([3, 4])"),
+    "unfold_copy": (_unfold, "(x[0], 0, 2, 1)", "tensor([[1, 2]])"),
+    "unsqueeze_copy": ("unsqueeze", "(x[0], 0)", "tensor([[1, 2]])"),
+    "view_as_complex_copy": ("view_as_complex", "(x[0].float())", "tensor(1.+2.j)"),
+    "view_as_real_copy": ("view_as_real", "(ut.tensor(1 + 2j))", "tensor([1., 2.])"),
+    "view_copy": (_view, "(x, (4,))", "tensor([1, 2, 3, 4])"),
+}
+
+
+def _publish(name: str, view: Callable[..., Any] | str, call: str, printed: str) -> None:
+    viewing = FUNCTIONS[view] if isinstance(view, str) else view
+    given = inspect.unwrap(viewing)
+
+    def copied(*args: Any, **kwargs: Any) -> Any:
+        found = viewing(*args, **kwargs)
+        return found.clone() if isinstance(found, Tensor) else tuple([t.clone() for t in found])
+
+    what = name.removesuffix("_copy")
+    copied.__doc__ = f"""A copy of the view that `{what}` gives: it shares no memory with `input`.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([[1, 2], [3, 4]])
+    >>> ut.{name}{call}
+    {printed}
+    """
+    copied.__wrapped__ = given  # type: ignore[attr-defined]
+    copied.__annotations__ = {"input": "Tensor", "return": "Any"}
+    method: bool | str = name == "narrow_copy"
+    function(name=name, method=method)(copied)
+
+
+for _name, _parts in _VIEWS.items():
+    _publish(_name, *_parts)
+
+
+@function(method=False)
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input`, every element of which is `value`, a number or a tensor with one.
+
+    >>> import undertow as ut
+    >>> ut.fill(ut.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    return input.clone().fill_(value)

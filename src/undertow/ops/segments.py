@@ -1,0 +1,80 @@
+"""`segment_reduce`: sums, means, products and extremes of runs of elements."""
+
+from __future__ import annotations
+
+import math
+
+from ..core.register import FUNCTIONS, function
+from ..core.tensor import Tensor
+from ..dtypes import Number
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+
+# By name: that of `scatter_reduce`, and what an empty run gives.
+_KINDS = {
+    "sum": ("sum", 0.0),
+    "mean": ("sum", 0.0),
+    "prod": ("prod", 1.0),
+    "max": ("amax", -math.inf),
+    "min": ("amin", math.inf),
+}
+
+
+@function(method=False)
+def segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Number | None = None,
+) -> Tensor:
+    """Reduce runs of elements along `axis`, given by their lengths or by their first positions.
+
+    `reduce` is sum, mean, prod, max or min. `lengths` has the leading dimensions of `data` up to
+    `axis`. Each run begins with `initial`; an empty one is what the reduction begins with, and a
+    NaN for a mean.
+
+    >>> import undertow as ut
+    >>> ut.segment_reduce(ut.arange(4.0), "sum", lengths=ut.tensor([1, 3]))
+    tensor([0., 6.])
+    """
+    if indices is not None:
+        raise UnsupportedError("[segment_reduce] takes lengths or offsets, not indices")
+    if reduce not in _KINDS:
+        raise ArgumentError(f"[segment_reduce] reduce must be one of {[*_KINDS]}, got {reduce!r}")
+    if not data.is_floating_point():
+        raise DTypeError(f"[segment_reduce] needs floating numbers, got {data.dtype}")
+    if (lengths is None) == (offsets is None):
+        raise ArgumentError("[segment_reduce] needs lengths or offsets, and not both")
+    if lengths is None:
+        assert offsets is not None
+        lengths = offsets.diff(dim=-1)
+    if axis != lengths.ndim - 1 or lengths.shape[:-1] != data.shape[:axis]:
+        raise ShapeError(
+            f"[segment_reduce] the runs of shape {lengths.shape} have the dimensions of data, "
+            f"{data.shape}, before axis {axis}, and then the runs"
+        )
+    if not unsafe and lengths.numel() and int(lengths.min()) < 0:
+        raise ArgumentError(f"[segment_reduce] lengths must not be negative, got {lengths.min()}")
+    if bool((lengths.sum(-1) != data.shape[axis]).any()):
+        raise ArgumentError(
+            f"[segment_reduce] the lengths must add up to {data.shape[axis]}, the size of data "
+            f"along axis {axis}"
+        )
+    # All rows one after the other are one row, and their runs are runs of it.
+    inner = data.shape[axis + 1 :]
+    flat = data.reshape(-1, *inner)
+    runs = lengths.reshape(-1)
+    numbers = FUNCTIONS["arange"](runs.numel(), device=data.device)
+    run = numbers.repeat_interleave(runs).reshape(-1, *(1 for _ in inner)).expand(flat.shape)
+    kind, start = _KINDS[reduce]
+    begin = flat.new_full((runs.numel(), *inner), start if initial is None else initial)
+    out = begin.scatter_reduce(0, run, flat, kind)
+    if reduce == "mean":
+        counts = runs.reshape(-1, *(1 for _ in inner)).to(data.dtype)
+        mean = out / counts
+        out = mean if initial is None else out.where(counts == 0, mean)
+    return out.reshape(*lengths.shape, *inner)

@@ -1,0 +1,100 @@
+"""`out=`: what every function that takes it does with it, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from op_samples import OpInfo, load
+from test_ops import flat, host, resolve, tensors
+from undertow.core.out import TAKES_OUT
+
+TABLE = load()
+
+
+@pytest.mark.parametrize("info", [i for n, i in TABLE.items() if n in TAKES_OUT], ids=str)
+def test_the_result_is_in_out(info: OpInfo) -> None:
+    """For every function: out is returned, holds the result, and has its shape."""
+    if info.name == "empty":  # whose elements may be anything
+        return
+    for sample in info.samples[:3]:
+        args, kwargs = tensors(sample.args), tensors(sample.kwargs)
+        expected = resolve(info.name)(*args, **kwargs)
+        parts = flat(expected)
+        outs = [ut.empty(0, dtype=e.dtype) for e in parts]
+        out: Any = outs[0] if isinstance(expected, ut.Tensor) else tuple(outs)
+        found = resolve(info.name)(*args, **kwargs, out=out)
+        if isinstance(expected, ut.Tensor):
+            assert found is out
+        for target, result, wanted in zip(outs, flat(found), parts, strict=True):
+            assert result is target
+            assert target.shape == wanted.shape
+            np.testing.assert_array_equal(host(target), host(wanted))
+
+
+def test_memory_and_strides_stay() -> None:
+    """A tensor that fits is written where it is, views of it see it, its version rises."""
+    whole = ut.zeros(2, 3)
+    part = whole.T
+    before = part._version
+    assert ut.mul(ut.ones(3, 2), 2, out=part) is part
+    assert whole.tolist() == [[2.0] * 3] * 2
+    assert part.stride() == (1, 3)
+    assert part._version > before
+    x = ut.arange(3.0)
+    assert ut.flip(x, (0,)).tolist() == ut.add(x.flip(0), 0, out=x).tolist()
+
+
+def test_dtypes() -> None:
+    """Anything that the result can be cast to; what makes or sums computes in the dtype of out."""
+    half = ut.empty(3, dtype=ut.float16)
+    assert ut.exp(ut.zeros(3), out=half).dtype is ut.float16
+    assert ut.eq(ut.ones(2), 1, out=ut.empty(2, dtype=ut.int64)).tolist() == [1, 1]
+    assert ut.ones(2, out=ut.empty(2, dtype=ut.int32)).dtype is ut.int32
+    assert ut.sum(ut.tensor([0.6, 0.6]), 0, out=ut.empty((), dtype=ut.int64)).item() == 0
+    with pytest.raises(RuntimeError, match=r"\[exp\] the result is .*float32.* can't be cast"):
+        ut.exp(ut.zeros(3), out=ut.zeros(3, dtype=ut.int64))
+    with pytest.raises(RuntimeError, match=r"\[ones\] dtype=.*float32 is not that of out"):
+        ut.ones(2, dtype=ut.float32, out=ut.empty(2, dtype=ut.int32))
+
+
+def test_resizing_warns_unless_empty() -> None:
+    """A tensor with elements of another shape is resized with a warning."""
+    out = ut.zeros(2)
+    with pytest.warns(UserWarning, match=r"\[exp\] out had shape \(2,\) and was resized"):
+        ut.exp(ut.zeros(3), out=out)
+    assert out.tolist() == [1.0, 1.0, 1.0]
+    assert ut.exp(ut.zeros(4), out=out.resize_(0)).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda x, o: ut.exp(x.requires_grad_(), out=o), RuntimeError, r"\[exp\] .*an input requ"),
+        (lambda x, o: ut.exp(x, out=o.requires_grad_()), RuntimeError, r"\[exp\] .*out requires"),
+        (lambda x, o: ut.sum(x.requires_grad_(), 0, out=o), RuntimeError, r"\[sum\] .*automatic"),
+        (lambda x, o: ut.exp(x, out=3), TypeError, r"\[exp\] out must be a Tensor, got int"),
+        (lambda x, o: ut.max(x, 0, out=o), RuntimeError, r"\[max\] out must be a tuple of 2"),
+        (lambda x, o: ut.exp(x, out=(o,)), RuntimeError, r"\[exp\] out must be one tensor"),
+        (lambda x, o: ut.exp(x, out=o[:1].expand(3)), RuntimeError, r"\[exp\] several elements"),
+        (lambda x, o: ut.reshape(x, (3,), out=o), TypeError, "out"),
+        (lambda x, o: x.exp(out=o), TypeError, "out"),
+    ],
+)
+def test_refusals(call: Any, error: type[Exception], message: str) -> None:
+    """Errors name the function and what to do."""
+    with pytest.raises(error, match=message):
+        call(ut.zeros(3), ut.zeros(3))
+
+
+def test_without_gradients_inputs_may_require_them() -> None:
+    """Under no_grad nothing would be recorded, and it is allowed."""
+    x, out = ut.zeros(3, requires_grad=True), ut.empty(0)
+    with ut.no_grad():
+        ut.exp(x, out=out)
+    assert not out.requires_grad
+    assert ut.argmax(x, out=ut.empty((), dtype=ut.int64)).item() == 0
+    assert ut.sum(x.detach(), 0, out=None).item() == 0
