@@ -59,6 +59,7 @@ ROOMS = [
     "files",
     "serialization",
     "utils",
+    "array_api",
     "onnx",
     "timeseries",
     "models",
@@ -182,6 +183,7 @@ def test_the_contract_is_small() -> None:
 
 # Above the backends nobody knows what an array is --------------------------------------------
 ABOVE_BACKENDS = (
+    "array_api",
     "core",
     "ops",
     "autograd",

@@ -54,6 +54,7 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {
+    "array_api": "array_api",
     "files": "files",
     "load": "files",
     "models": "models",

@@ -1,0 +1,121 @@
+"""Elementwise functions: the library's own, with the standard's promotion and special cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import undertow as ut
+
+from ..core.tensor import Tensor
+from ..errors import ArgumentError
+from .data_types import together
+
+
+def _binary(function: Callable[..., Any]) -> Callable[[Any, Any], Tensor]:
+    """A function of two operands, tensors or numbers, in the dtype that they have in common."""
+
+    def promoting(x1: Any, x2: Any, /) -> Tensor:
+        return function(*together(x1, x2))
+
+    promoting.__name__ = promoting.__qualname__ = function.__name__
+    promoting.__doc__ = function.__doc__
+    return promoting
+
+
+abs = ut.abs
+acos = ut.acos
+acosh = ut.acosh
+asin = ut.asin
+asinh = ut.asinh
+atan = ut.atan
+atanh = ut.atanh
+bitwise_invert = ut.bitwise_not
+ceil = ut.ceil
+conj = ut.conj
+cos = ut.cos
+cosh = ut.cosh
+exp = ut.exp
+expm1 = ut.expm1
+floor = ut.floor
+imag = ut.imag
+isfinite = ut.isfinite
+isinf = ut.isinf
+isnan = ut.isnan
+log = ut.log
+log1p = ut.log1p
+log2 = ut.log2
+log10 = ut.log10
+logical_not = ut.logical_not
+negative = ut.neg
+positive = ut.positive
+real = ut.real
+reciprocal = ut.reciprocal
+round = ut.round
+signbit = ut.signbit
+sin = ut.sin
+sinh = ut.sinh
+square = ut.square
+sqrt = ut.sqrt
+tan = ut.tan
+tanh = ut.tanh
+trunc = ut.trunc
+
+add = _binary(ut.add)
+atan2 = _binary(ut.atan2)
+bitwise_and = _binary(ut.bitwise_and)
+bitwise_left_shift = _binary(ut.bitwise_left_shift)
+bitwise_or = _binary(ut.bitwise_or)
+bitwise_right_shift = _binary(ut.bitwise_right_shift)
+bitwise_xor = _binary(ut.bitwise_xor)
+copysign = _binary(ut.copysign)
+divide = _binary(ut.div)
+equal = _binary(ut.eq)
+floor_divide = _binary(ut.floor_divide)
+greater = _binary(ut.gt)
+greater_equal = _binary(ut.ge)
+hypot = _binary(ut.hypot)
+less = _binary(ut.lt)
+less_equal = _binary(ut.le)
+logaddexp = _binary(ut.logaddexp)
+logical_and = _binary(ut.logical_and)
+logical_or = _binary(ut.logical_or)
+logical_xor = _binary(ut.logical_xor)
+maximum = _binary(ut.maximum)
+minimum = _binary(ut.minimum)
+multiply = _binary(ut.mul)
+not_equal = _binary(ut.ne)
+pow = _binary(ut.pow)
+remainder = _binary(ut.remainder)
+subtract = _binary(ut.sub)
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """-1, 0 or 1 by sign; NaN stays NaN, and a complex number is divided by its absolute value.
+
+    >>> import undertow.array_api as xp
+    >>> xp.sign(xp.asarray([-2.0, 0.0, xp.nan]))
+    tensor([-1.,  0., nan])
+    """
+    if x.dtype.category < 2:
+        return ut.sign(x)
+    return ut.where(ut.isnan(x), x, ut.sgn(x))
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """`x` between two bounds, numbers or arrays, in its own dtype; a NaN bound gives NaN.
+
+    >>> import undertow.array_api as xp
+    >>> xp.clip(xp.arange(5), 1, xp.asarray(3))
+    tensor([1, 1, 2, 3, 3])
+    """
+    bounds = [b.to(x.dtype) if isinstance(b, Tensor) else b for b in (min, max)]
+    for number in bounds:
+        if isinstance(number, float) and x.dtype.category < 2:
+            raise ArgumentError(f"[clip] {number} is no bound of {x.dtype}; write an integer")
+    out = x
+    if bounds[0] is not None:
+        out = ut.clamp(out, min=bounds[0])
+    if bounds[1] is not None:
+        out = ut.clamp(out, max=bounds[1])
+    return out.clone() if out is x else out
