@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from . import accelerator as accelerator
 from . import amp as amp
+from . import array_api as array_api
 from . import autograd, backends, dtypes, errors
 from . import compiler as compiler
 from . import cpu as cpu
@@ -2366,6 +2367,7 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
+    "array_api",
     "as_strided",
     "as_strided_scatter",
     "as_tensor",

@@ -65,6 +65,9 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    if dtype is None:
+        whole = all(isinstance(n, int) for n in (start, stop, step))
+        dtype = ut.int64 if whole else ut.get_default_dtype()
     if (stop - start) * step <= 0:  # nothing lies between; torch takes that for a mistake
         stop = start
     return ut.arange(start, stop, step, dtype=dtype, device=device)
@@ -118,7 +121,7 @@ def empty(shape: Ints, *, dtype: _Dtype = None, device: _Device = None) -> Tenso
 
     >>> import undertow.array_api as xp
     >>> xp.empty((2, 3)).shape
-    undertow.Size([2, 3])
+    (2, 3)
     """
     return ut.empty(_sizes(shape), dtype=dtype, device=device)
 
@@ -158,7 +161,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
 
     >>> import undertow.array_api as xp
     >>> [a.shape for a in xp.meshgrid(xp.arange(2), xp.arange(3))]
-    [undertow.Size([3, 2]), undertow.Size([3, 2])]
+    [(3, 2), (3, 2)]
     """
     return list(ut.meshgrid(*arrays, indexing=indexing)) if arrays else []
 

@@ -142,6 +142,6 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
     >>> import undertow.array_api as xp
     >>> [a.shape for a in xp.broadcast_arrays(xp.ones((2, 1)), xp.ones(3))]
-    [undertow.Size([2, 3]), undertow.Size([2, 3])]
+    [(2, 3), (2, 3)]
     """
     return list(ut.broadcast_tensors(*arrays))

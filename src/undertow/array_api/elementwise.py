@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +37,6 @@ conj = ut.conj
 cos = ut.cos
 cosh = ut.cosh
 exp = ut.exp
-expm1 = ut.expm1
 floor = ut.floor
 imag = ut.imag
 isfinite = ut.isfinite
@@ -71,7 +71,6 @@ bitwise_xor = _binary(ut.bitwise_xor)
 copysign = _binary(ut.copysign)
 divide = _binary(ut.div)
 equal = _binary(ut.eq)
-floor_divide = _binary(ut.floor_divide)
 greater = _binary(ut.gt)
 greater_equal = _binary(ut.ge)
 hypot = _binary(ut.hypot)
@@ -89,6 +88,9 @@ pow = _binary(ut.pow)
 remainder = _binary(ut.remainder)
 subtract = _binary(ut.sub)
 
+if hasattr(ut, "nextafter"):
+    nextafter = _binary(ut.nextafter)
+
 
 def sign(x: Tensor, /) -> Tensor:
     """-1, 0 or 1 by sign; NaN stays NaN, and a complex number is divided by its absolute value.
@@ -99,7 +101,40 @@ def sign(x: Tensor, /) -> Tensor:
     """
     if x.dtype.category < 2:
         return ut.sign(x)
-    return ut.where(ut.isnan(x), x, ut.sgn(x))
+    found = ut.where(ut.isnan(x), x, ut.sgn(x))
+    return ut.where(x == 0, 0, found) if x.dtype.is_complex else found
+
+
+def expm1(x: Tensor, /) -> Tensor:
+    """exp(x) - 1, exactly near zero; of complex numbers with the standard's limits at infinity.
+
+    >>> import undertow.array_api as xp
+    >>> xp.expm1(xp.asarray([complex(0, 0), complex(-xp.inf, xp.nan)]))
+    tensor([ 0.+0.j, -1.+0.j])
+    """
+    if not x.dtype.is_complex:
+        return ut.expm1(x)
+    a, b = ut.real(x), ut.imag(x)
+    lost = (a == -math.inf) & ~ut.isfinite(b)  # the angle of what vanishes does not matter
+    b = ut.where(lost, 0, b)
+    real = ut.expm1(a) * ut.cos(b) - 2 * ut.sin(b / 2) ** 2
+    real = ut.where(a == math.inf, ut.where(ut.isfinite(b), real, a), real)
+    return ut.complex(real, ut.where(b == 0, b, ut.exp(a) * ut.sin(b)))
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+    """The quotient, rounded down; where an operand is infinite, the quotient as it is.
+
+    >>> import undertow.array_api as xp
+    >>> xp.floor_divide(xp.asarray([7.0, xp.inf, 1.0]), xp.asarray([2.0, 2.0, -xp.inf]))
+    tensor([3., inf, -0.])
+    """
+    a, b = together(x1, x2)
+    quotient = ut.floor_divide(a, b)
+    if quotient.dtype.category < 2:
+        return quotient
+    finite = ut.isfinite(0 * a + 0 * b)
+    return ut.where(finite, quotient, a / b)
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:

@@ -63,7 +63,7 @@ def expand_dims(x: Tensor, /, axis: int) -> Tensor:
 
     >>> import undertow.array_api as xp
     >>> xp.expand_dims(xp.ones(3), axis=0).shape
-    undertow.Size([1, 3])
+    (1, 3)
     """
     return ut.unsqueeze(x, axis)
 
@@ -73,7 +73,7 @@ def squeeze(x: Tensor, /, axis: Ints) -> Tensor:
 
     >>> import undertow.array_api as xp
     >>> xp.squeeze(xp.ones((1, 3, 1)), axis=(0, 2)).shape
-    undertow.Size([3])
+    (3,)
     """
     for a in (axis,) if isinstance(axis, int) else axis:
         size = x.shape[wrap_dim("squeeze", a, x.ndim)]
@@ -87,7 +87,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
 
     >>> import undertow.array_api as xp
     >>> xp.permute_dims(xp.ones((2, 3)), (1, 0)).shape
-    undertow.Size([3, 2])
+    (3, 2)
     """
     return ut.permute(x, tuple(axes))
 
@@ -97,7 +97,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
     >>> import undertow.array_api as xp
     >>> xp.matrix_transpose(xp.ones((4, 2, 3))).shape
-    undertow.Size([4, 3, 2])
+    (4, 3, 2)
     """
     return x.mT
 
@@ -107,7 +107,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
     >>> import undertow.array_api as xp
     >>> xp.reshape(xp.arange(6), (2, -1)).shape
-    undertow.Size([2, 3])
+    (2, 3)
     """
     if copy is False:
         return x.view(shape)
@@ -143,7 +143,8 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
     >>> xp.repeat(xp.asarray([1, 2]), xp.asarray([2, 1]))
     tensor([1, 1, 2])
     """
-    return ut.repeat_interleave(x, repeats, axis)
+    times = repeats.long() if isinstance(repeats, Tensor) else repeats
+    return ut.repeat_interleave(x, times, axis)
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:

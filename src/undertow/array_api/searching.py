@@ -141,6 +141,15 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     return ut.take_along_dim(x, ut.where(index < 0, index + x.shape[axis], index), axis)
 
 
+def _unique(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The different elements, which of them each is, and how often; complex ones as pairs."""
+    if not x.dtype.is_complex:
+        return ut.unique(x, return_inverse=True, return_counts=True)
+    pairs = ut.view_as_real(x.flatten()) + 0.0  # without negative zeros, which equal the others
+    values, inverse, counts = ut.unique(pairs, return_inverse=True, return_counts=True, dim=0)
+    return ut.view_as_complex(values), inverse.reshape(x.shape), counts
+
+
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The different elements in order, where each is first, which of them each is, how often.
 
@@ -148,7 +157,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     >>> xp.unique_all(xp.asarray([3, 1, 3])).indices
     tensor([1, 0])
     """
-    values, inverse, counts = ut.unique(x, return_inverse=True, return_counts=True)
+    values, inverse, counts = _unique(x)
     order = ut.argsort(inverse.flatten(), stable=True)  # each value's positions, one after another
     first = ut.index_select(order, 0, ut.cumsum(counts, 0) - counts)
     return UniqueAll(values, first, inverse, counts)
@@ -161,7 +170,8 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     >>> xp.unique_counts(xp.asarray([3, 1, 3])).counts
     tensor([1, 2])
     """
-    return UniqueCounts(*ut.unique(x, return_counts=True))
+    values, _, counts = _unique(x)
+    return UniqueCounts(values, counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
@@ -171,7 +181,8 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices
     tensor([1, 0, 1])
     """
-    return UniqueInverse(*ut.unique(x, return_inverse=True))
+    values, inverse, _ = _unique(x)
+    return UniqueInverse(values, inverse)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
@@ -181,4 +192,4 @@ def unique_values(x: Tensor, /) -> Tensor:
     >>> xp.unique_values(xp.asarray([3, 1, 3]))
     tensor([1, 3])
     """
-    return ut.unique(x)
+    return _unique(x)[0]

@@ -664,6 +664,9 @@ class TensorMethods:
         copy: builtins.bool | None = None,
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on a device, itself if it is there: `to(device)`, in the standard's words."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in memory of its own that gradients flow through."""
     @overload
