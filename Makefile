@@ -22,7 +22,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test kernels lint types stubs conformance bench format clean
+.PHONY: help demo test kernels lint types stubs coverage conformance bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ types: $(VENV)/.dev ## check the types of the library and the examples
 
 stubs: $(VENV)/.dev ## write the stubs (.pyi) of what the ops publish
 	$(BIN)/python tools/stubs.py
+
+coverage: $(VENV)/.dev ## write docs/coverage.md: which names of torch there are
+	$(BIN)/python tools/coverage.py
 
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)

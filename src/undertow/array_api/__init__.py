@@ -13,147 +13,32 @@ tensor([2.0000, 3.5000], grad_fn=<MeanBackward>)
 """
 
 from importlib import import_module
-from math import e, inf, nan, pi
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
 from typing import Any
 
 import undertow as ut
 
-from ..dtypes import bool, complex64, complex128, float32, float64, int8, int16, int32, int64, uint8
-from .creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    tril,
-    triu,
-    zeros,
-    zeros_like,
-)
-from .data_types import astype, broadcast_arrays, can_cast, finfo, iinfo, isdtype, result_type
-from .elementwise import (
-    abs,
-    acos,
-    acosh,
-    add,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    ceil,
-    clip,
-    conj,
-    copysign,
-    cos,
-    cosh,
-    divide,
-    equal,
-    exp,
-    expm1,
-    floor,
-    floor_divide,
-    greater,
-    greater_equal,
-    hypot,
-    imag,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    log,
-    log1p,
-    log2,
-    log10,
-    logaddexp,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    not_equal,
-    positive,
-    pow,
-    real,
-    reciprocal,
-    remainder,
-    round,
-    sign,
-    signbit,
-    sin,
-    sinh,
-    sqrt,
-    square,
-    subtract,
-    tan,
-    tanh,
-    trunc,
-)
-from .info import __array_namespace_info__
-from .manipulation import (
-    broadcast_to,
-    concat,
-    expand_dims,
-    flip,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
-    repeat,
-    reshape,
-    roll,
-    squeeze,
-    stack,
-    tile,
-    unstack,
-)
-from .products import matmul, tensordot, vecdot
-from .searching import (
-    argmax,
-    argmin,
-    argsort,
-    nonzero,
-    searchsorted,
-    sort,
-    take,
-    take_along_axis,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-    where,
-)
-from .statistics import (
-    all,
-    any,
-    count_nonzero,
-    cumulative_prod,
-    cumulative_sum,
-    diff,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
-)
+from ..dtypes import bool as bool
+from ..dtypes import complex64 as complex64
+from ..dtypes import complex128 as complex128
+from ..dtypes import float32 as float32
+from ..dtypes import float64 as float64
+from ..dtypes import int8 as int8
+from ..dtypes import int16 as int16
+from ..dtypes import int32 as int32
+from ..dtypes import int64 as int64
+from ..dtypes import uint8 as uint8
+from .creation import *  # noqa: F403
+from .data_types import *  # noqa: F403
+from .elementwise import *  # noqa: F403
+from .info import *  # noqa: F403
+from .manipulation import *  # noqa: F403
+from .products import *  # noqa: F403
+from .searching import *  # noqa: F403
+from .statistics import *  # noqa: F403
 
 __array_api_version__ = "2024.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", __array_api_version__)  # each contains those before
@@ -168,8 +53,3 @@ def __getattr__(name: str) -> Any:
     if name not in _EXTENSIONS or not hasattr(ut, name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f".{name}", __name__)
-
-
-__all__ = [
-    name for name in globals() if not name.startswith("_") and name not in ("ut", "import_module")
-]

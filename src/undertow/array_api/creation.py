@@ -12,6 +12,25 @@ from ..dtypes import DTypeLike
 from ..errors import ArgumentError
 from ..shapes import Ints
 
+__all__ = [
+    "arange",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+
 _Dtype = DTypeLike | None
 _Device = DeviceLike | None
 

@@ -12,6 +12,75 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError
 from .data_types import together
 
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+]
+
 
 def _binary(function: Callable[..., Any]) -> Callable[[Any, Any], Tensor]:
     """A function of two operands, tensors or numbers, in the dtype that they have in common."""
@@ -87,9 +156,6 @@ not_equal = _binary(ut.ne)
 pow = _binary(ut.pow)
 remainder = _binary(ut.remainder)
 subtract = _binary(ut.sub)
-
-if hasattr(ut, "nextafter"):
-    nextafter = _binary(ut.nextafter)
 
 
 def sign(x: Tensor, /) -> Tensor:

@@ -10,6 +10,8 @@ from ..devices import Device, DeviceLike, get_default_device
 from ..dtypes import DType
 from .data_types import KINDS, isdtype
 
+__all__ = ["__array_namespace_info__"]
+
 
 class NamespaceInfo:
     """Capabilities, devices and dtypes.

@@ -11,6 +11,23 @@ from ..errors import ArgumentError, ShapeError
 from ..shapes import Ints, wrap_dim
 from .data_types import together
 
+__all__ = [
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "repeat",
+    "reshape",
+    "roll",
+    "squeeze",
+    "stack",
+    "tile",
+    "unstack",
+]
+
 moveaxis = ut.moveaxis
 
 

@@ -11,6 +11,8 @@ from ..errors import ShapeError
 from ..shapes import wrap_dim
 from .data_types import together
 
+__all__ = ["matmul", "tensordot", "vecdot"]
+
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The product of matrices, in batches.

@@ -10,6 +10,22 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError
 from .data_types import together
 
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
 
 class UniqueAll(NamedTuple):
     """What `unique_all` gives."""

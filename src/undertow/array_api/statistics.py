@@ -13,6 +13,22 @@ from ..dtypes import DTypeLike
 from ..errors import ArgumentError
 from ..shapes import Ints, wrap_dims
 
+__all__ = [
+    "all",
+    "any",
+    "count_nonzero",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]
+
 _Axis = Ints | None
 
 
