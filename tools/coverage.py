@@ -5,8 +5,8 @@
 
 Torch's names stand in tools/torch_names.toml, so that no torch is needed; the conformance tests
 hold them against torch. Why a name is missing stands in tools/torch_missing.toml, as patterns of
-names under a reason. Patterns that match nothing any more are dropped by this command; a name that is
-missing without a reason is an error.
+names under a reason. Patterns that match nothing any more are dropped by this command; a name that
+is missing without a reason is an error.
 """
 
 from __future__ import annotations
