@@ -35,6 +35,7 @@ ROOMS = [
     "core",
     "ops",
     "autograd",
+    "sparse",
     "nn",
     "optim",
     "amp",
@@ -157,6 +158,7 @@ def forms() -> list[str]:
 
 # Forms whose default is the definition: compositions that NumPy has no better word for.
 ONE_WAY = {
+    "csr_matmul",
     "run",
     "prepare",
     "direct",
@@ -184,6 +186,7 @@ def test_the_contract_is_small() -> None:
 # Above the backends nobody knows what an array is --------------------------------------------
 ABOVE_BACKENDS = (
     "array_api",
+    "sparse",
     "core",
     "ops",
     "autograd",

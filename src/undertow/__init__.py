@@ -63,6 +63,9 @@ _LAZY = {
     "optim": "optim",
     "save": "files",
     "serialization": "serialization",
+    "sparse": "sparse",
+    "sparse_coo_tensor": "sparse",
+    "sparse_csr_tensor": "sparse",
     "timeseries": "timeseries",
     "utils": "utils",
 }
@@ -89,7 +92,7 @@ _LAZY |= {
         "errors": "OutOfMemoryError",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format
-            strided
+            sparse_coo sparse_csr strided
         """,
         "settings": """
             are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
