@@ -14,7 +14,8 @@ ARGS ?=
 FEATURES ?= baseline
 # Convolutions and windows run their own tests with narrower vectors.
 KERNELS := loop_ir elementary gemm large_gradients products kernel_activations kernel_attention \
-	kernel_dropout kernel_edges kernel_indexing kernel_plans kernel_reductions kernel_rows kernel_scans
+	kernel_dropout kernel_edges kernel_indexing kernel_plans kernel_reductions kernel_rows kernel_scans \
+	kernel_sparse
 
 VENV := .venv
 BIN := $(VENV)/bin
