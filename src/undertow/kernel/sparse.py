@@ -4,15 +4,18 @@ Note [stripes of columns]
 A row of the result is a sum of rows of the dense matrix, each as often as an element of the sparse
 row says. A stripe of columns, several vectors wide, is summed in registers while the elements of
 the row are walked in order; so an element is read once for each stripe, and the result is written
-once. Rows are shared out to the threads in blocks whose size does not depend on their number.
+once. Which rows of the dense matrix come next is known only to who reads ahead, so they are
+prefetched. Rows are shared out to the threads in blocks whose size does not depend on their number.
 """
 
 from __future__ import annotations
 
 from .indexing import picked
-from .ir import Function, State, Value
+from .ir import WIDTH, Function, State, Value
 
 ROWS = 16  # of the result, that a thread takes at a time
+AHEAD = 8  # elements whose rows are asked for early
+LINE = 64  # bytes of a cache line
 
 
 def csr_matmul_function(name: str, dtype: str, index: str, lanes: int, vectors: int) -> Function:
@@ -47,20 +50,25 @@ def csr_matmul_function(name: str, dtype: str, index: str, lanes: int, vectors: 
                 at = begin + n
                 weight = f.load(values, at)
                 place = picked(f, columns, at, reach) + first
+                far = picked(f, columns, f.call("minimum", at + AHEAD, number - 1), reach) + start
+                for more in range(0, len(apart) * lanes, LINE // WIDTH[dtype]):
+                    f.prefetch(dense, far + more)
                 for total, more in zip(sums, apart, strict=True):
                     element = f.load(dense, place + more)
                     total.set(f.fma(weight, element, total.get()[0]))
             for total, more in zip(sums, apart, strict=True):
                 f.store(out, row * width + first + more, total.get()[0])
 
-    with f.parallel((rows + (ROWS - 1)) // ROWS) as block:
-        top = block * ROWS
+    blocks = (rows + (ROWS - 1)) // ROWS
+    whole = width // stripe
+    with f.parallel(blocks * ((width + (stripe - 1)) // stripe)) as block:
+        which, top = block // blocks, (block % blocks) * ROWS
         with f.loop(f.call("minimum", rows - top, ROWS)) as r:
             row = top + r
             begin = border(row)
             count = f.call("maximum", border(row + 1) - begin, 0)
-            with f.loop(width // stripe) as s:
-                summed(row, begin, count, s * stripe, lanes)
-            rest = width % stripe
-            summed(row, begin, count, width - rest, rest)
+            with f.branch(which < whole):
+                summed(row, begin, count, which * stripe, lanes)
+            with f.branch(which >= whole):
+                summed(row, begin, count, whole * stripe, width - whole * stripe)
     return f
