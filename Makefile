@@ -13,7 +13,7 @@ ARGS ?=
 # What the kernels' tests may use: baseline, or features to take away, such as -avx512f (see docs/kernels.md).
 FEATURES ?= baseline
 # Convolutions and windows run their own tests with narrower vectors.
-KERNELS := loop_ir elementary gemm large_gradients products kernel_activations kernel_attention \
+KERNELS := loop_ir elementary gemm cook_toom large_gradients products kernel_activations kernel_attention \
 	kernel_dropout kernel_edges kernel_indexing kernel_plans kernel_reductions kernel_rows kernel_scans \
 	kernel_sparse
 

@@ -3,8 +3,8 @@
 `tests/samples/<room>.py` fills it, mirroring `src/undertow/ops/<room>.py`; `test_ops.py` turns it
 into tests. A public function without an entry fails the suite (`test_architecture.py`).
 
-In a sample every float64 NumPy array becomes a tensor that requires gradients, other arrays become
-tensors that do not, also inside lists and tuples; `Const(array)` is floating without gradient.
+In a sample every float64 or complex128 NumPy array becomes a tensor that requires gradients, other
+arrays become tensors that do not, also inside lists and tuples; `Const(array)` is one without.
 Strides are kept, so `a.T` makes a non-contiguous tensor.
 """
 
@@ -18,12 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from complex_samples import complex_samples
+
+DIFFERENTIATED = (np.float64, np.complex128)
+
 
 class Const:
-    """A floating array in a sample that is not differentiated."""
+    """A floating or complex array in a sample that is not differentiated."""
 
     def __init__(self, array: Any) -> None:
-        self.array = np.asarray(array, np.float64)
+        found = np.asarray(array)
+        self.array = found if found.dtype == np.complex128 else found.astype(np.float64)
 
 
 class Sample:
@@ -89,6 +94,7 @@ def add(info: OpInfo) -> None:
     """Enter an op into the table."""
     if info.name in TABLE:
         raise ValueError(f"{info.name} has samples already")
+    info.samples = [*info.samples, *complex_samples(info.name, info.samples, Sample)]
     TABLE[info.name] = info
 
 

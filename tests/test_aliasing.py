@@ -33,6 +33,7 @@ MAY_SHARE = {
     "cartesian_prod",
     "chunk",
     "conj",
+    "conj_physical",
     "diagonal",
     "dsplit",
     "einsum",

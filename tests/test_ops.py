@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from op_samples import Const, OpInfo, Sample, load
+from op_samples import DIFFERENTIATED, Const, OpInfo, Sample, load
 from undertow.core.dispatch import transfer
 from undertow.core.tensor import wrap
 
@@ -30,7 +30,7 @@ def tensors(value: Any, grad: bool = False, device: str = "cpu") -> Any:
         return transfer(wrap(value.array.copy(order="K")), device)
     if isinstance(value, np.ndarray):
         t = transfer(wrap(value.copy(order="K") if value.size else value.copy()), device)
-        return t.requires_grad_() if grad and value.dtype == np.float64 else t
+        return t.requires_grad_() if grad and value.dtype in DIFFERENTIATED else t
     if isinstance(value, (list, tuple)):
         return type(value)(tensors(v, grad, device) for v in value)
     if isinstance(value, dict):
@@ -90,12 +90,18 @@ def cases(want: Any = lambda info, sample: True) -> list[Any]:
     ]
 
 
+def seed_of(random: Any, t: ut.Tensor) -> Any:
+    """A random cotangent for a result, as an array."""
+    values = random.standard_normal(t.shape)
+    return np.asarray(values + 1j * random.standard_normal(t.shape) if t.is_complex() else values)
+
+
 def has_float(info: OpInfo, sample: Sample) -> bool:
     """Whether a sample has something to differentiate."""
 
     def found(value: Any) -> bool:
         if isinstance(value, np.ndarray):
-            return value.dtype == np.float64
+            return value.dtype in DIFFERENTIATED
         if isinstance(value, (list, tuple)):
             return any(map(found, value))
         return False
@@ -192,7 +198,7 @@ def test_inplace(info: OpInfo, sample: Sample) -> None:
     np.testing.assert_array_equal(host(found), host(expected))
     inputs = leaves(args, kwargs)
     if expected.requires_grad and inputs:
-        seed = wrap(np.random.default_rng(3).standard_normal(expected.shape))
+        seed = wrap(seed_of(np.random.default_rng(3), expected))
         grads = ut.autograd.grad(expected, inputs, seed, materialize_grads=True)
         again = ut.autograd.grad(found, inputs, seed, materialize_grads=True)
         for a, b in zip(grads, again, strict=True):

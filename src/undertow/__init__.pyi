@@ -28,6 +28,7 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
+from . import sparse as sparse
 from . import testing as testing
 from . import timeseries as timeseries
 from . import types as types
@@ -125,6 +126,8 @@ from .layouts import contiguous_format as contiguous_format
 from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
+from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 from .ops.reduction import MinMax
 from .ops.scan import Selection
@@ -147,6 +150,8 @@ from .settings import set_warn_always as set_warn_always
 from .settings import typename as typename
 from .settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .shapes import Ints, Shape, Size
+from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .sparse import sparse_csr_tensor as sparse_csr_tensor
 
 @overload
 def where(condition: Tensor) -> tuple[Tensor, ...]:
@@ -359,6 +364,33 @@ def fmax(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 def fmin(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     """The smaller element, or the only one that is not NaN; of equal ones, the first."""
+
+def real(input: Tensor) -> Tensor:
+    """A view of the real parts; a real tensor is returned as it is."""
+
+def imag(input: Tensor) -> Tensor:
+    """A view of the imaginary parts."""
+
+def conj(input: Tensor) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is."""
+
+def view_as_real(input: Tensor) -> Tensor:
+    """A view of complex numbers as pairs of real and imaginary part."""
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """A view of pairs of real and imaginary part as complex numbers."""
+
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """Complex numbers from real and imaginary parts of one floating dtype."""
+
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """Complex numbers from absolute values and angles of one floating dtype."""
+
+def angle(input: Tensor) -> Tensor:
+    """The angle of complex numbers in radians; of real ones, pi where they are negative, else 0."""
+
+def conj_physical(input: Tensor) -> Tensor:
+    """Complex conjugates, as a copy; a real tensor is returned as it is."""
 
 def sign(input: Tensor | Number) -> Tensor:
     """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
@@ -940,12 +972,6 @@ def eye(
     requires_grad: builtins.bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere."""
-
-def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers from real and imaginary parts of one floating dtype."""
-
-def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """Complex numbers from absolute values and angles of one floating dtype."""
 
 @overload
 def rand(
@@ -1891,21 +1917,6 @@ def as_strided(
 ) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
 
-def real(input: Tensor) -> Tensor:
-    """A view of the real parts; a real tensor is returned as it is."""
-
-def imag(input: Tensor) -> Tensor:
-    """A view of the imaginary parts."""
-
-def conj(input: Tensor) -> Tensor:
-    """Complex conjugates, as a copy; a real tensor is returned as it is."""
-
-def view_as_real(input: Tensor) -> Tensor:
-    """A view of complex numbers as pairs of real and imaginary part."""
-
-def view_as_complex(input: Tensor) -> Tensor:
-    """A view of pairs of real and imaginary part as complex numbers."""
-
 @overload
 def flip(input: Tensor, *order: builtins.int) -> Tensor:
     """A copy with the elements along `dims` in reverse."""
@@ -2347,6 +2358,7 @@ __all__ = [
     "amin",
     "aminmax",
     "amp",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -2442,6 +2454,7 @@ __all__ = [
     "concat",
     "concatenate",
     "conj",
+    "conj_physical",
     "contiguous",
     "contiguous_format",
     "conv1d",
@@ -2806,6 +2819,11 @@ __all__ = [
     "slice_scatter",
     "softmax",
     "sort",
+    "sparse",
+    "sparse_coo",
+    "sparse_coo_tensor",
+    "sparse_csr",
+    "sparse_csr_tensor",
     "split",
     "split_with_sizes",
     "sqrt",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from op_samples import Const, OpInfo, Sample, load
+from op_samples import DIFFERENTIATED, Const, OpInfo, Sample, load
 from test_aliasing import listed, sharing
-from test_ops import cases, flat, host, leaves, resolve, tensors
+from test_ops import cases, flat, host, leaves, resolve, seed_of, tensors
 from undertow.core.tensor import wrap
 
 torch = pytest.importorskip("torch")
@@ -25,7 +25,7 @@ def translate(value: Any, grad: bool = True) -> Any:
         return torch.from_numpy(value.array.copy(order="K"))
     if isinstance(value, np.ndarray):
         t = torch.from_numpy(value.copy(order="K") if value.size else value.copy())
-        return t.requires_grad_() if grad and value.dtype == np.float64 else t
+        return t.requires_grad_() if grad and value.dtype in DIFFERENTIATED else t
     if isinstance(value, ut.dtypes.DType):
         return getattr(torch, value.name)
     if isinstance(value, (list, tuple)):
@@ -97,18 +97,18 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
     for f, _ in pairs:
         assert f.requires_grad, "torch differentiates this output, we do not"
     random = np.random.default_rng(7)
-    seeds = [random.standard_normal(f.shape) for f, _ in pairs]
+    seeds = [seed_of(random, f) for f, _ in pairs]
     grads = ut.autograd.grad(
         [f for f, _ in pairs],
         inputs,
-        [wrap(np.asarray(s)) for s in seeds],
+        [wrap(s) for s in seeds],
         create_graph=True,
         materialize_grads=True,
     )
     tgrads = torch.autograd.grad(
         [e for _, e in pairs],
         tinputs,
-        [torch.from_numpy(np.asarray(s)) for s in seeds],
+        [torch.from_numpy(s) for s in seeds],
         create_graph=True,
         materialize_grads=True,
     )
@@ -116,7 +116,7 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
         compare(g, t, info)
     if not (info.gradgrad and info.torch_gradgrad):
         return
-    seconds = [random.standard_normal(g.shape) for g in grads]
+    seconds = [seed_of(random, g) for g in grads]
     chosen = [k for k, t in enumerate(tgrads) if t.requires_grad]
     if not chosen:
         return
@@ -126,7 +126,7 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
         ut.autograd.grad(
             [grads[k] for k in varying],
             inputs,
-            [wrap(np.asarray(seconds[k])) for k in varying],
+            [wrap(seconds[k]) for k in varying],
             materialize_grads=True,
         )
         if varying
@@ -135,7 +135,7 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
     tsecond = torch.autograd.grad(
         [tgrads[k] for k in chosen],
         tinputs,
-        [torch.from_numpy(np.asarray(seconds[k])) for k in chosen],
+        [torch.from_numpy(seconds[k]) for k in chosen],
         materialize_grads=True,
         allow_unused=True,
     )

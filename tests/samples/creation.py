@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, Const, S, arr, bools, ints, op
+from op_samples import Bad, S, arr, bools, ints, op
 from undertow import errors
 
 
@@ -263,37 +263,4 @@ op(
         S(bools(2)),
         S(np.broadcast_to(arr(1, 3), (2, 3))),
     ],
-)
-
-F32 = np.float32
-op(
-    "complex",
-    lambda real, imag: real + 1j * imag,
-    [
-        S(Const(arr(3)), Const(arr(3, seed=1))),
-        S(Const(arr(2, 1)), Const(arr(3))),
-        S(arr(3).astype(F32), arr(3, seed=1).astype(F32)),
-        S(Const(arr()), Const(arr())),
-        S(Const(arr(0)), Const(arr(0))),
-    ],
-    grad=False,
-    bad=[
-        Bad(S(ints(2), ints(2)), errors.DTypeError, r"\[complex\].*int64"),
-        Bad(S(Const(arr(2)), arr(2).astype(F32)), errors.DTypeError, r"\[complex\].*float64"),
-        Bad(S(Const(arr(2)), Const(arr(3))), errors.ShapeError, r"\[complex\].*2"),
-    ],
-)
-
-op(
-    "polar",
-    lambda abs, angle: abs * np.exp(1j * angle),
-    [
-        S(Const(arr(3)), Const(arr(3, seed=1))),
-        S(Const(arr(2, 1)), Const(arr(3))),
-        S(arr(3).astype(F32), arr(3, seed=1).astype(F32)),
-    ],
-    grad=False,
-    rtol=1e-5,
-    atol=1e-6,
-    bad=[Bad(S(ints(2), ints(2)), errors.DTypeError, r"\[polar\].*int64")],
 )

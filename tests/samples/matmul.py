@@ -106,7 +106,7 @@ op(
 for name in ("dot", "vdot"):
     op(
         name,
-        np.dot,
+        getattr(np, name),
         [
             *pairs(((4,), (4,)), ((0,), (0,)), ((1,), (1,))),
             S(arr(8)[::2], arr(4, seed=1)),

@@ -82,6 +82,8 @@ for name, better in (("cummax", np.greater_equal), ("cummin", np.less_equal)):
 
 
 def np_logcumsumexp(x, dim):
+    if x.dtype.kind == "c":
+        return np.log(np.cumsum(np.exp(x), dim))
     return np.logaddexp.accumulate(x, axis=dim) if np.ndim(x) else x
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import Bad, S, arr, ints, op
+from op_samples import Bad, S, arr, op
 
 ArgumentError, BoundsError, DimError, DTypeError, ShapeError = (
     ut.errors.ArgumentError,
@@ -77,37 +77,5 @@ op(
         Bad(S(arr(3), 0, 4, 1), ArgumentError, r"\[unfold\].*3.*got size 4"),
         Bad(S(arr(3), 0, 1, 0), ArgumentError, r"\[unfold\].*step 0"),
         Bad(S(arr(3), 1, 1, 1), DimError, r"\[unfold\] dimension 1"),
-    ],
-)
-
-COMPLEX = ints(2, 3) + 1j * ints(2, 3, seed=1)
-op("real", np.real, [S(COMPLEX), S(arr(2)), S(ints(2))], method=False)
-op("conj", np.conj, [S(COMPLEX), S(COMPLEX.T), S(arr(2)), S(ints(2))])
-op(
-    "imag",
-    np.imag,
-    [S(COMPLEX), S(COMPLEX.T)],
-    method=False,
-    bad=[Bad(S(arr(2)), DTypeError, r"\[imag\].*float64")],
-)
-op(
-    "view_as_real",
-    lambda x: np.stack([x.real, x.imag], -1),
-    [S(COMPLEX), S(COMPLEX.T)],
-    bad=[Bad(S(arr(2)), DTypeError, r"\[view_as_real\].*float64")],
-)
-op(
-    "view_as_complex",
-    lambda x: x[..., 0] + 1j * x[..., 1],
-    [
-        S(arr(3, 2).astype(np.float32)),
-        S(arr(2).astype(np.float32)),
-        S(arr(2, 3, 2).astype(np.float32).swapaxes(0, 1)),
-    ],
-    rtol=1e-6,
-    bad=[
-        Bad(S(np.ones((2, 3), np.float32)), ShapeError, r"\[view_as_complex\].*\(2, 3\)"),
-        Bad(S(np.ones((2, 2), np.float32).T), ShapeError, r"\[view_as_complex\].*\(1, 2\)"),
-        Bad(S(ints(2)), DTypeError, r"\[view_as_complex\].*int64"),
     ],
 )

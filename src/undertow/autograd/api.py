@@ -307,6 +307,11 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
                     f"[{op}] a gradient is created only for one-element outputs, this one has "
                     f"shape {tuple(shape)}; reduce it with sum() or pass a gradient of that shape"
                 )
+            if dtype.kind == "c":
+                raise GradientError(
+                    f"[{op}] grad can be implicitly created only for real scalar outputs but got "
+                    f"{dtype.name}; differentiate its .real or abs(), or pass a gradient"
+                )
             seed = wrap(backend.full(shape, 1, dtype))
         else:
             seed = _checked_seed(op, seed, shape, dtype, backend)
@@ -327,10 +332,10 @@ def _checked_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> T
         raise GradientError(
             f"[{op}] the gradient is on {seed.device}, the tensor on {backend.device}; move it"
         )
-    if seed.dtype.is_complex:
+    if seed.dtype.is_complex is not (dtype.kind == "c"):
         raise GradientError(
             f"[{op}] the gradient is {seed.dtype}, the tensor undertow.{dtype.name}; a real tensor "
-            "has a real gradient"
+            "has a real gradient, a complex one a complex gradient"
         )
     return cast(seed, dtypes.of_array(dtype))
 

@@ -40,10 +40,11 @@ def gradcheck(
     masked: bool | None = None,
     seed: int = 0,
 ) -> bool:
-    """Compare the gradients of `func` with central differences; use float64 inputs.
+    """Compare the gradients of `func` with central differences; use float64 or complex128 inputs.
 
     Inputs of another dtype are taken with a warning: differences of numbers with few digits say
-    little unless `eps`, `atol` and `rtol` are much larger. `func` may differentiate inside.
+    little unless `eps`, `atol` and `rtol` are much larger. `func` may differentiate inside. Complex
+    numbers are varied, and compared, as pairs of real ones.
 
     Slow mode compares the whole Jacobian, fast mode a random projection of it. Beyond the numbers
     it checks that the function and its backward give the same result twice (within `nondet_tol`),
@@ -172,10 +173,10 @@ class _Check:
         if not self.inputs:
             raise ArgumentError("[gradcheck] none of the inputs requires gradients")
         for i, t in enumerate(self.inputs):
-            if t.dtype is not dtypes.float64:
+            if t.dtype not in (dtypes.float64, dtypes.complex128):
                 warnings.warn(
-                    f"[gradcheck] finite differences need float64 inputs, input {i} is {t.dtype}; "
-                    "expect a failure unless eps, atol and rtol are large",
+                    "[gradcheck] finite differences need float64 or complex128 inputs, input "
+                    f"{i} is {t.dtype}; expect a failure unless eps, atol and rtol are large",
                     stacklevel=3,
                 )
             if overlaps(getattr(t._array, "host", t._array)):
@@ -199,8 +200,8 @@ class _Check:
         self.outputs = [everything[i] for i in self.numbers]
         # The directions in which the inputs are varied, and the cotangents of the outputs: all
         # unit vectors, or one random vector each.
-        self.directions = [self._basis(t.numel(), fast) for t in self.inputs]
-        self.cotangents = [self._basis(o.numel(), fast) for o in self.outputs]
+        self.directions = [self._basis(_size(t), fast) for t in self.inputs]
+        self.cotangents = [self._basis(_size(o), fast) for o in self.outputs]
         self.columns: list[list[Any]] = []  # by input and output: (direction, element) → change
 
     def _basis(self, size: int, fast: bool) -> Any:
@@ -224,7 +225,7 @@ class _Check:
                     f"[gradcheck] output {i} had shape {first.shape} and {first.dtype} at first, "
                     f"then {second.shape} and {second.dtype}; neither may depend on values"
                 )
-        return [_host(t).astype(np.float64) if t.is_floating_point() else None for t in again]
+        return [_host(t) if t.dtype.is_differentiable else None for t in again]
 
     def repeats(self) -> None:
         """The function gives the same result twice."""
@@ -247,7 +248,7 @@ class _Check:
             original = _host(t).copy()
             changes = []
             for direction in directions:
-                step = self.eps * direction.reshape(t.shape)
+                step = self.eps * direction.reshape(original.shape)
                 try:
                     _put(t, original + step)
                     above = self.values()
@@ -261,7 +262,7 @@ class _Check:
                 )
             self.columns.append(
                 [
-                    np.array([c[k] for c in changes]).reshape(len(changes), o.numel())
+                    np.array([c[k] for c in changes]).reshape(len(changes), _size(o))
                     for k, o in enumerate(self.outputs)
                 ]
             )
@@ -293,7 +294,7 @@ class _Check:
 
     def recorded_backward(self) -> None:
         """With create_graph=True the rules run as written: the same gradient, by another way."""
-        vectors = [self.random.standard_normal(o.numel()) for o in self.outputs]
+        vectors = [self.random.standard_normal(_size(o)) for o in self.outputs]
         if not vectors:
             return
         plain = self._gradient(self.outputs, vectors, self.inputs)
@@ -305,7 +306,7 @@ class _Check:
         """All outputs at once give the sum of each alone, when the others have no gradient."""
         if len(self.outputs) < 2:
             return
-        vectors = [self.random.standard_normal(o.numel()) for o in self.outputs]
+        vectors = [self.random.standard_normal(_size(o)) for o in self.outputs]
         together = self._gradient(self.outputs, vectors, self.inputs)
         alone = [
             self._gradient([o], [v], self.inputs)
@@ -319,14 +320,14 @@ class _Check:
         """J v by `jvp` (Note [double backward]) against the measured derivative."""
         for k, output in enumerate(self.outputs):
             for i, t in enumerate(self.inputs):
-                probe = _tensor(np.ones(output.shape), output).requires_grad_()
+                probe = _tensor(np.ones(_size(output)), output).requires_grad_()
                 with enable_grad():
                     (row,) = grad(output, t, probe, create_graph=True, materialize_grads=True)
                 found = []
                 for direction in self.directions[i]:
-                    column = np.zeros(output.numel())
+                    column = np.zeros(_size(output))
                     if row.requires_grad:
-                        vector = _tensor(direction.reshape(t.shape), t)
+                        vector = _tensor(direction, t)
                         (g,) = grad(row, probe, vector, retain_graph=True, materialize_grads=True)
                         column = _host(g).reshape(-1)
                     found.append(self.cotangents[k] @ column)
@@ -339,7 +340,7 @@ class _Check:
     def _gradient(
         self, outputs: Any, vectors: Any, inputs: Any, create_graph: bool = False
     ) -> list[Any]:
-        seeds = [_tensor(v.reshape(o.shape), o) for v, o in zip(vectors, outputs, strict=True)]
+        seeds = [_tensor(v, o) for v, o in zip(vectors, outputs, strict=True)]
         found = grad(
             outputs,
             inputs,
@@ -362,7 +363,7 @@ class _Check:
         error = np.where(wrong, np.nan_to_num(np.abs(found - expected), nan=np.inf), -1)
         row, column = np.unravel_index(int(np.argmax(error)), error.shape)
         t, output = self.inputs[i], self.outputs[k]
-        if error.shape == (output.numel(), t.numel()):
+        if error.shape == (_size(output), _size(t)):
             where = (
                 f"the derivative of output {self.numbers[k]} at {_place(row, output)} by input {i} "
                 f"at {_place(column, t)}"
@@ -376,8 +377,11 @@ class _Check:
         )
 
 
-def _place(flat: Any, t: Tensor) -> tuple[int, ...]:
-    return tuple(int(p) for p in np.unravel_index(int(flat), t.shape))
+def _place(flat: Any, t: Tensor) -> str:
+    """Where the number `flat` of `_host(t)` stands, and which part of a complex one it is."""
+    place = np.unravel_index(int(flat), _pairs(t))
+    shown = tuple(int(p) for p in place[: t.ndim])
+    return f"{shown}{('.real', '.imag')[place[-1]] if t.is_complex() else ''}"
 
 
 def _short(array: Any) -> str:
@@ -385,23 +389,43 @@ def _short(array: Any) -> str:
 
 
 def _random(random: Any, like: Tensor, strided: bool) -> Tensor:
-    values = random.standard_normal(like.shape)
+    values = random.standard_normal(_pairs(like))
     t = _tensor(values, like)
     if strided and like.ndim:
-        wide = _tensor(np.repeat(values[..., None], 2, axis=-1), like)
+        host = backend_of(t._array).to_host(t._array)
+        wide = wrap(backend_of(t._array).from_host(np.repeat(host[..., None], 2, axis=-1)))
         t = wide[..., 0].detach()
     return t
 
 
+# Tensors as real numbers: a complex one has a last dimension more, of its two parts.
+def _pairs(t: Tensor) -> tuple[int, ...]:
+    return (*t.shape, 2) if t.is_complex() else t.shape
+
+
+def _size(t: Tensor) -> int:
+    return t.numel() * (1 + t.is_complex())
+
+
+def _numbers(values: Any, like: Tensor) -> Any:
+    """Real numbers as an array of the shape and dtype of `like`."""
+    part = dtypes.real_of(like.dtype).numpy
+    real = np.ascontiguousarray(np.reshape(values, _pairs(like)), part)
+    return real.view(like._array.dtype)[..., 0] if like.is_complex() else real.reshape(like.shape)
+
+
 def _tensor(values: Any, like: Tensor) -> Tensor:
-    return wrap(backend_of(like._array).from_host(np.asarray(values, like._array.dtype)))
+    return wrap(backend_of(like._array).from_host(_numbers(values, like)))
 
 
 def _host(t: Tensor) -> Any:
-    return np.asarray(backend_of(t._array).to_host(t._array), np.float64)
+    host = np.asarray(backend_of(t._array).to_host(t._array))
+    if host.dtype.kind == "c":
+        host = np.stack([host.real, host.imag], axis=-1)
+    return host.astype(np.float64)
 
 
 def _put(t: Tensor, value: Any) -> None:
     """Write values without a trace: neither history nor version."""
     backend = backend_on(t.device)
-    backend.assign(t._array, backend.from_host(np.ascontiguousarray(value, t._array.dtype)))
+    backend.assign(t._array, backend.from_host(_numbers(value, t)))

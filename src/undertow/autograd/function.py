@@ -276,7 +276,7 @@ def _tracked(grads: list[Any]) -> tuple[list[Any], set[Node]]:
     probes: set[Node] = set()
     tracked = []
     for g in grads:
-        if isinstance(g, Tensor) and g._array.dtype.kind in "fV" and node_of(g) is None:
+        if isinstance(g, Tensor) and g._array.dtype.kind in "fcV" and node_of(g) is None:
             probe = _Probe((tuple(g._array.shape), g._array.dtype))
             probes.add(probe)
             g = g._attached(probe, 0)
@@ -458,13 +458,8 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
             wrapped.append(out)
             continue
         kind = out._array.dtype.kind
-        if kind == "c":
-            raise UnsupportedError(
-                f"[{name}] gradients through complex tensors are not supported yet; "
-                "detach() the input or compute under no_grad()"
-            )
         dirty = _among(out, ctx._dirty) >= 0
-        if kind not in "fV" or _among(out, ctx._constant) >= 0:
+        if kind not in "fcV" or _among(out, ctx._constant) >= 0:
             if dirty and node_of(out) is not None:
                 wrapped.append(out.detach_())
             else:

@@ -172,7 +172,9 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         return substitute(op.expr, values)  # type: ignore[return-value]
     operands = [operand(op.name, v) for v in values]
     dtype = compute_dtype(op.name, operands, op.kind)
-    if EVERY[dtype.category] not in op.domain:
+    if dtype.category == 3 and op.complex_op is not None:
+        op = op.complex_op
+    elif EVERY[dtype.category] not in op.domain:
         raise _outside(op, dtype)
     if not any(isinstance(o, Tensor) for o in operands):
         operands[0] = wrap(backend_on(None).full((), operands[0], dtype.numpy))
@@ -276,6 +278,7 @@ _cast = Op(
     inputs="x",
     params="dtype source",
     vjp={"x": lambda g, source: cast(g, source)},
+    conjugate=False,
 )
 
 _expand = Op(
@@ -294,6 +297,7 @@ _sum_to = Op(
     inputs="x",
     params="shape",
     vjp={"x": lambda g, x_shape: expand(g, x_shape)},
+    conjugate=False,
 )
 
 _transfer = Op(
@@ -302,6 +306,7 @@ _transfer = Op(
     inputs="x",
     params="target source",
     vjp={"x": lambda g, source: transfer(g, source.device)},
+    conjugate=False,
 )
 
 

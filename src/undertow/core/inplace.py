@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
@@ -74,17 +75,21 @@ def _within(g: Tensor, steps: Any, geometry: Any) -> Tensor:
 
 
 def _without(g: Tensor, value_shape: Any, steps: Any, geometry: Any) -> Tensor:
-    zeros = wrap(backend_of(g._array).full(value_shape, 0, g._array.dtype))
+    part = dtypes.real_of(g.dtype).numpy  # a view of complex numbers may be one of real parts
+    zeros = wrap(backend_of(g._array).full(value_shape, 0, part))
     return apply(_view_write, (g, zeros), (steps, geometry))
 
 
-_laid_out = Op("laid_out", _lay_out, inputs="x", params="geometry", vjp={"x": lambda g: g})
+_laid_out = Op(
+    "laid_out", _lay_out, inputs="x", params="geometry", vjp={"x": lambda g: g}, conjugate=False
+)
 _view_write = Op(
     "view_write",
     _view_write_forward,
     inputs="base value",
     params="steps geometry",
     vjp={"base": _without, "value": _within},
+    conjugate=False,
 )
 
 _overwrite = Op(
@@ -92,6 +97,7 @@ _overwrite = Op(
     lambda k, x, value: k.copy(value),
     inputs="x value",
     vjp={"x": lambda g: zeros_of(g), "value": lambda g: g},
+    conjugate=False,
 )
 
 
@@ -99,7 +105,7 @@ def view_write(base: Tensor, value: Tensor, steps: tuple[Any, ...]) -> Tensor:
     """A copy of `base` with `value` in the place that the view steps lead to."""
     stored = any(op.name == "as_strided" for op, _ in steps)  # others do as well in a plain copy
     geometry = _geometry(base._array, steps) if stored else None
-    return apply(_view_write, (base, cast(value, base.dtype)), (steps, geometry))
+    return apply(_view_write, (base, value), (steps, geometry))
 
 
 def zeros_of(t: Any) -> Any:

@@ -184,7 +184,7 @@ class Node:
         asked = self.plan.asked
         return [
             like.new_zeros(shape, dtype=dtype)
-            if g is None and i in asked and dtype.kind in "fV"
+            if g is None and i in asked and dtype.kind in "fcV"
             else g
             for i, (g, (shape, dtype)) in enumerate(zip(grads, self.metas, strict=True))
         ]

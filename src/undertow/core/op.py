@@ -45,8 +45,11 @@ class Op:
 
     __slots__ = (
         "_expr",
+        "_on_complex",
         "arity",
         "bare",
+        "complex_op",
+        "conjugate",
         "domain",
         "factors",
         "forward",
@@ -78,6 +81,8 @@ class Op:
         outputs: int = 1,
         partial: bool = False,
         derived: bool = False,
+        conjugate: bool = True,
+        complex_op: Op | None = None,
     ) -> None:
         if not derived:  # see Note [derived ops]
             if name in OPS:
@@ -93,6 +98,10 @@ class Op:
         self.view = view
         self.outputs = outputs
         self.partial = partial
+        # Of rules that complex numbers need; see Note [complex gradients].
+        self.conjugate = conjugate and not view
+        self.complex_op = complex_op
+        self._on_complex: Op | None = None
         self.scalar: Callable[..., Any] | None = None  # of an elementwise op, see `expr`
         self._expr: Expr | None = None
         self.kind = ""
@@ -150,6 +159,17 @@ class Op:
             self._expr = trace(self.scalar, self.arity)
         return self._expr
 
+    @property
+    def on_complex(self) -> Op:
+        """The op that is recorded of complex numbers; see Note [complex gradients]."""
+        if not self.conjugate:
+            return self
+        if self._on_complex is None:
+            from .conjugate import conjugated
+
+            self._on_complex = conjugated(self)
+        return self._on_complex
+
     def __repr__(self) -> str:
         return f"<op {self.name}({', '.join((*self.inputs, *self.params))})>"
 
@@ -163,6 +183,8 @@ def elementwise_op(
     kind: str = "promote",
     domain: str = EVERY,
     derived: bool = False,
+    conjugate: bool = True,
+    complex_op: Op | None = None,
 ) -> Op:
     """An op declared by a scalar expression.
 
@@ -171,7 +193,7 @@ def elementwise_op(
     dtype, boolean result), "real" (a complex dtype gives its real part's) or "input" (that of the
     tensors alone, since the numbers are parameters: a slope, a threshold). domain tells the
     categories of the compute dtype that the op takes: some of b(ool), i(nteger), f(loating),
-    c(omplex).
+    c(omplex). For `conjugate` and `complex_op` see Note [complex gradients].
     """
 
     def forward(k: Forms, *operands: Any) -> Any:
@@ -185,7 +207,15 @@ def elementwise_op(
             dtype = _REAL.get(dtype, dtype)
         return k.map(op.expr, operands, dtype)
 
-    op = Op(name, forward, inputs=inputs, vjp=vjp, derived=derived)
+    op = Op(
+        name,
+        forward,
+        inputs=inputs,
+        vjp=vjp,
+        derived=derived,
+        conjugate=conjugate,
+        complex_op=complex_op,
+    )
     op.scalar = function
     op.kind = kind
     op.domain = domain

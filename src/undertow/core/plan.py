@@ -194,7 +194,7 @@ class Plan:
             values[j] = tuple(kept) if isinstance(saved[j], Group) else kept[0]
         if current().grad:
             for j in self.outs:
-                if values[j]._array.dtype.kind in "fV":  # not the indices of a selection
+                if values[j]._array.dtype.kind in "fcV":  # not the indices of a selection
                     values[j] = values[j]._attached(node, self.recipe[j][1])
         return values
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import UnsupportedError
 from .modes import current
 from .node import Node, new_node
 from .op import Op
@@ -48,13 +47,18 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     array = first._array
     metas: tuple[Any, ...] = ()
     if len(outs) == 1:
-        if array.dtype.kind != "f" and not differentiable(op, array.dtype):
-            return
+        if array.dtype.kind != "f":
+            if not differentiable(array.dtype):
+                return
+            if array.dtype.kind == "c":
+                op = op.on_complex
     else:
         metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
-        which = [i for i, (_, dtype) in enumerate(metas) if differentiable(op, dtype)]
+        which = [i for i, (_, dtype) in enumerate(metas) if differentiable(dtype)]
         if not which:
             return
+        if any(dtype.kind == "c" for _, dtype in metas):
+            op = op.on_complex
     key = (len(parents), needs, numbers)
     plan = op.plans.get(key) or op.plan(*key)
     state = current()
@@ -84,8 +88,11 @@ def record_alone(op: Op, x: Tensor, parent: Node, params: tuple[Any, ...], *outs
     first = outs[0]
     array = first._array
     dtype = array.dtype
-    if dtype.kind != "f" and not differentiable(op, dtype):
-        return
+    if dtype.kind != "f":
+        if not differentiable(dtype):
+            return
+        if dtype.kind == "c":
+            op = op.on_complex
     plan = op.plans.get(_ALONE) or op.plan(*_ALONE)
     if plan.facts is None:
         record(op, (x,), params, outs)
@@ -101,15 +108,9 @@ def record_alone(op: Op, x: Tensor, parent: Node, params: tuple[Any, ...], *outs
         node.site = forward_stack()
 
 
-def differentiable(op: Op, dtype: Any) -> bool:
-    """Whether an output of a dtype has a derivative; an error for complex numbers."""
-    kind = dtype.kind
-    if kind == "c":
-        raise UnsupportedError(
-            f"[{op.name}] gradients through complex tensors are not supported yet; "
-            "detach() the input or compute under no_grad()"
-        )
-    return kind == "f" or kind == "V"
+def differentiable(dtype: Any) -> bool:
+    """Whether an output of a dtype has a derivative: floating, complex and bfloat16."""
+    return dtype.kind in "fcV"
 
 
 def forward_stack() -> list[str]:

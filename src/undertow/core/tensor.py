@@ -14,7 +14,7 @@ from .. import dtypes
 from ..backends.registry import backend_of
 from ..devices import Device
 from ..dtypes import DType
-from ..errors import DTypeError, GradientError, InplaceError, UnsupportedError
+from ..errors import DTypeError, GradientError, InplaceError
 from ..shapes import SIZES, Size
 from .modes import current
 from .node import AccumulateGrad, Node, RemovableHandle
@@ -266,14 +266,9 @@ class Tensor(TensorMethods, metaclass=TensorType):
         node = node_of(self)
         if requires_grad:
             if node is None:
-                if not self.dtype.is_floating_point:
-                    if self.dtype.is_complex:
-                        raise UnsupportedError(
-                            "[requires_grad_] gradients through complex tensors are not supported "
-                            "yet; differentiate with respect to real and imaginary parts"
-                        )
+                if not self.dtype.is_differentiable:
                     raise GradientError(
-                        f"[requires_grad_] only floating tensors can require gradients, "
+                        "[requires_grad_] only floating and complex tensors can require gradients, "
                         f"this one is {self.dtype}; convert it first with .to(ut.float32)"
                     )
                 if self.is_inference() and not current().inference:

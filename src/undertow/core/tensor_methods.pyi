@@ -319,6 +319,20 @@ class TensorMethods:
         """The larger element, or the only one that is not NaN; of equal ones, the first."""
     def fmin(self, other: Tensor | Number) -> Tensor:
         """The smaller element, or the only one that is not NaN; of equal ones, the first."""
+    @property
+    def real(self) -> Tensor:
+        """A view of the real parts; a real tensor is returned as it is."""
+    @property
+    def imag(self) -> Tensor:
+        """A view of the imaginary parts."""
+    def conj(self) -> Tensor:
+        """Complex conjugates, as a copy; a real tensor is returned as it is."""
+    def angle(self) -> Tensor:
+        """The angle of complex numbers in radians; of real ones, pi where they are negative, else 0."""
+    def conj_physical(self) -> Tensor:
+        """Complex conjugates, as a copy; a real tensor is returned as it is."""
+    def conj_physical_(self) -> Tensor:
+        """In-place form of `conj_physical`; returns the tensor itself."""
     def sign(self) -> Tensor:
         """-1, 0 or 1 for negative, zero and positive elements; 0 for NaN."""
     def sign_(self) -> Tensor:
@@ -1324,6 +1338,12 @@ class TensorMethods:
         """The address of the first element."""
     def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
         """The tensor itself, in another dtype if one is given: it is dense already."""
+    def to_sparse(self, sparse_dim: builtins.int | None = None, *, layout: Any = None) -> Any:
+        """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`."""
+    def to_sparse_coo(self) -> Any:
+        """The elements that are not zero with their coordinates: `to_sparse()`."""
+    def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by rows, of which the elements that are not zero are stored."""
     def new(self, *args: Any, device: Any = None) -> Tensor:
         """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
@@ -1464,14 +1484,6 @@ class TensorMethods:
         """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
-    def conj(self) -> Tensor:
-        """Complex conjugates, as a copy; a real tensor is returned as it is."""
-    @property
-    def real(self) -> Tensor:
-        """A view of the real parts; a real tensor is returned as it is."""
-    @property
-    def imag(self) -> Tensor:
-        """A view of the imaginary parts."""
     def squeeze_(self, dim: Ints | None = None) -> Tensor:
         """`squeeze` of the tensor itself: the same memory, without dimensions of size 1."""
     def unsqueeze_(self, dim: builtins.int) -> Tensor:

@@ -9,6 +9,7 @@ from . import (  # noqa: F401
     classification,
     comparison,
     compatibility,
+    complex_numbers,
     composite,
     conversion,
     convolution,

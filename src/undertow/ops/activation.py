@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..core.conjugate import conjugate
 from ..core.dispatch import elementwise
 from ..core.fast import binary_function, inplace_elementwise, unary_function
 from ..core.inplace import inplace as inplace_form
@@ -20,7 +21,7 @@ from ..shapes import wrap_dim
 from .arithmetic import square
 from .comparison import where
 from .extremes import clamp_max
-from .rounding import abs
+from .rounding import abs, sgn
 from .special import erf
 from .transcendental import exp, sigmoid, tanh
 
@@ -505,6 +506,11 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return (_mish_ if inplace else _mish)(input)
 
 
+def _complex_softsign(g: Tensor, x: Tensor) -> Tensor:
+    size = abs(x) + 1
+    return g / size - sgn(x) * ((g * conjugate(x)).real / (size * size))
+
+
 softsign = elementwise_function(
     elementwise_op(
         "softsign",
@@ -513,6 +519,14 @@ softsign = elementwise_function(
         kind="float",
         domain="f",
         vjp={"x": lambda g, x: g / square(1 + abs(x))},
+        complex_op=elementwise_op(
+            "complex_softsign",
+            lambda x: x / (1 + call("abs", x)),
+            inputs="x",
+            domain="c",
+            vjp={"x": _complex_softsign},
+            conjugate=False,
+        ),
     ),
     """`input / (1 + abs(input))`, elementwise.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
 from typing import Any
@@ -427,12 +428,32 @@ def _pow_exponent(g: Any, a: Any, b: Any, out: Any) -> Any:
     return g * (out * log(where((a == 0) & (b >= 0), 1, a)))
 
 
+def _complex_exponent(g: Any, a: Any, b: Any, out: Any) -> Any:
+    """The same on complex numbers, which have no order: the real part of b decides."""
+    from .transcendental import log
+
+    if isinstance(a, _NUMBERS):
+        if a != 0:
+            return g * (out * cmath.log(a))
+        return where(b.real >= 0, 0, g * (out * complex(-math.inf)))
+    part = b.real if isinstance(b, (Tensor, *_NUMBERS)) else call("real", b)
+    return g * (out * log(where((a == 0) & (part >= 0), 1, a)))
+
+
+_complex_pow = elementwise_op(
+    "complex_pow",
+    lambda a, b: call("pow", a, b),
+    inputs="a b",
+    domain="c",
+    vjp={"a": _pow_base, "b": _complex_exponent},
+)
 _pow = elementwise_op(
     "pow",
     lambda a, b: call("pow", a, b),
     inputs="a b",
     domain="ifc",
     vjp={"a": _pow_base, "b": _pow_exponent},
+    complex_op=_complex_pow,
 )
 _power = binary_function(_pow)
 _power_of_number = binary_function(

@@ -1,4 +1,4 @@
-"""Making tensors of one value, of sequences, and of complex parts; `from_data` reads data."""
+"""Making tensors of one value and of sequences; `from_data` reads data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..backends.base import Array, Forms
+from ..backends.base import Forms
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import apply, cast, expand, transfer
 from ..core.modes import current
@@ -17,9 +17,9 @@ from ..core.protocol import plain_number
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
 from ..devices import DeviceLike
-from ..dtypes import DType, DTypeLike, Number
+from ..dtypes import DTypeLike, Number
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..shapes import Ints, Shape, as_int, as_shape, broadcast_shapes
+from ..shapes import Ints, Shape, as_int, as_shape
 from .from_data import made, tensor
 
 _clone = Op("clone", lambda k, x: k.copy(x), inputs="x", vjp={"x": lambda g: g})
@@ -512,48 +512,3 @@ def eye(
     diagonal = k.slice(k.reshape(out, (rows * columns,)), (slice(0, end, columns + 1),))
     k.assign(diagonal, k.full((), 1, wanted.numpy))
     return made(out, requires_grad)
-
-
-# Complex numbers ----------------------------------------------------------------------------
-def _complex_forward(k: Forms, real: Array, imag: Array, shape: Shape, dtype: DType) -> Any:
-    out = k.empty(shape, dtype.numpy)
-    k.assign(k.part(out, "real"), real)
-    k.assign(k.part(out, "imag"), imag)
-    return out
-
-
-_complex = Op("complex", _complex_forward, inputs="real imag", params="shape dtype")
-
-
-@function(method=False, name="complex")
-def complex_(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers from real and imaginary parts of one floating dtype.
-
-    >>> import undertow as ut
-    >>> ut.complex(ut.tensor([1.0, 2.0]), ut.tensor([3.0, -4.0]))
-    tensor([1.+3.j, 2.-4.j])
-    """
-    if real.dtype is not imag.dtype or real.dtype not in (dtypes.float32, dtypes.float64):
-        raise DTypeError(
-            f"[complex] expects two tensors of float32 or of float64, got {real.dtype} and "
-            f"{imag.dtype}"
-        )
-    shape = broadcast_shapes("complex", real.shape, imag.shape)
-    dtype = dtypes.complex_of(real.dtype)
-    return apply(_complex, (real, imag), (shape, dtype))
-
-
-@function(method=False)
-def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    """Complex numbers from absolute values and angles of one floating dtype.
-
-    >>> import undertow as ut
-    >>> ut.polar(ut.tensor([2.0]), ut.tensor([0.0]))
-    tensor([2.+0.j])
-    """
-    if abs.dtype is not angle.dtype or abs.dtype not in (dtypes.float32, dtypes.float64):
-        raise DTypeError(
-            f"[polar] expects two tensors of float32 or of float64, got {abs.dtype} and "
-            f"{angle.dtype}"
-        )
-    return complex_(abs * angle.cos(), abs * angle.sin())

@@ -465,8 +465,12 @@ def logsumexp(input: Tensor, dim: Ints, keepdim: bool = False) -> Tensor:
     tensor(1000.6932)
     """
     input = as_floating(input)
-    ordered("logsumexp", input, ())
     dims = wrap_dims("logsumexp", dim, input.ndim)
+    if input.is_complex() and input.numel():
+        peak = amax(input.real.detach(), dims, True)
+        peak = where(peak.isinf(), 0, peak)
+        found = (input - peak).exp().sum(dims, True).log() + peak
+        return found if keepdim else reshaped(found, reduced_shape(input.shape, dims, False))
     return apply(_logsumexp, (input,), (dims, keepdim))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..backends.registry import backend_of
+from ..core.dispatch import cast
 from ..core.inplace import view_write
 from ..core.op import Op
 from ..core.register import function
@@ -25,7 +26,7 @@ def replaced(op: str, input: Tensor, src: Tensor, step: tuple[Op, tuple[Any, ...
             f"[{op}] src must have the shape of what it replaces, {tuple(region.shape)}, "
             f"got {src.shape}"
         )
-    return view_write(input, src, (step,))
+    return view_write(input, cast(src, input.dtype), (step,))
 
 
 @function()

@@ -19,6 +19,7 @@ from ..kernel.expr import where as choose
 from ..shapes import as_int
 from .arithmetic import no_slope
 from .comparison import isfinite, where
+from .complex_numbers import complex_abs_op, complex_sign
 
 # Size and sign -------------------------------------------------------------------------------
 _sign = unary_function(
@@ -53,6 +54,7 @@ abs = elementwise_function(
         kind="real",
         domain="ifc",
         vjp={"x": lambda g, x: g * sign(x)},
+        complex_op=complex_abs_op,
     ),
     """The absolute value of each element; of complex ones, a real tensor.
 
@@ -62,12 +64,6 @@ abs = elementwise_function(
     """,
     inplace=True,
     dunder="__abs__",
-)
-_complex_sign = elementwise_op(
-    "complex_sign",
-    lambda x: x / choose(call("eq", x, 0), 1, call("abs", x)),
-    inputs="x",
-    domain="c",
 )
 
 
@@ -79,7 +75,7 @@ def sgn(input: Tensor) -> Tensor:
     >>> ut.sgn(ut.tensor([-3.0, 0.0, 5.0]))
     tensor([-1.,  0.,  1.])
     """
-    return elementwise(_complex_sign, input) if input.is_complex() else sign(input)
+    return elementwise(complex_sign, input) if input.is_complex() else sign(input)
 
 
 copysign: Callable[..., Tensor] = elementwise_function(

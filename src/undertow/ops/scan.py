@@ -216,6 +216,17 @@ def _logcumsumexp_rule(g: Tensor, x: Tensor, out: Tensor, dim: int) -> Tensor:
     return recurrence(carry, g, dim, True) * (x - total).exp()
 
 
+def _doubled(total: Tensor, dim: int) -> Tensor:
+    """The same of complex numbers: totals of 1, 2, 4 … elements, added to those behind them."""
+    step, size = 1, total.shape[dim]
+    while step < size:
+        before = narrowed(total, dim, 0, size - step)
+        joined = narrowed(total, dim, step, size - step).logaddexp(before)
+        total = cat((narrowed(total, dim, 0, step), joined), dim)
+        step *= 2
+    return total
+
+
 @function()
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """`log(cumsum(exp(input)))` along `dim`, without overflow.
@@ -224,11 +235,14 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     >>> ut.tensor([1000.0, 1000.0]).logcumsumexp(0)
     tensor([1000.0000, 1000.6932])
     """
-    if input._array.dtype.kind in "iubc":
+    if input._array.dtype.kind in "iub":
         raise DTypeError(
             f"[logcumsumexp] needs a floating tensor, got {input.dtype}; convert it first, for "
             "example with .to(ut.float32)"
         )
+    if input.is_complex():
+        d = wrap_dim("logcumsumexp", dim, input.ndim)
+        return _doubled(input, d) if input.ndim else input.clone()
     return _scan(_logcumsumexp, input, dim)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.fast import unary_function
-from ..core.op import elementwise_op
+from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
@@ -17,7 +17,8 @@ from ..kernel import erf as error_function
 from ..kernel.expr import Expr, Operand, call, polynomial
 from ..kernel.expr import where as choose
 from ..shapes import as_int
-from .transcendental import exp, unary
+from .comparison import where
+from .transcendental import cos, exp, unary
 
 erf = unary(
     "erf",
@@ -234,6 +235,15 @@ def _sinc_derivative(order: int, x: Expr) -> Expr:
 
 
 _sinc: Family = Family("sinc", _sinc_derivative, lambda n: lambda g, x: g * _sinc(n + 1, x))
+_complex_sinc: Op = elementwise_op(
+    "complex_sinc",
+    lambda x: choose(call("eq", x, 0), 1, call("sin", x * math.pi) / (x * math.pi)),
+    inputs="x",
+    domain="c",
+    vjp={
+        "x": lambda g, x, out: g * where(x == 0, 0, (cos(x * math.pi) - out) / where(x == 0, 1, x))
+    },
+)
 sinc = unary(
     "sinc",
     lambda x: choose(call("eq", x, 0), 1, call("sin", x * math.pi) / (x * math.pi)),
@@ -244,4 +254,5 @@ sinc = unary(
     >>> ut.sinc(ut.tensor([0.0, 0.5]))
     tensor([1.0000, 0.6366])
     """,
+    complex_op=_complex_sinc,
 )

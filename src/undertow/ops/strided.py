@@ -1,4 +1,4 @@
-"""Views by strides and by bytes: as_strided, unfold, other dtypes, real and imaginary parts.
+"""Views by strides and by bytes: as_strided, unfold, other dtypes.
 
 Note [as_strided]
 `as_strided` looks at its input's memory, not at its input: the derivative goes by way of a storage.
@@ -19,10 +19,10 @@ from ..backends.registry import backend_of
 from ..core.dispatch import apply
 from ..core.modes import current
 from ..core.op import Op
-from ..core.register import attach, function
+from ..core.register import function
 from ..core.tensor import Tensor, node_of, share, wrap_shared
 from ..dtypes import DType
-from ..errors import ArgumentError, BoundsError, DTypeError, GradientError, ShapeError
+from ..errors import ArgumentError, BoundsError, GradientError, ShapeError
 from ..kernel.expr import call, trace
 from ..shapes import Shape, as_int, contiguous_strides, wrap_dim
 from .movement import _view, along
@@ -32,9 +32,6 @@ Places = tuple[Shape, Shape, int]  # shape, strides and offset in a storage, in 
 _ADD = trace(lambda a, b: a + b, 2)
 _DIVIDE = trace(lambda a, b: a / b, 2)
 _AT_LEAST_ONE = trace(lambda a: call("maximum", a, 1), 1)
-_CONJUGATE = trace(lambda a: call("conj", a), 1)
-_REAL = {dtypes.complex64: dtypes.float32.numpy, dtypes.complex128: dtypes.float64.numpy}
-_COMPLEX = {dtypes.float32: dtypes.complex64.numpy, dtypes.float64: dtypes.complex128.numpy}
 
 
 # as_strided, see Note [as_strided] -------------------------------------------------------------
@@ -218,7 +215,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return apply(_unfold, (input,), (d, width, stride))
 
 
-# Bytes and parts -----------------------------------------------------------------------------
+# Bytes ---------------------------------------------------------------------------------------
 def bits_as(x: Tensor, dtype: DType) -> Tensor:
     """The bytes of `x` seen as another dtype; sizes differ only along the last dimension.
 
@@ -249,102 +246,3 @@ def bits_as(x: Tensor, dtype: DType) -> Tensor:
                 f"stride 1, and its size, the other strides and the offset be multiples of {ratio}"
             )
     return wrap_shared(backend_of(x._array).bits(x._array, dtype.numpy), share(x))
-
-
-_part = Op("part", lambda k, x, which: k.part(x, which), inputs="x", params="which", view=True)
-_as_real = Op(
-    "view_as_real",
-    lambda k, x, dtype: k.bits(k.slice(x, (..., None)), dtype),
-    inputs="x",
-    params="dtype",
-    view=True,
-)
-_as_complex = Op(
-    "view_as_complex",
-    lambda k, x, dtype: k.slice(k.bits(x, dtype), (..., 0)),
-    inputs="x",
-    params="dtype",
-    view=True,
-)
-
-
-@function(method=False)
-def real(input: Tensor) -> Tensor:
-    """A view of the real parts; a real tensor is returned as it is.
-
-    >>> import undertow as ut
-    >>> ut.real(ut.tensor([1 + 2j]))
-    tensor([1.])
-    """
-    return apply(_part, (input,), ("real",)) if input.is_complex() else input
-
-
-@function(method=False)
-def imag(input: Tensor) -> Tensor:
-    """A view of the imaginary parts.
-
-    >>> import undertow as ut
-    >>> ut.imag(ut.tensor([1 + 2j]))
-    tensor([2.])
-    """
-    if not input.is_complex():
-        raise DTypeError(f"[imag] expects a complex tensor, got {input.dtype}; its part is zero")
-    return apply(_part, (input,), ("imag",))
-
-
-_conj = Op("conj", lambda k, x: k.map(_CONJUGATE, (x,), x.dtype), inputs="x")
-
-
-@function()
-def conj(input: Tensor) -> Tensor:
-    """Complex conjugates, as a copy; a real tensor is returned as it is.
-
-    >>> import undertow as ut
-    >>> ut.conj(ut.tensor([1 + 2j]))
-    tensor([1.-2.j])
-    """
-    return apply(_conj, (input,)) if input.is_complex() else input
-
-
-attach("real", property(real))
-attach("imag", property(imag))
-
-
-@function(method=False)
-def view_as_real(input: Tensor) -> Tensor:
-    """A view of complex numbers as pairs of real and imaginary part.
-
-    >>> import undertow as ut
-    >>> ut.view_as_real(ut.tensor([1 + 2j]))
-    tensor([[1., 2.]])
-    """
-    if not input.is_complex():
-        raise DTypeError(f"[view_as_real] expects a complex tensor, got {input.dtype}")
-    return apply(_as_real, (input,), (_REAL[input.dtype],))
-
-
-@function(method=False)
-def view_as_complex(input: Tensor) -> Tensor:
-    """A view of pairs of real and imaginary part as complex numbers.
-
-    >>> import undertow as ut
-    >>> ut.view_as_complex(ut.tensor([[1.0, 2.0]]))
-    tensor([1.+2.j])
-    """
-    dtype = _COMPLEX.get(input.dtype)
-    if dtype is None:
-        raise DTypeError(
-            f"[view_as_complex] expects float32 or float64, got {input.dtype}; convert it first"
-        )
-    strides = input.stride()
-    if (
-        input.shape[-1:] != (2,)
-        or strides[-1] != 1
-        or any(s % 2 for s in strides[:-1])
-        or input.storage_offset() % 2
-    ):
-        raise ShapeError(
-            f"[view_as_complex] expects a last dimension of size 2 and stride 1 with even other "
-            f"strides and offset, got shape {input.shape} and strides {strides}; use contiguous()"
-        )
-    return apply(_as_complex, (input,), (dtype,))

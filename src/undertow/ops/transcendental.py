@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.fast import unary_function
-from ..core.op import elementwise_op
+from ..core.op import Op, elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
 from ..kernel.expr import Expr, Operand, call
@@ -25,6 +25,7 @@ def unary(
     rule: Callable[..., Any],
     doc: str,
     domain: str = "bifc",
+    complex_op: Op | None = None,
 ) -> Callable[..., Tensor]:
     """A published function of one tensor; without an expression, the primitive of its name."""
     op = elementwise_op(
@@ -34,6 +35,7 @@ def unary(
         kind="float",
         domain=domain,
         vjp={"x": rule},
+        complex_op=complex_op,
     )
     return elementwise_function(op, doc, inplace=True)
 
@@ -116,6 +118,15 @@ log1p = unary(
     tensor([0.0000, 0.6931])
     """,
 )
+
+
+def _complex_sigmoid(x: Expr) -> Operand:
+    """The same without overflow, which would be NaN in complex numbers."""
+    right = call("real", x) >= 0
+    power = call("exp", choose(right, -x, x))
+    return choose(right, 1, power) / (1 + power)
+
+
 sigmoid = unary(
     "sigmoid",
     lambda x: 1 / (1 + call("exp", -x)),
@@ -126,6 +137,13 @@ sigmoid = unary(
     >>> ut.sigmoid(ut.tensor([0.0, 2.0]))
     tensor([0.5000, 0.8808])
     """,
+    complex_op=elementwise_op(
+        "complex_sigmoid",
+        _complex_sigmoid,
+        inputs="x",
+        domain="c",
+        vjp={"x": lambda g, out: g * ((1 - out) * out)},
+    ),
 )
 
 # Trigonometry --------------------------------------------------------------------------------
@@ -299,9 +317,13 @@ def _binary(
     doc: str,
     kind: str = "promote",
     inplace: bool = False,
+    complex_expr: Callable[[Expr, Expr], Operand] | None = None,
     **vjp: Callable[..., Any],
 ) -> Callable[..., Tensor]:
-    op = elementwise_op(name, expr, inputs="a b", kind=kind, domain="f", vjp=vjp)
+    other = None
+    if complex_expr is not None:
+        other = elementwise_op(f"complex_{name}", complex_expr, inputs="a b", domain="c", vjp=vjp)
+    op = elementwise_op(name, expr, inputs="a b", kind=kind, domain="f", vjp=vjp, complex_op=other)
     return elementwise_function(op, doc, inplace=inplace)
 
 
@@ -358,6 +380,14 @@ def _log_sum(exponential: str, scale: float) -> Callable[[Expr, Expr], Operand]:
     return expr
 
 
+def _complex_log_sum(a: Expr, b: Expr) -> Operand:
+    """The same on complex numbers, where the larger one is that with the larger real part."""
+    first = call("real", a) >= call("real", b)
+    larger, smaller = choose(first, a, b), choose(first, b, a)
+    gap = choose(call("eq", a, b), 0, smaller - larger)
+    return larger + call("log1p", call("exp", gap))
+
+
 logaddexp = _binary(
     "logaddexp",
     _log_sum("exp", 1.0),
@@ -367,6 +397,7 @@ logaddexp = _binary(
     >>> ut.logaddexp(ut.tensor([0.0, 1000.0]), ut.tensor([0.0, 1000.0]))
     tensor([6.9315e-01, 1.0007e+03])
     """,
+    complex_expr=_complex_log_sum,
     a=lambda g, a, b: g * sigmoid(_difference(a, b)),
     b=lambda g, a, b: g * sigmoid(_difference(b, a)),
 )

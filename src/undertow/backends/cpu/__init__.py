@@ -4,6 +4,10 @@ import time
 
 IMPORTED = time.time()  # the generators that this process runs are older than this
 
+# Whether float32 convolutions may use fewer products than a plain sum has: "exact", never; "auto",
+# where the rounding error is at most twice that of the sum; "fast", always. docs/convolution.md
+fast_convolution = "auto"
+
 
 def get_cpu_capability() -> str:
     """The vector instructions that kernels use: "AVX512", "AVX2" or "DEFAULT".

@@ -24,10 +24,12 @@ import numpy as np
 
 from ...kernel.expr import arg, call
 from ...kernel.windows import Geometry, phases
+from .. import cpu
 from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug
+from .cook_toom import run_cook_toom, run_windows
 from .direct import run_direct
 from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
@@ -116,7 +118,11 @@ def _one(
         return False
     done = _product(out, x, w, bias, geometry, relu)
     if done is None:
+        done = run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution)
+    if done is None:
         done = run_shifted(out, x, w, bias, geometry, backend, relu)
+    if done is None:
+        done = run_windows(out, x, w, bias, geometry, backend, relu)
     if done is not None:
         return done
     if math.prod(geometry.kernel) > math.prod(geometry.output):

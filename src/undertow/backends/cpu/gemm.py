@@ -36,7 +36,7 @@ from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly
 from .plans import Plans
 from .window_pack import WindowPacking, window_text
 
-_PAGE = 4096
+PAGE = 4096
 _DEEPEST = 16384  # steps of k in one block, up to which halves are packed as floats
 _MEMORY = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
 _SWAPPED = {"": "", "columns": "rows", "rows": "columns"}
@@ -152,7 +152,7 @@ def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
         b,
         out,
         bias,
-        _scratch(plan.scratch) if plan.scratch else None,
+        scratch(plan.scratch) if plan.scratch else None,
     )
 
 
@@ -166,17 +166,17 @@ class _Scratch(threading.local):
 _own = _Scratch()
 
 
-def _scratch(size: int) -> int:
+def scratch(size: int) -> int:
     """The address of so many bytes, which stay the thread's own."""
     if size > _own.size:
-        _own.memory = np.empty(size + _PAGE, np.uint8)
+        _own.memory = np.empty(size + PAGE, np.uint8)
         _own.size, _own.address = size, _pages(jit.address(_own.memory))
     return _own.address
 
 
 def _pages(bytes: int) -> int:
     """Rounded up to whole pages."""
-    return -(-bytes // _PAGE) * _PAGE
+    return -(-bytes // PAGE) * PAGE
 
 
 def make_plan(
@@ -305,19 +305,19 @@ def _layout(
     widths = {strip_width, strip_width + bool(wider_strips)} - {0}
     sizes = [Tile(r, w) for r in rows for w in widths]
     if thin:
-        tiles = last = _tiles(
-            "gemm_thin", thin_tile_text, ThinShape(type, _ANY, epilogue), target, sizes
+        tiles = last = micro_kernels(
+            "gemm_thin", thin_tile_text, ThinShape(type, ANY, epilogue), target, sizes
         )
     else:
         # Only the last strip may end with a part of a vector. It is read as a whole all the same
         # if packing has filled it with zeros: a mask costs a multiply-add in every step.
         far = choice.panels == 1 and o.k * o.n * size > setting.level1 and not choice.pack_b
-        whole = Shape(type, memory, _ANY, False, False, far, choice.spread, epilogue)
-        tiles = last = _tiles("gemm_tile", tile_text, whole, target, sizes)
+        whole = Shape(type, memory, ANY, False, False, far, choice.spread, epilogue)
+        tiles = last = micro_kernels("gemm_tile", tile_text, whole, target, sizes)
         if o.n % lanes:
             part = whole._replace(partial=True, padded=bool(choice.pack_b))
             ends = [tile for tile in sizes if tile.vectors == strip_width]
-            last = _tiles("gemm_tile", tile_text, part, target, ends)
+            last = micro_kernels("gemm_tile", tile_text, part, target, ends)
     return {
         "row_parts": choice.row_parts,
         "column_parts": choice.column_parts,
@@ -356,7 +356,7 @@ def _layout(
     }
 
 
-_ANY = Tile(0, 0)
+ANY = Tile(0, 0)
 
 
 @functools.cache
@@ -365,7 +365,7 @@ def _table(stem: str, shape: Any, target: Target) -> Any:
     return (ctypes.c_int64 * (MOST_WIDTH * MOST_ROWS))()
 
 
-def _tiles(
+def micro_kernels(
     stem: str, write: Callable[..., str], shape: Any, target: Target, sizes: list[Tile]
 ) -> int:
     """The address of the table of tiles of a kind, in which those of some sizes are compiled."""
@@ -373,7 +373,7 @@ def _tiles(
     for tile in sizes:
         place = (tile.vectors - 1) * MOST_ROWS + tile.rows - 1
         if not table[place]:
-            table[place] = _load(stem, write, shape._replace(tile=tile), target)
+            table[place] = load(stem, write, shape._replace(tile=tile), target)
     return ctypes.addressof(table)
 
 
@@ -390,13 +390,13 @@ _maps: list[Any] = []  # kept alive
 @functools.cache
 def _packer(target: Target, how: str | WindowPacking, memory: str, type: str) -> int:
     if isinstance(how, WindowPacking):
-        return _load("window_pack", window_text, how, memory, type, target)
-    return _load("gemm_pack", pack_text, how, memory, type, target) if how else 0
+        return load("window_pack", window_text, how, memory, type, target)
+    return load("gemm_pack", pack_text, how, memory, type, target) if how else 0
 
 
 @functools.cache
 def _driver(thin: bool) -> Callable[..., None]:
-    found = _load("gemm_driver", thin_text if thin else wide_text, _DATA)
+    found = load("gemm_driver", thin_text if thin else wide_text, _DATA)
     given = ctypes.c_void_p if _DATA is None else ctypes.py_object
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[given] * 4, ctypes.c_void_p)(
         found
@@ -405,7 +405,7 @@ def _driver(thin: bool) -> Callable[..., None]:
 
 def native(plan: Plan) -> int:
     """The address of the plan's driver for generated code, which has addresses, not objects."""
-    return _load("gemm_driver", thin_text if plan.call is _driver(True) else wide_text, None)
+    return load("gemm_driver", thin_text if plan.call is _driver(True) else wide_text, None)
 
 
 def _data() -> int | None:
@@ -420,7 +420,7 @@ _DATA = _data()
 
 
 @functools.cache
-def _load(name: str, write: Callable[..., str], *given: Any) -> int:
+def load(name: str, write: Callable[..., str], *given: Any) -> int:
     """The address of a function whose text `write` gives."""
     told = f"{write.__name__}: {', '.join(map(str, given))}"
     if any(getattr(x, "epilogue", PLAIN).activation for x in given):

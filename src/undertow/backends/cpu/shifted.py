@@ -17,6 +17,7 @@ Elements are summed tap by tap, each over blocks of channels, in an order that t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,8 @@ def run_shifted(
         return None
     if left and rank == 2 and not np.isfinite(backend.reduce("sum", x, tuple(range(5)), False)):
         return None  # zeros between rows would spread what is not finite
-    x = _padded(x, geometry, backend, reach, reach[-1] - inner[-1])
+    low = [pair[0] for pair in geometry.padding]
+    x = padded(x, low, reach, reach[-1] - inner[-1], backend)
     if not left:
         return _right(out, x, w, bias, geometry, backend, reach[-1], relu)
     _left(out, x, w, geometry, backend, reach[-1])
@@ -68,26 +70,27 @@ def run_shifted(
     return False
 
 
-def _padded(x: Any, geometry: Geometry, backend: Backend, reach: list[int], behind: int) -> Any:
-    """The input as far as windows reach, with its padding, its spatial dimensions as one.
+def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backend: Backend) -> Any:
+    """The input with zeros around it, its spatial dimensions, sizes of `reach`, as one.
 
-    Rows of channels begin an odd number of lines apart, so that they do not collide in a cache;
-    in two dimensions there are some places `behind` the last row.
+    The first element stands at `low`; where that is negative, elements are left out. Rows of
+    channels begin an odd number of lines apart, so that they do not collide in a cache, with some
+    zeros `behind` them.
     """
     whole = math.prod(reach)
     lines = -(-(whole + behind) * x.itemsize // LINE) | 1
     made = empty((*x.shape[:3], lines * LINE // x.itemsize), x.dtype)
     places = made[..., :whole].reshape(*x.shape[:3], *reach)
     assert places.base is not None  # a view
-    into: list[Any] = [...]
-    of: list[Any] = [...]
-    for size, n, (low, _) in zip(geometry.size, reach, geometry.padding, strict=True):
-        begin, skipped = max(low, 0), max(-low, 0)
+    into: list[Any] = [slice(None)] * 3
+    of: list[Any] = [slice(None)] * 3
+    for size, n, first in zip(x.shape[3:], reach, low, strict=True):
+        begin, skipped = max(first, 0), max(-first, 0)
         count = max(min(size - skipped, n - begin), 0)
+        places[(*into, slice(0, begin))] = 0
+        places[(*into, slice(begin + count, n))] = 0
         into.append(slice(begin, begin + count))
         of.append(slice(skipped, skipped + count))
-    if places[tuple(into)].shape != places.shape:
-        places[...] = 0
     made[..., whole:] = 0  # no NaN to wait for where nobody reads
     backend.assign(places[tuple(into)], x[tuple(of)])
     return made

@@ -1,0 +1,445 @@
+"""Convolutions by tiles: with fewer products, or as sums over windows, which are tiles of one.
+
+See Note [fewer products] in kernel/cook_toom.py. Windows may have any stride.
+
+The form `conv` is either the result at positions, with the weights transformed once, or, if it has
+more taps than positions, the gradient of a weight, in which the form's channels are images; see
+Note [two products] in conv.py. Lines are read in place;
+in two dimensions padding is laid out once, as for shifts.
+
+Note [which forms]
+The more outputs a tile has, the fewer products there are, and the larger are the rounding errors;
+sums over channels are most of them, so those are made in short blocks where there are many points.
+"auto" uses forms whose error is at most twice that of a plain sum, "fast" others too;
+`tests/test_cook_toom.py` measures them. Whether a form is used depends on shapes, but not on the
+size of the batch, so that a result has the same bits in every batch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import ArgumentError
+from ...kernel.cook_toom import transforms
+from ...kernel.windows import Geometry
+from ..base import Backend, Shape
+from ..memory import empty
+from ..threads import current_limit
+from . import debug, pool
+from .cook_toom_text import FLAG, FORWARD, WEIGHT, forward_text, weight_text
+from .cook_toom_tiles import SIZE, Form, reads
+from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
+from .gemm_micro import Shape as Kernel
+from .gemm_micro import tile_text
+from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
+from .jit import address
+from .plans import Plans
+from .shifted import LINE, padded
+
+SINGLE = np.dtype(np.float32)
+MODES = ("exact", "auto", "fast")
+# The outputs of a tile by the taps, in one dimension and in each of two.
+LINES = {2: 4, 3: 4, 4: 4, 5: 4, 6: 2, 7: 2}
+SQUARES = {2: 2, 3: 2, 4: 2, 5: 2}
+FASTER_SQUARES = {2: 4, 3: 4}
+CHANNELS = 16  # fewer are not worth transforming
+WORK = 1 << 16  # positions × channels × outputs of an image, below which other ways are faster
+BATCH_WORK = 1 << 21  # the same of all images, for a weight's gradient
+MANY_POINTS = 7  # in one dimension: with so many, sums are short
+SHORT = 32  # channels
+LONG = 384  # terms of windows that are summed in one go
+DEPTH = 128  # tiles that a weight's gradient multiplies at a time
+PARTS = 4 << 20  # bytes of all sums of a weight's gradient
+
+
+def outputs_of(taps: Shape, mode: str) -> Shape | None:
+    """How many outputs a tile has along each dimension; None if there is no form for the taps.
+
+    >>> outputs_of((3,), "auto"), outputs_of((3, 3), "fast"), outputs_of((9,), "auto")
+    ((4,), (4, 4), None)
+    """
+    if len(taps) == 1 or taps[0] == 1:
+        found = [1] * (len(taps) - 1) + [LINES.get(taps[-1], 0)]
+    else:
+        table = SQUARES | FASTER_SQUARES if mode == "fast" else SQUARES
+        found = [table.get(r, 0) for r in taps]
+    return tuple(found) if all(found) and mode != "exact" else None
+
+
+def run_cook_toom(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool, mode: str
+) -> bool | None:
+    """Write a convolution into `out`; whether `relu` is part of it, or None if not for this."""
+    if mode not in MODES:
+        raise ArgumentError(
+            f"backends.cpu.fast_convolution must be one of {', '.join(MODES)}, got {mode!r}"
+        )
+    if max(geometry.stride) > 1 or max(geometry.dilation) > 1:
+        return None
+    taps = min(geometry.kernel, geometry.output, key=math.prod)
+    outputs = outputs_of(taps, mode)
+    if outputs is None:
+        return None
+    return _run_tiles(out, x, w, bias, geometry, backend, relu, outputs)
+
+
+def run_windows(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
+) -> bool | None:
+    """The same as sums over windows, of any stride: tiles of one output, without transforms."""
+    return _run_tiles(out, x, w, bias, geometry, backend, relu, (1,) * len(geometry.kernel))
+
+
+def _run_tiles(
+    out: Any,
+    x: Any,
+    w: Any,
+    bias: Any,
+    geometry: Geometry,
+    backend: Backend,
+    relu: bool,
+    outputs: Shape,
+) -> bool | None:
+    left = math.prod(geometry.kernel) > math.prod(geometry.output)
+    taps, places = geometry.kernel, geometry.output
+    if left:
+        taps, places = places, taps
+    strides, between = geometry.stride, geometry.dilation
+    if left:
+        strides, between = between, strides
+    if len(taps) > 2 or x.dtype != SINGLE or max(between) > 1:
+        return None
+    if not _pays(x, w, taps, places, left, max(outputs) == 1):
+        return None
+    low = [pair[0] for pair in geometry.padding]
+    in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
+    before = low[0] if in_place else None
+    convolution = _Convolution(taps, places, outputs, strides, before)
+    if not in_place:
+        behind = reads(convolution.form.points[-1])
+        x = padded(x, low, convolution.reach, behind, backend)
+    if left:
+        return convolution.weight(out, x, w, bias, backend)
+    return convolution.forward(out, x, w, bias, backend, relu)
+
+
+def _pays(x: Any, w: Any, taps: Shape, places: Shape, left: bool, windows: bool) -> bool:
+    """Whether there is enough to multiply."""
+    channels, outputs = x.shape[0 if left else 2], w.shape[1]
+    if windows:
+        channels *= math.prod(taps)
+    work = math.prod(places) * channels * outputs
+    enough = work * x.shape[2] >= BATCH_WORK if left else work >= WORK
+    return enough and min(channels, outputs) >= CHANNELS
+
+
+class _Planned(NamedTuple):
+    """What the code is told, and what that points to."""
+
+    call: Any
+    numbers: int
+    scratch: int
+    threads: int
+    memory: Any
+
+
+_plans = Plans()
+
+
+class _Convolution:
+    """A convolution whose taps are neighbours: its taps, places and tiles.
+
+    Lines in place are read as if there were some places of padding before them.
+    """
+
+    def __init__(
+        self, taps: Shape, places: Shape, outputs: Shape, strides: Shape, before: int | None
+    ) -> None:
+        self.taps, self.places, self.outputs, self.strides = taps, places, outputs, strides
+        self.before = before or 0
+        self.form = Form(outputs, taps, *micro_tile(), before is not None)
+        self.points = math.prod(self.form.points)
+        self.tiles = [evenly(p, m) for p, m in zip(places, outputs, strict=True)]
+        self.reach = [
+            (t * m - 1) * s + r
+            for t, m, s, r in zip(self.tiles, outputs, strides, taps, strict=True)
+        ]
+
+    # Results at positions --------------------------------------------------------------------
+    def forward(
+        self, out: Any, x: Any, w: Any, bias: Any, backend: Backend, relu: bool
+    ) -> bool | None:
+        channels = x.shape[2]
+        target = out if out.strides[-1] == SIZE else empty(out.shape, out.dtype)
+        weights = self.transformed(w, backend)
+        threads = current_limit()
+        shapes = x.shape, x.strides, w.shape, self.places, self.before, target.strides
+        key = ("forward", *shapes, self.form, self.strides, bias is None, relu, threads)
+        plan = _plans.get(key)
+        if plan is None:
+            form = self.form._replace(bias=bias is not None, relu=relu)
+            plan = _plans.make(key, self.plan_forward, form, x, weights, target, channels, threads)
+        if bias is not None:
+            bias = np.ascontiguousarray(bias)
+        if _run(plan, x, weights, target, bias):
+            return None  # see Note [what is not finite]
+        if target is not out:
+            backend.assign(out, target)
+        return True
+
+    def transformed(self, w: Any, backend: Backend) -> Any:
+        """The weights at each point: (groups, points, outputs, channels and some more)."""
+        groups, outputs, channels = w.shape[:3]
+        terms = math.prod(w.shape[2:]) if self.form.windows else channels
+        long = (-(-terms * SIZE // LINE) | 1) * LINE // SIZE  # rows do not collide in a cache
+        if self.form.windows:
+            made = empty((groups, 1, outputs, long), SINGLE)
+            backend.assign(made[:, 0, :, :terms], w.reshape(groups, outputs, terms))
+            return made
+        given = _matrix("taps", self.outputs, self.taps)
+        made = empty((groups, len(given), outputs, long), SINGLE)
+        right = w.reshape(groups, outputs, channels, -1).swapaxes(2, 3)
+        into = made.transpose(0, 2, 1, 3)[..., :channels]
+        if len([n for n in self.form.points if n > 1]) > 1:
+            gemm(given.astype(SINGLE), right, into)
+        else:  # rounded once
+            backend.assign(into, gemm(given, backend.cast(right, np.dtype(np.float64))))
+        return made
+
+    def plan_forward(
+        self, form: Form, x: Any, weights: Any, out: Any, channels: int, threads: int
+    ) -> _Planned:
+        n, groups = x.shape[:2]
+        rows, wide = form.rows, form.vectors * host().vector // SIZE
+        grid = np.indices((n, *self.tiles)).reshape(1 + len(self.tiles), -1)
+        starts = grid[-1] * (self.outputs[-1] * self.strides[-1]) - self.before
+        begins = grid[0] * x.strides[0] + self.steps_in_x(grid) - self.before * SIZE
+        ends = grid[0] * out.strides[0] + self.steps(grid, out.strides[3:])
+        sizes = [
+            np.minimum(size - index * m, m)
+            for index, m, size in zip(grid[1:], self.outputs, self.places, strict=True)
+        ]
+        heights = sizes[0] if len(sizes) > 1 else np.ones_like(sizes[0])
+        panels = evenly(len(begins), wide)
+        behind = panels * wide - len(begins)  # tiles of which nothing is a result
+        given: list[Any] = [begins, ends, heights, sizes[-1], starts]
+        tables: list[Any] = [np.pad(t, (0, behind)) for t in given]
+        tables[4][len(starts) :] = x.shape[-1]  # nothing of them is read
+        inside = (starts >= 0) & (starts + reads(form.points[-1]) <= x.shape[-1])
+        inside = np.pad(inside, (0, behind), constant_values=not form.in_place)
+        whole = tables[2] * tables[3] == math.prod(self.outputs)
+        tables += [t.reshape(panels, wide).all(1).astype(np.int64) for t in (whole, inside)]
+        # A block stays in the second cache, beside what passes by; threads get several each.
+        terms = channels * math.prod(self.taps) if form.windows else channels
+        points = 1 if form.windows else self.points
+        fits = max(cache_sizes()[1] // 2 // (points * terms * wide * SIZE), 1)
+        blocks = max(evenly(panels, fits), min(panels, evenly(2 * threads, groups)))
+        block = -(-panels // blocks)
+        blocks = -(-panels // block)
+        outputs = weights.shape[2]
+        row_panels = evenly(outputs, rows)
+        panel_rows, longer = divmod(outputs, row_panels)
+        numbers = {
+            "tasks": groups * blocks,
+            "blocks": blocks,
+            "block": block,
+            "panels": panels,
+            "channels": channels,
+            "terms": terms,
+            "depth": self.depth(terms),
+            "outputs": outputs,
+            "row_panels": row_panels,
+            "panel_rows": panel_rows,
+            "longer_panels": longer,
+            "x_group": x.strides[1],
+            "x_channel": x.strides[2],
+            "x_row": self.reach[-1] * SIZE,
+            "x_size": x.shape[-1],
+            "from": address(tables[0]),
+            "to": address(tables[1]),
+            "rows": address(tables[2]),
+            "columns": address(tables[3]),
+            "starts": address(tables[4]),
+            "whole": address(tables[5]),
+            "inside": address(tables[6]),
+            "w_group": weights.strides[0],
+            "w_point": weights.strides[1],
+            "w_row": weights.strides[2],
+            "y_group": out.strides[1],
+            "y_output": out.strides[2],
+            "y_row": out.strides[-2],
+            "tiles": _kernels(form, {panel_rows, panel_rows + bool(longer)}),
+            "thread_bytes": _pages(points * block * wide * SIZE * (terms + rows)),
+        }
+        return _planned(forward_text, form, FORWARD, numbers, tables, threads)
+
+    def depth(self, terms: int) -> int:
+        """How many terms are summed in one go; by the shapes alone, since it shows in the bits."""
+        if self.form.windows:
+            return -(-terms // evenly(terms, LONG))
+        return SHORT if max(self.form.points) >= MANY_POINTS else terms
+
+    def steps_in_x(self, grid: Any) -> Any:
+        """Where tiles begin in the input, in place or padded."""
+        rows = (self.reach[-1] * SIZE, SIZE)[-len(self.strides) :]
+        return self.steps(grid, [r * s for r, s in zip(rows, self.strides, strict=True)])
+
+    def steps(self, grid: Any, strides: Sequence[int]) -> Any:
+        """Where tiles begin in memory with such steps."""
+        rank = len(self.outputs)
+        moves = zip(grid[1:], self.outputs, strides[-rank:], strict=True)
+        return sum(index * (m * stride) for index, m, stride in moves)
+
+    # The gradient of a weight ----------------------------------------------------------------
+    def weight(self, out: Any, x: Any, w: Any, bias: Any, backend: Backend) -> bool | None:
+        channels, groups, images = x.shape[:3]
+        outputs, rank = w.shape[1], len(self.taps)
+        sizes = [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
+        if not self.form.in_place:
+            w = padded(w, [0] * rank, sizes, reads(self.outputs[-1]), backend)
+        wide = self.form.vectors * host().vector // SIZE
+        rows, columns = evenly(channels, self.form.rows), evenly(outputs, wide)
+        # By the shapes alone, since it shows in the last bits.
+        bytes = self.points * channels * outputs * SIZE
+        parts = max(1, min(4, PARTS // bytes, images * math.prod(self.tiles) // DEPTH))
+        sums = empty((groups, parts, self.points, rows * self.form.rows, columns * wide), SINGLE)
+        threads = current_limit()
+        shapes = x.shape, x.strides, w.shape, w.strides, self.places, self.before
+        key = ("weight", *shapes, self.form, self.strides, threads)
+        plan = _plans.get(key)
+        if plan is None:
+            plan = _plans.make(key, self.plan_weight, x, w, sizes[-1] * SIZE, sums, threads)
+        _run(plan, x, w, sums)
+        if self.form.windows:
+            result = backend.reduce("sum", sums, (1,), False) if parts > 1 else sums[:, 0]
+        else:
+            given = _matrix("outputs", self.taps, self.outputs).astype(SINGLE)
+            result = empty((groups, len(given), sums.shape[3] * sums.shape[4]), SINGLE)
+            gemm(
+                np.broadcast_to(given, (parts, groups, *given.shape)),
+                sums.reshape(groups, parts, self.points, -1).swapaxes(0, 1),
+                result,
+                summed=True,
+            )
+            if not np.isfinite(backend.reduce("sum", result, (0, 1, 2), False)):
+                return None  # see Note [what is not finite]
+        shaped = result.reshape(groups, *self.taps, *sums.shape[3:])[..., :channels, :outputs]
+        backend.assign(out, shaped.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank)))
+        if bias is not None:
+            out += bias.reshape(*bias.shape, *(1,) * rank)
+        return False
+
+    def plan_weight(self, x: Any, w: Any, w_row: int, sums: Any, threads: int) -> _Planned:
+        channels, groups, images = x.shape[:3]
+        form, outputs = self.form, w.shape[1]
+        lanes = host().vector // SIZE
+        wide = form.vectors * lanes
+        grid = np.indices((images, *self.tiles)).reshape(1 + len(self.tiles), -1)
+        row_panels, column_panels = evenly(channels, form.rows), evenly(outputs, wide)
+        x_lanes = np.minimum(np.arange(row_panels * form.rows + lanes), channels - 1)
+        w_lanes = np.minimum(np.arange(column_panels * wide), outputs - 1)
+        x_row = self.reach[-1] * SIZE
+        starts = grid[-1] * self.outputs[-1]
+        tables = [
+            grid[0] * x.strides[2] + self.steps_in_x(grid) - self.before * SIZE,
+            grid[0] * w.strides[2] + self.steps(grid, (w_row, SIZE)),
+            x_lanes * x.strides[0],
+            w_lanes * w.strides[1],
+            starts * self.strides[-1] - self.before,
+            starts,
+        ]
+        column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
+        column_blocks = -(-column_panels // column_block)
+        each = SIZE * (row_panels * form.rows + column_block * wide)  # of a tile at one point
+        depth = max(16, min(DEPTH, cache_sizes()[1] // 2 // each))
+        numbers = {
+            "tasks": groups * sums.shape[1] * column_blocks,
+            "parts": sums.shape[1],
+            "column_blocks": column_blocks,
+            "column_block": column_block,
+            "row_panels": row_panels,
+            "column_panels": column_panels,
+            "steps": grid.shape[1],
+            "depth": depth,
+            "x_group": x.strides[1],
+            "x_row": x_row,
+            "w_group": w.strides[0],
+            "w_row": w_row,
+            "x_from": address(tables[0]),
+            "w_from": address(tables[1]),
+            "x_lanes": address(tables[2]),
+            "w_lanes": address(tables[3]),
+            "x_starts": address(tables[4]),
+            "w_starts": address(tables[5]),
+            "x_size": x.shape[-1],
+            "w_size": w.shape[-1],
+            "y_task": sums.strides[1],
+            "y_point": sums.strides[2],
+            "y_row": sums.strides[3],
+            "tiles": _kernels(form, {form.rows}),
+            "thread_bytes": _pages(self.points * (each * depth + row_panels * host().vector)),
+        }
+        return _planned(weight_text, form, WEIGHT, numbers, tables, threads)
+
+
+def micro_tile() -> Tile:
+    """A micro-kernel's tile whose rows are at most a vector."""
+    rows, vectors = largest_tile(host(), 2)
+    return Tile(min(rows, host().vector // SIZE), vectors)
+
+
+def _kernels(form: Form, heights: set[int]) -> int:
+    """The address of the table of micro-kernels, with those of some heights."""
+    shape = Kernel("float", "float", ANY, False, False, False, False)
+    sizes = [Tile(h, form.vectors) for h in heights]
+    return micro_kernels("gemm_tile", tile_text, shape, host(), sizes)
+
+
+@functools.cache
+def _matrix(which: str, m: Shape, r: Shape) -> Any:
+    """One of the matrices for m outputs and r taps, of all dimensions together."""
+    given = [np.array(getattr(transforms(a, b), which)) for a, b in zip(m, r, strict=True)]
+    return functools.reduce(np.kron, given)
+
+
+def _planned(
+    write: Any,
+    form: Form,
+    fields: list[str],
+    numbers: dict[str, int],
+    tables: list[Any],
+    threads: int,
+) -> _Planned:
+    """Compile, and put the numbers in the order of the code."""
+    debug.note(f"convolution with fewer products: {form}, {numbers}")
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(load("cook_toom", write, form, host()))
+    table = (ctypes.c_int64 * len(fields))(*(numbers[name] for name in fields))
+    threads = min(threads, numbers["tasks"])
+    size = FLAG + threads * numbers["thread_bytes"]
+    return _Planned(call, ctypes.addressof(table), size, threads, (table, tables))
+
+
+def _run(plan: _Planned, x: Any, w: Any, y: Any, bias: Any = None) -> bool:
+    """Compute by a plan; whether the code has found something that is not finite."""
+    place = scratch(plan.scratch)
+    plan.call(
+        pool.pointer(plan.threads) if plan.threads > 1 else None,
+        plan.numbers,
+        address(x),
+        address(w),
+        address(y),
+        None if bias is None else address(bias),
+        place,
+    )
+    return ctypes.c_int64.from_address(place).value != 0
+
+
+def _pages(bytes: int) -> int:
+    """Rounded up to whole pages."""
+    return -(-bytes // PAGE) * PAGE

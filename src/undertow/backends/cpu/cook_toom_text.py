@@ -1,0 +1,466 @@
+"""The code of convolutions by tiles, with fewer products than a sum has or as sums over windows.
+
+    void products(pool, plan, x, w, y, bias, scratch)
+
+Note [blocks of tiles]
+`forward_text` takes a block of tiles at a time: their elements are transformed, all channels, into
+a packed block for each point that stays in the second cache; then for a few rows of outputs all
+points are multiplied into memory that stays in the first cache, and transformed back.
+`weight_text` sums over tiles: both operands are transformed, some tiles at a time, and multiplied
+into matrices that are as many as points.
+A tile of one output is its window. Nothing is transformed: `forward_text` sums over channels and
+taps at once, and `weight_text` has a point for each tap, with the same cotangents at all of them.
+
+Note [what is not finite]
+A transform spreads what is not finite, and adds numbers that may overflow. Any result that should
+not be finite is not, so `forward_text` looks at all results, and sets the first number of its
+scratch if one is not finite: then somebody must compute without transforms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...kernel.cook_toom import Matrix, transforms
+from .cook_toom_tiles import SIZE, Form, Line, Tiles, reads
+from .gemm_micro import ADD, PARAMETERS, RELU
+from .gemm_tiles import MOST_ROWS, Target
+from .irbuilder import Function, Value, module
+
+FLAG = 64  # bytes before the scratch of the threads
+_CALL = ["plan", "x", "w", "y", "bias", "scratch"]
+
+
+FORWARD = [
+    "tasks",
+    "blocks",  # of tiles, in one group
+    "block",  # panels of one
+    "panels",  # of tiles
+    "channels",
+    "terms",  # of a sum at one point: channels, or channels and taps
+    "depth",  # of them that are summed at a time
+    "outputs",
+    "row_panels",
+    "panel_rows",
+    "longer_panels",
+    "x_group",
+    "x_channel",
+    "x_row",
+    "x_size",  # of a line in place
+    "starts",  # tables, by tile: its first position in the line; by panel: whether all are inside
+    "inside",
+    "from",  # tables, by tile: where it begins in x and y, its rows and columns in y
+    "to",
+    "rows",
+    "columns",
+    "whole",  # by panel: whether all of its tiles are
+    "w_group",
+    "w_point",
+    "w_row",
+    "y_group",
+    "y_output",
+    "y_row",
+    "tiles",  # micro-kernels by width and rows
+    "thread_bytes",
+]
+WEIGHT = [
+    "tasks",
+    "parts",  # of the tiles, in one group
+    "column_blocks",
+    "column_block",  # panels of one
+    "row_panels",
+    "column_panels",
+    "steps",  # tiles in all
+    "depth",  # that are multiplied at a time
+    "x_group",
+    "x_row",
+    "w_group",
+    "w_row",
+    "x_size",  # of lines in place
+    "w_size",
+    "x_starts",  # tables, by tile: its first position in the line
+    "w_starts",
+    "x_from",  # tables, by tile: where it begins in x and w
+    "w_from",
+    "x_lanes",  # tables, by lane: where its channel begins
+    "w_lanes",
+    "y_task",  # steps in bytes: from one group and part to the next
+    "y_point",
+    "y_row",
+    "tiles",
+    "thread_bytes",
+]
+
+
+def forward_text(name: str, form: Form, target: Target) -> str:
+    """Results by positions, from inputs and transformed weights."""
+    return _text(name, _Forward, form, target)
+
+
+def weight_text(name: str, form: Form, target: Target) -> str:
+    """The sums of a weight's gradient at each point, from inputs and cotangents."""
+    return _text(name, _Weight, form, target)
+
+
+def _text(name: str, body: type[_Tasks], form: Form, target: Target) -> str:
+    f = Function(name, [("ptr", "pool"), *(("ptr", called) for called in _CALL)])
+    call = f.slot(f"[{len(_CALL)} x ptr]")
+    for number, called in enumerate(_CALL):
+        f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
+    f.store("i64", 0, "%scratch", 8)
+    count = f.load("i64", "%plan", 8)
+    job, alone = f"@{name}_tasks", f.op("icmp eq ptr %pool, null")
+    with f.when(alone):
+        f.put(f"call void {job}(ptr {call}, i64 0, i64 {count}, i64 0)")
+    with f.when(f.op(f"xor i1 {alone}, true")):
+        run = f.load("ptr", "%pool", 8)
+        f.put(f"call void {run}(ptr %pool, ptr {job}, ptr {call}, i64 {count})")
+    given = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
+    tasks = Function(f"{name}_tasks", given, target.attributes)
+    body(tasks, form, target).write()
+    return module(f, tasks)
+
+
+class _Tasks(Tiles):
+    """Writes the body of a job: tasks `begin` to `end` on one thread."""
+
+    fields: list[str]
+
+    def __init__(self, f: Function, form: Form, target: Target) -> None:
+        super().__init__(f, target)
+        self.form = form
+        self.width = form.vectors * self.lanes  # tiles or outputs of a panel
+        shared = [f.load("ptr", f.at("%call", 8 * n), 8) for n in range(len(_CALL))]
+        self.plan, self.x, self.w, self.y, self.bias, self.flag = shared
+        self.field = {
+            name: f.load("i64", f.at(self.plan, 8 * n), 8) for n, name in enumerate(self.fields)
+        }
+        own = f.mul("%thread", self.field["thread_bytes"])
+        self.scratch = f.at(f.at(self.flag, FLAG), own)
+
+    def write(self) -> None:
+        with self.f.loop("%begin", "%end") as task:
+            self.task(task)
+
+    def task(self, task: str) -> None:
+        raise NotImplementedError
+
+    def table(self, name: str) -> str:
+        return self.f.op(f"inttoptr i64 {self.field[name]} to ptr")
+
+    def entry(self, table: str, number: Value) -> str:
+        f = self.f
+        return f.load("i64", f.at(table, f.mul(number, 8)), 8)
+
+    def call_tile(self, rows: Value, given: dict[str, Value]) -> None:
+        f = self.f
+        entry = f.add((self.form.vectors - 1) * MOST_ROWS - 1, rows)
+        function = f.load("ptr", f.at(self.table("tiles"), f.mul(entry, 8)), 8)
+        text = ", ".join(f"{type} {given.get(name, 0)}" for type, name in PARAMETERS)
+        f.put(f"call void {function}({text.replace('ptr 0', 'ptr null')})")
+
+
+class _Forward(_Tasks):
+    fields = FORWARD
+
+    def __init__(self, f: Function, form: Form, target: Target) -> None:
+        super().__init__(f, form, target)
+        given = [transforms(m, r) for m, r in zip(form.outputs, form.taps, strict=True)]
+        self.inputs = [t.inputs for t in given]
+        self.results = [t.outputs for t in given]
+        self.points = 1 if form.windows else math.prod(form.points)
+
+    def task(self, task: str) -> None:
+        f, field = self.f, self.field
+        group, block = f.div(task, field["blocks"]), f.rem(task, field["blocks"])
+        self.first = f.mul(block, field["block"])
+        self.count = f.least(f.sub(field["panels"], self.first), field["block"])
+        wide = self.width * SIZE
+        self.panel_bytes = f.mul(field["terms"], wide)
+        self.point_bytes = f.mul(self.panel_bytes, field["block"])
+        self.sums = f.at(self.scratch, f.mul(self.point_bytes, self.points))
+        self.sum_row = f.mul(field["block"], wide)
+        self.sum_point = f.mul(self.sum_row, self.form.rows)
+        x = f.at(self.x, f.mul(group, field["x_group"]))
+        w = f.at(self.w, f.mul(group, field["w_group"]))
+        self.result = f.at(self.y, f.mul(group, field["y_group"]))
+        self.group_bias = f.at(self.bias, f.mul(f.mul(group, field["outputs"]), SIZE))
+        with f.loop(0, self.count) as panel:
+            self.lay_out(x, panel)
+        self.check = f.variable(self.vector, "zeroinitializer")
+        with f.loop(0, field["row_panels"]) as number:
+            rows = f.add(
+                field["panel_rows"],
+                f.select(f.compare("slt", number, field["longer_panels"]), 1, 0),
+            )
+            top = f.add(f.mul(number, field["panel_rows"]), f.least(number, field["longer_panels"]))
+            self.multiply(f.at(w, f.mul(top, field["w_row"])), rows)
+            with f.loop(0, rows) as row, f.loop(0, self.count) as panel:
+                self.give(f.add(top, row), row, panel)
+        odd = f.op(f"fcmp uno {self.vector} {self.check.get()}, zeroinitializer")
+        bits = f.op(f"bitcast <{self.lanes} x i1> {odd} to i{self.lanes}")
+        with f.when(f.op(f"icmp ne i{self.lanes} {bits}, 0")):
+            f.store("i64", 1, self.flag, 8)
+
+    def lay_out(self, x: str, panel: str) -> None:
+        """The elements of a panel's tiles, at each point: channels by tiles."""
+        f = self.f
+        number = f.add(self.first, panel)
+        to = f.at(self.scratch, f.mul(panel, self.panel_bytes))
+        if not self.form.in_place:
+            self.channels(x, number, to, False)
+            return
+        inside = f.compare("ne", self.entry(self.table("inside"), number), 0)
+        with f.when(inside):
+            self.channels(x, number, to, False)
+        with f.when(f.op(f"xor i1 {inside}, true")):
+            self.channels(x, number, to, True)
+
+    def channels(self, x: str, panel: Value, to: str, border: bool) -> None:
+        f, field = self.f, self.field
+        begins, starts = self.table("from"), self.table("starts")
+        first = f.mul(panel, self.width)
+        with f.loop(0, field["channels"]) as channel:
+            base = f.at(x, f.mul(channel, field["x_channel"]))
+            wide: Value = self.width * SIZE
+            if self.form.windows:  # one point, with the taps as channels
+                rows = f.mul(channel, math.prod(self.form.taps))
+                place, apart = f.at(to, f.mul(rows, wide)), wide
+            else:
+                place, apart = f.at(to, f.mul(channel, wide)), self.point_bytes
+            for v in range(self.form.vectors):
+                lanes = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
+                places = [f.at(base, self.entry(begins, lane)) for lane in lanes]
+                line = None
+                if border:
+                    line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
+                values = self.tile(self.inputs, places, field["x_row"], line)
+                for point, value in enumerate(values):
+                    there = f.at(place, f.mul(apart, point))
+                    f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
+
+    def multiply(self, w: str, rows: Value) -> None:
+        """Some rows of outputs for all tiles of the block, at each point."""
+        f, field, wide = self.f, self.field, self.width * SIZE
+        with (
+            f.loop(0, self.points) as point,
+            f.loop(0, self.count) as panel,
+            f.loop(0, field["terms"], field["depth"]) as term,
+        ):
+            a = f.at(f.at(w, f.mul(point, field["w_point"])), f.mul(term, SIZE))
+            b = f.at(self.scratch, f.mul(point, self.point_bytes))
+            b = f.at(f.at(b, f.mul(panel, self.panel_bytes)), f.mul(term, wide))
+            given: dict[str, Value] = {
+                "k": f.least(f.sub(field["terms"], term), field["depth"]),
+                "a": a,
+                "a_row": field["w_row"],
+                "a_k": SIZE,
+                "b": b,
+                "b_k": wide,
+                "c": f.at(f.at(self.sums, f.mul(point, self.sum_point)), f.mul(panel, wide)),
+                "c_row": self.sum_row,
+                "columns": self.width,
+                "mode": f.select(f.compare("ne", term, 0), ADD, 0),
+                "next": a,
+            }
+            self.call_tile(rows, given)
+
+    def give(self, output: Value, row: str, panel: str) -> None:
+        """One output of a panel's tiles: back from points, and to where they belong."""
+        f, field, form = self.f, self.field, self.form
+        first = f.mul(f.add(self.first, panel), self.width)
+        sums = f.at(f.at(self.sums, f.mul(row, self.sum_row)), f.mul(panel, self.width * SIZE))
+        result = f.at(self.result, f.mul(output, field["y_output"]))
+        whole = f.compare("ne", self.entry(self.table("whole"), f.add(self.first, panel)), 0)
+        wide = 1 if form.windows else form.points[-1]
+        high = self.points // wide
+        for v in range(form.vectors):
+            grid = [
+                [
+                    f.load(
+                        self.vector,
+                        f.at(
+                            f.at(sums, f.mul(self.sum_point, h * wide + w)), v * self.target.vector
+                        ),
+                        SIZE,
+                    )
+                    for w in range(wide)
+                ]
+                for h in range(high)
+            ]
+            if not form.windows:
+                grid = self.transformed(self.results, grid)
+                self.look_at([value for values in grid for value in values])
+            grid = [[self.finished(value, output) for value in values] for values in grid]
+            at = f.add(first, v * self.lanes)
+            with f.when(whole):
+                for number, values in enumerate(grid):
+                    self.write_row(f.at(result, f.mul(field["y_row"], number)), at, values)
+            with f.when(f.op(f"xor i1 {whole}, true")):
+                self.write_parts(result, at, grid)
+
+    def look_at(self, values: list[str]) -> None:
+        """Make the check NaN if one of the values is not finite; see Note [what is not finite]."""
+        f, total = self.f, values[0]
+        for value in values[1:]:
+            total = f.op(f"fadd {self.vector} {total}, {value}")
+        zero = f.op(f"fmul {self.vector} {total}, zeroinitializer")
+        self.check.set(f.op(f"fadd {self.vector} {self.check.get()}, {zero}"))
+
+    def finished(self, value: str, output: Value) -> str:
+        """With the bias, and relu."""
+        f = self.f
+        if self.form.bias:
+            scalar = f.load("float", f.at(self.group_bias, f.mul(output, SIZE)), SIZE)
+            value = f.op(f"fadd {self.vector} {value}, {f.splat('float', self.lanes, scalar)}")
+        if self.form.relu:
+            value = RELU.emit(f, value, self.vector)
+        return value
+
+    def pieces(self, values: Sequence[str]) -> list[str]:
+        """For each lane, its elements of all the values, as a vector of 1, 2 or 4."""
+        f, count = self.f, len(values)
+        if count == 1:
+            every = range(self.lanes)
+            return [f.shuffle(self.vector, values[0], "poison", [lane]) for lane in every]
+        rows = self.turned(list(values), count)
+        found = []
+        for lane in range(self.lanes):
+            block = lane // count * count
+            found.append(
+                f.shuffle(self.vector, rows[lane % count], "poison", range(block, block + count))
+            )
+        return found
+
+    def write_row(self, result: str, first: Value, values: Sequence[str]) -> None:
+        f, ends = self.f, self.table("to")
+        type = f"<{len(values)} x float>"
+        for lane, piece in enumerate(self.pieces(values)):
+            f.store(type, piece, f.at(result, self.entry(ends, f.add(first, lane))), SIZE)
+
+    def write_parts(self, result: str, first: Value, grid: list[list[str]]) -> None:
+        """Tiles of which only some rows and columns are results."""
+        f, field = self.f, self.field
+        count = len(grid[0])
+        slot = f.slot(f"[{len(grid) * count * self.lanes} x float]")
+        for number, values in enumerate(grid):
+            for place, piece in enumerate(self.pieces(values)):
+                into = f.at(slot, (place * len(grid) + number) * count * SIZE)
+                f.store(f"<{count} x float>", piece, into, SIZE)
+        ends, rows, columns = self.table("to"), self.table("rows"), self.table("columns")
+        with f.loop(0, self.lanes) as lane:
+            at = f.add(first, lane)
+            to = f.at(result, self.entry(ends, at))
+            of = f.at(slot, f.mul(lane, len(grid) * count * SIZE))
+            with (
+                f.loop(0, self.entry(rows, at)) as row,
+                f.loop(0, self.entry(columns, at)) as column,
+            ):
+                value = f.load("float", f.at(of, f.mul(f.add(f.mul(row, count), column), SIZE)))
+                there = f.add(f.mul(row, field["y_row"]), f.mul(column, SIZE))
+                f.store("float", value, f.at(to, there))
+
+
+class _Weight(_Tasks):
+    fields = WEIGHT
+
+    def __init__(self, f: Function, form: Form, target: Target) -> None:
+        super().__init__(f, form, target)
+        given = [transforms(r, m) for m, r in zip(form.outputs, form.taps, strict=True)]
+        self.inputs = [t.inputs for t in given]
+        self.taps = [t.taps for t in given]
+        self.points = math.prod(form.points)
+
+    def task(self, task: str) -> None:
+        f, field, form = self.f, self.field, self.form
+        number, block = f.div(task, field["column_blocks"]), f.rem(task, field["column_blocks"])
+        group, part = f.div(number, field["parts"]), f.rem(number, field["parts"])
+        first = f.mul(block, field["column_block"])
+        panels = f.least(f.sub(field["column_panels"], first), field["column_block"])
+        begin = f.div(f.mul(part, field["steps"]), field["parts"])
+        end = f.div(f.mul(f.add(part, 1), field["steps"]), field["parts"])
+        narrow, wide = form.rows * SIZE, self.width * SIZE
+        # Rows are written as whole vectors, the last of which reaches beyond its panel.
+        a_panel = f.add(f.mul(field["depth"], narrow), self.target.vector)
+        b_panel = f.mul(field["depth"], wide)
+        a_point = f.mul(a_panel, field["row_panels"])
+        b_point = 0 if form.windows else f.mul(b_panel, field["column_block"])
+        b = f.at(self.scratch, f.mul(a_point, self.points))
+        x = f.at(self.x, f.mul(group, field["x_group"]))
+        w = f.at(self.w, f.mul(group, field["w_group"]))
+        y = f.at(f.at(self.y, f.mul(number, field["y_task"])), f.mul(first, wide))
+        with f.loop(begin, end, field["depth"]) as step:
+            depth = f.least(f.sub(end, step), field["depth"])
+            with f.loop(0, field["row_panels"]) as panel:
+                to = f.at(self.scratch, f.mul(panel, a_panel))
+                lanes = f.mul(panel, form.rows)
+                self.lay_out(x, "x", self.inputs, lanes, step, depth, to, narrow, a_point, 1)
+            with f.loop(0, panels) as panel:
+                to = f.at(b, f.mul(panel, b_panel))
+                lanes = f.mul(f.add(first, panel), self.width)
+                self.lay_out(w, "w", self.taps, lanes, step, depth, to, wide, b_point, form.vectors)
+            mode = f.select(f.compare("ne", step, begin), ADD, 0)
+            with (
+                f.loop(0, self.points) as point,
+                f.loop(0, panels) as column,
+                f.loop(0, field["row_panels"]) as row,
+            ):
+                left = f.at(f.at(self.scratch, f.mul(point, a_point)), f.mul(row, a_panel))
+                right = f.at(f.at(b, f.mul(point, b_point)), f.mul(column, b_panel))
+                c = f.at(f.at(y, f.mul(point, field["y_point"])), f.mul(column, wide))
+                given: dict[str, Value] = {
+                    "k": depth,
+                    "a": left,
+                    "a_row": SIZE,
+                    "a_k": narrow,
+                    "b": right,
+                    "b_k": wide,
+                    "c": f.at(c, f.mul(f.mul(row, form.rows), field["y_row"])),
+                    "c_row": field["y_row"],
+                    "columns": self.width,
+                    "mode": mode,
+                    "next": left,
+                }
+                self.call_tile(form.rows, given)
+
+    def lay_out(
+        self,
+        base: str,
+        which: str,
+        matrices: Sequence[Matrix],
+        first: Value,
+        step: str,
+        depth: str,
+        to: str,
+        row: int,
+        point: Value,
+        vectors: int,
+    ) -> None:
+        """Some tiles of a panel's channels, at each point: tiles by channels."""
+        f = self.f
+        begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
+        read = reads(len(matrices[-1][0]))
+
+        def put(place: str, there: str, line: Line | None) -> None:
+            for v in range(vectors):
+                numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
+                places = [f.at(place, self.entry(lanes, n)) for n in numbers]
+                values = self.tile(matrices, places, self.field[f"{which}_row"], line)
+                for number, value in enumerate(values if point else values[:1]):
+                    at = f.at(f.at(there, f.mul(point, number)), v * self.target.vector)
+                    f.store(self.vector, value, at, SIZE)
+
+        with f.loop(0, depth) as k:
+            place = f.at(base, self.entry(begins, f.add(step, k)))
+            there = f.at(to, f.mul(k, row))
+            if self.form.in_place:
+                start = self.entry(self.table(f"{which}_starts"), f.add(step, k))
+                size = self.field[f"{which}_size"]
+                inside = f.compare("ult", start, f.most(f.add(f.sub(size, read), 1), 0))
+                with f.when(inside):
+                    put(place, there, None)
+                with f.when(f.op(f"xor i1 {inside}, true")):
+                    put(place, there, Line(size, [start]))
+            else:
+                put(place, there, None)

@@ -1,0 +1,192 @@
+"""Tiles of elements in vectors, and their transforms, as LLVM IR.
+
+Note [lanes of tiles]
+A vector holds the same element of several tiles, or of one tile in several channels: its lanes are
+read from wherever a table says, a row of a tile at a time, and turned. So tiles of any shape and of
+any image are neighbours in a vector, and every value is computed in the same way whichever lane it
+falls into.
+"""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...kernel.cook_toom import Matrix
+from .gemm_micro import multiply_add
+from .gemm_tiles import Target
+from .irbuilder import Function
+
+SIZE = 4  # bytes of a float
+
+
+class Form(NamedTuple):
+    """One variant of the code: by dimension the outputs of a tile and the taps."""
+
+    outputs: tuple[int, ...]
+    taps: tuple[int, ...]
+    rows: int  # of a micro-kernel's tile
+    vectors: int
+    in_place: bool = False  # lines without padding around them, whose borders the code minds
+    bias: bool = False
+    relu: bool = False
+
+    @property
+    def windows(self) -> bool:
+        """Whether a tile is the window of one output, and nothing is transformed."""
+        return max(self.outputs) == 1
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """How many there are along each dimension."""
+        return tuple(m + r - 1 for m, r in zip(self.outputs, self.taps, strict=True))
+
+
+def reads(count: int) -> int:
+    """How many elements are read for so many of a tile's row."""
+    return 4 if count <= 4 else -(-count // 8) * 8
+
+
+class Line(NamedTuple):
+    """A line of elements, and where in it the lanes' tiles start, or the tile of all of them."""
+
+    size: str
+    starts: list[str]
+
+
+class Tiles:
+    """Writes instructions on tiles into a function."""
+
+    def __init__(self, f: Function, target: Target) -> None:
+        self.f, self.target = f, target
+        self.lanes = target.vector // SIZE
+        self.vector = f"<{self.lanes} x float>"
+
+    def read(self, places: Sequence[str], count: int, there: Line | None) -> list[str]:
+        """The first `count` elements at each of a vector's places: a vector for each element."""
+        f, lanes = self.f, self.lanes
+        size = min(reads(count), 8, lanes)
+        found: list[str] = []
+        for first in range(0, count, size):
+            piece, pieces = f"<{size} x float>", []
+            for lane, place in enumerate(places):
+                place = f.at(place, first * SIZE)
+                if there is None:
+                    pieces.append(f.load(piece, place, SIZE))
+                else:
+                    mask = self.inside(there, lane, first, size)
+                    pieces.append(f.load_lanes(piece, f"v{size}f32", place, mask, SIZE))
+            # Register i holds the places i, size + i, ... one after the other.
+            rows = [self.joined(pieces[i::size], size) for i in range(size)]
+            found += self.turned(rows, size)
+        return found[:count]
+
+    def inside(self, line: Line, lane: int, first: int, size: int) -> str:
+        """Which elements of a lane's tile, from the `first` on, are in the line."""
+        f, vector = self.f, f"<{size} x i32>"
+        start = f.op(f"trunc i64 {line.starts[lane % len(line.starts)]} to i32")
+        ramp = ", ".join(f"i32 {first + n}" for n in range(size))
+        at = f.op(f"add {vector} {f.splat('i32', size, start)}, <{ramp}>")
+        end = f.splat("i32", size, f.op(f"trunc i64 {line.size} to i32"))
+        return f.op(f"icmp ult {vector} {at}, {end}")
+
+    def joined(self, pieces: list[str], size: int) -> str:
+        """Vectors one after the other as one."""
+        f = self.f
+        while len(pieces) > 1:
+            type, all = f"<{size} x float>", range(2 * size)
+            pairs = zip(pieces[::2], pieces[1::2], strict=True)
+            pieces = [f.shuffle(type, a, b, all) for a, b in pairs]
+            size *= 2
+        return pieces[0]
+
+    def turned(self, rows: list[str], size: int) -> list[str]:
+        """Square blocks of `size`, one after the other in each row, transposed."""
+        f, lanes, vector = self.f, self.lanes, self.vector
+        every = range(lanes)
+
+        def mixed(a: str, b: str, block: int, high: bool) -> str:
+            """In each 4 lanes, pieces of `block` of the low or high half, by turns from both."""
+            chosen = []
+            for lane in every:
+                base, at = lane - lane % 4, lane % 4
+                number, inside = divmod(at, block)
+                source, piece = number % 2, number // 2 + (4 // block // 2) * high
+                chosen.append(base + piece * block + inside + source * lanes)
+            return f.shuffle(vector, a, b, chosen)
+
+        if size == 2:
+            a, b = rows
+            low = [lane // 2 * 2 + lane % 2 * lanes for lane in every]
+            high = [lane // 2 * 2 + 1 + lane % 2 * lanes for lane in every]
+            return [f.shuffle(vector, a, b, low), f.shuffle(vector, a, b, high)]
+        found = [""] * size
+        for first in range(0, size, 4):
+            a, b, c, d = rows[first : first + 4]
+            ab, cd = (
+                (mixed(a, b, 1, False), mixed(a, b, 1, True)),
+                (mixed(c, d, 1, False), mixed(c, d, 1, True)),
+            )
+            for half in range(2):
+                found[first + 2 * half] = mixed(ab[half], cd[half], 2, False)
+                found[first + 2 * half + 1] = mixed(ab[half], cd[half], 2, True)
+        if size == 4:
+            return found
+        assert size == 8
+        low = [lane % 4 + lane // 8 * 8 + (lane // 4 % 2) * lanes for lane in every]
+        high = [n + 4 for n in low]
+        return [
+            f.shuffle(vector, found[i % 4], found[4 + i % 4], high if i >= 4 else low)
+            for i in range(8)
+        ]
+
+    def combined(self, matrix: Matrix, values: Sequence[str]) -> list[str]:
+        """Each row of a matrix times the values."""
+        return [self.sum(row, values) for row in matrix]
+
+    def sum(self, weights: Sequence[float], values: Sequence[str]) -> str:
+        f, vector = self.f, self.vector
+        terms = [(w, v) for w, v in zip(weights, values, strict=True) if w]
+        terms.sort(key=lambda term: term[0] != 1)  # one that needs no product comes first
+        weight, total = terms[0]
+        if weight != 1:
+            total = f.op(f"fmul {vector} {total}, {self.constant(weight)}")
+        for weight, value in terms[1:]:
+            if weight == 1:
+                total = f.op(f"fadd {vector} {total}, {value}")
+            elif weight == -1:
+                total = f.op(f"fsub {vector} {total}, {value}")
+            else:
+                given = (self.constant(weight), value, total)
+                total = multiply_add(f, self.target, vector, *given)
+        return total
+
+    def constant(self, value: float) -> str:
+        rounded = struct.unpack("f", struct.pack("f", value))[0]
+        bits = struct.pack(">d", rounded).hex().upper()
+        return f"splat (float 0x{bits})"
+
+    def transformed(self, matrices: Sequence[Matrix], grid: list[list[str]]) -> list[list[str]]:
+        """A grid of values transformed along both of its dimensions."""
+        grid = [self.combined(matrices[-1], row) for row in grid]
+        if len(matrices) == 1:
+            return grid
+        columns = [self.combined(matrices[0], column) for column in zip(*grid, strict=True)]
+        return [list(row) for row in zip(*columns, strict=True)]
+
+    def tile(
+        self, matrices: Sequence[Matrix], places: Sequence[str], row: str, line: Line | None
+    ) -> list[str]:
+        """Tiles that begin at the lanes' places, transformed: a vector for each point.
+
+        If the places are in a line whose ends tiles may cross, beyond them are zeros.
+        """
+        f = self.f
+        counts = [len(matrix[0]) for matrix in matrices]
+        grid = []
+        for number in range(counts[0] if len(counts) > 1 else 1):
+            below = [f.at(p, f.mul(row, number)) for p in places]
+            grid.append(self.read(below, counts[-1], line))
+        return list(itertools.chain(*self.transformed(matrices, grid)))

@@ -1,0 +1,243 @@
+"""Convolutions by tiles: their values, their errors, and that nothing spreads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import undertow as ut
+import undertow.nn.functional as F
+from undertow.backends import cpu
+from undertow.backends.cpu import conv, cook_toom
+from undertow.errors import ArgumentError
+
+# batch, channels, outputs, size, kernel, padding, groups
+CASES = [
+    (2, 16, 24, (61,), (3,), (1,), 1),
+    (3, 17, 8, (40,), (5,), (0,), 1),
+    (1, 32, 12, (33,), (4,), (5,), 2),
+    (2, 5, 7, (100,), (7,), (3,), 1),
+    (2, 9, 30, (64,), (2,), (1,), 3),
+    (3, 13, 11, (39,), (6,), (2,), 1),
+    (2, 16, 16, (17, 29), (3, 3), (1, 1), 1),
+    (2, 12, 10, (12, 13), (2, 3), (0, 2), 2),
+    (5, 33, 20, (7, 7), (3, 3), (1, 1), 1),
+    (5, 12, 14, (4, 4), (3, 3), (1, 1), 1),
+    (2, 12, 17, (9, 21), (1, 5), (3, 0), 1),
+    (2, 11, 10, (11, 16), (5, 5), (2, 2), 1),
+]
+FAST = [(2, 12, 7, (15, 18), (3, 3), (1, 1), 1), (2, 12, 9, (9, 14), (2, 3), (1, 1), 1)]
+# batch, channels, outputs, size, kernel, padding, groups; and the stride
+WINDOWS = [
+    ((2, 16, 24, (61,), (8,), (1,), 1), 4),
+    ((3, 5, 18, (90,), (3,), (4,), 1), 2),
+    ((2, 32, 12, (70,), (11,), (0,), 2), 3),
+    ((2, 24, 20, (50,), (1,), (0,), 1), 2),
+    ((2, 16, 16, (17, 29), (3, 3), (1, 1), 1), 2),
+    ((2, 3, 17, (21, 22), (7, 7), (3, 3), 1), 2),
+    ((2, 12, 20, (12, 13), (2, 5), (0, 2), 2), 3),
+    ((2, 12, 20, (13, 11), (7, 9), (3, 4), 1), 1),
+    ((3, 20, 18, (8, 8), (1, 1), (0, 0), 1), 2),
+]
+FEW = CASES[:2] + CASES[6:7]
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
+    """What `run_cook_toom` answers, which takes the smallest convolutions too."""
+    found: list[bool | None] = []
+
+    def watched(*args):
+        found.append(cook_toom.run_cook_toom(*args))
+        return found[-1]
+
+    monkeypatch.setattr(conv, "run_cook_toom", watched)
+    monkeypatch.setattr(conv, "run_direct", lambda *args: False)
+    monkeypatch.setattr(conv, "run_shifted", lambda *args: None)
+    for name in ("CHANNELS", "WORK", "BATCH_WORK"):
+        monkeypatch.setattr(cook_toom, name, 0)
+    return found
+
+
+def function(rank):
+    return F.conv1d if rank == 1 else F.conv2d
+
+
+def given(case, seed=0, dtype=np.float32):
+    n, c, o, size, kernel, _, groups = case
+    rng = np.random.default_rng(seed)
+    shapes = [(n, c, *size), (o, c // groups, *kernel), (o,)]
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def gradients(case, arrays, dtype=ut.float32, device="cpu", stride=1):
+    """The result of a convolution and all its gradients."""
+    *_, size, _, padding, groups = case
+    tensors = [ut.tensor(a, dtype=dtype, device=device).requires_grad_() for a in arrays]
+    out = function(len(size))(*tensors, padding=padding, groups=groups, stride=stride)
+    seed = np.random.default_rng(9).standard_normal(out.shape)
+    seed = ut.tensor(seed.astype(np.float32), dtype=dtype, device=device)
+    return [out.detach(), *ut.autograd.grad(out, tensors, seed)]
+
+
+@pytest.mark.parametrize("case", CASES + FAST, ids=str)
+def test_values(case, answers, monkeypatch):
+    """As the reference device has them in float64, and really with fewer products."""
+    monkeypatch.setattr(cpu, "fast_convolution", "fast" if case in FAST else "auto")
+    arrays = given(case)
+    found = gradients(case, arrays)
+    assert len(answers) == 3
+    assert None not in answers
+    for mine, right in zip(found, gradients(case, arrays, ut.float64, "reference"), strict=True):
+        right = right.cpu()
+        assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+
+
+@pytest.mark.parametrize(("case", "stride"), WINDOWS, ids=str)
+def test_windows(case, stride, answers, monkeypatch):
+    """Sums over windows of any stride, with the same bits for any number of threads."""
+    used = []
+
+    def watched(*args):
+        used.append(cook_toom.run_windows(*args))
+        return used[-1]
+
+    monkeypatch.setattr(conv, "run_windows", watched)
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    arrays = given(case)
+    found = gradients(case, arrays, stride=stride)
+    assert used.count(None) == 0
+    assert len(used) >= 2
+    expected = gradients(case, arrays, ut.float64, "reference", stride)
+    for mine, right in zip(found, expected, strict=True):
+        right = right.cpu()
+        assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+    limit = ut.get_num_threads()
+    try:
+        ut.set_num_threads(1 if limit > 1 else 2)
+        again = gradients(case, arrays, stride=stride)
+    finally:
+        ut.set_num_threads(limit)
+    assert all(bool((a == b).all()) for a, b in zip(found, again, strict=True))
+
+
+@pytest.mark.parametrize("case", FEW, ids=str)
+def test_bias_and_relu_are_part_of_it(case, answers):
+    x, w, b = map(ut.from_numpy, given(case))
+    fn, padding = function(x.ndim - 2), case[5]
+    plain = fn(x, w, padding=padding)
+    assert bool((fn(x, w, b, padding=padding) == plain + b[:, *[None] * (x.ndim - 2)]).all())
+
+
+def test_results_that_are_not_contiguous(answers):
+    """As the gradients of transposed convolutions are written."""
+    x, w = map(ut.from_numpy, given(CASES[0])[:2])
+    right = F.conv1d(x.double(), w.double(), padding=1)
+    turned = x.transpose(1, 2).contiguous().transpose(1, 2)
+    found = F.conv1d(turned, w.flip(2).contiguous().flip(2), padding=1)
+    assert answers == [None, True]  # the first one is in float64
+    assert float((found - right).abs().max()) < 1e-4
+
+
+@pytest.mark.parametrize("case", FEW, ids=str)
+def test_threads_and_batches_change_nothing(case, answers):
+    """The same bits for any number of threads, any batch, and any position in a batch."""
+    arrays = given(case)
+    limit = ut.get_num_threads()
+    try:
+        ut.set_num_threads(1)
+        one = gradients(case, arrays)
+        ut.set_num_threads(3)
+        three = gradients(case, arrays)
+    finally:
+        ut.set_num_threads(limit)
+    assert all(bool((a == b).all()) for a, b in zip(one, three, strict=True))
+    x, w = map(ut.from_numpy, arrays[:2])
+    fn, padding = function(x.ndim - 2), case[5]
+    together = fn(x, w, padding=padding)
+    for i in range(len(x)):
+        assert bool((fn(x[i : i + 1], w, padding=padding)[0] == together[i]).all())
+    again = fn(ut.cat([x[1:], x]), w, padding=padding)
+    assert bool((again[len(x) - 1 :] == together).all())
+    assert None not in answers
+
+
+def test_the_choice_does_not_look_at_the_batch(monkeypatch):
+    """Otherwise a result would depend on what else is in its batch."""
+    rng = np.random.default_rng(0)
+    x = ut.from_numpy(rng.standard_normal((24, 32, 48), dtype=np.float32))
+    w = ut.from_numpy(rng.standard_normal((32, 32, 3), dtype=np.float32))
+    for limit in (1, 2, 1 << 15, 1 << 16, 1 << 20):
+        monkeypatch.setattr(cook_toom, "WORK", limit)
+        assert bool((F.conv1d(x, w)[3:4] == F.conv1d(x[3:4], w)).all())
+
+
+def plain(x, w, dtype):
+    """Valid windows of one image by sums in one order: the channels, then the taps."""
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], tuple(range(1, x.ndim)))
+    total = np.zeros((len(w), *windows.shape[1 : x.ndim]), dtype)
+    for c in range(w.shape[1]):
+        for tap in np.ndindex(*w.shape[2:]):
+            factor = w[(slice(None), c, *tap)].reshape(-1, *[1] * (x.ndim - 1))
+            total = (total + windows[(c, ..., *tap)] * factor.astype(np.float64)).astype(dtype)
+    return total
+
+
+AUTO = [(r,) for r in cook_toom.LINES] + [(r, r) for r in cook_toom.SQUARES]
+
+
+@pytest.mark.parametrize("taps", AUTO, ids=str)
+def test_errors_are_at_most_twice_those_of_a_plain_sum(taps, answers):
+    """The table of docs/convolution.md: 64 channels of normal numbers, root mean squares."""
+    size = (402,) if len(taps) == 1 else (22, 22)
+    mine, sums = 0.0, 0.0
+    for seed in range(2):
+        x, w, _ = given((1, 64, 16, size, taps, None, 1), seed)
+        found = function(len(size))(ut.from_numpy(x), ut.from_numpy(w)).numpy()
+        exact = plain(x[0].astype(np.float64), w, np.float64)
+        mine += float(np.square(found[0] - exact).mean())
+        sums += float(np.square(plain(x[0], w, np.float32) - exact).mean())
+    assert answers == [True, True]
+    assert (mine / sums) ** 0.5 <= 2
+
+
+@pytest.mark.parametrize("case", FEW, ids=str)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("which", [0, 1])
+def test_what_is_not_finite_reaches_what_it_must(case, value, which, answers, monkeypatch):
+    """Exactly the results that it reaches in a sum."""
+    arrays = given(case)
+    arrays[which].flat[arrays[which].size // 2] = value
+    found = gradients(case, arrays)
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    for mine, right in zip(found, gradients(case, arrays), strict=True):
+        assert bool((mine.isnan() == right.isnan()).all())
+        assert bool((mine.isinf() == right.isinf()).all())
+
+
+def test_a_transform_may_overflow_where_a_sum_does_not(answers):
+    x = np.zeros((1, 16, 40), np.float32)
+    x[0, 0, 20], x[0, 0, 22] = 3e38, 3e38  # their sum is infinite
+    w = np.zeros((16, 16, 3), np.float32)
+    w[:, 0, 0] = 1
+    found = F.conv1d(ut.from_numpy(x), ut.from_numpy(w))
+    assert answers == [None]
+    assert bool((found[0, :, 20] == float(np.float32(3e38))).all())
+    assert bool(found.isfinite().all())
+
+
+def test_modes(answers, monkeypatch):
+    x, w = map(ut.from_numpy, given(FAST[0])[:2])
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    exact = F.conv2d(x, w)
+    monkeypatch.setattr(cpu, "fast_convolution", "fast")
+    fast = F.conv2d(x, w)
+    monkeypatch.setattr(cpu, "fast_convolution", "auto")
+    auto = F.conv2d(x, w)
+    F.conv2d(x.double(), w.double())
+    assert answers == [None, True, True, None]
+    assert not bool((fast == auto).all())
+    assert not bool((auto == exact).all())
+    monkeypatch.setattr(cpu, "fast_convolution", "quick")
+    with pytest.raises(ArgumentError, match="must be one of exact, auto, fast, got 'quick'"):
+        F.conv2d(x, w)
