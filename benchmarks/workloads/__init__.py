@@ -12,11 +12,13 @@ from .elementwise import ELEMENTWISE
 from .files import FILES
 from .indexing import INDEXING
 from .reductions import REDUCTIONS
+from .sparse import SPARSE
 from .transformer import TRANSFORMER
 
-__all__ = ["CONVOLUTION", "FILES", "LAYERS", "WORKLOADS", "Workload", "chosen"]
+__all__ = ["MATHEMATICS", "CONVOLUTION", "FILES", "LAYERS", "WORKLOADS", "Workload", "chosen"]
 
 WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *TRANSFORMER)
+MATHEMATICS = (*SPARSE,)
 CONVOLUTION = tuple(layer.workload for layer in LAYERS)
 
 
