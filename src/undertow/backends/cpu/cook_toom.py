@@ -5,7 +5,7 @@ See Note [fewer products] in kernel/cook_toom.py. Windows may have any stride.
 The form `conv` is either the result at positions, with the weights transformed once, or, if it has
 more taps than positions, the gradient of a weight, in which the form's channels are images; see
 Note [two products] in conv.py. Lines are read in place;
-in two dimensions padding is laid out once, as for shifts.
+in more dimensions padding is laid out once, as for shifts.
 
 Note [which forms]
 The more outputs a tile has, the fewer products there are, and the larger are the rounding errors;
@@ -64,11 +64,11 @@ def outputs_of(taps: Shape, mode: str) -> Shape | None:
     >>> outputs_of((3,), "auto"), outputs_of((3, 3), "fast"), outputs_of((9,), "auto")
     ((4,), (4, 4), None)
     """
-    if len(taps) == 1 or taps[0] == 1:
+    if len(taps) == 1 or max(taps[:-1]) == 1:
         found = [1] * (len(taps) - 1) + [LINES.get(taps[-1], 0)]
-    else:
+    else:  # of planes, if there are several
         table = SQUARES | FASTER_SQUARES if mode == "fast" else SQUARES
-        found = [table.get(r, 0) for r in taps]
+        found = [1] * (len(taps) - 2) + [table.get(r, 0) for r in taps[-2:]]
     return tuple(found) if all(found) and mode != "exact" else None
 
 
@@ -113,7 +113,7 @@ def _run_tiles(
     strides, between = geometry.stride, geometry.dilation
     if left:
         strides, between = between, strides
-    if len(taps) > 2 or x.dtype != SINGLE or max(between) > 1:
+    if len(taps) > 3 or x.dtype != SINGLE or max(between) > 1:
         return None
     if not _pays(x, w, taps, places, left, max(outputs) == 1):
         return None
@@ -225,7 +225,7 @@ class _Convolution:
             np.minimum(size - index * m, m)
             for index, m, size in zip(grid[1:], self.outputs, self.places, strict=True)
         ]
-        heights = sizes[0] if len(sizes) > 1 else np.ones_like(sizes[0])
+        heights = sizes[-2] if len(sizes) > 1 else np.ones_like(sizes[0])
         panels = evenly(len(begins), wide)
         behind = panels * wide - len(begins)  # tiles of which nothing is a result
         given: list[Any] = [begins, ends, heights, sizes[-1], starts]
@@ -259,7 +259,8 @@ class _Convolution:
             "longer_panels": longer,
             "x_group": x.strides[1],
             "x_channel": x.strides[2],
-            "x_row": self.reach[-1] * SIZE,
+            "x_plane": self.step(-3),
+            "x_row": self.step(-2),
             "x_size": x.shape[-1],
             "from": address(tables[0]),
             "to": address(tables[1]),
@@ -287,8 +288,12 @@ class _Convolution:
 
     def steps_in_x(self, grid: Any) -> Any:
         """Where tiles begin in the input, in place or padded."""
-        rows = (self.reach[-1] * SIZE, SIZE)[-len(self.strides) :]
-        return self.steps(grid, [r * s for r, s in zip(rows, self.strides, strict=True)])
+        rank = len(self.strides)
+        return self.steps(grid, [self.step(d) * self.strides[d] for d in range(-rank, 0)])
+
+    def step(self, dim: int) -> int:
+        """Bytes from one element to the next of the padded input along a dimension from the end."""
+        return math.prod(self.reach[len(self.reach) + dim + 1 :]) * SIZE
 
     def steps(self, grid: Any, strides: Sequence[int]) -> Any:
         """Where tiles begin in memory with such steps."""
@@ -314,7 +319,7 @@ class _Convolution:
         key = ("weight", *shapes, self.form, self.strides, threads)
         plan = _plans.get(key)
         if plan is None:
-            plan = _plans.make(key, self.plan_weight, x, w, sizes[-1] * SIZE, sums, threads)
+            plan = _plans.make(key, self.plan_weight, x, w, sizes, sums, threads)
         _run(plan, x, w, sums)
         if self.form.windows:
             result = backend.reduce("sum", sums, (1,), False) if parts > 1 else sums[:, 0]
@@ -335,7 +340,7 @@ class _Convolution:
             out += bias.reshape(*bias.shape, *(1,) * rank)
         return False
 
-    def plan_weight(self, x: Any, w: Any, w_row: int, sums: Any, threads: int) -> _Planned:
+    def plan_weight(self, x: Any, w: Any, sizes: list[int], sums: Any, threads: int) -> _Planned:
         channels, groups, images = x.shape[:3]
         form, outputs = self.form, w.shape[1]
         lanes = host().vector // SIZE
@@ -344,11 +349,12 @@ class _Convolution:
         row_panels, column_panels = evenly(channels, form.rows), evenly(outputs, wide)
         x_lanes = np.minimum(np.arange(row_panels * form.rows + lanes), channels - 1)
         w_lanes = np.minimum(np.arange(column_panels * wide), outputs - 1)
-        x_row = self.reach[-1] * SIZE
+        steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
+        w_plane, w_row = [0, 0, *steps[:-1]][-2:]
         starts = grid[-1] * self.outputs[-1]
         tables = [
             grid[0] * x.strides[2] + self.steps_in_x(grid) - self.before * SIZE,
-            grid[0] * w.strides[2] + self.steps(grid, (w_row, SIZE)),
+            grid[0] * w.strides[2] + self.steps(grid, steps),
             x_lanes * x.strides[0],
             w_lanes * w.strides[1],
             starts * self.strides[-1] - self.before,
@@ -368,8 +374,10 @@ class _Convolution:
             "steps": grid.shape[1],
             "depth": depth,
             "x_group": x.strides[1],
-            "x_row": x_row,
+            "x_plane": self.step(-3),
+            "x_row": self.step(-2),
             "w_group": w.strides[0],
+            "w_plane": w_plane,
             "w_row": w_row,
             "x_from": address(tables[0]),
             "w_from": address(tables[1]),

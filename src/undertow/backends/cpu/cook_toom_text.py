@@ -46,6 +46,7 @@ FORWARD = [
     "longer_panels",
     "x_group",
     "x_channel",
+    "x_plane",
     "x_row",
     "x_size",  # of a line in place
     "starts",  # tables, by tile: its first position in the line; by panel: whether all are inside
@@ -74,8 +75,10 @@ WEIGHT = [
     "steps",  # tiles in all
     "depth",  # that are multiplied at a time
     "x_group",
+    "x_plane",
     "x_row",
     "w_group",
+    "w_plane",
     "w_row",
     "x_size",  # of lines in place
     "w_size",
@@ -152,6 +155,11 @@ class _Tasks(Tiles):
     def entry(self, table: str, number: Value) -> str:
         f = self.f
         return f.load("i64", f.at(table, f.mul(number, 8)), 8)
+
+    def steps(self, which: str) -> list[str]:
+        """The steps of an operand along all dimensions but the last."""
+        outer = len(self.form.taps) - 1
+        return [self.field[f"{which}_{name}"] for name in ("plane", "row")[2 - outer :]]
 
     def call_tile(self, rows: Value, given: dict[str, Value]) -> None:
         f = self.f
@@ -235,7 +243,7 @@ class _Forward(_Tasks):
                 line = None
                 if border:
                     line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
-                values = self.tile(self.inputs, places, field["x_row"], line)
+                values = self.tile(self.inputs, places, self.steps("x"), line)
                 for point, value in enumerate(values):
                     there = f.at(place, f.mul(apart, point))
                     f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
@@ -273,30 +281,21 @@ class _Forward(_Tasks):
         sums = f.at(f.at(self.sums, f.mul(row, self.sum_row)), f.mul(panel, self.width * SIZE))
         result = f.at(self.result, f.mul(output, field["y_output"]))
         whole = f.compare("ne", self.entry(self.table("whole"), f.add(self.first, panel)), 0)
-        wide = 1 if form.windows else form.points[-1]
-        high = self.points // wide
         for v in range(form.vectors):
-            grid = [
-                [
-                    f.load(
-                        self.vector,
-                        f.at(
-                            f.at(sums, f.mul(self.sum_point, h * wide + w)), v * self.target.vector
-                        ),
-                        SIZE,
-                    )
-                    for w in range(wide)
-                ]
-                for h in range(high)
+            places = [f.at(sums, f.mul(self.sum_point, point)) for point in range(self.points)]
+            values = [
+                f.load(self.vector, f.at(place, v * self.target.vector), SIZE) for place in places
             ]
             if not form.windows:
-                grid = self.transformed(self.results, grid)
-                self.look_at([value for values in grid for value in values])
-            grid = [[self.finished(value, output) for value in values] for values in grid]
+                values = self.transformed(self.results, values)
+                self.look_at(values)
+            values = [self.finished(value, output) for value in values]
+            wide = form.outputs[-1]
+            grid = [values[n : n + wide] for n in range(0, len(values), wide)]
             at = f.add(first, v * self.lanes)
             with f.when(whole):
-                for number, values in enumerate(grid):
-                    self.write_row(f.at(result, f.mul(field["y_row"], number)), at, values)
+                for number, row_values in enumerate(grid):
+                    self.write_row(f.at(result, f.mul(field["y_row"], number)), at, row_values)
             with f.when(f.op(f"xor i1 {whole}, true")):
                 self.write_parts(result, at, grid)
 
@@ -446,7 +445,7 @@ class _Weight(_Tasks):
             for v in range(vectors):
                 numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
                 places = [f.at(place, self.entry(lanes, n)) for n in numbers]
-                values = self.tile(matrices, places, self.field[f"{which}_row"], line)
+                values = self.tile(matrices, places, self.steps(which), line)
                 for number, value in enumerate(values if point else values[:1]):
                     at = f.at(f.at(there, f.mul(point, number)), v * self.target.vector)
                     f.store(self.vector, value, at, SIZE)

@@ -10,6 +10,7 @@ falls into.
 from __future__ import annotations
 
 import itertools
+import math
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -168,25 +169,36 @@ class Tiles:
         bits = struct.pack(">d", rounded).hex().upper()
         return f"splat (float 0x{bits})"
 
-    def transformed(self, matrices: Sequence[Matrix], grid: list[list[str]]) -> list[list[str]]:
-        """A grid of values transformed along both of its dimensions."""
-        grid = [self.combined(matrices[-1], row) for row in grid]
-        if len(matrices) == 1:
-            return grid
-        columns = [self.combined(matrices[0], column) for column in zip(*grid, strict=True)]
-        return [list(row) for row in zip(*columns, strict=True)]
+    def transformed(self, matrices: Sequence[Matrix], values: list[str]) -> list[str]:
+        """Values, the last dimension fastest, transformed along all dimensions."""
+        shape = [len(matrix[0]) for matrix in matrices]
+        for d, matrix in reversed(list(enumerate(matrices))):
+            inner, found = math.prod(shape[d + 1 :]), []
+            for first in range(0, len(values), shape[d] * inner):
+                block = values[first : first + shape[d] * inner]
+                lines = [self.combined(matrix, block[i::inner]) for i in range(inner)]
+                found += [line[j] for j in range(len(matrix)) for line in lines]
+            shape[d], values = len(matrix), found
+        return values
 
     def tile(
-        self, matrices: Sequence[Matrix], places: Sequence[str], row: str, line: Line | None
+        self,
+        matrices: Sequence[Matrix],
+        places: Sequence[str],
+        steps: Sequence[str],
+        line: Line | None,
     ) -> list[str]:
         """Tiles that begin at the lanes' places, transformed: a vector for each point.
 
-        If the places are in a line whose ends tiles may cross, beyond them are zeros.
+        `steps` are those of all dimensions but the last. If the places are in a line whose ends
+        tiles may cross, beyond them are zeros.
         """
         f = self.f
         counts = [len(matrix[0]) for matrix in matrices]
-        grid = []
-        for number in range(counts[0] if len(counts) > 1 else 1):
-            below = [f.at(p, f.mul(row, number)) for p in places]
-            grid.append(self.read(below, counts[-1], line))
-        return list(itertools.chain(*self.transformed(matrices, grid)))
+        values = []
+        for index in itertools.product(*map(range, counts[:-1])):
+            row = list(places)
+            for step, number in zip(steps, index, strict=True):
+                row = [f.at(place, f.mul(step, number)) for place in row]
+            values += self.read(row, counts[-1], line)
+        return self.transformed(matrices, values)
