@@ -19,7 +19,7 @@ import numpy as np  # isort: skip
 
 BLOCK = 4  # consecutive runs of one runner, of which the first is not timed
 LEAST = 3  # blocks of each runner, however long they take
-TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
+TOLERANCE = {"float32": 3e-5, "float64": 1e-12, "complex64": 3e-5, "complex128": 1e-12}
 
 
 class WrongResult(Exception):

@@ -15,10 +15,11 @@ limits every library to these instructions, as in the other scripts.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from _race import agree, finish, header, mark, parser, problem, race, summary
-from workloads import Workload, chosen
+from workloads import WORKLOADS, Workload, chosen
 
 import undertow as ut
 
@@ -79,17 +80,17 @@ def profile(workloads: list[Workload]) -> None:
         report(watched, w.whole(ut))
 
 
-def arguments() -> argparse.Namespace:
+def arguments(doc: str | None) -> argparse.Namespace:
     """What the command line asks for."""
-    options = parser(__doc__)
+    options = parser(doc)
     options.add_argument("--profile", action="store_true", help="show what undertow's time is")
     return options.parse_args()
 
 
-def main() -> None:
+def main(doc: str | None = __doc__, among: Sequence[Workload] = WORKLOADS) -> None:
     """Race what the command line asks for."""
-    asked = arguments()
-    workloads = chosen(asked.names)
+    asked = arguments(doc)
+    workloads = chosen(asked.names, among)
     ut.set_num_threads(asked.threads)
     if asked.list or asked.profile:
         if asked.profile:

@@ -22,7 +22,7 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from op_samples import OpInfo, Sample
-from test_ops import cases, flat, host, leaves, resolve, tensors
+from test_ops import cases, flat, host, leaves, resolve, seed_of, tensors
 from undertow.backends.base import Backend
 from undertow.backends.cpu import choice
 from undertow.backends.registry import backend_of, backend_on
@@ -116,9 +116,7 @@ def differentiated(info: OpInfo, sample: Sample, device: str) -> list[ut.Tensor]
     random = np.random.default_rng(3)
 
     def seeds(tensors: list[ut.Tensor]) -> list[ut.Tensor]:
-        return [
-            transfer(wrap(np.asarray(random.standard_normal(t.shape))), device) for t in tensors
-        ]
+        return [transfer(wrap(seed_of(random, t)), device) for t in tensors]
 
     how: dict[str, Any] = {"materialize_grads": True, "retain_graph": True}
     if inputs and roots:

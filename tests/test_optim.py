@@ -506,12 +506,38 @@ def test_named_parameters() -> None:
         (lambda: [{"params": {leaf()}}], TypeError, "set"),
         (lambda: [{"weights": [leaf()]}], KeyError, "params"),
         (lambda: [{"params": [p]} for p in [leaf()] * 2], ValueError, "more than one"),
-        (lambda: [ut.zeros(2, dtype=ut.complex64)], TypeError, "complex"),
     ],
 )
 def test_bad_parameters(params: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=rf"\[SGD\].*{words}"):
         ut.optim.SGD(params())
+
+
+@pytest.mark.parametrize("name", ["Adafactor", "LBFGS", "Muon"])
+def test_optimisers_of_real_numbers(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"\[{name}\] does not support complex parameters"):
+        getattr(ut.optim, name)([ut.zeros(2, 2, dtype=ut.complex64, requires_grad=True)])
+
+
+_PAIRED = "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax NAdam RAdam ASGD Rprop"
+PAIRED = _PAIRED.split()
+
+
+@pytest.mark.parametrize("differentiable", [False, True])
+@pytest.mark.parametrize("name", PAIRED)
+def test_complex_parameters_are_optimised_as_pairs(name: str, differentiable: bool) -> None:
+    start = ut.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=ut.float64)
+    found = []
+    for paired in (True, False):
+        p = ut.view_as_complex(start.clone()) if paired else start.clone()
+        optimizer = getattr(ut.optim, name)([p], lr=0.1, differentiable=differentiable)
+        for _ in range(3):
+            x = p.detach().clone().requires_grad_()
+            pairs = ut.view_as_real(x) if paired else x
+            (p.grad,) = ut.autograd.grad((pairs**4).sum(), x)
+            optimizer.step()
+        found.append(ut.view_as_real(p) if paired else p)
+    np.testing.assert_allclose(found[0].numpy(), found[1].numpy(), rtol=1e-12)
 
 
 def test_duplicates_warn() -> None:

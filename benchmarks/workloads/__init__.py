@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatch
 
 from ._workload import Workload
+from .complex_numbers import COMPLEX
 from .composites import COMPOSITES
 from .convolution import LAYERS
 from .elementwise import ELEMENTWISE
@@ -18,7 +19,7 @@ from .transformer import TRANSFORMER
 __all__ = ["MATHEMATICS", "CONVOLUTION", "FILES", "LAYERS", "WORKLOADS", "Workload", "chosen"]
 
 WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *TRANSFORMER)
-MATHEMATICS = (*SPARSE,)
+MATHEMATICS = (*COMPLEX, *SPARSE)
 CONVOLUTION = tuple(layer.workload for layer in LAYERS)
 
 

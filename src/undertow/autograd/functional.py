@@ -209,6 +209,11 @@ def jacobian(
 
 def _rows(output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> list[Tensor]:
     """The Jacobian of one output by each input, row by row."""
+    if output.is_complex():
+        raise GradientError(
+            "[jacobian] grad can be implicitly created only for real scalar outputs but got "
+            f"{output.dtype}; return its view_as_real"
+        )
     size = output.numel()
     rows: list[list[Tensor]] = [[] for _ in inputs]
     backend = backend_of(output._array)

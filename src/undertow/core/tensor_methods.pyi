@@ -341,7 +341,7 @@ class TensorMethods:
         """The absolute value of each element; of complex ones, a real tensor."""
     def __abs__(self) -> Tensor: ...
     def abs_(self) -> Tensor:
-        """In-place form of `abs`; returns the tensor itself."""
+        """In-place form of `abs`."""
     def sgn(self) -> Tensor:
         """`sign`, and for complex elements `input / abs(input)`."""
     def sgn_(self) -> Tensor:
@@ -395,7 +395,7 @@ class TensorMethods:
     def absolute(self) -> Tensor:
         """The absolute value of each element; of complex ones, a real tensor."""
     def absolute_(self) -> Tensor:
-        """In-place form of `abs`; returns the tensor itself."""
+        """In-place form of `abs`."""
     def exp(self) -> Tensor:
         """e to the power of each element."""
     def exp_(self) -> Tensor:

@@ -9,8 +9,11 @@ summing in pairs, or better, at the cost of neither.
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from .complex_lower import PARTS, Pair
 from .ir import FLOATS, INTEGERS, Function, Value
+from .lower import NotCompiled
 
 Kept = tuple[Value, ...]
 LAST = 2**31 - 1  # behind every index
@@ -72,6 +75,29 @@ class Mean(Folded):
 
     def results(self, kept: Kept, count: Value) -> Kept:
         return (kept[0] / self.f.cast(count, "f64"),)
+
+
+class ComplexSum(Accumulator):
+    """The sums of both parts, or their means."""
+
+    def __init__(self, f: Function, dtype: str, mean: bool) -> None:
+        super().__init__(f, ("f64", "f64"), (PARTS[dtype],) * 2)
+        self.mean = mean
+
+    def inits(self, types: tuple[str, ...]) -> Kept:
+        return tuple([self.f.const(-0.0, t) for t in types])
+
+    def element(self, x: Any) -> Kept:
+        return tuple([self.f.cast(part, t) for part, t in zip(x, self.short, strict=True)])
+
+    def combine(self, *both: Value) -> Kept:
+        return both[0] + both[2], both[1] + both[3]
+
+    def results(self, kept: Kept, count: Value) -> Any:
+        if self.mean:
+            number = self.f.cast(count, "f64")
+            kept = kept[0] / number, kept[1] / number
+        return (Pair(*kept),)
 
 
 class Extreme(Accumulator):
@@ -174,6 +200,10 @@ class Squares(Accumulator):
 
 def accumulator(f: Function, kind: str, dtype: str) -> Accumulator:
     """What reduces elements of the type `dtype` by the form's `kind`."""
+    if dtype in PARTS:
+        if kind not in ("sum", "mean"):
+            raise NotCompiled(f"{kind} of complex numbers")
+        return ComplexSum(f, dtype, kind == "mean")
     if kind == "squares":
         return Squares(f)
     if kind in POSITIONS:

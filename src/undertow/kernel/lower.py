@@ -59,15 +59,16 @@ class Lowering:
             return node.args[0]
         if id(node) not in self.done:
             given = [self._visit(a) for a in node.args]
-            key = (
-                node.head,
-                *(id(g) if isinstance(g, Value) else (type(g), repr(g)) for g in given),
-            )
+            key = (node.head, *map(self._identity, given))
             if key not in self.known:
                 self.known[key] = self._call(node.head, given)
             self.done[id(node)] = self.known[key]
             self.kept.append(node)
         return self.done[id(node)]
+
+    def _identity(self, given: Any) -> Any:
+        """What tells one operand of a primitive from another."""
+        return id(given) if isinstance(given, Value) else (type(given), repr(given))
 
     def _constant(self, number: Any, dtype: str) -> Value:
         if (

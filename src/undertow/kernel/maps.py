@@ -14,11 +14,12 @@ fetching AHEAD bytes in advance makes exp of large arrays a third faster, and ot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .complex_lower import PARTS, ComplexLowering, Pair
 from .expr import Expr
-from .ir import FLOATS, INTEGERS, WIDTH, Function, Value
-from .lower import Lowering
+from .ir import FLOATS, INTEGERS, STREAM, WIDTH, Buffer, Function, Value
+from .lower import Lowering, NotCompiled
 
 BLOCK = 16384  # elements
 TILE = 64  # rows and columns
@@ -28,6 +29,7 @@ AHEAD = 4096  # bytes; see Note [reading ahead]
 class Operand(NamedTuple):
     """The type of an operand and its step along the innermost dimension.
 
+    Complex numbers are "c64" and "c128": pairs of f32 and f64, whose steps count pairs.
     The step is 0, 1 or None (a parameter of the kernel). A number has the step -1; it is a
     parameter itself.
     """
@@ -57,20 +59,29 @@ def map_function(
     there is only one row) lie before a multiple of STREAM bytes, in each output alike.
     """
     f = Function(name)
-    outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outputs)]
+    outs = [
+        f.buffer(f"out{i}", PARTS.get(o.dtype, o.dtype), written=True)
+        for i, o in enumerate(outputs)
+    ]
     arrays = [o for o in inputs if o.step != NUMBER]
-    ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
+    ins = [f.buffer(f"in{i}", PARTS.get(o.dtype, o.dtype)) for i, o in enumerate(arrays)]
     head = f.param("head") if stream else None
     sizes = [f.param(f"n{d}") for d in range(rank)]
     steps: list[list[Value | int]] = []
     for i, o in enumerate([*outputs, *arrays]):
         outer: list[Value | int] = [f.param(f"step{i}_{d}") for d in range(rank - 1)]
         steps.append([*outer, f.param(f"step{i}_{rank - 1}") if o.step is None else o.step])
-    numbers = []
+    numbers: list[Any] = []
     for i, o in enumerate(inputs):
-        if o.step == NUMBER:
+        if o.step != NUMBER:
+            continue
+        if o.dtype in PARTS:
+            given = [f.param(f"number{i}_{part}", "f64") for part in ("re", "im")]
+            numbers.append(Pair(*[f.cast(g, PARTS[o.dtype]) for g in given]))
+        else:
             wide = "f64" if o.dtype in FLOATS else "i64"
             numbers.append(f.cast(f.param(f"number{i}", wide), o.dtype))
+    paired = any(o.dtype in PARTS for o in (*inputs, *outputs))
     tiled = rank > 1 and any(o.step is None for o in [*outputs, *arrays])
 
     def elements(bases: Sequence[Value | int], start: Value, count: Value) -> None:
@@ -91,14 +102,31 @@ def map_function(
             ]
             if not tiled:  # see Note [reading ahead]
                 for b, p, o in zip(ins, places[len(outs) :], arrays, strict=True):
-                    if o.step == 1:
+                    if o.step == 1 and o.dtype in PARTS:
+                        for line in (0, STREAM):
+                            f.prefetch(b, p * 2 + (AHEAD + line) // WIDTH[b.dtype])
+                    elif o.step == 1:
                         f.prefetch(b, f.value(p, "i64") + AHEAD // WIDTH[o.dtype])
-            loaded = iter([f.load(b, p) for b, p in zip(ins, places[len(outs) :], strict=True)])
+            loaded = iter(
+                [
+                    load_pair(f, b, p) if o.dtype in PARTS else f.load(b, p)
+                    for b, p, o in zip(ins, places[len(outs) :], arrays, strict=True)
+                ]
+            )
             given = iter(numbers)
-            args = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]
-            lowering = Lowering(f, args, dtype)
-            for expr, out, place in zip(exprs, outs, places, strict=False):
-                f.store(out, place, converted(f, lowering.value(expr), out.scalar), stream)
+            args: list[Any] = [next(given) if o.step == NUMBER else next(loaded) for o in inputs]
+            if paired:
+                lowering: Lowering = ComplexLowering(f, args, PARTS.get(dtype, dtype))
+            else:
+                lowering = Lowering(f, args, dtype)
+            for expr, out, place, o in zip(exprs, outs, places, outputs, strict=False):
+                found: Any = lowering.value(expr)
+                if o.dtype in PARTS:
+                    store_pair(f, out, place, found, stream)
+                elif isinstance(found, Pair):
+                    raise NotCompiled(f"a complex result in {o.dtype}")
+                else:
+                    f.store(out, place, converted(f, found, out.scalar), stream)
 
     n = sizes[-1]
     if rank == 1:
@@ -133,6 +161,25 @@ def map_function(
                 ]
             elements(bases, start, count)
     return f
+
+
+def load_pair(f: Function, buffer: Buffer, place: Value | int) -> Pair:
+    """A complex number; see Note [pairs] of the code generator."""
+    first = f.value(place, "i64") * 2
+    second = first + 1
+    return Pair(f.load(buffer, first), f.load(buffer, second))
+
+
+def store_pair(
+    f: Function, buffer: Buffer, place: Value | int, value: Any, stream: bool = False
+) -> None:
+    """Store a complex number, or a real one as such."""
+    first = f.value(place, "i64") * 2
+    second = first + 1
+    pair = value if isinstance(value, Pair) else Pair(value, f.const(0.0, buffer.scalar))
+    parts = [f.cast(part, buffer.scalar) for part in pair]
+    f.store(buffer, first, parts[0], stream)
+    f.store(buffer, second, parts[1], stream)
 
 
 def converted(f: Function, value: Value, dtype: str) -> Value:

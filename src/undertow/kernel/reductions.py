@@ -18,13 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .accumulators import LAST, Accumulator, Kept, Position, accumulator
+from .complex_lower import PARTS, ComplexLowering, Pair
 from .expr import Expr
-from .ir import FLOATS, WIDTH, Function, State, Value
-from .lower import Lowering
-from .maps import AHEAD, NUMBER, Operand, converted
+from .ir import FLOATS, STREAM, WIDTH, Function, State, Value
+from .lower import Lowering, NotCompiled
+from .maps import AHEAD, NUMBER, Operand, converted, load_pair, store_pair
 from .offsets import Offset, at_row, moved, plus, product, quotient, times
 
 RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
@@ -81,13 +82,17 @@ class _Builder:
         f = self.f = Function(name)
         self.kinds = accumulator(f, kind, element)
         arrays = [o for o in inputs if o.step != NUMBER]
-        self.outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outs)]
+        self.outs = [
+            f.buffer(f"out{i}", PARTS.get(o.dtype, o.dtype), written=True)
+            for i, o in enumerate(outs)
+        ]
         self.parts = [
             f.buffer(f"part{i}", t, written=True)
             for i, t in enumerate(self.kinds.types)
             if loops.pieces
         ]
-        self.ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(arrays)]
+        self.ins = [f.buffer(f"in{i}", PARTS.get(o.dtype, o.dtype)) for i, o in enumerate(arrays)]
+        self.paired = [o.dtype in PARTS for o in arrays]
         self.kept = [f.param(f"kept{d}") for d in range(loops.kept)]
         self.reduced = [f.param(f"reduced{d}") for d in range(loops.reduced)]
         self.piece, self.together, self.width = map(f.param, ("piece", "together", "width"))
@@ -101,8 +106,12 @@ class _Builder:
         self.numbers = []
         for i, o in enumerate(inputs):
             if o.step == NUMBER:
+                if o.dtype in PARTS:
+                    raise NotCompiled("a complex number in a reduction")
                 wide = "f64" if o.dtype in FLOATS else "i64"
-                self.numbers.append(f.cast(f.param(f"number{i}", wide), compute))
+                self.numbers.append(
+                    f.cast(f.param(f"number{i}", wide), PARTS.get(compute, compute))
+                )
 
     def _steps(self, name: str, rank: int, last: int | None) -> list[Offset]:
         known: list[Offset] = [] if last is None else [last]
@@ -167,9 +176,14 @@ class _Builder:
         state = f.state(*kinds.inits(kinds.short), combine=kinds.combine)
         with f.vector(count, unroll=4) as i:
             offsets = self._moved(bases, plus(start, i), -1)
-            for b, p, s in zip(self.ins, offsets, self.reduced_steps, strict=True):
+            for b, p, s, two in zip(
+                self.ins, offsets, self.reduced_steps, self.paired, strict=True
+            ):
                 if isinstance(s[-1], int) and s[-1] == 1:
-                    f.prefetch(b, plus(p, f.value(AHEAD // WIDTH[b.dtype], "i64")))
+                    place = times(p, 2) if two else p
+                    for line in (0, STREAM) if two else (0,):
+                        ahead = f.value((AHEAD + line) // WIDTH[b.dtype], "i64")
+                        f.prefetch(b, plus(place, ahead))
             state.add(*kinds.element(self._value(offsets)))
         return state.get()
 
@@ -310,16 +324,29 @@ class _Builder:
         return moved(bases, at, [s[-1] for s in self.kept_steps])
 
     # Values ---------------------------------------------------------------------------------
-    def _value(self, offsets: Sequence[Offset]) -> Value:
+    def _value(self, offsets: Sequence[Offset]) -> Any:
         """The element at these offsets of the inputs."""
         f = self.f
-        loaded = iter([f.load(b, p) for b, p in zip(self.ins, offsets, strict=True)])
+        loaded = iter(
+            [
+                load_pair(f, b, p) if two else f.load(b, p)
+                for b, p, two in zip(self.ins, offsets, self.paired, strict=True)
+            ]
+        )
         given = iter(self.numbers)
-        args = [
+        args: list[Any] = [
             next(given) if o.step == NUMBER else _widened(f, next(loaded), self.compute)
             for o in self.inputs
         ]
-        return converted(f, Lowering(f, args, self.compute).value(self.expr), self.element)
+        if self.compute not in PARTS:
+            return converted(f, Lowering(f, args, self.compute).value(self.expr), self.element)
+        lowering = ComplexLowering(f, args, PARTS[self.compute])
+        found = lowering.value(self.expr)
+        if self.element in PARTS:
+            return lowering.pair(found)
+        if isinstance(found, Pair):
+            raise NotCompiled(f"a complex number in a reduction of {self.element}")
+        return converted(f, found, self.element)
 
     def _state(self) -> State:
         return self.f.state(*self.kinds.inits(self.kinds.types), combine=self.kinds.combine)
@@ -334,10 +361,16 @@ class _Builder:
     def _finish(self, offset: Offset, kept: Kept) -> None:
         """Store the results."""
         f = self.f
-        for b, v in zip(self.outs, self.kinds.results(kept, product(f, self.reduced)), strict=True):
-            f.store(b, offset, f.cast(v, b.scalar))
+        found: Any = self.kinds.results(kept, product(f, self.reduced))
+        for b, v in zip(self.outs, found, strict=True):
+            if isinstance(v, Pair):
+                store_pair(f, b, offset, v)
+            else:
+                f.store(b, offset, f.cast(v, b.scalar))
 
 
-def _widened(f: Function, value: Value, compute: str) -> Value:
+def _widened(f: Function, value: Any, compute: str) -> Any:
     """A loaded float in the type that is computed in."""
+    if isinstance(value, Pair) or compute in PARTS:
+        return value
     return f.cast(value, compute) if value.dtype in FLOATS else value

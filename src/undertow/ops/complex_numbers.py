@@ -12,7 +12,7 @@ from .. import dtypes
 from ..backends.base import Array, Forms
 from ..core.conjugate import conj_op, conjugate
 from ..core.dispatch import apply, cast, elementwise, sum_to
-from ..core.inplace import zeros_of
+from ..core.inplace import overwrite, zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import attach, function
 from ..core.tensor import Tensor
@@ -93,8 +93,16 @@ def imag(input: Tensor) -> Tensor:
     return apply(_part, (input,), ("imag",))
 
 
-attach("real", property(real))
-attach("imag", property(imag))
+def _set_real(self: Tensor, value: Tensor) -> None:
+    overwrite("real", real(self), value)
+
+
+def _set_imag(self: Tensor, value: Tensor) -> None:
+    overwrite("imag", imag(self), value)
+
+
+attach("real", property(real, _set_real))
+attach("imag", property(imag, _set_imag))
 
 
 @function()

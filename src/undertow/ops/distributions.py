@@ -18,6 +18,7 @@ from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import trace
 from ..shapes import Shape, as_int
+from .complex_numbers import view_as_real
 from .from_data import made
 from .random import (
     MANTISSA_BITS,
@@ -250,6 +251,9 @@ def uniform_(
     low = bounds.pop("from", from_)
     if bounds:
         raise DTypeError(f"[uniform_] takes from, to and generator, not {', '.join(bounds)}")
+    if self.is_complex():
+        uniform_(view_as_real(self), low, to, generator=generator)
+        return self
     _floating("uniform_", self)
     if not low <= to:
         raise ArgumentError(f"[uniform_] expects from <= to, got {low} and {to}")

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from .. import dtypes
 from ..core.dispatch import elementwise
-from ..core.fast import unary_function
+from ..core.fast import inplace_elementwise, unary_function
 from ..core.op import elementwise_op
-from ..core.register import alias, elementwise_function, function
+from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor
 from ..dtypes import Number
-from ..errors import DTypeError
+from ..errors import DTypeError, UnsupportedError
 from ..kernel.expr import call
 from ..kernel.expr import where as choose
 from ..shapes import as_int
@@ -46,25 +46,39 @@ def sign(input: Tensor | Number) -> Tensor:
     return _sign(input)
 
 
+_abs = elementwise_op(
+    "abs",
+    lambda x: call("abs", x),
+    inputs="x",
+    kind="real",
+    domain="ifc",
+    vjp={"x": lambda g, x: g * sign(x)},
+    complex_op=complex_abs_op,
+)
 abs = elementwise_function(
-    elementwise_op(
-        "abs",
-        lambda x: call("abs", x),
-        inputs="x",
-        kind="real",
-        domain="ifc",
-        vjp={"x": lambda g, x: g * sign(x)},
-        complex_op=complex_abs_op,
-    ),
+    _abs,
     """The absolute value of each element; of complex ones, a real tensor.
 
     >>> import undertow as ut
     >>> ut.abs(ut.tensor([-1.5, 2.0]))
     tensor([1.5000, 2.0000])
     """,
-    inplace=True,
     dunder="__abs__",
 )
+_abs_in_place = inplace_elementwise(_abs, abs, "abs_")
+
+
+def abs_(self: Tensor) -> Tensor:
+    """In-place form of `abs`."""
+    if self.is_complex():
+        raise UnsupportedError(
+            "[abs_] In-place abs is not supported for complex tensors, whose sizes are real; use "
+            "abs()"
+        )
+    return _abs_in_place(self)
+
+
+attach("abs_", abs_)
 
 
 @function(inplace=True)

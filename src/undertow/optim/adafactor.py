@@ -28,6 +28,8 @@ class Adafactor(Optimizer):
     {'step': (), 'row_var': (2, 1), 'col_var': (1, 3)}
     """
 
+    takes_complex = False
+
     def __init__(
         self,
         params: ParamsT,

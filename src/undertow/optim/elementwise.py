@@ -24,6 +24,7 @@ from ..core.modes import set_grad_enabled
 from ..core.tensor import Tensor
 from ..core.update import Update
 from ..errors import UnsupportedError
+from ..ops.complex_numbers import view_as_complex, view_as_real
 from ..ops.creation import full, full_like
 from .arguments import scalar_dtype
 from .optimizer import Closure, Group, Optimizer
@@ -155,12 +156,15 @@ class Elementwise(Optimizer):
         maximize = bool(group.get("maximize"))
         if not recorded:
             update = _update(cls, states, tuple(numbers), maximize)
-            rows = [(p, g, *[state[name] for name in states]) for p, g, state in members]
+            rows = [_in_parts((p, g, *[state[name] for name in states])) for p, g, state in members]
             update(rows, tuple([float(n) for n in numbers.values()]))
             return
         formula = _formula(cls, states, tuple(numbers), maximize)
         for p, g, state in members:
-            new = formula(p.clone(), g, *[state[name] for name in states], *numbers.values())
+            old = _in_parts((p.clone(), g, *[state[name] for name in states]))
+            new = formula(*old, *numbers.values())
+            if p.is_complex():
+                new = [view_as_complex(value) for value in new]
             p.copy_(new[0])
             state.update(zip(states, new[1:], strict=True))
 
@@ -171,7 +175,8 @@ class Elementwise(Optimizer):
                 state[name] = full((), number, dtype=scalar_dtype())
         for name, number in self.states(group).items():
             if name not in state:
-                state[name] = full_like(p, number, requires_grad=False)
+                filled = complex(number, number) if p.is_complex() else number
+                state[name] = full_like(p, filled, requires_grad=False)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -181,6 +186,11 @@ class Elementwise(Optimizer):
             for name in self.scalars:  # plain numbers in files of old
                 if name in kept and not isinstance(kept[name], Tensor):
                     kept[name] = full((), float(kept[name]), dtype=scalar_dtype())
+
+
+def _in_parts(row: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """A parameter and what goes with it; complex ones as their parts, which the formula is for."""
+    return tuple(map(view_as_real, row)) if row[0]._array.dtype.kind == "c" else row
 
 
 def _plain(group: Group) -> Group:

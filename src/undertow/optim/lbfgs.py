@@ -42,6 +42,8 @@ class LBFGS(Optimizer):
     tensor([1.0000, 1.0000], requires_grad=True)
     """
 
+    takes_complex = False
+
     def __init__(
         self,
         params: ParamsT,

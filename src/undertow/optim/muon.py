@@ -27,6 +27,8 @@ class Muon(Optimizer):
     True
     """
 
+    takes_complex = False
+
     def __init__(
         self,
         params: ParamsT,

@@ -80,6 +80,7 @@ class Optimizer:
     """
 
     scalars: ClassVar[dict[str, float]] = {"step": 0.0}  # numbers kept with a parameter: at first
+    takes_complex: ClassVar[bool] = True  # parameters
     defaults: dict[str, Any]
     state: defaultdict[Any, dict[str, Any]]
     param_groups: list[Group]
@@ -198,10 +199,9 @@ class Optimizer:
     def _check_parameter(self, p: Any) -> None:
         if not isinstance(p, Tensor):
             raise DTypeError(f"[{self._name}] can optimize Tensors only, got {type(p).__name__}")
-        if p.is_complex():
+        if p.is_complex() and not self.takes_complex:
             raise DTypeError(
-                f"[{self._name}] complex parameters are not supported; optimize the real and the "
-                "imaginary part"
+                f"[{self._name}] does not support complex parameters; optimize view_as_real of them"
             )
         if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
             raise ArgumentError(

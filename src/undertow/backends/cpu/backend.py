@@ -27,6 +27,7 @@ _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _largest = np.maximum.reduce
 _TINY = min(threshold(MULTIPLIED), TINY_PRODUCT + 1)
 _MULTIPLIED = threshold(MULTIPLIED)
+_MULTIPLIED_PAIRS = threshold(MULTIPLIED // 4)  # four multiplications each
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
 _REDUCED = {"squares": threshold(1024), "argmax": threshold(65536), "argmin": threshold(65536)}
@@ -56,6 +57,7 @@ def _later(module: str, name: str) -> Any:
 
 apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
+complex_product = _later("complex_products", "complex_product")
 run_random_map = _later("random", "run_random_map")
 run_rows, run_conv = _later("rows", "run_rows"), _later("conv", "run_conv")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
@@ -218,6 +220,11 @@ class CpuBackend(NumpyBackend):
         work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
         if work >= _MULTIPLIED and a.dtype.kind in "fV" and a.shape[-1] == b.shape[-2]:
             return gemm(a, b, bias=bias)
+        if work >= _MULTIPLIED_PAIRS and a.dtype.kind == "c" and a.shape[-1] == b.shape[-2]:
+            vector = bias is None or bias.ndim == 1
+            found = complex_product(a, b, bias) if vector and a.dtype == b.dtype else None
+            if found is not None:
+                return found
         return super().matmul(a, b, bias)
 
     def add_product(self, target: Array, a: Array, b: Array) -> bool:

@@ -176,22 +176,18 @@ class _Convolution:
         self, out: Any, x: Any, w: Any, bias: Any, backend: Backend, relu: bool
     ) -> bool | None:
         channels = x.shape[2]
-        target = out if out.strides[-1] == SIZE else empty(out.shape, out.dtype)
         weights = self.transformed(w, backend)
         threads = current_limit()
-        shapes = x.shape, x.strides, w.shape, self.places, self.before, target.strides
+        shapes = x.shape, x.strides, w.shape, self.places, self.before, out.strides
         key = ("forward", *shapes, self.form, self.strides, bias is None, relu, threads)
         plan = _plans.get(key)
         if plan is None:
-            form = self.form._replace(bias=bias is not None, relu=relu)
-            plan = _plans.make(key, self.plan_forward, form, x, weights, target, channels, threads)
+            spread = out.strides[-1] != SIZE
+            form = self.form._replace(spread=spread, bias=bias is not None, relu=relu)
+            plan = _plans.make(key, self.plan_forward, form, x, weights, out, channels, threads)
         if bias is not None:
             bias = np.ascontiguousarray(bias)
-        if _run(plan, x, weights, target, bias):
-            return None  # see Note [what is not finite]
-        if target is not out:
-            backend.assign(out, target)
-        return True
+        return None if _run(plan, x, weights, out, bias) else True  # Note [what is not finite]
 
     def transformed(self, w: Any, backend: Backend) -> Any:
         """The weights at each point: (groups, points, outputs, channels and some more)."""
@@ -275,6 +271,7 @@ class _Convolution:
             "y_group": out.strides[1],
             "y_output": out.strides[2],
             "y_row": out.strides[-2],
+            "y_step": out.strides[-1],
             "tiles": _kernels(form, {panel_rows, panel_rows + bool(longer)}),
             "thread_bytes": _pages(points * block * wide * SIZE * (terms + rows)),
         }

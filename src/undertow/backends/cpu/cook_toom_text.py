@@ -62,6 +62,7 @@ FORWARD = [
     "y_group",
     "y_output",
     "y_row",
+    "y_step",
     "tiles",  # micro-kernels by width and rows
     "thread_bytes",
 ]
@@ -335,8 +336,15 @@ class _Forward(_Tasks):
     def write_row(self, result: str, first: Value, values: Sequence[str]) -> None:
         f, ends = self.f, self.table("to")
         type = f"<{len(values)} x float>"
-        for lane, piece in enumerate(self.pieces(values)):
-            f.store(type, piece, f.at(result, self.entry(ends, f.add(first, lane))), SIZE)
+        places = [f.at(result, self.entry(ends, f.add(first, lane))) for lane in range(self.lanes)]
+        if self.form.spread:
+            for number, value in enumerate(values):
+                for place, piece in zip(places, self.pieces([value]), strict=True):
+                    there = f.at(place, f.mul(self.field["y_step"], number))
+                    f.store("<1 x float>", piece, there, SIZE)
+            return
+        for place, piece in zip(places, self.pieces(values), strict=True):
+            f.store(type, piece, place, SIZE)
 
     def write_parts(self, result: str, first: Value, grid: list[list[str]]) -> None:
         """Tiles of which only some rows and columns are results."""
@@ -357,7 +365,7 @@ class _Forward(_Tasks):
                 f.loop(0, self.entry(columns, at)) as column,
             ):
                 value = f.load("float", f.at(of, f.mul(f.add(f.mul(row, count), column), SIZE)))
-                there = f.add(f.mul(row, field["y_row"]), f.mul(column, SIZE))
+                there = f.add(f.mul(row, field["y_row"]), f.mul(column, field["y_step"]))
                 f.store("float", value, f.at(to, there))
 
 

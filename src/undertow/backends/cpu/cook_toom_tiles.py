@@ -31,6 +31,7 @@ class Form(NamedTuple):
     rows: int  # of a micro-kernel's tile
     vectors: int
     in_place: bool = False  # lines without padding around them, whose borders the code minds
+    spread: bool = False  # neighbours of the result are not neighbours in memory
     bias: bool = False
     relu: bool = False
 

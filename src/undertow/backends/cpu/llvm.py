@@ -8,6 +8,11 @@ are two vectors and a shuffle, which reads what lies between the elements too, n
 The last iterations, too few for a vector, run as one vector under a mask, so an element's value
 never depends on where it stands.
 
+Note [pairs]
+Complex numbers lie as pairs: two loads, or two stores, that stand one after the other, at offsets
+with step two of which the second is the first plus one. They are two whole vectors, and two
+shuffles that take the parts out of them or lay them side by side; such stores may stream, too.
+
 Note [jobs]
 A kernel is exported as `void name(ptr pool, buffers…, params…)`. Each parallel loop becomes a body
 `void (ptr context, i64 begin, i64 end, i64 thread)` over a part of its iterations; the context is
@@ -285,8 +290,16 @@ class _Emitter:
 
     # Statements ---------------------------------------------------------------------------
     def block(self, body: Sequence[Any]) -> None:
-        for s in body:
-            self.statement(s)
+        left = iter(body)
+        before = next(left, None)
+        for s in left:
+            if _paired(before, s) and self.pair(before, s):
+                before = next(left, None)
+            else:
+                self.statement(before)
+                before = s
+        if before is not None:
+            self.statement(before)
 
     def statement(self, s: Any) -> None:
         if isinstance(s, Value):
@@ -549,6 +562,54 @@ class _Emitter:
         self.module.declare(name, vector, ["ptr", "i32", f"<{lanes} x i1>", vector])
         given = f"ptr {place}, i32 {align}, <{lanes} x i1> {mask}"
         return self.new(f"call {vector} {name}({given}, {vector} zeroinitializer)")
+
+    def pair(self, first: Any, second: Any) -> bool:
+        """Two loads or stores as one, if these are the lanes' pairs; see Note [pairs]."""
+        at = self.reg(first.offset if isinstance(first, Store) else first.args[1])
+        if not self.lanes or at.varying or at.step != 2:
+            return False
+        buffer = first.buffer if isinstance(first, Store) else first.args[0]
+        lanes, align = self.lanes, WIDTH[buffer.dtype]
+        kind = _IN_MEMORY[buffer.dtype]
+        vector = f"<{lanes} x {kind}>"
+        masks = ["", ""]
+        if self.mask:
+            word = f"<{lanes} x i32>"
+            twice = self.new(f"add {word} {self.left}, {self.left}")
+            beyond = self.new(f"sub {word} {twice}, splat (i32 {lanes})")
+            masks = [self.below(twice), self.below(beyond)]
+        offsets = [at.text, self.integer("add", at.text, str(lanes))]
+
+        def shuffled(a: str, b: str, picks: Sequence[int]) -> str:
+            listed = ", ".join(f"i32 {p}" for p in picks)
+            return self.new(f"shufflevector {vector} {a}, {vector} {b}, <{lanes} x i32> <{listed}>")
+
+        every = range(lanes)
+        if not isinstance(first, Store):
+            low, high = (self.contiguous(buffer, o, m) for o, m in zip(offsets, masks, strict=True))
+            for v, odd in ((first, 0), (second, 1)):
+                text = shuffled(low, high, [2 * i + odd for i in every])
+                self.values[id(v)] = _Reg(self.widen(text, buffer.dtype, lanes), varying=True)
+            return True
+        re, im = (
+            self.narrow(self.vector(self.reg(s.value), s.value.dtype), buffer.dtype, lanes)
+            for s in (first, second)
+        )
+        for half, offset, mask in zip((0, lanes // 2), offsets, masks, strict=True):
+            text = shuffled(re, im, [half + i // 2 + (i % 2) * lanes for i in every])
+            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {offset}")
+            if mask:
+                name = f"@llvm.masked.store.v{lanes}{_suffix(kind)}.p0"
+                self.module.declare(name, "void", [vector, "ptr", "i32", f"<{lanes} x i1>"])
+                given = f"{vector} {text}, ptr {place}, i32 {align}, <{lanes} x i1> {mask}"
+                self.line(f"call void {name}({given})")
+            elif first.stream:
+                self.streams = self.module.streams = True
+                wide = min(STREAM, lanes * align)
+                self.line(f"store {vector} {text}, ptr {place}, align {wide}, !nontemporal !0")
+            else:
+                self.line(f"store {vector} {text}, ptr {place}, align {align}")
+        return True
 
     def every_other(self, buffer: Buffer, offset: str) -> str:
         """A vector of elements with step two, from two vectors, the second ending with the last."""
@@ -963,3 +1024,19 @@ def _fill(kind: str, number: Any, lanes: int) -> str:
 
 def _zero(kind: str, lanes: int) -> str:
     return "zeroinitializer" if lanes else ("0.0" if kind in ("float", "double") else "0")
+
+
+def _paired(first: Any, second: Any) -> bool:
+    """Whether two statements touch neighbours in one buffer; see Note [pairs]."""
+    if isinstance(first, Store) and isinstance(second, Store):
+        a, b = first.offset, second.offset
+        same = first.buffer is second.buffer
+    elif isinstance(first, Value) and isinstance(second, Value) and first.op == second.op == "load":
+        a, b = first.args[1], second.args[1]
+        same = first.args[0] is second.args[0] and first.args[2] == second.args[2] == 0
+    else:
+        return False
+    if not same or b.op != "add" or b.args[0] is not a:
+        return False
+    one: Value = b.args[1]
+    return one.op == "const" and one.args[0] == 1

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...kernel.complex_lower import PARTS
 from ...kernel.expr import Expr
 from ...kernel.ir import FLOATS, INTEGERS, STREAM
 from ...kernel.layout import Sizes, coalesce
@@ -21,6 +22,7 @@ from .plans import (
     lay_out,
     like,
     listed,
+    paired_type,
     result_type,
     row_major,
     streams,
@@ -41,6 +43,7 @@ class _Plan(NamedTuple):
     like: int | None  # the array whose layout the results have; None for row-major
     ints: list[int]  # sizes and steps
     floating: bool  # numbers are
+    paired: bool  # complex numbers are two of them
     half: Any  # the dtype of two bytes in which numbers are compared
     span: tuple[int, int] | None  # of integers that numbers are compared with
 
@@ -73,6 +76,10 @@ def run_maps(
         plan = _plans.make(signature, _make, exprs, operands, dtypes, into)
     if not plan:
         return None
+    if plan.paired:
+        numbers = [
+            part for n in numbers for part in ((n.real, n.imag) if n.__class__ is complex else (n,))
+        ]
     if plan.floating:
         numbers = [float(n) for n in numbers]  # which tells of an integer that is too large
         if plan.half is not None:  # compared in the arrays' precision, as in torch
@@ -105,9 +112,9 @@ def _make(
 ) -> _Plan:
     """The plan for operands like these."""
     arrays = [o for o in operands if o.__class__ is _ndarray]
-    shape, types, steps = lay_out([*arrays, *(into or ())])
+    shape, types, steps = lay_out([*arrays, *(into or ())], paired_type)
     types, own = types[: len(arrays)], steps[: len(arrays)]
-    results = [result_type(t) for t in dtypes]
+    results = [result_type(t, paired_type) for t in dtypes]
     compute = compute_type(operands, types)
     source = like(arrays, shape) if into is None else None
     if into is None:
@@ -134,7 +141,8 @@ def _make(
         shape,
         source,
         [*sizes, *listed(steps, inner)],
-        compute in FLOATS,
+        compute in FLOATS or compute in PARTS,
+        compute in PARTS,
         *_compared(arrays, compute, results),
     )
 

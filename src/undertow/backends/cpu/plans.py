@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernel.complex_lower import PARTS
 from ...kernel.ir import STREAM
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
@@ -25,6 +26,7 @@ MOST = 4096
 # caches of two cores hold less. Measured: chains of additions, 25 % faster at 8 MB, slower at 4.
 STREAMED = 8 << 20
 _ndarray = np.ndarray
+_PAIRS = {np.dtype(np.complex64): "c64", np.dtype(np.complex128): "c128"}
 
 
 class Plans(dict[Any, Any]):
@@ -46,7 +48,9 @@ class Plans(dict[Any, Any]):
 
 
 # Layouts ---------------------------------------------------------------------------------------
-def lay_out(arrays: Sequence[Any]) -> tuple[Sizes, list[str], list[Sizes]]:
+def lay_out(
+    arrays: Sequence[Any], type_of: Callable[[Any], str] = type_of
+) -> tuple[Sizes, list[str], list[Sizes]]:
     """The shape to which arrays are broadcast, their types, and their steps there in elements."""
     shape = np.broadcast_shapes(*(a.shape for a in arrays))
     types = [type_of(a.dtype) for a in arrays]
@@ -129,13 +133,20 @@ def typed(types: Sequence[str], known: Sequence[int | None]) -> list[Operand]:
 def with_numbers(operands: Sequence[Any], arrays: list[Operand], compute: str) -> list[Operand]:
     """What a kernel takes for each operand, an array or a number."""
     given = iter(arrays)
-    number = Operand(compute, NUMBER)
-    return [next(given) if o.__class__ is _ndarray else number for o in operands]
+    number = Operand(PARTS.get(compute, compute), NUMBER)
+    pair = Operand(compute, NUMBER)
+    if compute not in PARTS and any(o.__class__ is complex for o in operands):
+        raise NotCompiled("a complex number beside real ones")
+    return [
+        next(given) if o.__class__ is _ndarray else pair if o.__class__ is complex else number
+        for o in operands
+    ]
 
 
 def compute_type(operands: Sequence[Any], types: Sequence[str]) -> str:
     """The type in which an expression is computed over operands, whose arrays have these types."""
-    compute = scalar_type(next((t for t in types if t != "bool"), "bool"))
+    pairs = [t for t in types if t in PARTS]
+    compute = scalar_type(next((t for t in [*pairs, *types] if t != "bool"), "bool"))
     if compute == "bool" and len(types) < len(operands):
         raise NotCompiled("a number beside nothing that tells its type")
     return compute
@@ -146,7 +157,12 @@ def scalar_type(dtype: str) -> str:
     return "f32" if dtype in ("f16", "bf16") else dtype
 
 
-def result_type(dtype: Any) -> str:
+def paired_type(dtype: Any) -> str:
+    """The type of an operand for the forms that know complex numbers, as pairs of their parts."""
+    return _PAIRS.get(dtype) or type_of(dtype)
+
+
+def result_type(dtype: Any, type_of: Callable[[Any], str] = type_of) -> str:
     """The loop IR's name of a result's dtype."""
     found = type_of(np.dtype(dtype))
     if not found:

@@ -21,13 +21,14 @@ from ...kernel.reductions import Loops, reduce_function
 from ...shapes import reduced_shape
 from .. import memory
 from . import pool
-from .kernels import address, kernel, type_of
+from .kernels import address, kernel
 from .plans import (
     Plans,
     compute_type,
     known,
     lay_out,
     numpy_name,
+    paired_type,
     result_type,
     row_major,
     scalar_type,
@@ -111,8 +112,9 @@ def _make(
     kind: str, expr: Expr, operands: Sequence[Any], dims: Sizes, keepdim: bool, dtype: Any
 ) -> _Plan:
     """The plan for operands like these."""
-    shape, types, steps = lay_out([o for o in operands if o.__class__ is _ndarray])
-    compute, element = compute_type(operands, types), scalar_type(result_type(dtype))
+    shape, types, steps = lay_out([o for o in operands if o.__class__ is _ndarray], paired_type)
+    compute = compute_type(operands, types)
+    element = scalar_type(result_type(dtype, paired_type))
     if kind == "squares":
         compute = element = "f64"
     dtypes = _results(kind, np.dtype(dtype), shape[dims[0]] if dims else 1)
@@ -121,7 +123,7 @@ def _make(
     at = known([k[-1] if layout.columns else r[-1] for k, r in layout.steps])
     inputs = with_numbers(operands, typed(types, at), compute)
     last = known(layout.out[-1:])[0] if layout.columns else None
-    outs = [Operand(type_of(t), last) for t in dtypes]
+    outs = [Operand(paired_type(t), last) for t in dtypes]
     call = kernel("reduce", reduce_function, kind, expr, inputs, compute, element, outs, cut.loops)
     ints = [*layout.kept, *layout.reduced, cut.piece, cut.together, cut.strip]
     ints += layout.out if last is None else layout.out[:-1]
