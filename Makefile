@@ -10,6 +10,9 @@ JAX ?= jax==0.10.2 jaxlib==0.10.2
 # Not ucr.py, whose trainings take hours: make bench BENCH=benchmarks/ucr.py ARGS="--json ucr.json"
 BENCH ?= $(sort $(filter-out benchmarks/_% benchmarks/ucr.py,$(wildcard benchmarks/*.py)))
 ARGS ?=
+DEVICE ?= cpu
+# Of the op table's samples on WebGPU: every fourth; PART=0/1 takes all.
+PART ?= 1/4
 # What the kernels' tests may use: baseline, or features to take away, such as -avx512f (see docs/kernels.md).
 FEATURES ?= baseline
 # Convolutions and windows run their own tests with narrower vectors.
@@ -23,14 +26,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test kernels lint types stubs coverage conformance bench format clean
+.PHONY: help demo test kernels test-opencl lint types stubs coverage conformance bench format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.plot ## train a network on the time series GunPoint; pictures of it in demo/
+demo: $(VENV)/.plot ## train a network on the time series GunPoint, on DEVICE=cpu; pictures of it in demo/
 	$(BIN)/python -m undertow train --data examples/data/GunPoint_TRAIN.ts --model fcn \
-		--epochs 200 --test-every 10 --out demo --overwrite $(ARGS)
+		--epochs 200 --test-every 10 --out demo --overwrite --device $(DEVICE) $(ARGS)
 
 test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
@@ -40,6 +43,16 @@ test: $(VENV)/.dev ## run the whole suite, then the op table again with generate
 kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f …
 	UNDERTOW_CPU_FEATURES='$(FEATURES)' $(BIN)/python -m pytest -n $(WORKERS) \
 		$(KERNELS:%=tests/test_%.py) $(ARGS)
+
+# An eighth of the samples: compiling kernels takes PoCL long. ARGS="--part 0/1" runs all.
+test-opencl: $(VENV)/.dev ## run the device suite on OpenCL, here on PoCL; skipped where it cannot be had
+	@$(BIN)/python -c 'import pyopencl' 2>/dev/null || $(PIP) pyopencl || true
+	@$(BIN)/python tools/opencl.py || { test "$$(id -u)" = 0 && apt-get install -qq -y \
+		pocl-opencl-icd ocl-icd-libopencl1 >/dev/null 2>&1; } || true
+	@if $(BIN)/python tools/opencl.py; then \
+		PYOPENCL_BUILD_OPTIONS=-cl-opt-disable $(BIN)/python -m pytest -n $(WORKERS) \
+			tests/device_suite.py --device opencl --part 1/8 $(ARGS); \
+	else echo "test-opencl skipped: no OpenCL device; Debian's pocl-opencl-icd brings one"; fi
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .
@@ -104,3 +117,26 @@ SEED ?= 0
 .PHONY: fuzz
 fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, for SECONDS=600
 	PYTHONPATH=tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) $(ARGS)
+
+# Everything that needs a WebGPU adapter. Without one it tries Debian's driver in software.
+HAS_WEBGPU := $(BIN)/python -c 'import undertow as ut; raise SystemExit(not ut.webgpu.is_available())' 2>/dev/null
+
+.PHONY: test-webgpu test-webgpu-browser
+test-webgpu: $(VENV)/.dev ## run what needs a WebGPU adapter, and PART=1/4 of the op table on it
+	@$(PIP) --editable '.[webgpu]' || true
+	@$(HAS_WEBGPU) || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+		apt-get update -qq && apt-get install -y -qq mesa-vulkan-drivers libvulkan1; } >/dev/null 2>&1 || true
+	@if $(HAS_WEBGPU); then \
+		$(BIN)/python -m pytest -n $(WORKERS) -m webgpu tests/test_webgpu_*.py tests/test_wgsl.py $(ARGS) && \
+		$(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py --device webgpu --part $(PART) $(ARGS); \
+	else \
+		echo "test-webgpu: skipped, there is no WebGPU adapter here (pip install undertow[webgpu], and a" \
+			"Vulkan driver such as Debian's mesa-vulkan-drivers)"; \
+	fi
+
+test-webgpu-browser: $(VENV)/.dev ## compile the kernels of PART=1/4 of the op table in a headless Chromium, too
+	@if $(HAS_WEBGPU); then \
+		rm -rf build/wgsl; \
+		$(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py --device webgpu --part $(PART) \
+			--keep-wgsl build/wgsl $(ARGS) && $(BIN)/python tools/webgpu_browser.py build/wgsl; \
+	else echo "test-webgpu-browser: skipped, there is no WebGPU adapter here"; fi

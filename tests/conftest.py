@@ -3,14 +3,18 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 os.environ.setdefault("UNDERTOW_CHECK_IR", "1")  # every generated kernel is checked
 
+LEAST = 0.9  # of the samples must run on a device, for the rest there are reasons
 PACKAGE = Path(__file__).parent / "device_package"
+OPENCL = Path(__file__).parent / "opencl_package"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -20,6 +24,63 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a device to run device_suite.py for, several times; else reference and abacus",
     )
 
+    parser.addoption("--keep-wgsl", help="a folder for the text of every kernel of WebGPU")
+    parser.addoption(
+        "--part", help="3/40: of device_suite's samples every fortieth, from the third on"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is not in the `--part`; which samples these are depends on names alone."""
+    if not config.getoption("--part"):
+        return
+    number, count = map(int, config.getoption("--part").split("/"))
+    left = [
+        item
+        for item in items
+        if "test_sample[" in item.nodeid and crc32(item.name.encode()) % count != number % count
+    ]
+    config.hook.pytest_deselected(items=left)
+    gone = set(left)
+    items[:] = [item for item in items if item not in gone]
+
+
+def _ran(reporter: Any) -> tuple[int, Counter[str]]:
+    """How many samples of the op table ran on a device, and how many did not, by reason."""
+
+    def samples(outcome: str) -> list[Any]:
+        return [r for r in reporter.stats.get(outcome, []) if "test_sample[" in r.nodeid]
+
+    reasons = Counter(r.longrepr[2].removeprefix("Skipped: ") for r in samples("skipped"))
+    return len(samples("passed")) + len(samples("failed")), reasons
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Why samples were skipped; less than LEAST of them on the device is a failure."""
+    ran, reasons = _ran(terminalreporter)
+    if reasons:
+        terminalreporter.section("samples that a device does not run, by reason")
+        for reason, count in reasons.most_common():
+            terminalreporter.line(f"{count:5d}  {reason}")
+        share = ran / (ran + reasons.total())
+        terminalreporter.line(f"{ran} samples ran on the device, {share:.1%}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    folder = session.config.getoption("--keep-wgsl")
+    if folder:
+        from undertow.backends.registry import running
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for backend in running().values():
+            for text in getattr(getattr(backend, "runtime", None), "texts", list)():
+                (Path(folder) / f"{crc32(text.encode()):08x}.wgsl").write_text(text)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    ran, reasons = _ran(reporter) if reporter else (0, Counter())
+    if ran + reasons.total() >= 100 and ran < LEAST * (ran + reasons.total()):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames and metafunc.module.__name__.endswith("device_suite"):
@@ -27,19 +88,36 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("device", chosen, indirect=True)
 
 
-@pytest.fixture(scope="session")
-def abacus(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Install the package out of the tree, as a user would, where this process finds it."""
-    target = tmp_path_factory.mktemp("installed")
+def installed(package: Path, target: Path) -> None:
+    """Install a package out of the tree, as a user would, where this process finds it."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     options = ["--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
-    subprocess.run([*command, *options, str(PACKAGE)], check=True, timeout=300)
+    subprocess.run([*command, *options, str(package)], check=True, timeout=300)
     sys.path.insert(0, str(target))
+
+
+@pytest.fixture(scope="session")
+def abacus(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The package of a device that answers only what it must."""
+    installed(PACKAGE, tmp_path_factory.mktemp("installed"))
+
+
+@pytest.fixture(scope="session")
+def opencl(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The package of OpenCL devices, where there is one."""
+    cl = pytest.importorskip("pyopencl", reason="pyopencl is not installed")
+    try:
+        found = [d for p in cl.get_platforms() for d in p.get_devices()]
+    except cl.Error:
+        found = []
+    if not found:
+        pytest.skip("there is no OpenCL device; Debian's pocl-opencl-icd brings one")
+    installed(OPENCL, tmp_path_factory.mktemp("installed_opencl"))
 
 
 @pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> Any:
     """The name of the device under test."""
-    if request.param == "abacus":
-        request.getfixturevalue("abacus")
+    if request.param in ("abacus", "opencl"):
+        request.getfixturevalue(request.param)
     return request.param

@@ -78,8 +78,12 @@ class OpInfo:
     singular: list[Singular] = field(default_factory=list)
     grad: bool = True  # whether gradcheck and gradgradcheck apply
     gradgrad: bool = True
+    torch_grad: bool = True  # False: torch has no derivative to compare with
     torch_gradgrad: bool = True  # False: torch has no second derivative to compare with
     torch: Any = "same"  # "same" name in torch, another dotted name, a callable, or None
+    # What is differentiated, and compared with torch, of a function whose arguments or results have
+    # more freedom than their elements (symmetry, phases): made of the function, ours or torch's.
+    within: Callable[[Any], Callable[..., Any]] | None = None
     method: bool = True  # compare with the Tensor method of that name, if there is one
     inplace: bool = True  # compare with the in-place method of that name, if there is one
     rtol: float = 1e-7

@@ -11,7 +11,7 @@ import pytest
 
 import undertow as ut
 from undertow.core.autocast import POLICIES
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 from undertow.utils.checkpoint import checkpoint
 
 F = ut.nn.functional
@@ -193,7 +193,8 @@ def test_the_reference_device_is_cast_too() -> None:
 
 def test_lists() -> None:
     """What is listed is published, and no function that takes the fast path is."""
-    assert set(POLICIES) - {*FUNCTIONS, *FUNCTIONAL} <= {"conv_tbc"}
+    spaces = {f"{space}.{n}" for space, table in SPACES.items() for n in table}
+    assert set(POLICIES) - {*FUNCTIONS, *FUNCTIONAL, *spaces} <= {"conv_tbc"}
 
 
 class Square(ut.autograd.Function):

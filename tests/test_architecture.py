@@ -13,12 +13,12 @@ import pytest
 import undertow as ut
 import undertow.sparse  # loaded on demand, with an op of its own
 from op_samples import load
-from test_ops import cases, flat, has_float, leaves, resolve, tensors
+from test_ops import cases, flat, has_float, leaves, resolve, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.reference import UFUNCS, NumpyBackend
 from undertow.backends.registry import backend_on, devices
 from undertow.core.op import OPS
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 from undertow.kernel.expr import PRIMITIVES
 
 SOURCE = Path(ut.__file__).parent
@@ -35,11 +35,15 @@ ROOMS = [
     "backends",
     "core",
     "ops",
+    "linalg",
     "autograd",
     "sparse",
     "nn",
     "optim",
     "amp",
+    "fft",
+    "signal",
+    "special",
     # Names where torch has them: probes of devices, settings, and what has a module to itself.
     "accelerator",
     "cpu",
@@ -57,6 +61,7 @@ ROOMS = [
     "testing",
     "types",
     "version",
+    "webgpu",
     "xpu",
     "files",
     "serialization",
@@ -174,6 +179,8 @@ ONE_WAY = {
     "attention_backward",
     "recurrent",
     "recurrent_backward",
+    "fft",
+    "linalg",
 }
 
 
@@ -290,8 +297,14 @@ def test_rules_that_do_not_fuse_are_known() -> None:
 
 def public() -> list[Any]:
     """Every published function, once."""
-    both = {**{f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()}, **FUNCTIONS}
-    return [pytest.param(name, function, id=name) for name, function in sorted(both.items())]
+    return [pytest.param(name, function, id=name) for name, function in sorted(published().items())]
+
+
+def published() -> dict[str, Any]:
+    """Every published function by the name under which a user finds it."""
+    assert [ut.fft.__all__, ut.special.__all__]  # published when first asked for
+    spaces = {f"{space}.{n}": f for space, table in SPACES.items() for n, f in table.items()}
+    return {**{f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()}, **spaces, **FUNCTIONS}
 
 
 @pytest.mark.parametrize("name, function", public())
@@ -315,13 +328,7 @@ def test_every_function_has_samples() -> None:
     """An op without samples fails the suite."""
     table = load()
     named = {id(resolve(name)) for name in table}
-    missing = [
-        name
-        for group in (FUNCTIONS, {f"nn.functional.{n}": f for n, f in FUNCTIONAL.items()})
-        for name, function in group.items()
-        if id(function) not in named
-    ]
-    assert missing == []
+    assert [name for name, function in published().items() if id(function) not in named] == []
 
 
 # Ops that are written somewhere: tests make others, as derivatives of some order.
@@ -347,7 +354,7 @@ def test_every_rule_is_exercised() -> None:
         args, kwargs = tensors(sample.args, grad=True), tensors(sample.kwargs, grad=True)
         outputs = [
             t
-            for t in flat(resolve(info.name)(*args, **kwargs))
+            for t in flat(within(info)(*args, **kwargs))
             if isinstance(t, ut.Tensor) and t.requires_grad
         ]
         walk(outputs)

@@ -130,8 +130,10 @@ def test_windows(case, stride, answers, monkeypatch):
 def test_bias_and_relu_are_part_of_it(case, answers):
     x, w, b = map(ut.from_numpy, given(case))
     fn, padding = function(x.ndim - 2), case[5]
-    plain = fn(x, w, padding=padding)
-    assert bool((fn(x, w, b, padding=padding) == plain + b[:, *[None] * (x.ndim - 2)]).all())
+    right = fn(x, w, padding=padding) + b[:, *[None] * (x.ndim - 2)]
+    assert bool((fn(x, w, b, padding=padding) == right).all())
+    assert bool((fn(x, w, b, padding=padding, activation="relu") == right.relu()).all())
+    assert answers == [True] * 3
 
 
 def test_results_that_are_not_contiguous(answers):
@@ -165,6 +167,51 @@ def test_threads_and_batches_change_nothing(case, answers):
     again = fn(ut.cat([x[1:], x]), w, padding=padding)
     assert bool((again[len(x) - 1 :] == together).all())
     assert None not in answers
+
+
+@pytest.mark.parametrize(("case", "stride"), [(CASES[1], 1), (CASES[6], 1), WINDOWS[0]], ids=str)
+def test_images_are_computed_a_few_at_a_time(case, stride, answers, monkeypatch):
+    """So that tables of tiles stay small, whatever the batch; results keep their bits."""
+    arrays = given((5, *case[1:]))
+    together = gradients(case, arrays, stride=stride)
+    tiles = []
+    monkeypatch.setattr(cook_toom, "_plans", cook_toom._Plans())
+    for limit in (1, 2 * together[0][0, 0].numel()):
+        monkeypatch.setattr(cook_toom, "TILES", limit)
+        few = gradients(case, arrays, stride=stride)
+        assert bool((few[0] == together[0]).all())
+        assert bool((few[1] == together[1]).all())
+        assert float((few[2] - together[2]).abs().max()) < 1e-5 * float(together[2].abs().max())
+        tiles.append(cook_toom._plans.bytes)
+        cook_toom._plans = cook_toom._Plans()
+    assert tiles[0] < tiles[1]
+
+
+def test_plans_are_forgotten_when_their_tables_are_large(answers, monkeypatch):
+    """Lengths that vary would otherwise fill the memory."""
+    plans = cook_toom._Plans()
+    monkeypatch.setattr(cook_toom, "_plans", plans)
+    monkeypatch.setattr(cook_toom, "TABLES", 1 << 14)
+    w = ut.ones(16, 16, 3)
+    for size in range(100, 180, 5):
+        F.conv1d(ut.ones(1, 16, size), w)
+        assert 0 < plans.bytes <= 1 << 14
+        assert plans.bytes == sum(plan.bytes for plan in plans.values())
+    assert len(plans) < 16 == len(answers)
+
+
+def test_positions_far_outside_of_a_line(answers):
+    """They are compared in 32 bits."""
+    x, w = ut.ones(1, 32, 10), ut.ones(32, 32, 3)
+    found = F.conv1d(x, w, padding=1 << 32, stride=1 << 31)
+    assert found[0, 0].tolist() == [0, 0, 96, 0, 0]
+
+
+def test_large_windows_are_not_unrolled(answers, monkeypatch):
+    """Their code would take minutes to compile."""
+    monkeypatch.setattr(cook_toom, "_Convolution", None)
+    x, w = ut.ones(1, 16, 1000), ut.ones(16, 16, cook_toom.TAPS + 1)
+    assert F.conv1d(x, w, stride=2).max().item() == 16 * (cook_toom.TAPS + 1)
 
 
 def test_the_choice_does_not_look_at_the_batch(monkeypatch):

@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 
 import undertow as ut
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 
 def documented() -> list[Any]:
     """Everything with an example in its docstring, once."""
     named: dict[int, tuple[str, Any]] = {}
+    assert [ut.fft.__all__, ut.special.__all__]  # published when first asked for
     for name, thing in [
         *FUNCTIONS.items(),
         *((f"nn.functional.{n}", f) for n, f in FUNCTIONAL.items()),
+        *((f"{space}.{n}", f) for space, table in SPACES.items() for n, f in table.items()),
         *((f"Tensor.{n}", f) for n, f in vars(ut.Tensor).items()),
     ]:
         if ">>>" in (getattr(thing, "__doc__", None) or ""):

@@ -137,8 +137,43 @@ def test_refused() -> None:
     parametrize.register_parametrization(layer, "weight", Squared())
     with pytest.raises(RuntimeError, match="Squared does not implement right_inverse"):
         layer.weight = ut.ones(2, 2)
-    with pytest.raises(NotImplementedError, match="linalg"):
-        parametrizations.orthogonal(nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 4)])
+@pytest.mark.parametrize("name", ["matrix_exp", "cayley", "householder"])
+def test_orthogonal_stays_orthogonal(shape: Any, name: str) -> None:
+    """Through steps of an optimiser, and what is assigned comes back, made orthogonal."""
+    layer = nn.Linear(*reversed(shape), dtype=ut.float64)
+    parametrizations.orthogonal(layer, orthogonal_map=name)
+    optimiser = ut.optim.SGD(layer.parameters(), 0.5)
+    for _ in range(3):
+        optimiser.zero_grad()
+        layer(ut.ones(1, shape[1], dtype=ut.float64)).square().sum().backward()
+        optimiser.step()
+    weight = layer.weight.mT if shape[0] < shape[1] else layer.weight
+    identity = ut.eye(weight.shape[-1], dtype=ut.float64)
+    assert (weight.mT @ weight - identity).abs().max() < 1e-12
+    q = ut.linalg.qr(ut.randn(max(shape), min(shape), dtype=ut.float64)).Q
+    q = q.mT if shape[0] < shape[1] else q
+    layer.weight = q
+    assert (layer.weight - q).abs().max() < 1e-12
+
+
+def test_orthogonal_without_trivialization() -> None:
+    """Only reflections can be assigned then."""
+    layer = nn.Linear(3, 3)
+    parametrizations.orthogonal(layer, orthogonal_map="householder", use_trivialization=False)
+    assert (layer.weight.T @ layer.weight - ut.eye(3)).abs().max() < 1e-5
+    with pytest.raises(NotImplementedError, match="use_trivialization=False"):
+        parametrizations.orthogonal(
+            nn.Linear(3, 3), orthogonal_map="cayley", use_trivialization=False
+        ).weight = ut.eye(3)
+    with pytest.raises(ValueError, match="orthogonal_map must be one of"):
+        parametrizations.orthogonal(nn.Linear(3, 3), orthogonal_map="qr")
+    module = nn.Module()
+    module.weight = nn.Parameter(ut.ones(3, 3, dtype=ut.complex64))
+    with pytest.raises(ValueError, match="householder"):
+        parametrizations.orthogonal(module, orthogonal_map="householder")
 
 
 LAYERS = [

@@ -13,11 +13,13 @@ from math import inf, nan, pi
 from pathlib import Path
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 
+import undertow as ut
 from undertow.backends.reference import compile_map
-from undertow.kernel import bessel, erf, gamma
+from undertow.kernel import airy, bessel, bessel_decay, bessel_waves, erf, gamma, normal, zeta
 from undertow.kernel.expr import Expr, arg, trace
 
 FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
@@ -217,3 +219,86 @@ def test_polygamma_of_order_zero_is_digamma() -> None:
 def test_polygamma_refuses_a_negative_order() -> None:
     with pytest.raises(ValueError, match=r"\[polygamma\].*-1"):
         gamma.polygamma(-1, arg(0))
+
+
+# Functions of `ut.special`, held against mpmath itself -------------------------------------------
+def exact_ndtri(p: Any) -> Any:
+    """By Newton's method on the logarithm."""
+    q = min(p, 1 - p)
+    x = -mp.sqrt(-2 * mp.log(q))
+    for _ in range(60):
+        x -= (mp.log(mp.ncdf(x)) - mp.log(q)) * mp.ncdf(x) / mp.npdf(x)
+    return x if p < 0.5 else -x
+
+
+Case = tuple[Callable[[Expr], Expr], Callable[[Any], Any], tuple[float, float], float]
+# The expression, mpmath's function, an interval, and the scale of errors near zeros.
+AGAINST_MPMATH: dict[str, Case] = {
+    "j0": (bessel_waves.j0, mp.j0, (0, 30), 0.08),
+    "j1": (bessel_waves.j1, mp.j1, (0, 30), 0.08),
+    "y0": (bessel_waves.y0, lambda x: mp.bessely(0, x), (0.01, 30), 0.08),
+    "y1": (bessel_waves.y1, lambda x: mp.bessely(1, x), (0.01, 30), 0.08),
+    "k0": (bessel_decay.k0, lambda x: mp.besselk(0, x), (0.01, 60), 0),
+    "k1": (bessel_decay.k1, lambda x: mp.besselk(1, x), (0.01, 60), 0),
+    "ai": (airy.ai, mp.airyai, (-2.1, 15), 0),
+    "ai below": (airy.ai, mp.airyai, (-20, -2.1), 0.15),
+    "ai'": (airy.ai_derivative, lambda x: mp.airyai(x, derivative=1), (-2.1, 15), 0),
+    "erfcx": (normal.erfcx, lambda x: mp.exp(x * x) * mp.erfc(x), (-8, 30), 0),
+    "ndtr": (normal.ndtr, mp.ncdf, (-12, 5), 0),
+    "log_ndtr": (normal.log_ndtr, lambda x: mp.log(mp.ncdf(x)), (-50, 5), 0),
+    "ndtri": (normal.ndtri, exact_ndtri, (0.0001, 0.999), 0.1),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", AGAINST_MPMATH)
+def test_within_four_ulps(name: str, dtype: Any) -> None:
+    """At 40 points; near zeros, ulps of the scale (dense sweeps find no more either)."""
+    expr, function, ends, scale = AGAINST_MPMATH[name]
+    x = np.random.default_rng(5).uniform(*ends, 40).astype(dtype)
+    with np.errstate(all="ignore"):
+        found = compile_map(trace(expr, 1), 1)(x)
+    assert found.dtype == dtype
+    with mp.workdps(40):
+        for at, value in zip(x.tolist(), found.tolist(), strict=True):
+            exact = function(mp.mpf(at))
+            ulp = float(np.spacing(dtype(max(abs(float(exact)), scale))))
+            if ulp > np.finfo(dtype).smallest_normal:
+                assert abs(mp.mpf(value) - exact) <= 4.5 * ulp, (name, at)
+
+
+def test_incomplete_gamma_functions() -> None:
+    """Both within 12 ulps, over all three methods and their edges."""
+    a = np.array([0.01, 0.5, 0.5, 3.0, 3.0, 20.0, 25.0, 25.8, 300.0, 300.0, 2000.0, 0.3])
+    x = np.array([0.3, 0.499, 0.6, 2.9, 3.1, 10.6, 25.0, 50.2, 280.0, 320.0, 2050.0, 8.0])
+    lower = ut.igamma(ut.from_numpy(a), ut.from_numpy(x)).tolist()
+    upper = ut.igammac(ut.from_numpy(a), ut.from_numpy(x)).tolist()
+    with mp.workdps(60):
+        for i, (p, q) in enumerate(zip(a.tolist(), x.tolist(), strict=True)):
+            # the series, in enough digits
+            term = total = 1 / mp.mpf(p)
+            k = mp.mpf(p)
+            while term > total * mp.mpf(10) ** -58:
+                k += 1
+                term *= q / k
+                total += term
+            exact = total * mp.exp(p * mp.log(q) - q - mp.loggamma(p))
+            for found, value in ((lower[i], exact), (upper[i], 1 - exact)):
+                assert abs(mp.mpf(float(found)) / value - 1) < 12 * 2.3e-16, (p, q)
+
+
+def test_derivatives_of_zeta_and_erfcx() -> None:
+    """Of order 2, against mpmath's own differentiation."""
+    with np.errstate(all="ignore"):
+        found = compile_map(trace(lambda s, q: zeta.zeta(2, s, q), 2), 2)(
+            np.array([1.5, 3.0, 12.0]), np.array([0.4, 2.0, 1.5])
+        )
+        slopes = compile_map(trace(lambda x: normal.erfcx_derivative(2, x), 1), 1)(
+            np.array([-1.0, 1.0, 3.0, 50.0])
+        )
+    with mp.workdps(40):
+        for value, s, q in zip(found, (1.5, 3.0, 12.0), (0.4, 2.0, 1.5), strict=True):
+            assert value == pytest.approx(float(mp.zeta(s, mp.mpf(q), 2)), rel=1e-13)
+        for value, x in zip(slopes, (-1.0, 1.0, 3.0, 50.0), strict=True):
+            exact = mp.diff(lambda t: mp.exp(t * t) * mp.erfc(t), mp.mpf(x), 2)
+            assert value == pytest.approx(float(exact), rel=1e-12)

@@ -6,9 +6,10 @@ docstring summaries of the functions themselves:
 
     undertow/__init__.pyi              the package
     undertow/nn/functional.pyi         `F`
+    undertow/linalg/__init__.pyi       and other packages of published functions
     undertow/core/tensor_methods.pyi   the methods of Tensor, as a base class of it
 
-Only the first two stand in for a source file, each a few lines that publish names. Tensor itself
+All but the last stand in for a source file, each a few lines that publish names. Tensor itself
 stays in `core/tensor.py`, which inherits the methods where types are checked, so that mypy holds
 the sources of the library against the same signatures as a user's program.
 
@@ -24,6 +25,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
+import importlib
 import inspect
 import itertools
 import subprocess
@@ -35,9 +38,10 @@ from pathlib import Path
 from typing import Any
 
 import undertow as ut
-from undertow.core.register import FUNCTIONAL, FUNCTIONS
+from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 PACKAGE = Path(ut.__file__).parent
+LAZY_SPACES = ("fft", "special")  # published when first asked for
 HEAD = '# Written by tools/stubs.py: run `make stubs` instead of editing it.\n"""{}"""\n\n'
 OPERATORS = """
 add sub mul truediv floordiv mod pow and or xor lshift rshift lt le gt ge eq ne
@@ -368,6 +372,26 @@ def functional() -> str:
     return stub.write("Activations, losses and the rest of torch's `nn.functional`.")
 
 
+def place(name: str) -> Path:
+    """The folder of `undertow.<name>`."""
+    return PACKAGE.joinpath(*name.split("."))
+
+
+def space(name: str) -> str:
+    """The stub of `undertow.<name>`, a package of published functions."""
+    module = importlib.import_module(f"undertow.{name}")
+    stub = Stub(f"undertow.{name}.__init__", module.__all__)
+    functions(stub, SPACES[name])
+    tree = ast.parse((place(name) / "__init__.py").read_text())
+    extra = [
+        f"from {relative(home, stub.module)} import {original} as {here}"
+        for here, home, original in imported(tree, f"undertow.{name}", True)
+        if here in module.__all__
+    ]
+    stub.lines.append(exports(module.__all__))
+    return stub.write(summary(module), extra)
+
+
 def package() -> str:
     """The stub of `undertow`: what `__init__.py` imports, and the published functions."""
     stub = Stub("undertow.__init__", ut.__all__)
@@ -429,6 +453,10 @@ STUBS = {
     PACKAGE / "__init__.pyi": package,
     PACKAGE / "nn" / "functional.pyi": functional,
     PACKAGE / "core" / "tensor_methods.pyi": tensor_methods,
+    **{
+        place(name) / "__init__.pyi": functools.partial(space, name)
+        for name in sorted({*SPACES, *LAZY_SPACES})
+    },
 }
 
 

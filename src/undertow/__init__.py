@@ -55,7 +55,9 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {
     "array_api": "array_api",
+    "fft": "fft",
     "files": "files",
+    "linalg": "linalg",
     "load": "files",
     "models": "models",
     "nn": "nn",
@@ -66,6 +68,8 @@ _LAZY = {
     "sparse": "sparse",
     "sparse_coo_tensor": "sparse",
     "sparse_csr_tensor": "sparse",
+    "signal": "signal",
+    "special": "special",
     "timeseries": "timeseries",
     "utils": "utils",
 }
@@ -75,7 +79,7 @@ _LAZY |= {
     for room, names in {
         "": """
             accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides
-            profiler random testing types version xpu
+            profiler random testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype

@@ -2,7 +2,7 @@
 """Undertow: tensors with automatic differentiation of any order."""
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
@@ -15,9 +15,11 @@ from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
 from . import distributed as distributed
+from . import fft as fft
 from . import files as files
 from . import func as func
 from . import jit as jit
+from . import linalg as linalg
 from . import models as models
 from . import mps as mps
 from . import multiprocessing as multiprocessing
@@ -28,12 +30,15 @@ from . import overrides as overrides
 from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
+from . import signal as signal
 from . import sparse as sparse
+from . import special as special
 from . import testing as testing
 from . import timeseries as timeseries
 from . import types as types
 from . import utils as utils
 from . import version as version
+from . import webgpu as webgpu
 from . import xpu as xpu
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
@@ -129,8 +134,13 @@ from .layouts import preserve_format as preserve_format
 from .layouts import sparse_coo as sparse_coo
 from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
+from .ops.orthogonal import QR, Reflections
+from .ops.pivoted import LU, LUFactor, LUFactorInfo
 from .ops.reduction import MinMax
 from .ops.scan import Selection
+from .ops.solving import SignLogDet
+from .ops.spectra import OldSVD
+from .ops.triangular import TriangularSolution
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .settings import compile as compile
 from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
@@ -1909,6 +1919,15 @@ def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any])
 def tensordot(a: Tensor, b: Tensor, dims: builtins.int | Tensor | Sequence[Ints] = 2) -> Tensor:
     """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
 
+def igamma(input: Tensor, other: Tensor) -> Tensor:
+    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+
+def igammac(input: Tensor, other: Tensor) -> Tensor:
+    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+
+def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+
 def as_strided(
     input: Tensor,
     size: Sequence[builtins.int],
@@ -1916,6 +1935,122 @@ def as_strided(
     storage_offset: builtins.int | None = None,
 ) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
+
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unitriangular: builtins.bool = False,
+) -> TriangularSolution:
+    """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+
+def cholesky(input: Tensor, upper: builtins.bool = False) -> Tensor:
+    """`linalg.cholesky`."""
+
+def cholesky_solve(B: Tensor, L: Tensor, upper: builtins.bool = False) -> Tensor:
+    """X of A X = B, given the Cholesky factor of A."""
+
+def cholesky_inverse(L: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The inverse of a matrix whose Cholesky factor is given."""
+
+def qr(input: Tensor, some: builtins.bool = True) -> QR:
+    """`linalg.qr`: reduced, or complete with `some=False`."""
+
+def geqrf(input: Tensor) -> Reflections:
+    """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """`linalg.householder_product`."""
+
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: builtins.bool = True,
+    transpose: builtins.bool = False,
+) -> Tensor:
+    """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+    """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+
+def lobpcg(
+    A: Tensor,
+    k: builtins.int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: builtins.int | None = None,
+    iK: Tensor | None = None,
+    niter: builtins.int | None = None,
+    tol: builtins.float | None = None,
+    largest: builtins.bool | None = None,
+    method: str | None = None,
+    tracker: Callable[..., None] | None = None,
+    ortho_iparams: dict[str, builtins.int] | None = None,
+    ortho_fparams: dict[str, builtins.float] | None = None,
+    ortho_bparams: dict[str, builtins.bool] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest (or smallest) eigenvalues of A x = λ B x, A symmetric, and their vectors."""
+
+def svd_lowrank(
+    A: Tensor, q: builtins.int | None = 6, niter: builtins.int = 2, M: Tensor | None = None
+) -> OldSVD:
+    """U, S and V of an approximation of A, or of A - M, of rank `q`, by random projections."""
+
+def pca_lowrank(
+    A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2
+) -> OldSVD:
+    """Principal components of the rows of A: `svd_lowrank` of A without its columns' means."""
+
+def inverse(input: Tensor) -> Tensor:
+    """`linalg.inv`."""
+
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`."""
+
+def slogdet(input: Tensor) -> SignLogDet:
+    """`linalg.slogdet`."""
+
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`."""
+
+def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
+    """`linalg.matrix_power`."""
+
+def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """The powers of a vector's elements in rows, descending unless `increasing`."""
+
+def frobenius_norm(input: Tensor, dim: Ints, keepdim: builtins.bool = False) -> Tensor:
+    """The 2-norm of the elements over `dim`."""
+
+def nuclear_norm(input: Tensor, dim: Ints = (-2, -1), keepdim: builtins.bool = False) -> Tensor:
+    """The sum of a matrix's singular values."""
+
+def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them."""
+
+def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
+    """`linalg.pinv` with a tolerance relative to the largest singular value."""
+
+def lu(
+    A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False
+) -> LUFactor | LUFactorInfo:
+    """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+
+def lu_unpack(
+    LU_data: Tensor,
+    LU_pivots: Tensor,
+    unpack_data: builtins.bool = True,
+    unpack_pivots: builtins.bool = True,
+) -> LU:
+    """P, L and U out of what `linalg.lu_factor` packed; those not asked for have no elements."""
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """`linalg.lu_solve` with its arguments in an older order."""
 
 @overload
 def flip(input: Tensor, *order: builtins.int) -> Tensor:
@@ -2224,6 +2359,35 @@ def histc(
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
 
+def stft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: builtins.bool = True,
+    pad_mode: str = "reflect",
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    return_complex: builtins.bool | None = None,
+    align_to_window: builtins.bool | None = None,
+) -> Tensor:
+    """The short-time Fourier transform: of a signal (time) or a batch of them, (frequency, frame)."""
+
+def istft(
+    input: Tensor,
+    n_fft: builtins.int,
+    hop_length: builtins.int | None = None,
+    win_length: builtins.int | None = None,
+    window: Tensor | None = None,
+    center: builtins.bool = True,
+    normalized: builtins.bool = False,
+    onesided: builtins.bool | None = None,
+    length: builtins.int | None = None,
+    return_complex: builtins.bool = False,
+) -> Tensor:
+    """The signal of which `stft` with the same arguments gives `input`, or the nearest there is."""
+
 native_channel_shuffle = channel_shuffle
 
 def rrelu_(
@@ -2245,6 +2409,59 @@ def rrelu(
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
     """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
+
+def hann_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.hann`, periodic by default."""
+
+def blackman_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.blackman`, periodic by default."""
+
+def bartlett_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.bartlett`, periodic by default."""
+
+def hamming_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    alpha: builtins.float = 0.54,
+    beta: builtins.float = 0.46,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`alpha` less `beta` times a cosine, periodic by default."""
+
+def kaiser_window(
+    window_length: builtins.int,
+    periodic: builtins.bool = True,
+    beta: builtins.float = 12.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """`signal.windows.kaiser`, periodic by default."""
 
 __version__: str
 abs_ = Tensor.abs_
@@ -2401,6 +2618,7 @@ __all__ = [
     "avg_pool1d",
     "backends",
     "baddbmm",
+    "bartlett_window",
     "bernoulli",
     "bfloat16",
     "bilinear",
@@ -2411,6 +2629,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blackman_window",
     "block_diag",
     "bmm",
     "bool",
@@ -2432,6 +2651,9 @@ __all__ = [
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
+    "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_",
@@ -2482,6 +2704,7 @@ __all__ = [
     "default_generator",
     "deg2rad",
     "deg2rad_",
+    "det",
     "detach",
     "detach_",
     "device",
@@ -2522,6 +2745,7 @@ __all__ = [
     "expm1",
     "expm1_",
     "eye",
+    "fft",
     "files",
     "fill_",
     "finfo",
@@ -2544,6 +2768,7 @@ __all__ = [
     "fmod",
     "frac",
     "frac_",
+    "frobenius_norm",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -2551,6 +2776,7 @@ __all__ = [
     "func",
     "gather",
     "ge",
+    "geqrf",
     "ger",
     "get_autocast_cpu_dtype",
     "get_autocast_dtype",
@@ -2570,6 +2796,8 @@ __all__ = [
     "gru_cell",
     "gt",
     "half",
+    "hamming_window",
+    "hann_window",
     "hardshrink",
     "heaviside",
     "histc",
@@ -2578,6 +2806,8 @@ __all__ = [
     "hypot",
     "i0",
     "i0_",
+    "igamma",
+    "igammac",
     "iinfo",
     "imag",
     "index_add",
@@ -2596,6 +2826,7 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "inverse",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_autocast_cache_enabled",
@@ -2624,7 +2855,9 @@ __all__ = [
     "isneginf",
     "isposinf",
     "isreal",
+    "istft",
     "jit",
+    "kaiser_window",
     "kron",
     "kthvalue",
     "layout",
@@ -2635,8 +2868,10 @@ __all__ = [
     "less",
     "less_equal",
     "lgamma",
+    "linalg",
     "linspace",
     "load",
+    "lobpcg",
     "log",
     "log10",
     "log10_",
@@ -2649,6 +2884,7 @@ __all__ = [
     "logaddexp",
     "logaddexp2",
     "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -2661,11 +2897,16 @@ __all__ = [
     "lstm",
     "lstm_cell",
     "lt",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "manual_seed",
     "masked_fill",
     "masked_scatter",
     "masked_select",
     "matmul",
+    "matrix_exp",
+    "matrix_power",
     "max",
     "max_pool1d",
     "max_pool2d",
@@ -2689,6 +2930,7 @@ __all__ = [
     "multiply",
     "multiprocessing",
     "mv",
+    "mvlgamma",
     "nan",
     "nan_to_num",
     "nan_to_num_",
@@ -2708,19 +2950,25 @@ __all__ = [
     "no_grad",
     "nonzero",
     "norm",
+    "norm_except_dim",
     "normal",
     "not_equal",
+    "nuclear_norm",
     "numel",
     "ones",
     "ones_like",
     "onnx",
     "optim",
+    "orgqr",
+    "ormqr",
     "outer",
     "overrides",
     "pairwise_distance",
+    "pca_lowrank",
     "pdist",
     "permute",
     "pi",
+    "pinverse",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson",
@@ -2735,6 +2983,7 @@ __all__ = [
     "profiler",
     "promote_types",
     "put",
+    "qr",
     "quantile",
     "rad2deg",
     "rad2deg_",
@@ -2809,6 +3058,7 @@ __all__ = [
     "sigmoid",
     "sigmoid_",
     "sign",
+    "signal",
     "signbit",
     "sin",
     "sin_",
@@ -2817,6 +3067,7 @@ __all__ = [
     "sinh",
     "sinh_",
     "slice_scatter",
+    "slogdet",
     "softmax",
     "sort",
     "sparse",
@@ -2824,6 +3075,7 @@ __all__ = [
     "sparse_coo_tensor",
     "sparse_csr",
     "sparse_csr_tensor",
+    "special",
     "split",
     "split_with_sizes",
     "sqrt",
@@ -2834,10 +3086,13 @@ __all__ = [
     "stack",
     "std",
     "std_mean",
+    "stft",
     "strided",
     "sub",
     "subtract",
     "sum",
+    "svd",
+    "svd_lowrank",
     "swapaxes",
     "swapdims",
     "t",
@@ -2860,6 +3115,7 @@ __all__ = [
     "transpose",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_indices",
     "triu",
@@ -2877,6 +3133,7 @@ __all__ = [
     "unsqueeze",
     "use_deterministic_algorithms",
     "utils",
+    "vander",
     "var",
     "var_mean",
     "vdot",
@@ -2885,6 +3142,7 @@ __all__ = [
     "view_as_real",
     "vsplit",
     "vstack",
+    "webgpu",
     "where",
     "xlogy",
     "xlogy_",

@@ -24,6 +24,10 @@ class ShapeError(ArgumentError):
     """Shapes do not fit each other or the op."""
 
 
+class LinAlgError(ArgumentError):
+    """A matrix has no such factors, inverse or solution, or an iteration did not converge."""
+
+
 class DTypeError(UndertowError, TypeError, RuntimeError):
     """A dtype, or the Python type of an argument, does not fit the op."""
 

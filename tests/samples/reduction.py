@@ -297,8 +297,10 @@ op(
 
 
 def np_norm(x, p="fro", dim=None, keepdim=False, dtype=None):
-    x = np.abs(x if dtype is None else x.astype(dtype.numpy))
+    signed, x = x, np.abs(x if dtype is None else x.astype(dtype.numpy))
     axis = dim if np.ndim(x) else None
+    if p == "nuc":
+        return np.linalg.norm(signed, "nuc", dim, keepdim)
     if p in (None, "fro"):
         p = 2
     with np.errstate(all="ignore"):
@@ -320,6 +322,8 @@ op(
         S(arr(3, 4)),
         S(arr(3, 4), dim=0),
         S(arr(3, 4), "fro", (0, 1)),
+        S(arr(3, 4), "nuc"),
+        S(arr(2, 3, 4), "nuc", (0, 2), True),
         S(arr(0)),
         S(arr(2, 0), INF, 0),
         S(arr(0, 2), 1, 0),
@@ -332,7 +336,7 @@ op(
         Bad(S(arr(3), "x"), ValueError, r"\[norm\].*'x'"),
         Bad(S(arr(3), 2, 1), IndexError, r"\[norm\] dim 1"),
         Bad(S(arr(0), INF), IndexError, r"\[norm\]"),
-        Bad(S(arr(2, 2), "nuc"), NotImplementedError, r"\[norm\].*nuc"),
+        Bad(S(arr(2, 2, 2), "nuc"), ValueError, r"\[norm\].*two dimensions"),
         Bad(S(arr(3) * 1j, dtype=ut.float64), TypeError, r"\[norm\].*float64.*complex128"),
     ],
 )

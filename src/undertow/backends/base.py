@@ -563,6 +563,27 @@ class Backend(ABC):
 
         return recurrent_backward(self, kind, g, dh, dc, kept, before, weight, lengths, reverse)
 
+    def fft(self, kind: str, x: Array, dims: Shape, size: int, norm: str) -> Array:
+        """A Fourier transform over some dims, scaled as NumPy's `norm` says.
+
+        kind: "forward" and "inverse" of complex arrays; "real", of a real array, gives the first
+        half of the last of the dims, the others being its conjugates; "to_real" is the inverse of
+        that, to `size` elements. No dim is empty.
+        """
+        from .fourier import transform
+
+        return self.from_host(transform(kind, self.to_host(x), dims, size, norm))
+
+    def linalg(self, kind: str, arrays: Sequence[Array], *options: Any) -> tuple[Array, ...]:
+        """A routine of dense linear algebra over the last two dimensions; see backends/lapack.
+
+        Batch dimensions are the same for all arrays.
+        """
+        from .lapack import ROUTINES
+
+        found = ROUTINES[kind](*[self.to_host(a) for a in arrays], *options)
+        return tuple([self.from_host(a) for a in found])
+
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         """Insertion points (int64) into the last dimension; leading dimensions correspond."""
         from .compositions import searchsorted

@@ -142,7 +142,9 @@ def python_lines(exprs: Sequence[Expr]) -> tuple[list[str], list[str]]:
 
 
 def _compile(expr: Expr, arity: int) -> Callable[..., Any]:
-    if [str(a) for a in expr.args] == [f"a{i}" for i in range(arity)] and expr.head in UFUNCS:
+    # Not by the text of a part, which spells out again what parts have in common.
+    plain = [a.args[0] for a in expr.args if isinstance(a, Expr) and a.head == "arg"]
+    if plain == list(range(arity)) and len(expr.args) == arity and expr.head in UFUNCS:
         return UFUNCS[expr.head]
     lines, (result,) = python_lines((expr,))
     arguments = ", ".join(f"a{i}" for i in range(arity))

@@ -76,8 +76,17 @@ def backend_on(device: Device | str | None) -> Backend:
     return found
 
 
+def running() -> dict[str, Backend]:
+    """The backends that were started, by the names they were asked for with."""
+    return dict(_running)
+
+
 def _installed(type: str) -> Callable[[Device], Backend] | None:
-    """What an installed package brings for a device type."""
+    """What an installed package brings for a device type; WebGPU is ours, and slow to import."""
+    if type == "webgpu":
+        from .webgpu.backend import make_backend
+
+        return make_backend
     from importlib import metadata  # as slow to import as all that is ours together
 
     for entry in metadata.entry_points(group=GROUP, name=type):
@@ -89,7 +98,7 @@ def _installed(type: str) -> Callable[[Device], Backend] | None:
 
 def is_present(type: str) -> bool:
     """Whether there are devices of a type: ours, registered, or brought by a package."""
-    return type == "cpu" or type in _makers or type in packaged()
+    return type in ("cpu", "webgpu") or type in _makers or type in packaged()
 
 
 def packaged() -> list[str]:

@@ -22,8 +22,8 @@ LOWER, SINGLE, WIDEST, AS_IT_IS = "lower precision", "float32", "widest", "as it
 _LISTS = {
     LOWER: """
         addbmm addmm baddbmm bmm conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d
-        conv_transpose3d linear matmul mm prelu rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell
-        scaled_dot_product_attention
+        conv_transpose3d linalg.vecdot linear matmul mm prelu rnn_relu rnn_relu_cell rnn_tanh
+        rnn_tanh_cell scaled_dot_product_attention
     """,
     SINGLE: """
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
@@ -33,6 +33,12 @@ _LISTS = {
         max_pool3d max_unpool1d max_unpool2d max_unpool3d mse_loss
         multi_margin_loss multilabel_margin_loss nanquantile nll_loss poisson_nll_loss polar prod
         quantile smooth_l1_loss soft_margin_loss trace triplet_margin_loss view_as_complex
+        cholesky cholesky_inverse cholesky_solve geqrf inverse lu lu_solve orgqr ormqr pinverse qr
+        svd triangular_solve
+        linalg.cholesky linalg.cholesky_ex linalg.cond linalg.eig linalg.eigh linalg.eigvals
+        linalg.eigvalsh linalg.householder_product linalg.inv linalg.inv_ex linalg.lstsq
+        linalg.matrix_rank linalg.qr linalg.solve linalg.svd linalg.svdvals linalg.tensorinv
+        linalg.tensorsolve
     """,
     WIDEST: "cat index_copy stack",
 }

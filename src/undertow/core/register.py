@@ -30,6 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {}  # undertow.<name>
 FUNCTIONAL: dict[str, Callable[..., Any]] = {}  # undertow.nn.functional.<name>
+SPACES: dict[str, dict[str, Callable[..., Any]]] = {}  # undertow.<space>.<name>
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 _OTHER_WORDS = frozenset((*_ALIASES, "out", "layout", "pin_memory"))  # see `guarded`
@@ -72,24 +73,27 @@ _LONG = 60  # of an argument shown in an error
 def function(
     *,
     name: str | None = None,
-    method: bool | str = True,
+    method: bool | str | None = None,
     inplace: bool = False,
-    top: bool = True,
+    top: bool | None = None,
     functional: bool = False,
+    space: str = "",
     dunder: str = "",
     guard: bool = True,
 ) -> Callable[[F], F]:
     """Publish a function.
 
     top: as `ut.name`; functional: as `ut.nn.functional.name`; method: as `Tensor.name` (or under
-    the name given); inplace: also as `Tensor.name_`; dunder: operators such as "__add__".
+    the name given); inplace: also as `Tensor.name_`; dunder: operators such as "__add__"; space:
+    as `ut.space.name`, and then not at the top nor as a method unless that is said.
     `axis` and `keepdims` are accepted for `dim` and `keepdim`. guard=False spares a fast function
     that checks its arguments itself the call of `guarded`.
     """
 
     def publish(fn: F) -> F:
         public = name or fn.__name__
-        policy = POLICIES.get(public)
+        whole = f"{space}.{public}" if space and not top else public
+        policy = POLICIES.get(whole)
         makes = "device" in fn.__annotations__ and public != "to"
         as_it_is = None
         kinds = [k for n, kind in fn.__annotations__.items() if n != "return" for k in kind.split()]
@@ -97,15 +101,19 @@ def function(
         if guard and (checked or policy is not None):
             # What changes a tensor in place computes in the dtype that it has.
             if inplace and policy is not None:
-                as_it_is = guarded(fn, public)
-            fn = guarded(fn, public, policy, makes)
+                as_it_is = guarded(fn, whole)
+            fn = guarded(fn, whole, policy, makes)
         fn.__name__ = fn.__qualname__ = public
-        fn.__module__ = "undertow.nn.functional" if functional and not top else "undertow"
-        if top:
+        at_top = not space if top is None else top
+        fn.__module__ = "undertow.nn.functional" if functional and not at_top else "undertow"
+        if space:
+            fn.__module__ = f"undertow.{space}"
+            _add(SPACES.setdefault(space, {}), public, fn)
+        if at_top:
             _add(FUNCTIONS, public, fn)
         if functional:
             _add(FUNCTIONAL, public, fn)
-        if method:
+        if not space if method is None else method:
             attach(method if isinstance(method, str) else public, fn)
         if inplace:
             attach_inplace(public, as_it_is or fn)
@@ -256,6 +264,7 @@ def elementwise_function(
     inplace: bool = False,
     top: bool = True,
     functional: bool = False,
+    space: str = "",
     dunder: str = "",
 ) -> Callable[..., Tensor]:
     """Publish an elementwise op whose public signature is just its tensors; see `function`."""
@@ -269,7 +278,8 @@ def elementwise_function(
             return elementwise(op, *operands)
 
     door.__doc__ = doc
-    function(name=public, method=method, top=top, functional=functional, dunder=dunder)(door)
+    more = {"functional": functional, "space": space, "dunder": dunder}
+    function(name=public, method=method and not space, top=top and not space, **more)(door)  # type: ignore[arg-type]
     door.__annotations__ = dict.fromkeys(door.__annotations__, "Tensor")
     if op.arity > 1:
         door.__annotations__ |= dict.fromkeys(("input", "other"), "Tensor | Number")

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike, Number
 from ..layouts import layout as Layout
+from ..ops.orthogonal import QR, Reflections
+from ..ops.pivoted import LUFactor, LUFactorInfo
 from ..ops.reduction import MinMax
 from ..ops.scan import Selection
+from ..ops.solving import SignLogDet
+from ..ops.spectra import OldSVD
+from ..ops.triangular import TriangularSolution
 from ..shapes import Ints
 from .generator import Generator
 from .tensor import Tensor
@@ -1475,6 +1480,18 @@ class TensorMethods:
         """The upper triangle of matrices from a diagonal on, zeros below it."""
     def triu_(self, diagonal: builtins.int = 0) -> Tensor:
         """In-place form of `triu`; returns the tensor itself."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """In-place form of `igamma`; returns the tensor itself."""
+    def igammac(self, other: Tensor) -> Tensor:
+        """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """In-place form of `igammac`; returns the tensor itself."""
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension `p`."""
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """In-place form of `mvlgamma`; returns the tensor itself."""
     def as_strided(
         self,
         size: Sequence[builtins.int],
@@ -1503,6 +1520,56 @@ class TensorMethods:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """`as_strided` of the tensor itself; views that were made before have no gradient any more."""
+    def triangular_solve(
+        self,
+        A: Tensor,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> TriangularSolution:
+        """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """`linalg.cholesky`."""
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor:
+        """X of A X = B, given the Cholesky factor of A."""
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverse of a matrix whose Cholesky factor is given."""
+    def qr(self, some: builtins.bool = True) -> QR:
+        """`linalg.qr`: reduced, or complete with `some=False`."""
+    def geqrf(self) -> Reflections:
+        """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`."""
+    def ormqr(
+        self,
+        tau: Tensor,
+        other: Tensor,
+        left: builtins.bool = True,
+        transpose: builtins.bool = False,
+    ) -> Tensor:
+        """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+        """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
+    def det(self) -> Tensor:
+        """`linalg.det`."""
+    def slogdet(self) -> SignLogDet:
+        """`linalg.slogdet`."""
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """`linalg.matrix_power`."""
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """`linalg.pinv` with a tolerance relative to the largest singular value."""
+    def lu(
+        self, pivot: builtins.bool = True, get_infos: builtins.bool = False
+    ) -> LUFactor | LUFactorInfo:
+        """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve` with its arguments in an older order."""
     @overload
     def flip(self, *order: builtins.int) -> Tensor:
         """A copy with the elements along `dims` in reverse."""
@@ -1608,6 +1675,33 @@ class TensorMethods:
         """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
     def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
         """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
+    def stft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Tensor | None = None,
+        center: builtins.bool = True,
+        pad_mode: str = "reflect",
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        return_complex: builtins.bool | None = None,
+        align_to_window: builtins.bool | None = None,
+    ) -> Tensor:
+        """The short-time Fourier transform: of a signal (time) or a batch of them, (frequency, frame)."""
+    def istft(
+        self,
+        n_fft: builtins.int,
+        hop_length: builtins.int | None = None,
+        win_length: builtins.int | None = None,
+        window: Tensor | None = None,
+        center: builtins.bool = True,
+        normalized: builtins.bool = False,
+        onesided: builtins.bool | None = None,
+        length: builtins.int | None = None,
+        return_complex: builtins.bool = False,
+    ) -> Tensor:
+        """The signal of which `stft` with the same arguments gives `input`, or the nearest there is."""
     def backward(
         self,
         gradient: Tensor | None = None,

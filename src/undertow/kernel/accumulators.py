@@ -74,7 +74,7 @@ class Mean(Folded):
     """A sum that is divided in the end."""
 
     def results(self, kept: Kept, count: Value) -> Kept:
-        return (kept[0] / self.f.cast(count, "f64"),)
+        return (kept[0] / self.f.cast(count, kept[0].dtype),)
 
 
 class ComplexSum(Accumulator):
@@ -181,11 +181,11 @@ class Squares(Accumulator):
     out that it makes the whole variance, n roundings of float64 are left, far below float32's.
     """
 
-    def __init__(self, f: Function) -> None:
-        super().__init__(f, ("f64", "f64"))
+    def __init__(self, f: Function, dtype: str) -> None:
+        super().__init__(f, (dtype, dtype))
 
     def inits(self, types: tuple[str, ...]) -> Kept:
-        return self.f.const(-0.0, "f64"), self.f.const(-0.0, "f64")
+        return self.f.const(-0.0, types[0]), self.f.const(-0.0, types[1])
 
     def element(self, x: Value) -> Kept:
         return x, x * x
@@ -194,7 +194,7 @@ class Squares(Accumulator):
         return both[0] + both[2], both[1] + both[3]
 
     def results(self, kept: Kept, count: Value) -> Kept:
-        total = kept[1] - kept[0] * kept[0] / self.f.cast(count, "f64")
+        total = kept[1] - kept[0] * kept[0] / self.f.cast(count, kept[0].dtype)
         return (self.f.select(total < 0, 0, total),)
 
 
@@ -205,18 +205,18 @@ def accumulator(f: Function, kind: str, dtype: str) -> Accumulator:
             raise NotCompiled(f"{kind} of complex numbers")
         return ComplexSum(f, dtype, kind == "mean")
     if kind == "squares":
-        return Squares(f)
+        return Squares(f, wide(f, dtype))
     if kind in POSITIONS:
         kept = "u8" if dtype == "bool" else dtype
         return Position(f, "max" in kind, kept, both=kind.startswith("first"))
     if kind in ("any", "all") or dtype == "bool":
         either = kind in ("any", "sum", "max")
         return Folded(f, "or" if either else "and", ("bool", "bool"), not either)
-    wide = "f64" if dtype in FLOATS else dtype
+    long = wide(f, dtype)
     if kind == "prod":  # short ones could overflow where the whole does not
-        return Folded(f, "mul", (wide, wide), 1)
+        return Folded(f, "mul", (long, long), 1)
     if kind in ("sum", "mean"):
-        return (Mean if kind == "mean" else Folded)(f, "add", (dtype, wide), -0.0)
+        return (Mean if kind == "mean" else Folded)(f, "add", (dtype, long), -0.0)
     if dtype in FLOATS:
         return Extreme(f, kind == "max", dtype)
     low, high = bounds(dtype)
@@ -225,13 +225,18 @@ def accumulator(f: Function, kind: str, dtype: str) -> Accumulator:
     return Folded(f, "minimum", (dtype, dtype), high)
 
 
-def kept_types(kind: str, dtype: str) -> tuple[str, ...]:
+def wide(f: Function, dtype: str) -> str:
+    """The type in which many elements are summed: float64 where the device has it."""
+    return "f64" if f.double and dtype in FLOATS else dtype
+
+
+def kept_types(kind: str, dtype: str, double: bool = True) -> tuple[str, ...]:
     """The types of the values that are kept for the same.
 
     >>> kept_types("argmax", "f32")
     ('f32', 'i32')
     """
-    return accumulator(Function(""), kind, dtype).types
+    return accumulator(Function("", double=double), kind, dtype).types
 
 
 def bounds(dtype: str) -> tuple[int, int]:

@@ -7,6 +7,9 @@ Note [fitted coefficients].
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import factorial
+
 from .expr import Expr, Operand, call, polynomial, where
 
 # I0(x) and I1(x) / (x/2) in (x/2)**2, |x| in [0, 8].
@@ -156,3 +159,47 @@ def _grown(x: Expr, table: tuple[float, ...]) -> Expr:
     """
     a = call("minimum", abs(x), 10000.0)
     return (2980.9579870417283 * _far(a, table)) * call("exp", a - 8.0)
+
+
+def even_i(order: int, x: Expr, scaled: bool = False) -> Expr:
+    """I_n(x) / x**n, an even entire function; scaled, times exp(-|x|).
+
+    Its derivative is x times the next one. Far out, where the terms do not cancel, the recurrence
+    in n.
+    """
+    zero, one = (i0e, i1e) if scaled else (i0, i1)
+    value = even_part(order, x, 1.0, 8.0 + order * order, zero, one)
+    if scaled and order > 1:
+        near = call("exp", -call("minimum", abs(x), 8.0 + order * order))
+        value = where(abs(x) < 8.0 + order * order, near * value, value)
+    return value
+
+
+def even_part(
+    order: int,
+    x: Expr,
+    sign: float,
+    edge: float,
+    zero: Callable[[Expr], Expr],
+    one: Callable[[Expr], Expr],
+) -> Expr:
+    """f_n(x) / x**n for the I (sign 1) or the J (sign -1), given those of orders 0 and 1.
+
+    The series up to the edge; from there on sign f_(n+1) = f_(n-1) - 2n/x f_n.
+    """
+    if order == 0:
+        return zero(x)
+    if order == 1:
+        nonzero = where(call("eq", x, 0), 1, x)
+        return where(call("eq", x, 0), 0.5, one(nonzero) / nonzero)
+    terms = [1.0]
+    while abs(terms[-1]) * (edge * edge) ** (len(terms) - 1) > 1e-20 or len(terms) < 10:
+        k = len(terms)
+        terms.append(terms[-1] * sign / (4 * k * (k + order)))
+    square = call("minimum", x * x, edge * edge)
+    series = polynomial(square, tuple(reversed(terms))) * (0.5**order / factorial(order))
+    far = call("maximum", abs(x), edge)
+    lower, value = zero(far), one(far) / far
+    for n in range(1, order):
+        lower, value = value, sign * (lower - 2.0 * n * value) / (far * far)
+    return where(abs(x) < edge, series, value)

@@ -62,11 +62,20 @@ def fmod(f: Function, x: Value, y: Value) -> Value:
     more, and a - quotient*b is exact. Rare lanes divide by b * 2**e first, as often as they must.
     """
     a, b = f.call("abs", x), f.call("abs", y)
-    most = 2.0 ** FORMAT[x.dtype].digits
+    if not f.double:  # what stands in for a fused multiply-add loses digits of very small numbers
+        small, one = a < 2.0**-60, f.const(1.0, x.dtype)
+        up, down = f.select(small, 2.0**60, one), f.select(small, 2.0**-60, one)
+        return f.call("copysign", _fmod(f, a * up, b * up) * down, x)
+    return f.call("copysign", _fmod(f, a, b), x)
+
+
+def _fmod(f: Function, a: Value, b: Value) -> Value:
+    """The remainder of a, b >= 0."""
+    most = 2.0 ** FORMAT[a.dtype].digits
     ratio = a / b
     usual = f.select(a < b, a, _remainder(f, a, b, ratio))
-    unusual = ~((ratio < most) & (a < _HUGE[x.dtype]))
-    return f.call("copysign", f.rare(unusual, usual, lambda: _long_division(f, a, b)), x)
+    unusual = ~((ratio < most) & (a < _HUGE[a.dtype]))
+    return f.rare(unusual, usual, lambda: _long_division(f, a, b))
 
 
 # Beyond it, what stands in for a fused multiply-add would overflow.
@@ -147,7 +156,7 @@ def _divide(f: Function, a: Value, b: Value) -> tuple[Value, Value]:
     if dtype in SIGNED:
         careful = careful | (b == -1)  # the least number divided by -1 overflows
     divisor = f.select(careful, 1, b)
-    if WIDTH[dtype] == 8:
+    if WIDTH[dtype] == 8 or not f.double:
         quotient = f.call("div", a, divisor)
     else:
         wide = "f32" if WIDTH[dtype] < 4 else "f64"

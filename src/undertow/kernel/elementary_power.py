@@ -78,8 +78,7 @@ def power(f: Function, x: Value, y: Value) -> Value:
     if simple is not None:
         return simple(f, x)
     format = FORMAT[x.dtype]
-    positive = _single if x.dtype == "f32" else _double
-    usual = positive(f, x, y)
+    usual = _positive(f, x, y)
     first = 1 << format.digits
     above = f.bitcast(f.bitcast(x, format.word) - first, "u" + format.word[1:])
     normal = above < (2 * format.bias << format.digits)
@@ -93,12 +92,12 @@ def _any_power(f: Function, x: Value, y: Value) -> Value:
     whole = f.call("trunc", y) == y
     half = y * 0.5
     odd = whole & (f.call("trunc", half) != half)
-    if x.dtype == "f32":
-        found = _single(f, a, y)
+    if x.dtype == "f32" and f.double:
+        found = _positive(f, a, y)
     else:
         small = a < FORMAT[x.dtype].tiny
         zero = f.const(0.0, x.dtype)
-        found = _double(f, f.select(small, a * 2.0**54, a), y, f.select(small, -54.0, zero))
+        found = _positive(f, f.select(small, a * 2.0**54, a), y, f.select(small, -54.0, zero))
     nothing, infinite = f.const(0.0, x.dtype), f.const(INFINITY, x.dtype)
     # Of 0 and infinity, and to the power of infinity.
     extreme = (a == 0.0) | (a == INFINITY) | (size == INFINITY)
@@ -109,6 +108,13 @@ def _any_power(f: Function, x: Value, y: Value) -> Value:
     found = f.select((x != x) | (y != y), NAN, found)
     one = (y == 0.0) | (x == 1.0) | ((a == 1.0) & (size == INFINITY))
     return f.select(one, 1.0, found)
+
+
+def _positive(f: Function, x: Value, y: Value, more: Value | None = None) -> Value:
+    """x**y for normal x > 0 and finite y; `more` is added to x's exponent."""
+    if x.dtype == "f64":
+        return _double(f, x, y, more)
+    return _single(f, x, y) if f.double else _pairs(f, x, y, more)
 
 
 def _single(f: Function, x: Value, y: Value) -> Value:
@@ -142,6 +148,42 @@ def _double(f: Function, x: Value, y: Value, more: Value | None = None) -> Value
     y = at_least(f, at_most(f, y, 2.0**900), -(2.0**900))
     low_part = f.fma(y, rest, product_error(f, y, total, exponent))
     return exp_sum(f, exponent, f.select(f.call("abs", exponent) < 800.0, low_part, 0.0))
+
+
+def _pairs(f: Function, x: Value, y: Value, more: Value | None = None) -> Value:
+    """`_double` of f32 where there is no f64: every step is a sum high + low of f32.
+
+    log(1 + q) is 2 atanh(s) with s = q / (2 + q), that is 2s (1 + z/3 + z²/5 + …) with z = s*s
+    up to 0.03: the first two terms are pairs, and the others' errors are far behind.
+    """
+    k, _, q = apart(f, x)
+    if more is not None:
+        k = k + more
+    below, below_low = quick_sum(f, f.const(2.0, "f32"), q)
+    s = q / below
+    s_low = (f.call("fused", -s, below, q) - s * below_low) / below
+    z = s * s
+    z_low = f.fma(s + s, s_low, product_error(f, s, s, z))
+    third, third_low = quick_sum(f, f.const(_THIRD[0], "f32"), z * polynomial(f, z, _ATANH))
+    third_low = third_low + _THIRD[1]
+    t = z * third
+    t_low = f.fma(z, third_low, f.fma(z_low, third, product_error(f, z, third, t)))
+    u = s * t
+    u_low = f.fma(s, t_low, f.fma(s_low, t, product_error(f, s, t, u)))
+    log, log_low = quick_sum(f, s, u)
+    log_low = log_low + (s_low + u_low)
+    high, low = LOG_2["f32"]
+    total, rest = quick_sum(f, k * high, log + log)
+    total, rest = quick_sum(f, total, rest + f.fma(k, low, log_low + log_low))
+    # Beyond 2**60 only 1 has a finite power other than 0, and an exact product cannot take it.
+    y = at_least(f, at_most(f, y, 2.0**60), -(2.0**60))
+    exponent = y * total
+    low_part = f.fma(y, rest, product_error(f, y, total, exponent))
+    return exp_sum(f, exponent, f.select(f.call("abs", exponent) < 128.0, low_part, 0.0))
+
+
+_THIRD = (0.33333334, -9.934108e-09)
+_ATANH = (1 / 13, 1 / 11, 1 / 9, 1 / 7, 1 / 5)
 
 
 _ORIGIN = 0x3FE6A00000000000  # bits of 0.70703125, where the first of the cells below begins
@@ -202,21 +244,30 @@ _POWERS: dict[float, Callable[[Function, Value], Value]] = {
 
 
 def hypot(f: Function, x: Value, y: Value) -> Value:
-    """sqrt(x*x + y*y) without needless overflow; f32 in f64, where there is none."""
+    """sqrt(x*x + y*y) without needless overflow; f32 in f64, if there is one, where is none."""
     a, b = f.call("abs", x), f.call("abs", y)
     infinite = (a == INFINITY) | (b == INFINITY)
-    if x.dtype == "f32":
+    if x.dtype == "f32" and f.double:
         wide = _root_of_squares(f, f.cast(a, "f64"), f.cast(b, "f64"))
         return f.select(infinite, INFINITY, f.cast(wide, "f32"))
     large, small = f.select(a > b, a, b), f.select(a > b, b, a)
+    least, most, much, more = _SQUARES[x.dtype]
     usual = _root_of_squares(f, large, small)
 
     def scaled() -> Value:
-        down = f.select(large > 1.0, f.const(2.0**-600, "f64"), 2.0**600)
-        up = f.select(large > 1.0, f.const(2.0**600, "f64"), 2.0**-600)
-        return f.select(infinite, INFINITY, _root_of_squares(f, large * down, small * down) * up)
+        first = f.select(large > 1.0, f.const(1 / much, x.dtype), more)
+        back = f.select(large > 1.0, f.const(much, x.dtype), 1 / more)
+        found = _root_of_squares(f, large * first, small * first) * back
+        return f.select(infinite, INFINITY, found)
 
-    return f.rare(~((large > 2.0**-450) & (large < 2.0**510)), usual, scaled)
+    return f.rare(~((large > least) & (large < most)), usual, scaled)
+
+
+# Between which sizes squares neither overflow nor lose digits, and by what others are scaled.
+_SQUARES = {
+    "f32": (2.0**-50, 2.0**62, 2.0**70, 2.0**100),
+    "f64": (2.0**-450, 2.0**510, 2.0**600, 2.0**600),
+}
 
 
 def _root_of_squares(f: Function, large: Value, small: Value) -> Value:

@@ -223,12 +223,14 @@ def _huge(f: Function, a: Value, bits: int, offset: int) -> tuple[Value, Value, 
         high, low = (digits[5] << 32) | digits[4], (digits[3] << 32) | digits[2]
     high = high + offset
     middle = f.bitcast((high << bits) >> bits, "i64") - (1 << (63 - bits))
-    part = f.cast(middle, "f64")
-    if low is None:
-        single = part * _UNIT
+    if not f.double:
+        rest, r = _in_pairs(f, middle)
+    elif low is None:
+        single = f.cast(middle, "f64") * _UNIT
         r = f.cast(single, "f32")
         rest = f.cast(single - f.cast(r, "f64"), "f32")
     else:
+        part = f.cast(middle, "f64")
         part, rest = quick_sum(
             f, part, f.cast(middle - f.cast(part, "i64"), "f64") + f.cast(low, "f64") * 2.0**-64
         )
@@ -239,6 +241,20 @@ def _huge(f: Function, a: Value, bits: int, offset: int) -> tuple[Value, Value, 
     return rest, f.select(a < INFINITY, r, NAN), quarters
 
 
+def _in_pairs(f: Function, middle: Value) -> tuple[Value, Value]:
+    """What rounding takes from middle * pi/2 * 2**-62 in f32, and that, without f64."""
+    part = f.cast(middle, "f32")
+    less = f.cast(middle - f.cast(part, "i64"), "f32") * 2.0**-62
+    part = part * 2.0**-62
+    r = part * _QUARTER[0]
+    rest = f.fma(
+        less, _QUARTER[0], f.fma(part, _QUARTER[1], product_error(f, part, _QUARTER[0], r))
+    )
+    r, rest = quick_sum(f, r, rest)
+    return rest, r
+
+
+_QUARTER = (1.5707964, -4.371139e-08)  # pi/2 in f32 and what it lacks
 _UNIT = math.pi / 2 * 2.0**-62
 _UNIT_LOW = 6.123233995736766e-17 * 2.0**-62  # pi/2 - math.pi/2, in the same unit
 

@@ -189,3 +189,9 @@ def erfinv(x: Expr) -> Expr:
     ratio = above / below
     value = where(middle, x * (0.875 + ratio), call("copysign", s - ratio, x))
     return where(call("eq", a, 1.0), x * inf, value)
+
+
+def erfinv_center(x: Expr) -> Expr:
+    """`erfinv` for |x| < 0.8125."""
+    r = 0.66015625 - x * x
+    return x * (0.875 + call("div", polynomial(r, _INV_CENTER_P), polynomial(r, _INV_CENTER_Q)))

@@ -43,7 +43,7 @@ _LGAMMA_NEAR_Q = (
 )
 
 # x (log gamma(x) - Stirling's formula) in 1/(x*x), x in [4, inf].
-_LGAMMA_FAR = (
+LGAMMA_FAR = (
     0.03686739114470535,
     -0.018529842349409912,
     0.005842830219816524,
@@ -124,7 +124,7 @@ def lgamma(x: Expr) -> Expr:
     ratio = call("div", polynomial(t, _LGAMMA_NEAR_P), polynomial(t, _LGAMMA_NEAR_Q))
     w = 1.0 / y
     stirling = (y - 0.5) * (call("log", y) - 1.0) + (
-        w * polynomial(w * w, _LGAMMA_FAR) + 0.4189385332046727  # (log(2 pi) - 1) / 2
+        w * polynomial(w * w, LGAMMA_FAR) + 0.4189385332046727  # (log(2 pi) - 1) / 2
     )
     near = factors * (0.4375 + ratio) + 0.0  # the sum makes lgamma(1) 0.0, not -0.0
     core = where(a < 4.0, near, stirling)
@@ -133,6 +133,12 @@ def lgamma(x: Expr) -> Expr:
     divisor = where(negative, below, call("minimum", a, 1.0))
     value = where(negative, -core, core) - call("log", divisor)
     return where(_negative_integer(x), inf, value)
+
+
+def lgamma_of_one_plus(t: Expr) -> Expr:
+    """`lgamma(1 + t)` for t >= 0, accurate also where 1 + t is rounded."""
+    ratio = call("div", polynomial(t, _LGAMMA_NEAR_P), polynomial(t, _LGAMMA_NEAR_Q))
+    return where(t < 3.0, t * (t - 1.0) * (0.4375 + ratio), lgamma(1.0 + t))
 
 
 def digamma(x: Expr) -> Expr:
@@ -209,14 +215,20 @@ def polygamma(order: int, x: Expr) -> Expr:
 
 def _maclaurin_coefficients(order: int) -> tuple[float, ...]:
     """B(j) / j! times (order + 1) ... (order + j - 1), for j = 14, 12 down to 2."""
-    bernoulli = [Fraction(1)]
-    for n in range(1, 15):
-        inner = sum((comb(n + 1, k) * bernoulli[k] for k in range(n)), Fraction(0))
-        bernoulli.append(-inner / (n + 1))
+    bernoulli = bernoulli_numbers(14)
     return tuple(
         float(bernoulli[j] * Fraction(factorial(order + j - 1), factorial(order) * factorial(j)))
         for j in range(14, 0, -2)
     )
+
+
+def bernoulli_numbers(last: int) -> list[Fraction]:
+    """B(0) to B(last)."""
+    found = [Fraction(1)]
+    for n in range(1, last + 1):
+        inner = sum((comb(n + 1, k) * found[k] for k in range(n)), Fraction(0))
+        found.append(-inner / (n + 1))
+    return found
 
 
 def _cot_derivative(order: int) -> tuple[float, ...]:

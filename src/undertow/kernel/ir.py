@@ -46,6 +46,12 @@ A load `ahead` of an offset is one of several of neighbouring elements. A genera
 vectors from the offset on and shift them, since loads across the borders of cache lines are slow.
 It pays where the offset begins a line. Memory must be readable for two STREAM bytes behind.
 
+Note [groups]
+On a device whose threads run in groups, an iteration of the parallel loop is a group, and vector
+loops are shared by its threads. There a kernel may use memory of the group (`shared`), and a
+`barrier` where threads wait for each other; in a vector loop only if that has as many iterations as
+the group has threads, so that each thread runs one. Offsets and sizes are of the type `index`.
+
 Note [kernels in kernels]
 `invoke` runs another kernel by its address, on this thread alone, with buffers that begin at given
 offsets of this kernel's own.
@@ -216,12 +222,13 @@ Operand = Value | int | float | bool
 class Buffer:
     """Memory that a kernel is given: the address of its first element."""
 
-    __slots__ = ("dtype", "name", "written")
+    __slots__ = ("count", "dtype", "name", "written")
 
-    def __init__(self, name: str, dtype: str, written: bool) -> None:
+    def __init__(self, name: str, dtype: str, written: bool, count: int = 0) -> None:
         self.name = name
         self.dtype = dtype
         self.written = written
+        self.count = count  # of a group's own memory, see Note [groups]
 
     @property
     def scalar(self) -> str:
@@ -239,6 +246,12 @@ class Store:
         self.offset = offset
         self.value = value
         self.stream = stream
+
+
+class Barrier:
+    """The threads of a group wait for each other; see Note [groups]."""
+
+    __slots__ = ()
 
 
 class Prefetch:
@@ -332,9 +345,13 @@ class Branch:
 class Function:
     """One kernel; see the module's example."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, index: str = "i64", double: bool = True) -> None:
         self.name = name
+        self.index = index  # the type of offsets, sizes and loops' indices
+        self.double = double  # whether f64 may be used where nothing else asks for it
+        self.exact = True  # False: sums of products, which may round in any way
         self.buffers: list[Buffer] = []
+        self.tiles: list[Buffer] = []  # the memory of a group
         self.params: list[Value] = []
         self.body: list[Any] = []
         self._open: list[list[Any]] = [self.body]
@@ -346,9 +363,14 @@ class Function:
         self.buffers.append(Buffer(name, dtype, written))
         return self.buffers[-1]
 
-    def param(self, name: str, dtype: str = "i64") -> Value:
-        """A further scalar argument (i64, f32 or f64)."""
-        value = Value(self, "param", (), dtype)
+    def shared(self, name: str, dtype: str, count: int) -> Buffer:
+        """Memory of the group for so many elements; see Note [groups]."""
+        self.tiles.append(Buffer(name, dtype, True, count))
+        return self.tiles[-1]
+
+    def param(self, name: str, dtype: str = "") -> Value:
+        """A further scalar argument, of the type of offsets unless told."""
+        value = Value(self, "param", (), dtype or self.index)
         value.name = name
         self.params.append(value)
         return value
@@ -431,17 +453,21 @@ class Function:
 
     def load(self, buffer: Buffer, offset: Operand, ahead: int = 0) -> Value:
         """`buffer[offset + ahead]`; see Note [neighbours]."""
-        args = (buffer, self.value(offset, "i64"), ahead)
+        args = (buffer, self.value(offset, self.index), ahead)
         return self.append(Value(self, "load", args, buffer.scalar))
 
     def store(self, buffer: Buffer, offset: Operand, value: Operand, stream: bool = False) -> None:
         """`buffer[offset] = value`; for `stream` see Note [streams]."""
-        place = self.value(offset, "i64")
+        place = self.value(offset, self.index)
         self.append(Store(buffer, place, self.value(value, buffer.scalar), stream))
 
     def prefetch(self, buffer: Buffer, offset: Operand) -> None:
         """Fetch `buffer[offset]` into the caches; any offset of the buffer's memory will do."""
-        self.append(Prefetch(buffer, self.value(offset, "i64")))
+        self.append(Prefetch(buffer, self.value(offset, self.index)))
+
+    def barrier(self) -> None:
+        """The threads of a group wait here for each other; see Note [groups]."""
+        self.append(Barrier())
 
     def invoke(self, address: Value, *args: tuple[Buffer, Operand] | Operand) -> None:
         """Run the kernel at `address`; see Note [kernels in kernels]."""
@@ -471,9 +497,9 @@ class Function:
 
     @contextmanager
     def _loop(self, kind: str, extent: Operand, unroll: int) -> Iterator[Value]:
-        index = Value(self, "index", (), "i64")
+        index = Value(self, "index", (), self.index)
         index.name = self._fresh("i")
-        loop = Loop(kind, index, self.value(extent, "i64"), unroll)
+        loop = Loop(kind, index, self.value(extent, self.index), unroll)
         self.append(loop)
         self._open.append(loop.body)
         try:
@@ -530,6 +556,18 @@ def traced_combine(state: State) -> tuple[list[Any], list[Value], tuple[Value, .
     return body, params, results
 
 
+def set_inside(body: Sequence[Any]) -> list[State]:
+    """The states that the statements set, each once, in order."""
+    found: dict[int, State] = {}
+    for s in body:
+        if isinstance(s, Set):
+            found.setdefault(id(s.state), s.state)
+        elif isinstance(s, Loop | Branch):
+            for state in set_inside(s.body):
+                found.setdefault(id(state), state)
+    return list(found.values())
+
+
 def _tuple(x: Any) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
 
@@ -539,7 +577,8 @@ def render(f: Function) -> str:
     """The kernel as C-like text; GPU dialects are made from the same walk."""
     arguments = [f"{'' if b.written else 'const '}{b.dtype}* {b.name}" for b in f.buffers]
     arguments += [f"{p.dtype} {p.name}" for p in f.params]
-    lines = [f"void {f.name}({', '.join(arguments)}) {{", *_block(f.body, "  "), "}"]
+    tiles = [f"  shared {t.dtype} {t.name}[{t.count}];" for t in f.tiles]
+    lines = [f"void {f.name}({', '.join(arguments)}) {{", *tiles, *_block(f.body, "  "), "}"]
     return "\n".join(lines)
 
 
@@ -553,6 +592,8 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
             lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};{past}")
         elif isinstance(s, Prefetch):
             lines.append(f"{indent}prefetch({s.buffer.name} + {s.offset!r});")
+        elif isinstance(s, Barrier):
+            lines.append(f"{indent}barrier();")
         elif isinstance(s, Invoke):
             given = [f"{a[0].name} + {a[1]!r}" if isinstance(a, tuple) else repr(a) for a in s.args]
             lines.append(f"{indent}((kernel) {s.address!r})({', '.join(given)});")
@@ -571,7 +612,7 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
         else:
             i, n = s.index.name, s.extent
             kind = "" if s.kind == "loop" else s.kind + " "
-            lines.append(f"{indent}{kind}for (i64 {i} = 0; {i} < {n!r}; {i}++) {{")
+            lines.append(f"{indent}{kind}for ({s.index.dtype} {i} = 0; {i} < {n!r}; {i}++) {{")
             lines += [*_block(s.body, indent + "  "), indent + "}"]
     return lines
 
@@ -614,7 +655,7 @@ def check(f: Function) -> None:
         if b.dtype not in MEMORY:
             raise IRError(f"{f.name}: buffer {b.name} of unknown type {b.dtype}")
     for p in f.params:
-        if p.dtype not in ("i64", "f32", "f64"):
+        if p.dtype not in (f.index, "i64", "f32", "f64", "u32"):
             raise IRError(f"{f.name}: parameter {p.name} of type {p.dtype}")
     _Checker(f).block(f.body, set(map(id, f.params)), set(), ())
 
@@ -622,6 +663,7 @@ def check(f: Function) -> None:
 class _Checker:
     def __init__(self, f: Function) -> None:
         self.f = f
+        self.memory = [*f.buffers, *f.tiles]
         self.impure: set[int] = set()  # values that depend on memory or a state
 
     def fail(self, what: str) -> None:
@@ -648,14 +690,17 @@ class _Checker:
                 ):
                     self.impure.add(id(s))
             elif isinstance(s, Store):
-                if s.buffer not in self.f.buffers or not s.buffer.written:
+                if s.buffer not in self.memory or not s.buffer.written:
                     self.fail(f"store to {s.buffer.name}, which is not declared as written")
-                self.known(s.offset, seen, "i64")
+                self.known(s.offset, seen, self.f.index)
                 self.known(s.value, seen, s.buffer.scalar)
             elif isinstance(s, Prefetch):
-                if s.buffer not in self.f.buffers:
+                if s.buffer not in self.memory:
                     self.fail(f"prefetch from {s.buffer.name}, which is no argument")
-                self.known(s.offset, seen, "i64")
+                self.known(s.offset, seen, self.f.index)
+            elif isinstance(s, Barrier):
+                if "parallel" not in kinds:
+                    self.fail("threads wait for each other outside a parallel loop")
             elif isinstance(s, Invoke):
                 self.known(s.address, seen, "i64")
                 for a in s.args:
@@ -675,7 +720,7 @@ class _Checker:
                 self.known(s.condition, seen, "bool")
                 self.block(s.body, seen, states, (*kinds, "branch"))
             else:
-                self.known(s.extent, seen, "i64")
+                self.known(s.extent, seen, self.f.index)
                 if s.kind == "parallel" and kinds:
                     self.fail("a parallel loop stands inside another block")
                 if s.kind == "vector" and "vector" in kinds:
@@ -692,9 +737,9 @@ class _Checker:
             buffer, offset, ahead = v.args
             if ahead < 0:
                 self.fail(f"load from {buffer.name} behind its offset")
-            if buffer not in self.f.buffers:
+            if buffer not in self.memory:
                 self.fail(f"load from {buffer.name}, which is no argument")
-            self.known(offset, seen, "i64")
+            self.known(offset, seen, self.f.index)
         elif v.op == "thread":
             pass
         elif v.op == "get":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +25,7 @@ _SAME = {
     "bit_not": "not",
 }
 _OF_FLOATS = {"div", "floor", "ceil", "trunc", "rint", "copysign", "sqrt"}
+_WHOLE = {"floor", "ceil", "trunc", "rint"}  # of an integer, the same
 _LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "ne"}
 
 
@@ -84,12 +87,22 @@ class Lowering:
         if head == "where":
             condition = self._truth(given[0])
             kind = next((g.dtype for g in given[1:] if isinstance(g, Value)), self.dtype)
+            if kind == "bool":
+                given = _as_bools(given)
             yes, no = (g if isinstance(g, Value) else self._constant(g, kind) for g in given[1:])
             return f.select(condition, yes, no)
         if head in _LOGICAL or head == "logical_not":
             truths = [self._truth(g) for g in given]
             return ~truths[0] if head == "logical_not" else f.call(_LOGICAL[head], *truths)
         kind = next((g.dtype for g in given if isinstance(g, Value)), self.dtype)
+        if head in COMPARISONS and kind not in FLOATS:
+            if kind == "bool":
+                given = _as_bools(given)
+            if any(isinstance(g, float) and not math.isfinite(g) for g in given):
+                # Every integer compares with an infinity, or NaN, as zero does.
+                compare = getattr(operator, head)
+                zeros = [0 if isinstance(g, Value) else g for g in given]
+                return f.const(compare(*zeros), "bool")
         values = [g if isinstance(g, Value) else self._constant(g, kind) for g in given]
         if any(v.dtype != kind for v in values):
             raise NotCompiled(f"{head} of {', '.join(v.dtype for v in values)}")
@@ -97,6 +110,8 @@ class Lowering:
             return f.call(head, *values)
         if head in ("real", "conj"):
             return values[0]
+        if head == "imag":
+            return f.const(0, kind)
         if kind == "bool":
             return self._of_bools(head, values)
         if head in _SAME:
@@ -110,6 +125,10 @@ class Lowering:
                 return f.call(head, *values)
             if head in elementary.FUNCTIONS:
                 return elementary.FUNCTIONS[head](f, *values)
+        elif head in _WHOLE:
+            return values[0]
+        elif head in ("fmax", "fmin"):
+            return f.call("maximum" if head == "fmax" else "minimum", *values)
         elif head in elementary.INTEGER_FUNCTIONS:
             if head == "pow" and not _is_natural(values[1]):
                 raise NotCompiled(f"pow of {kind}, which refuses negative exponents")
@@ -122,11 +141,17 @@ class Lowering:
             "mul": "and",
             "maximum": "or",
             "minimum": "and",
+            "fmax": "or",
+            "fmin": "and",
             "bit_and": "and",
             "bit_or": "or",
             "bit_xor": "xor",
             "bit_not": "not",
         }
+        if head in ("isnan", "isinf", "signbit"):
+            return self.f.const(False, "bool")
+        if head == "isfinite":
+            return self.f.const(True, "bool")
         if head not in same:
             raise NotCompiled(f"{head} of bool")
         return self.f.call(same[head], *values)
@@ -135,6 +160,11 @@ class Lowering:
         if not isinstance(given, Value):
             return self.f.const(bool(given), "bool")
         return self.f.cast(given, "bool")
+
+
+def _as_bools(given: list[Any]) -> list[Any]:
+    """0 and 1 beside booleans, where they mean False and True."""
+    return [bool(g) if not isinstance(g, Value) and g in (0, 1) else g for g in given]
 
 
 def _is_natural(exponent: Value) -> bool:

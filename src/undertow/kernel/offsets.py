@@ -30,7 +30,7 @@ def moved(bases: Sequence[Offset], at: Offset, steps: Sequence[Offset]) -> list[
 
 def product(f: Function, sizes: Sequence[Value]) -> Value:
     """The number of elements of a shape."""
-    total = sizes[0] if sizes else f.value(1, "i64")
+    total = sizes[0] if sizes else f.value(1, f.index)
     for size in sizes[1:]:
         total = total * size
     return total

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .accumulators import Kept, accumulator
+from .accumulators import Kept, accumulator, wide
 from .ir import FLOATS, Function, State, Value
 from .maps import Operand
 from .offsets import Offset, at_row, moved, product, quotient
@@ -32,7 +32,7 @@ class Running:
     def __init__(self, f: Function, kind: str, dtype: str) -> None:
         self.f = f
         self.kind = kind
-        self.types: tuple[str, ...] = ("f64" if dtype in FLOATS else dtype,)
+        self.types: tuple[str, ...] = (wide(f, dtype),)
         self.op = {"bool": {"sum": "or", "prod": "and"}}.get(dtype, {"sum": "add", "prod": "mul"})
 
     def inits(self) -> Kept:

@@ -170,3 +170,13 @@ def resampled_positions(tap: int, *how: Any) -> Any:
 def resampled_weights(tap: int, behind: int, dtype: Any, *how: Any) -> Any:
     """The weights of one tap, with `behind` dimensions of size 1 added."""
     return resampling(*how)[1][tap].astype(dtype).reshape(-1, *(1,) * behind)
+
+
+# Spectra of real numbers ---------------------------------------------------------------------
+def half_spectrum_weights(size: int, factor: float, dtype: Any) -> Any:
+    """`factor` for each frequency of the half that has a conjugate in the other one, else 1."""
+    weights = np.full(size // 2 + 1, factor, dtype)
+    weights[0] = 1
+    if size % 2 == 0:
+        weights[-1] = 1
+    return weights

@@ -13,7 +13,7 @@ from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike
-from ..errors import ArgumentError, DimError, DTypeError, UnsupportedError
+from ..errors import ArgumentError, DimError, DTypeError
 from ..kernel.expr import Expr, call, trace
 from ..kernel.row_program import Tracer, rows
 from ..shapes import Ints, Shape, reduced_shape, wrap_dim, wrap_dims
@@ -612,8 +612,8 @@ def norm(
 ) -> Tensor:
     """The p-norm of the elements over all or some dimensions.
 
-    p is a number (0 counts the nonzero elements), `inf`, `-inf`, or "fro", which is 2. Where the
-    norm is zero its gradient is zero.
+    p is a number (0 counts the nonzero elements), `inf`, `-inf`, "fro", which is 2, or "nuc", the
+    sum of a matrix's singular values. Where the norm is zero its gradient is zero.
 
     >>> import undertow as ut
     >>> ut.tensor([[3.0, 4.0], [6.0, 8.0]]).norm(dim=1)
@@ -628,7 +628,9 @@ def norm(
     if p is None or p == "fro":
         p = 2.0
     elif p == "nuc":
-        raise UnsupportedError("[norm] p='nuc' needs singular values, which are not available yet")
+        from .matrix_norms import nuclear_norm
+
+        return nuclear_norm(input, tuple(range(input.ndim)) if dim is None else dim, keepdim)
     elif not isinstance(p, (int, float)):
         raise ArgumentError(f"[norm] p must be a number, 'fro' or 'nuc', got {p!r}")
     return vector_norm("norm", input, p, wrap_dims("norm", dim, input.ndim), keepdim)

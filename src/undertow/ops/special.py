@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ..core.fast import unary_function
+from ..core.fast import binary_function, unary_function
 from ..core.op import Op, elementwise_op
 from ..core.register import function
 from ..core.tensor import Tensor
@@ -59,49 +59,52 @@ erfinv = unary(
 
 
 class Family:
-    """Functions of one tensor that differ by an order; each derivative names the next order.
+    """Functions of the same tensors that differ by orders; each derivative names other orders.
 
     Note [families]
     The rule of order n calls order n + 1, so an op is made when its order is first asked for, and
-    differentiation never comes to an end of what is defined.
+    differentiation never comes to an end of what is defined. An order is a number, or several.
     """
 
     def __init__(
         self,
         name: str,
-        expr: Callable[[int, Expr], Operand],
-        rule: Callable[[int], Callable[..., Any]],
+        expr: Callable[..., Operand],
+        rules: Callable[[Any], dict[str, Callable[..., Any]]],
+        inputs: str = "x",
     ) -> None:
         self._name = name
         self._expr = expr
-        self._rule = rule
-        self._doors: dict[int, Callable[..., Tensor]] = {}
+        self._rules = rules
+        self._inputs = inputs
+        self._doors: dict[Any, Callable[..., Tensor]] = {}
         self._lock = threading.Lock()
 
-    def __call__(self, order: int, x: Any) -> Any:
+    def __call__(self, order: Any, *operands: Any) -> Any:
         door = self._doors.get(order)
         if door is None:
             with self._lock:
                 if order not in self._doors:
                     self._doors[order] = self._make(order)
                 door = self._doors[order]
-        return door(x)
+        return door(*operands)
 
-    def _make(self, order: int) -> Callable[..., Tensor]:
-        return unary_function(
+    def _make(self, order: Any) -> Callable[..., Tensor]:
+        door = unary_function if len(self._inputs.split()) == 1 else binary_function
+        return door(
             elementwise_op(
                 f"{self._name}_{order}",
-                lambda x: self._expr(order, x),
-                inputs="x",
+                lambda *operands: self._expr(order, *operands),
+                inputs=self._inputs,
                 kind="float",
                 domain="f",
-                vjp={"x": self._rule(order)},
+                vjp=self._rules(order),
             )
         )
 
 
 _polygamma: Family = Family(
-    "polygamma", gamma.polygamma, lambda n: lambda g, x: g * _polygamma(n + 1, x)
+    "polygamma", gamma.polygamma, lambda n: {"x": lambda g, x: g * _polygamma(n + 1, x)}
 )
 lgamma = unary(
     "lgamma",
@@ -159,40 +162,18 @@ def _polygamma_method(input: Tensor, n: int) -> Tensor:
     return polygamma(n, input)
 
 
-def _even_bessel(order: int, x: Expr) -> Expr:
-    """I_n(x) / x**n, an entire function: its series, and the recurrence in n far out."""
-    if order == 0:
-        return bessel.i0(x)
-    if order == 1:
-        nonzero = choose(call("eq", x, 0), 1, x)
-        return choose(call("eq", x, 0), 0.5, bessel.i1(nonzero) / nonzero)
-    edge = 8.0 + order * order
-    near = call("minimum", x * x, edge * edge)
-    terms = [1.0]
-    while terms[-1] * (edge * edge) ** (len(terms) - 1) > 1e-20 * terms[0] or len(terms) < 10:
-        k = len(terms)
-        terms.append(terms[-1] / (4 * k * (k + order)))
-    series = polynomial(near, tuple(reversed(terms))) * (0.5**order / math.factorial(order))
-    far = call("maximum", abs(x), edge)
-    lower, value = bessel.i0(far), bessel.i1(far) / far
-    for n in range(1, order):
-        lower, value = value, (lower - 2.0 * n * value) / (far * far)
-    return choose(abs(x) < edge, series, value)
-
-
-_bessel: Family = Family(
-    "even_bessel", _even_bessel, lambda n: lambda g, x: g * (x * _bessel(n + 1, x))
+_even: Family = Family(
+    "even_bessel_i", bessel.even_i, lambda n: {"x": lambda g, x: g * (x * _even(n + 1, x))}
 )
-_i1 = unary_function(
-    elementwise_op(
-        "i1",
-        bessel.i1,
-        inputs="x",
-        kind="float",
-        domain="f",
-        vjp={"x": lambda g, x: g * (_bessel(1, x) + x * x * _bessel(2, x))},
-    )
+i1_op = elementwise_op(
+    "i1",
+    bessel.i1,
+    inputs="x",
+    kind="float",
+    domain="f",
+    vjp={"x": lambda g, x: g * (_even(1, x) + x * x * _even(2, x))},
 )
+_i1 = unary_function(i1_op)
 i0 = unary(
     "i0",
     bessel.i0,
@@ -207,12 +188,11 @@ i0 = unary(
 )
 
 
-def _sinc_derivative(order: int, x: Expr) -> Expr:
-    """The derivative of sin(u)/u at u = pi x: its series near zero, further out the recurrence
+def _wave(order: int, u: Expr) -> Expr:
+    """The derivative of sin(u)/u: its series near zero, further out the recurrence
 
     u f_n + n f_(n-1) = the n-th derivative of the sine.
     """
-    u = x * math.pi
     edge = float(max(1, order))
     near = call("minimum", u * u, edge * edge)
     first = (order + 1) // 2
@@ -231,10 +211,17 @@ def _sinc_derivative(order: int, x: Expr) -> Expr:
     for n in range(1, order + 1):
         wave = waves[n % 2] if n % 4 < 2 else -waves[n % 2]
         value = (wave - n * value) / far
-    return choose(abs(u) < edge, series, value) * math.pi**order
+    return choose(abs(u) < edge, series, value)
 
 
-_sinc: Family = Family("sinc", _sinc_derivative, lambda n: lambda g, x: g * _sinc(n + 1, x))
+spherical: Family = Family(
+    "spherical_bessel", _wave, lambda n: {"x": lambda g, x: g * spherical(n + 1, x)}
+)
+_sinc: Family = Family(
+    "sinc",
+    lambda n, x: _wave(n, x * math.pi) * math.pi**n,
+    lambda n: {"x": lambda g, x: g * _sinc(n + 1, x)},
+)
 _complex_sinc: Op = elementwise_op(
     "complex_sinc",
     lambda x: choose(call("eq", x, 0), 1, call("sin", x * math.pi) / (x * math.pi)),

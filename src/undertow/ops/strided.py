@@ -183,9 +183,9 @@ _unfold = Op(
     inputs="x",
     params="dim size step",
     view=True,
-    vjp={"x": lambda g, x_shape, dim, size, step: apply(_fold, (g,), (x_shape, dim, size, step))},
+    vjp={"x": lambda g, x_shape, dim, size, step: apply(fold_op, (g,), (x_shape, dim, size, step))},
 )
-_fold: Op = Op(
+fold_op: Op = Op(
     "fold",
     _fold_forward,
     inputs="x",

@@ -59,6 +59,7 @@ apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
 gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
 complex_product = _later("complex_products", "complex_product")
 run_random_map = _later("random", "run_random_map")
+run_linalg = _later("matrices", "run_linalg")
 run_rows, run_conv = _later("rows", "run_rows"), _later("conv", "run_conv")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
@@ -313,6 +314,17 @@ class CpuBackend(NumpyBackend):
             return run_recurrent_backward(*given)
         return super().recurrent_backward(*given)
 
+    def fft(self, kind: str, x: Array, dims: Shape, size: int, norm: str) -> Array:
+        if x.size >= threshold(TRANSFORMED):
+            from .fourier import run_fft
+
+            return run_fft(kind, x, dims, size, norm)
+        return super().fft(kind, x, dims, size, norm)
+
+    def linalg(self, kind: str, arrays: Sequence[Array], *options: Any) -> tuple[Array, ...]:
+        found = run_linalg(kind, arrays, *options)
+        return super().linalg(kind, arrays, *options) if found is None else found
+
     def philox(self, seed: int, offset: int, count: int) -> Array:
         if count >= threshold(DRAWN):
             from .random import run_philox
@@ -456,6 +468,7 @@ TAKEN = 1 << 16
 SET = 1 << 15
 PUT = 1 << 11
 DRAWN = 1024
+TRANSFORMED = 1 << 13  # elements of a Fourier transform
 RECURRENT = 512  # elements of gates
 
 

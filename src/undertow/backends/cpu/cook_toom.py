@@ -4,15 +4,15 @@ See Note [fewer products] in kernel/cook_toom.py. Windows may have any stride.
 
 The form `conv` is either the result at positions, with the weights transformed once, or, if it has
 more taps than positions, the gradient of a weight, in which the form's channels are images; see
-Note [two products] in conv.py. Lines are read in place;
-in more dimensions padding is laid out once, as for shifts.
+Note [two products] in conv.py. Lines are read in place; in more dimensions padding is laid out
+once, as for shifts.
 
 Note [which forms]
 The more outputs a tile has, the fewer products there are, and the larger are the rounding errors;
 sums over channels are most of them, so those are made in short blocks where there are many points.
 "auto" uses forms whose error is at most twice that of a plain sum, "fast" others too;
-`tests/test_cook_toom.py` measures them. Whether a form is used depends on shapes, but not on the
-size of the batch, so that a result has the same bits in every batch.
+`tests/test_cook_toom.py` measures them. Whether a form is used for results at positions depends on
+shapes, but not on the size of the batch, so that a result has the same bits in every batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,8 +54,12 @@ BATCH_WORK = 1 << 21  # the same of all images, for a weight's gradient
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
 SHORT = 32  # channels
 LONG = 384  # terms of windows that are summed in one go
+TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
 PARTS = 4 << 20  # bytes of all sums of a weight's gradient
+LONGEST = 1 << 31  # elements of a line in place, where positions have 32 bits
+TILES = 1 << 15  # of as many images as are computed at a time: a plan has tables of them
+TABLES = 128 << 20  # bytes of all plans that are remembered
 
 
 def outputs_of(taps: Shape, mode: str) -> Shape | None:
@@ -113,20 +117,39 @@ def _run_tiles(
     strides, between = geometry.stride, geometry.dilation
     if left:
         strides, between = between, strides
-    if len(taps) > 3 or x.dtype != SINGLE or max(between) > 1:
+    if len(taps) > 3 or math.prod(taps) > TAPS or x.dtype != SINGLE or max(between) > 1:
         return None
     if not _pays(x, w, taps, places, left, max(outputs) == 1):
         return None
     low = [pair[0] for pair in geometry.padding]
     in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
+    in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST
     before = low[0] if in_place else None
     convolution = _Convolution(taps, places, outputs, strides, before)
-    if not in_place:
+
+    def ready(x: Any) -> Any:
         behind = reads(convolution.form.points[-1])
-        x = padded(x, low, convolution.reach, behind, backend)
-    if left:
-        return convolution.weight(out, x, w, bias, backend)
-    return convolution.forward(out, x, w, bias, backend, relu)
+        return x if in_place else padded(x, low, convolution.reach, behind, backend)
+
+    images = x.shape[2 if left else 0]
+    several = max(1, TILES // math.prod(convolution.tiles))
+    parts = [slice(first, first + several) for first in range(0, images, several)]
+    if not left:
+        weights = convolution.transformed(w, backend)
+        for part in parts:
+            if not convolution.forward(out[part], ready(x[part]), weights, bias, relu):
+                return None  # see Note [what is not finite]
+        return True
+    total: Any = 0
+    for part in parts:
+        found = convolution.weight(ready(x[:, :, part]), w[:, :, part], backend)
+        if found is None:
+            return None
+        total = found if len(parts) == 1 else total + found
+    backend.assign(out, total)
+    if bias is not None:
+        out += bias.reshape(*bias.shape, *(1,) * len(taps))
+    return False
 
 
 def _pays(x: Any, w: Any, taps: Shape, places: Shape, left: bool, windows: bool) -> bool:
@@ -147,9 +170,24 @@ class _Planned(NamedTuple):
     scratch: int
     threads: int
     memory: Any
+    bytes: int
 
 
-_plans = Plans()
+class _Plans(Plans):
+    """Plans whose tables have at most TABLES bytes: then all are forgotten."""
+
+    bytes = 0
+
+    def make(self, key: Any, maker: Callable[..., Any], *given: Any) -> Any:
+        plan = super().make(key, maker, *given)
+        self.bytes += plan.bytes
+        if self.bytes > TABLES:
+            self.clear()
+            self[key], self.bytes = plan, plan.bytes
+        return plan
+
+
+_plans = _Plans()
 
 
 class _Convolution:
@@ -172,13 +210,11 @@ class _Convolution:
         ]
 
     # Results at positions --------------------------------------------------------------------
-    def forward(
-        self, out: Any, x: Any, w: Any, bias: Any, backend: Backend, relu: bool
-    ) -> bool | None:
+    def forward(self, out: Any, x: Any, weights: Any, bias: Any, relu: bool) -> bool:
+        """Write them into `out`; whether all of them are finite."""
         channels = x.shape[2]
-        weights = self.transformed(w, backend)
         threads = current_limit()
-        shapes = x.shape, x.strides, w.shape, self.places, self.before, out.strides
+        shapes = x.shape, x.strides, weights.shape, self.places, self.before, out.strides
         key = ("forward", *shapes, self.form, self.strides, bias is None, relu, threads)
         plan = _plans.get(key)
         if plan is None:
@@ -187,7 +223,7 @@ class _Convolution:
             plan = _plans.make(key, self.plan_forward, form, x, weights, out, channels, threads)
         if bias is not None:
             bias = np.ascontiguousarray(bias)
-        return None if _run(plan, x, weights, out, bias) else True  # Note [what is not finite]
+        return not _run(plan, x, weights, out, bias)
 
     def transformed(self, w: Any, backend: Backend) -> Any:
         """The weights at each point: (groups, points, outputs, channels and some more)."""
@@ -214,7 +250,7 @@ class _Convolution:
         n, groups = x.shape[:2]
         rows, wide = form.rows, form.vectors * host().vector // SIZE
         grid = np.indices((n, *self.tiles)).reshape(1 + len(self.tiles), -1)
-        starts = grid[-1] * (self.outputs[-1] * self.strides[-1]) - self.before
+        starts = self.starts_in_x(grid, x)
         begins = grid[0] * x.strides[0] + self.steps_in_x(grid) - self.before * SIZE
         ends = grid[0] * out.strides[0] + self.steps(grid, out.strides[3:])
         sizes = [
@@ -292,6 +328,11 @@ class _Convolution:
         """Bytes from one element to the next of the padded input along a dimension from the end."""
         return math.prod(self.reach[len(self.reach) + dim + 1 :]) * SIZE
 
+    def starts_in_x(self, grid: Any, x: Any) -> Any:
+        """Where they begin in a line, or where nothing is read if that is far outside."""
+        starts = grid[-1] * (self.outputs[-1] * self.strides[-1]) - self.before
+        return np.clip(starts, -reads(self.form.points[-1]), x.shape[-1])
+
     def steps(self, grid: Any, strides: Sequence[int]) -> Any:
         """Where tiles begin in memory with such steps."""
         rank = len(self.outputs)
@@ -299,7 +340,8 @@ class _Convolution:
         return sum(index * (m * stride) for index, m, stride in moves)
 
     # The gradient of a weight ----------------------------------------------------------------
-    def weight(self, out: Any, x: Any, w: Any, bias: Any, backend: Backend) -> bool | None:
+    def weight(self, x: Any, w: Any, backend: Backend) -> Any:
+        """The gradient, or None if it is not finite; see Note [what is not finite]."""
         channels, groups, images = x.shape[:3]
         outputs, rank = w.shape[1], len(self.taps)
         sizes = [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
@@ -330,12 +372,9 @@ class _Convolution:
                 summed=True,
             )
             if not np.isfinite(backend.reduce("sum", result, (0, 1, 2), False)):
-                return None  # see Note [what is not finite]
+                return None
         shaped = result.reshape(groups, *self.taps, *sums.shape[3:])[..., :channels, :outputs]
-        backend.assign(out, shaped.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank)))
-        if bias is not None:
-            out += bias.reshape(*bias.shape, *(1,) * rank)
-        return False
+        return shaped.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank))
 
     def plan_weight(self, x: Any, w: Any, sizes: list[int], sums: Any, threads: int) -> _Planned:
         channels, groups, images = x.shape[:3]
@@ -348,14 +387,13 @@ class _Convolution:
         w_lanes = np.minimum(np.arange(column_panels * wide), outputs - 1)
         steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
         w_plane, w_row = [0, 0, *steps[:-1]][-2:]
-        starts = grid[-1] * self.outputs[-1]
         tables = [
             grid[0] * x.strides[2] + self.steps_in_x(grid) - self.before * SIZE,
             grid[0] * w.strides[2] + self.steps(grid, steps),
             x_lanes * x.strides[0],
             w_lanes * w.strides[1],
-            starts * self.strides[-1] - self.before,
-            starts,
+            self.starts_in_x(grid, x),
+            grid[-1] * self.outputs[-1],
         ]
         column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
         column_blocks = -(-column_panels // column_block)
@@ -427,7 +465,8 @@ def _planned(
     table = (ctypes.c_int64 * len(fields))(*(numbers[name] for name in fields))
     threads = min(threads, numbers["tasks"])
     size = FLAG + threads * numbers["thread_bytes"]
-    return _Planned(call, ctypes.addressof(table), size, threads, (table, tables))
+    bytes = sum(t.nbytes for t in tables)
+    return _Planned(call, ctypes.addressof(table), size, threads, (table, tables), bytes)
 
 
 def _run(plan: _Planned, x: Any, w: Any, y: Any, bias: Any = None) -> bool:

@@ -1,7 +1,9 @@
-"""What `UNDERTOW_DEBUG` prints about kernels, to stderr: any of `ir`, `asm` and `kernels`.
+"""What `UNDERTOW_DEBUG` prints about kernels, to stderr: any of the WORDS below.
 
 `ir` shows a kernel's loops and its LLVM IR as generated, `asm` the assembly, and `kernels` one line
-each: where it came from, how long that took, its size and why it was chosen.
+each: where it came from, how long that took, its size and why it was chosen. `text` shows what a
+device that runs generated text is given, `wgsl` what WebGPU is; with `webgpu` that runs launch by
+launch, so that errors name theirs.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable
 
 from ...errors import ArgumentError
 
-WORDS = ("ir", "asm", "kernels")
+WORDS = ("ir", "asm", "kernels", "text", "wgsl", "webgpu")
 
 
 @functools.cache

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ...kernel.ir import Function, check, render
+from ..memory_types import TYPES as TYPES
+from ..memory_types import type_of as type_of
 from . import jit
 from .jit import address as address
 from .llvm import Machine, emit
@@ -25,29 +25,6 @@ _C_TYPES = {
 }
 _CODES = {"ptr": "q", "i64": "q", "f32": "f4x", "f64": "d"}
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
-
-TYPES: dict[Any, str] = {
-    np.dtype(name): kind
-    for name, kind in (
-        ("bool", "bool"),
-        ("int8", "i8"),
-        ("int16", "i16"),
-        ("int32", "i32"),
-        ("int64", "i64"),
-        ("uint8", "u8"),
-        ("uint16", "u16"),
-        ("uint32", "u32"),
-        ("uint64", "u64"),
-        ("float16", "f16"),
-        ("float32", "f32"),
-        ("float64", "f64"),
-    )
-}
-
-
-def type_of(dtype: Any) -> str:
-    """The loop IR's name of a NumPy dtype; "" for one that kernels do not know."""
-    return TYPES.get(dtype) or ("bf16" if dtype.name == "bfloat16" else "")
 
 
 @functools.cache

@@ -49,6 +49,7 @@ from ...kernel.ir import (
     State,
     Store,
     Value,
+    set_inside,
     traced_combine,
 )
 from . import halves
@@ -393,7 +394,7 @@ class _Emitter:
         lanes = self.module.lanes
         wide = lanes * loop.unroll
         extent = self.scalar(loop.extent)
-        outer = [s for s in _set_inside(loop.body) if id(s) in self.states]
+        outer = [s for s in set_inside(loop.body) if id(s) in self.states]
         scalars = {id(s): self.states[id(s)][0] for s in outer}
         copies = {id(s): [self.lane_state(s, lanes) for _ in range(loop.unroll)] for s in outer}
         rest = self.new(f"srem i64 {extent}, {wide}")
@@ -980,18 +981,6 @@ class _Emitter:
             return text
         how = "trunc" if narrow > wide else "sext" if source in SIGNED else "zext"
         return self.new(f"{how} {a} {text} to {b}")
-
-
-def _set_inside(body: Sequence[Any]) -> list[State]:
-    """The states that the statements set, each once, in order."""
-    found: dict[int, State] = {}
-    for s in body:
-        if isinstance(s, Set):
-            found.setdefault(id(s.state), s.state)
-        elif isinstance(s, Loop | Branch):
-            for state in _set_inside(s.body):
-                found.setdefault(id(state), state)
-    return list(found.values())
 
 
 def _constant(v: Value) -> str:

@@ -19,6 +19,8 @@ from ...kernel.ir import STREAM
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import NUMBER, Operand
+from ..memory_types import numpy_name as numpy_name
+from ..memory_types import scalar_type as scalar_type
 from .kernels import type_of
 
 MOST = 4096
@@ -152,11 +154,6 @@ def compute_type(operands: Sequence[Any], types: Sequence[str]) -> str:
     return compute
 
 
-def scalar_type(dtype: str) -> str:
-    """The type that elements of a memory type are loaded as."""
-    return "f32" if dtype in ("f16", "bf16") else dtype
-
-
 def paired_type(dtype: Any) -> str:
     """The type of an operand for the forms that know complex numbers, as pairs of their parts."""
     return _PAIRS.get(dtype) or type_of(dtype)
@@ -168,8 +165,3 @@ def result_type(dtype: Any, type_of: Callable[[Any], str] = type_of) -> str:
     if not found:
         raise NotCompiled(f"kernels do not know {dtype}")
     return found
-
-
-def numpy_name(dtype: str) -> str:
-    """NumPy's name of a type of the loop IR."""
-    return "?" if dtype == "bool" else f"{dtype[0]}{int(dtype[1:]) // 8}"

@@ -1,4 +1,4 @@
-"""Parametrizations that are often wanted: weight norm, spectral norm."""
+"""Parametrizations that are often wanted: weight norm, spectral norm, orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any, TypeVar
 
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
-from ...errors import ArgumentError, UnsupportedError
+from ...errors import ArgumentError
 from .. import functional as F
 from ..modules.module import Module
 from . import parametrize
+from .orthogonal import orthogonal as orthogonal
 from .spectral_norm import as_matrix, default_dim, power_iterations, random_vectors
 from .weight_norm import norm_except_dim, weight_of
 
@@ -116,17 +117,3 @@ def spectral_norm(
         made = _SpectralNorm(getattr(module, name), n_power_iterations, dim, eps)
     parametrize.register_parametrization(module, name, made)
     return module
-
-
-def orthogonal(
-    module: Module,
-    name: str = "weight",
-    orthogonal_map: str | None = None,
-    *,
-    use_trivialization: bool = True,
-) -> Module:
-    """A matrix that stays orthogonal while it is learned: not available yet."""
-    raise UnsupportedError(
-        "[parametrizations.orthogonal] needs decompositions of matrices (ut.linalg), which are "
-        "not there yet; nn.init.orthogonal_ starts from an orthogonal matrix"
-    )

@@ -1,0 +1,71 @@
+"""The memory of a device that runs generated text: blocks that are given back by themselves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import OutOfMemoryError
+from ..strided import StridedArray, contiguous
+from .launching import Launcher
+from .runtime import Runtime
+
+_UNIT = 8  # bytes, of which every buffer has a multiple
+
+
+class Block:
+    """A buffer of the runtime's, freed when the last array that looks at it is gone."""
+
+    __slots__ = ("__weakref__", "_runtime", "memory", "nbytes")
+
+    def __init__(self, runtime: Runtime, memory: Any, nbytes: int) -> None:
+        self.memory = memory
+        self.nbytes = nbytes
+        self._runtime = runtime
+
+    def __del__(self) -> None:
+        self._runtime.free(self.memory)
+
+
+def block(runtime: Runtime, nbytes: int) -> Block:
+    """Uninitialised memory for so many bytes."""
+    return Block(runtime, runtime.alloc((nbytes + _UNIT - 1) & -_UNIT or _UNIT), nbytes)
+
+
+def empty(backend: Any, launcher: Launcher, shape: tuple[int, ...], dtype: Any) -> StridedArray:
+    """An uninitialised array."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    limits = launcher.limits
+    if nbytes > limits.max_binding or nbytes > limits.max_buffer:
+        most = min(limits.max_binding, limits.max_buffer)
+        raise OutOfMemoryError(
+            f"[{backend.device}] an array of shape {shape} has {nbytes} bytes, and this device "
+            f"sees at most {most} of one array; cut it into smaller ones"
+        )
+    return StridedArray(backend, block(launcher.runtime, nbytes), shape, dtype)
+
+
+def upload(launcher: Launcher, target: StridedArray, host: Any) -> None:
+    """Write a NumPy array into fresh memory."""
+    if not host.size:
+        return
+    data = np.ascontiguousarray(host).reshape(-1).view(np.uint8)
+    if data.size % 4:
+        data = np.concatenate((data, np.zeros(-data.size % 4, np.uint8)))
+    launcher.stats["uploads"] += 1
+    launcher.runtime.upload(target.buffer.memory, 0, data)
+
+
+def download(launcher: Launcher, x: StridedArray) -> Any:
+    """Dense row-major elements as a fresh NumPy array."""
+    if not x.size:
+        return np.empty(x.shape, x.dtype)
+    assert contiguous(x.shape, x.strides, x.dtype.itemsize)
+    nbytes = x.size * x.dtype.itemsize
+    start = x.offset // _UNIT * _UNIT
+    skip = x.offset - start
+    launcher.stats["downloads"] += 1
+    data = launcher.runtime.download(x.buffer.memory, start, -(-(skip + nbytes) // _UNIT) * _UNIT)
+    return data[skip : skip + nbytes].view(x.dtype).reshape(x.shape)

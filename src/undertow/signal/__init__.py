@@ -1,0 +1,5 @@
+"""Signal processing: torch's `signal`."""
+
+from . import windows
+
+__all__ = ["windows"]

@@ -1,0 +1,234 @@
+"""The generated backend over a runtime that records: launches, lifetimes, bindings, errors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+import undertow.nn.functional as F
+from recording_runtime import Recording, recording
+from undertow.backends import registry
+from undertow.backends.generated.backend import GeneratedBackend
+from undertow.kernel.expr import trace
+
+SINGLE = np.dtype(np.float32)
+SUM = trace(lambda a, b: a + b, 2)
+
+
+@pytest.fixture
+def k(monkeypatch: pytest.MonkeyPatch) -> Iterator[GeneratedBackend]:
+    """The backend of `device="recording"`, which has float64."""
+    backend = recording(float64=True)
+    monkeypatch.setitem(registry._makers, "recording", lambda device: backend)
+    yield backend
+    for name in ("recording", "recording:0"):
+        registry._running.pop(name, None)
+
+
+def runtime(k: GeneratedBackend) -> Recording:
+    assert isinstance(k.runtime, Recording)
+    return k.runtime
+
+
+def ones(*shape: int, dtype: Any = None) -> ut.Tensor:
+    return ut.ones(*shape, dtype=dtype, device="recording")
+
+
+# Launches and kernels ------------------------------------------------------------------------
+def test_a_map_is_one_launch_and_its_text_is_compiled_once(k: GeneratedBackend) -> None:
+    x, y = ones(4, 5), ones(4, 5)
+    launches, compiles = k.stats["launches"], k.stats["compiles"]
+    for _ in range(3):
+        x + y
+    assert k.stats["launches"] == launches + 3
+    assert k.stats["compiles"] == compiles + 1
+    ones(7, 3) + ones(7, 3)  # another shape, the same text
+    assert k.stats["compiles"] == compiles + 1
+
+
+def test_results_and_operands_of_one_buffer_are_bound_once(k: GeneratedBackend) -> None:
+    x, y = ones(6), ones(6)
+    x + y
+    apart = runtime(k).launches[-1]
+    assert apart.kernel.bindings == (True, False, False)
+    x + x
+    square = runtime(k).launches[-1]
+    assert square.kernel.bindings == (True, False)
+    assert square.kernel.text != apart.kernel.text
+    x[:3] + x[3:]
+    halves = runtime(k).launches[-1]
+    assert halves.kernel is square.kernel
+    assert halves.params[:3] == [0, 0, 3]  # where the result and the operands begin
+    x[:3].add_(x[3:])
+    assert runtime(k).launches[-1].kernel.bindings == (True,)
+
+
+def test_an_operand_that_overlaps_the_result_is_copied(k: GeneratedBackend) -> None:
+    x = ones(6)
+    before = k.stats["launches"]
+    x[1:].copy_(x[:-1])
+    assert k.stats["launches"] == before + 2
+    before = k.stats["launches"]
+    x.mul_(x)
+    assert k.stats["launches"] == before + 1
+
+
+def test_more_groups_than_a_dimension_holds(k: GeneratedBackend) -> None:
+    small = recording(max_groups=4)
+    out = small.full((10_000,), 1, SINGLE)
+    assert runtime(small).launches[-1].groups == (4, 3, 1)
+    assert out.shape == (10_000,)
+
+
+def test_nothing_is_launched_for_no_elements(k: GeneratedBackend) -> None:
+    x = ones(0, 3)
+    before = k.stats["launches"]
+    assert (x + x).shape == (0, 3)
+    assert x.sum(1).shape == (0,)
+    assert (x @ ones(3, 2)).shape == (0, 2)
+    assert k.stats["launches"] == before + 1  # that of `ones`
+
+
+def test_many_parameters_are_updated_by_few_launches(k: GeneratedBackend) -> None:
+    rows = [[k.full((5,), 1, SINGLE) for _ in range(2)] for _ in range(10)]
+    before = k.stats["launches"]
+    k.update((SUM,), rows, (), (0,))
+    assert k.stats["launches"] == before + 3  # eight bindings are four rows
+
+
+def test_a_training_step_compiles_nothing_from_the_second_on(k: GeneratedBackend) -> None:
+    net = ut.nn.Sequential(
+        ut.nn.Conv1d(2, 20, 3), ut.nn.BatchNorm1d(20), ut.nn.ReLU(), ut.nn.MaxPool1d(2)
+    ).to("recording")
+    head = ut.nn.Linear(20, 3).to("recording")
+    optimizer = ut.optim.Adam([*net.parameters(), *head.parameters()])
+    x, y = ones(4, 2, 20), ut.zeros(4, dtype=ut.int64, device="recording")
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(head(net(x).mean(2)), y).backward()
+        optimizer.step()
+
+    step()
+    step()
+    k.synchronize()  # checks of labels hold them until then
+    compiles, alive = k.stats["compiles"], runtime(k).alive
+    uploads, downloads = k.stats["uploads"], k.stats["downloads"]
+    for _ in range(3):
+        step()
+    assert k.stats["compiles"] == compiles
+    assert k.stats["uploads"] == uploads
+    assert k.stats["downloads"] == downloads
+    k.synchronize()
+    assert runtime(k).alive == alive
+    assert k.stats["host"] == 0
+
+
+# Memory --------------------------------------------------------------------------------------
+def test_memory_is_given_back_with_the_last_array(k: GeneratedBackend) -> None:
+    x = ones(10)
+    alive = runtime(k).alive
+    view = (x + 1)[2:]
+    assert runtime(k).alive == alive + 1
+    del view
+    assert runtime(k).alive == alive
+    del x
+    assert runtime(k).alive == alive - 1
+
+
+def test_bytes_are_padded_to_words(k: GeneratedBackend) -> None:
+    array = k.from_host(np.arange(3, dtype=np.int8))
+    assert runtime(k).uploads[-1][2] == 4
+    assert array.buffer.nbytes == 3
+    host = k.to_host(k.slice(array, (slice(1, None),)))
+    assert host.tolist() == [0, 0]
+
+
+def test_an_array_beyond_the_limits_is_an_error_that_tells_them(k: GeneratedBackend) -> None:
+    small = recording(max_binding=1000, max_buffer=2000)
+    with pytest.raises(ut.errors.OutOfMemoryError, match=r"1200 bytes.*at most 1000"):
+        small.empty((300,), SINGLE)
+    assert small.empty((250,), SINGLE).size == 250
+
+
+# What a device does not have -----------------------------------------------------------------
+def test_float64_is_refused_where_there_is_none() -> None:
+    single = recording()
+    for make in (
+        lambda: single.from_host(np.zeros(2)),
+        lambda: single.full((2,), 0, np.dtype(np.float64)),
+        lambda: single.from_host(np.zeros(2, complex)),
+    ):
+        with pytest.raises(ut.errors.DTypeError, match=r"float64|complex128.*float32.*allow_host"):
+            make()
+    single.allow_host = True
+    x = single.from_host(np.zeros(2))
+    single.map(SUM, (x, x), x.dtype)
+    assert single.stats["host"] == 1
+
+
+def test_the_host_is_warned_of_once(k: GeneratedBackend) -> None:
+    k.allow_host = "warn"
+    z = k.from_host(np.zeros(2, complex))
+    with pytest.warns(UserWarning, match=r"\[maps\] computed on the host.*complex128"):
+        k.map(SUM, (z, z), z.dtype)
+    k.map(SUM, (z, z), z.dtype)
+    assert k.stats["host"] == 2
+
+
+def test_more_operands_than_bindings_are_joined() -> None:
+    few = recording(max_bindings=3)
+    operands = [few.full((3, 1), 1, SINGLE), *(few.full((5,), 1, SINGLE) for _ in range(3))]
+    expr = trace(lambda a, b, c, d: a * b + c * d, 4)
+    before = few.stats["launches"]
+    assert few.map(expr, operands, SINGLE).shape == (3, 5)
+    assert few.stats["launches"] == before + 3  # three operands into one buffer, and the map
+    pair = few.maps((expr, SUM), operands, (SINGLE, SINGLE))
+    assert [p.shape for p in pair] == [(3, 5), (3, 5)]
+
+
+# Checks --------------------------------------------------------------------------------------
+def test_checks_wait_until_something_is_read(k: GeneratedBackend) -> None:
+    x = k.from_host(np.arange(3))
+    downloads = k.stats["downloads"]
+    for _ in range(5):
+        assert k.require(x, 0, 10, ValueError) is None
+    assert k.stats["downloads"] == downloads
+    k.to_host(x)
+    assert k.stats["downloads"] == downloads + 2  # all checks at once, and x
+    k.to_host(x)
+    assert k.stats["downloads"] == downloads + 3
+
+
+def test_a_failed_check_raises_once(k: GeneratedBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = k.from_host(np.arange(3))
+    k.require(x, 0, 10, lambda host: ValueError(str(host.shape)))
+    monkeypatch.setattr(k.runtime, "download", lambda b, o, n: np.ones(n, np.uint8))
+    with pytest.raises(ValueError, match=r"\(3,\)"):
+        k.synchronize()
+    k.synchronize()
+
+
+# Threads -------------------------------------------------------------------------------------
+def test_threads_share_a_backend(k: GeneratedBackend) -> None:
+    x = ones(8, 8)
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for i in range(20):
+                (x * float(i)).softmax(1).sum()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failed
