@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..errors import UnsupportedError
 from . import constraints, transforms
 
 Factory: TypeAlias = Callable[[Any], transforms.Transform]
+F = TypeVar("F", bound=Factory)
 
 
 class ConstraintRegistry:
@@ -29,8 +30,8 @@ class ConstraintRegistry:
             return self._registering(constraint)
         return self._registering(constraint)(factory)
 
-    def _registering(self, constraint: Any) -> Callable[[Factory], Factory]:
-        def register(factory: Factory) -> Factory:
+    def _registering(self, constraint: Any) -> Callable[[F], F]:
+        def register(factory: F) -> F:
             self._registry[constraint if isinstance(constraint, type) else type(constraint)] = (
                 factory
             )
@@ -49,8 +50,8 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _both(constraint: Any) -> Callable[[Factory], Factory]:
-    def register(factory: Factory) -> Factory:
+def _both(constraint: Any) -> Callable[[F], F]:
+    def register(factory: F) -> F:
         biject_to.register(constraint, factory)
         transform_to.register(constraint, factory)
         return factory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from ..autograd import grad
 from ..core.modes import enable_grad
@@ -35,12 +35,11 @@ from .transformed_distribution import Independent, TransformedDistribution
 from .utils import euler_constant, sum_rightmost
 
 Formula = Callable[[Any, Any], Tensor]
+F = TypeVar("F", bound=Formula)
 _REGISTRY: dict[tuple[type, type], Formula] = {}
 
 
-def register_kl(
-    type_p: type[Distribution], type_q: type[Distribution]
-) -> Callable[[Formula], Formula]:
+def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Callable[[F], F]:
     """A decorator: the function is the divergence of distributions of these two classes.
 
     >>> import undertow as ut
@@ -53,7 +52,7 @@ def register_kl(
         if not issubclass(kind, Distribution):
             raise ArgumentError(f"[register_kl] takes classes of distributions, got {kind!r}")
 
-    def register(formula: Formula) -> Formula:
+    def register(formula: F) -> F:
         _REGISTRY[type_p, type_q] = formula
         return formula
 
