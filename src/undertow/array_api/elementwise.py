@@ -62,6 +62,7 @@ __all__ = [
     "minimum",
     "multiply",
     "negative",
+    "nextafter",
     "not_equal",
     "positive",
     "pow",
@@ -152,6 +153,7 @@ logical_xor = _binary(ut.logical_xor)
 maximum = _binary(ut.maximum)
 minimum = _binary(ut.minimum)
 multiply = _binary(ut.mul)
+nextafter = _binary(ut.nextafter)
 not_equal = _binary(ut.ne)
 pow = _binary(ut.pow)
 remainder = _binary(ut.remainder)
