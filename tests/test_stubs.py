@@ -98,7 +98,7 @@ RIGHT = {
     r'"(size|shape|dims|repeats)" is not keyword-only': "sizes: `*sizes, size=None`",
     r"distributions\..*\.support is not a function": "a constraint, which depends on the instance",
     r'runtime does not have parameter "out"$': "what publishes a function takes it, see core/out",
-    r"undertow\.(special\.)?\w+ variable differs from runtime type def": "a second name of one with `out`",
+    r"undertow\.(special\.)?\w+ variable differs from runtime type": "a second name, with `out`",
     r"(\.|Tensor\.)(max|min|randint|to|type|view|where) ": "overloads, by the types of arguments",
 }
 
