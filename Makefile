@@ -17,7 +17,8 @@ PART ?= 1/4
 FEATURES ?= baseline
 # Convolutions and windows run their own tests with narrower vectors.
 KERNELS := loop_ir elementary gemm cook_toom large_gradients products kernel_activations kernel_attention \
-	kernel_dropout kernel_edges kernel_indexing kernel_plans kernel_reductions kernel_rows kernel_scans
+	kernel_dropout kernel_edges kernel_indexing kernel_plans kernel_reductions kernel_rows kernel_scans \
+	kernel_sparse
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,7 +26,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test kernels test-opencl lint types stubs conformance bench format clean
+.PHONY: help demo test kernels test-opencl lint types stubs coverage conformance bench format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +64,9 @@ types: $(VENV)/.dev ## check the types of the library and the examples
 
 stubs: $(VENV)/.dev ## write the stubs (.pyi) of what the ops publish
 	$(BIN)/python tools/stubs.py
+
+coverage: $(VENV)/.dev ## write docs/coverage.md: which names of torch there are
+	$(BIN)/python tools/coverage.py
 
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)

@@ -9,11 +9,12 @@ that of GPUs, so only costs of ours are measured: times are those of the thread 
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from collections import Counter
 from typing import Any
+
+from _isa import options
 
 import undertow as ut
 import undertow.nn.functional as F
@@ -129,7 +130,7 @@ def forms_on_cpu() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser = options(__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--device", default="webgpu")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--json", help="write the figures to this file, too")

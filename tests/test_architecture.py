@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
+import undertow.sparse  # loaded on demand, with an op of its own
 from op_samples import load
 from test_ops import cases, flat, has_float, leaves, resolve, tensors, within
 from undertow.backends.base import Backend
@@ -36,6 +37,7 @@ ROOMS = [
     "ops",
     "linalg",
     "autograd",
+    "sparse",
     "nn",
     "optim",
     "amp",
@@ -64,6 +66,7 @@ ROOMS = [
     "files",
     "serialization",
     "utils",
+    "array_api",
     "onnx",
     "timeseries",
     "models",
@@ -163,6 +166,7 @@ def forms() -> list[str]:
 
 # Forms whose default is the definition: compositions that NumPy has no better word for.
 ONE_WAY = {
+    "csr_matmul",
     "run",
     "prepare",
     "direct",
@@ -191,6 +195,8 @@ def test_the_contract_is_small() -> None:
 
 # Above the backends nobody knows what an array is --------------------------------------------
 ABOVE_BACKENDS = (
+    "array_api",
+    "sparse",
     "core",
     "ops",
     "autograd",
@@ -359,9 +365,9 @@ def test_every_rule_is_exercised() -> None:
             seeds = [ut.ones_like(o, requires_grad=True) for o in outputs]
             how = {"create_graph": True, "materialize_grads": True}
             walk(ut.autograd.grad(outputs, inputs, seeds, **how))
-    # Met only where tensors change in place, in dtype or in device: tests/test_views.py,
-    # tests/test_dtypes.py, tests/test_autograd.py.
-    elsewhere = {"view_write", "overwrite", "laid_out", "cast", "transfer"}
+    # Met only where tensors change in place, in dtype or in device, or are sparse:
+    # tests/test_views.py, tests/test_dtypes.py, tests/test_autograd.py, tests/test_sparse.py.
+    elsewhere = {"view_write", "overwrite", "laid_out", "cast", "transfer", "csr_matmul"}
     assert sorted(WITH_RULES - seen - elsewhere) == []
 
 

@@ -584,8 +584,12 @@ def test_more_bad_options() -> None:
         ut.optim.Adam([leaf()], lr="fast")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="1-element"):
         ut.optim.Adam([leaf()], lr=ut.ones(2))
-    with pytest.raises(NotImplementedError, match="sparse"):
-        ut.optim.SparseAdam([leaf()])
+    dense = leaf()
+    dense.sum().backward()
+    with pytest.raises(NotImplementedError, match=r"\[SparseAdam\].*dense.*use Adam"):
+        ut.optim.SparseAdam([dense]).step()
+    with pytest.raises(ValueError, match=r"\[SparseAdam\] betas"):
+        ut.optim.SparseAdam([leaf()], betas=(0.9, 1.0))
     with pytest.raises(NotImplementedError, match="step"):
         ut.optim.Optimizer([leaf()], {}).step()
 

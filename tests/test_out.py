@@ -15,7 +15,9 @@ from undertow.core.out import TAKES_OUT
 TABLE = load()
 
 
-@pytest.mark.parametrize("info", [i for n, i in TABLE.items() if n in TAKES_OUT], ids=str)
+@pytest.mark.parametrize(
+    "info", [pytest.param(i, id=n) for n, i in TABLE.items() if n in TAKES_OUT]
+)
 def test_the_result_is_in_out(info: OpInfo) -> None:
     """For every function: out is returned, holds the result, and has its shape."""
     if info.name == "empty":  # whose elements may be anything

@@ -54,6 +54,7 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {
+    "array_api": "array_api",
     "distributions": "distributions",
     "fft": "fft",
     "files": "files",
@@ -66,6 +67,9 @@ _LAZY = {
     "optim": "optim",
     "save": "files",
     "serialization": "serialization",
+    "sparse": "sparse",
+    "sparse_coo_tensor": "sparse",
+    "sparse_csr_tensor": "sparse",
     "signal": "signal",
     "special": "special",
     "timeseries": "timeseries",
@@ -94,7 +98,7 @@ _LAZY |= {
         "errors": "OutOfMemoryError",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format
-            strided
+            sparse_coo sparse_csr strided
         """,
         "settings": """
             are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from . import accelerator as accelerator
 from . import amp as amp
+from . import array_api as array_api
 from . import autograd, backends, dtypes, errors
 from . import compiler as compiler
 from . import cpu as cpu
@@ -32,6 +33,7 @@ from . import profiler as profiler
 from . import random as random
 from . import serialization as serialization
 from . import signal as signal
+from . import sparse as sparse
 from . import special as special
 from . import testing as testing
 from . import timeseries as timeseries
@@ -131,6 +133,8 @@ from .layouts import contiguous_format as contiguous_format
 from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
+from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 from .ops.float_parts import Parts
 from .ops.histograms import Histogram, Histograms
@@ -160,6 +164,8 @@ from .settings import set_warn_always as set_warn_always
 from .settings import typename as typename
 from .settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .shapes import Ints, Shape, Size
+from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .sparse import sparse_csr_tensor as sparse_csr_tensor
 
 @overload
 def where(
@@ -3161,6 +3167,7 @@ __all__ = [
     "argmin",
     "argsort",
     "argwhere",
+    "array_api",
     "as_strided",
     "as_strided_",
     "as_strided_copy",
@@ -3665,6 +3672,11 @@ __all__ = [
     "slogdet",
     "softmax",
     "sort",
+    "sparse",
+    "sparse_coo",
+    "sparse_coo_tensor",
+    "sparse_csr",
+    "sparse_csr_tensor",
     "special",
     "split",
     "split_copy",

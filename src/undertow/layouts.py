@@ -1,6 +1,7 @@
 """Names of memory layouts and formats: accepted where torch accepts them.
 
-Every tensor here is strided, and what makes memory makes it row-major; see docs/compatibility.md.
+Every Tensor is strided (sparse ones are of undertow.sparse), and what makes memory makes it
+row-major; see docs/compatibility.md.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ __all__ = [
     "layout",
     "memory_format",
     "preserve_format",
+    "sparse_coo",
+    "sparse_csr",
     "strided",
 ]
 
@@ -32,7 +35,7 @@ class _Named:
 
 
 class layout(_Named):
-    """How elements are stored: `ut.strided`, the only one.
+    """How elements are stored: `ut.strided`, or `ut.sparse_coo` and `ut.sparse_csr`.
 
     >>> import undertow as ut
     >>> ut.ones(2).layout
@@ -49,6 +52,8 @@ class memory_format(_Named):
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

@@ -75,7 +75,11 @@ op(
         Bad(S(arr(3), arr(5, 3)), TypeError, r"\[embedding\] input.*float64"),
         Bad(S(indices(3), arr(5)), ShapeError, r"\(rows, features\).*\(5,\)"),
         Bad(S(indices(3), arr(5, 3), padding_idx=5), ArgumentError, r"padding_idx 5.*5 rows"),
-        Bad(S(indices(3), arr(5, 3), sparse=True), ut.errors.UnsupportedError, r"sparse=False"),
+        Bad(
+            S(indices(3), arr(5, 3), sparse=True, scale_grad_by_freq=True),
+            ut.errors.UnsupportedError,
+            "scale_grad_by_freq",
+        ),
     ],
 )
 

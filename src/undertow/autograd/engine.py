@@ -416,8 +416,8 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
 
 def _addable(k: Any, old: Tensor) -> bool:
     """Whether a gradient, which a user may have set, can be added to in place."""
-    array = old._array
-    if old._node is not None or old.is_inference() or backend_of(array) is not k:
+    array = getattr(old, "_array", None)  # a sparse one has none
+    if array is None or old._node is not None or old.is_inference() or backend_of(array) is not k:
         return False
     dense = k.contiguous(array) or memory_order(array.shape, array.strides, array.dtype.itemsize)
     return bool(dense) and k.writable(array)

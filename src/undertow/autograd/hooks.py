@@ -16,9 +16,9 @@ def copied(grad: Tensor) -> Tensor:
     return apply(OPS["clone"], (grad,))
 
 
-def summed(a: Tensor, b: Tensor) -> Tensor:
-    """The sum of two gradients."""
-    return apply(OPS["add"], (a, b))
+def summed(a: Any, b: Tensor) -> Tensor:
+    """The sum of two gradients; one that `.grad` has may be sparse, and knows how to add."""
+    return apply(OPS["add"], (a, b)) if isinstance(a, Tensor) else a + b
 
 
 def run_tensor_hooks(node: Node, grads: list[Any], private: list[bool]) -> bool:

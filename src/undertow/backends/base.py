@@ -425,6 +425,17 @@ class Backend(ABC):
 
         return put(self, kind, x, index, source, inplace)
 
+    def csr_matmul(
+        self, begins: Array, rows: Array, columns: Array, values: Array, dense: Array
+    ) -> Array:
+        """A matrix whose values stand in these rows and columns, in order, times a dense one.
+
+        `begins` says where among them each row begins, and where the last one ends.
+        """
+        from .compositions import csr_matmul
+
+        return csr_matmul(self, begins, rows, columns, values, dense)
+
     def conv(
         self,
         out: Array,

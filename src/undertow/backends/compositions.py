@@ -54,6 +54,18 @@ def _flat(k: Backend, x: Array, shape: tuple[int, ...]) -> Array:
     return k.reshape(k.copy(x), shape) if found is None else found
 
 
+def csr_matmul(
+    k: Backend, begins: Array, rows: Array, columns: Array, values: Array, dense: Array
+) -> Array:
+    """Rows of the dense matrix, times values, added up in the rows of the result."""
+    width = dense.shape[1]
+    chosen = k.take(dense, (columns,))
+    scale = k.reshape(values, (values.size, 1))
+    parts = k.map(_PRODUCT, (chosen, k.expand(scale, (values.size, width))), dense.dtype)
+    start = k.full((begins.size - 1, width), 0, dense.dtype)
+    return k.put("add", start, (rows,), parts, True)
+
+
 def concat(k: Backend, arrays: Sequence[Array], dim: int) -> Array:
     """Each array written into its place."""
     first = arrays[0].shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -223,21 +223,30 @@ def _suffixes(t: Tensor) -> Iterator[str]:
         yield "requires_grad=True"
 
 
-def describe(t: Tensor, prefix: str = "tensor(") -> str:
-    """The text of `repr(t)` and `str(t)`."""
-    if t.numel():
-        summarise = t.numel() > _options.threshold
-        shown = _shown(backend_of(t._array), t._array, summarise)
-        notation = (ComplexNotation if t.is_complex() else Notation)(shown.reshape(-1))
-        text = prefix + _write(shown, t.shape, len(prefix), summarise, notation)
-    else:
-        text = prefix + "[]"
+def elements(t: Tensor, prefix: str = "tensor(") -> str:
+    """The elements after a prefix, whose width they are indented by; not yet closed."""
+    if not t.numel():
+        return prefix + "[]"
+    summarise = t.numel() > _options.threshold
+    shown = _shown(backend_of(t._array), t._array, summarise)
+    notation = (ComplexNotation if t.is_complex() else Notation)(shown.reshape(-1))
+    return prefix + _write(shown, t.shape, len(prefix), summarise, notation)
+
+
+def closed(text: str, suffixes: Iterable[str], indent: int, below: bool = False) -> str:
+    """A text with what follows the elements, on new lines where it must be, or if `below`."""
     column = len(text) - text.rfind("\n") + 1
-    for suffix in _suffixes(t):
-        if column + len(suffix) + 2 > _options.linewidth:
-            text += ",\n" + " " * len(prefix) + suffix
-            column = len(prefix) + len(suffix)
+    for suffix in suffixes:
+        if below or column + len(suffix) + 2 > _options.linewidth:
+            text += ",\n" + " " * indent + suffix
+            column = indent + len(suffix)
         else:
             text += ", " + suffix
             column += len(suffix) + 2
+        below = False
     return text + ")"
+
+
+def describe(t: Tensor, prefix: str = "tensor(") -> str:
+    """The text of `repr(t)` and `str(t)`."""
+    return closed(elements(t, prefix), _suffixes(t), len(prefix))

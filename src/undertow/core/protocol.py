@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -248,6 +249,30 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return host_array("__dlpack_device__", self.detach()).__dlpack_device__()
 
 
+# The array API standard -----------------------------------------------------------------------
+def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
+    """The functions of the standard; a room above this one, loaded when somebody asks for it."""
+    namespace = import_module("undertow.array_api")
+    if api_version not in (None, *namespace.VERSIONS):
+        raise ArgumentError(
+            f"[__array_namespace__] {api_version!r} is not among the versions of the standard that "
+            f"there are: {', '.join(namespace.VERSIONS)}"
+        )
+    return namespace
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device, itself if it is there: `to(device)`, in the standard's words.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).to_device("reference")
+    tensor([1., 1.], device='reference')
+    """
+    if stream is not None:
+        raise ArgumentError(f"[to_device] {self.device} has no streams, got stream={stream!r}")
+    return self.to(device)
+
+
 for _name, _method in {
     "__repr__": _repr,
     "__format__": _format,
@@ -267,5 +292,7 @@ for _name, _method in {
     "__array_ufunc__": _array_ufunc,
     "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device,
+    "__array_namespace__": _array_namespace,
+    "to_device": _to_device,
 }.items():
     attach(_name, _method)

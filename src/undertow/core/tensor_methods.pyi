@@ -685,6 +685,9 @@ class TensorMethods:
         copy: builtins.bool | None = None,
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on a device, itself if it is there: `to(device)`, in the standard's words."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in memory of its own that gradients flow through."""
     @overload
@@ -1346,6 +1349,12 @@ class TensorMethods:
         """The address of the first element."""
     def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
         """The tensor itself, in another dtype if one is given: it is dense already."""
+    def to_sparse(self, sparse_dim: builtins.int | None = None, *, layout: Any = None) -> Any:
+        """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`."""
+    def to_sparse_coo(self) -> Any:
+        """The elements that are not zero with their coordinates: `to_sparse()`."""
+    def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by rows, of which the elements that are not zero are stored."""
     def new(self, *args: Any, device: Any = None) -> Tensor:
         """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:

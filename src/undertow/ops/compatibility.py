@@ -8,6 +8,7 @@ is not there is an error.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from ..core.dispatch import sum_to
@@ -20,7 +21,7 @@ from ..core.tensor import share as shared
 from ..devices import DeviceLike
 from ..errors import DTypeError, GradientError, ShapeError, UnsupportedError
 from ..layouts import layout as Layout
-from ..layouts import strided
+from ..layouts import sparse_csr, strided
 from ..shapes import Ints, as_shape
 
 
@@ -42,7 +43,7 @@ def _never(name: str, what: str) -> property:
         return False
 
     ask.__name__ = name
-    return property(ask, doc=f"Whether it is {what}: never, there are no such tensors.")
+    return property(ask, doc=f"Whether it is {what}: a Tensor never is.")
 
 
 for _name, _what in {
@@ -50,7 +51,7 @@ for _name, _what in {
     "is_nested": "nested",
     "is_quantized": "quantised",
     "is_sparse": "sparse",
-    "is_sparse_csr": "sparse",
+    "is_sparse_csr": "sparse by rows",
 }.items():
     attach(_name, _never(_name, _what))
 
@@ -164,6 +165,36 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
     return self if dtype is None else self.to(dtype)
 
 
+def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
+    """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse()
+    tensor(indices=tensor([[0, 1],
+                           [1, 1]]),
+           values=tensor([2., 3.]),
+           size=(2, 2), nnz=2, layout=undertow.sparse_coo)
+    """
+    return import_module("undertow.sparse").to_sparse(self, sparse_dim, layout=layout)
+
+
+def to_sparse_coo(self: Tensor) -> Any:
+    """The elements that are not zero with their coordinates: `to_sparse()`."""
+    return to_sparse(self)
+
+
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Any:
+    """The matrix by rows, of which the elements that are not zero are stored.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csr().crow_indices()
+    tensor([0, 1, 2])
+    """
+    if dense_dim:
+        raise UnsupportedError(f"[to_sparse_csr] there are no dense dimensions, got {dense_dim}")
+    return to_sparse(self, layout=sparse_csr)
+
+
 # Old methods ----------------------------------------------------------------------------------
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
@@ -272,6 +303,9 @@ for _method in (
     dim_order,
     const_data_ptr,
     to_dense,
+    to_sparse,
+    to_sparse_coo,
+    to_sparse_csr,
     new,
     apply_,
     map_,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from threading import Lock
 from typing import Any
 
 from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast
-from ..core.modes import no_grad
+from ..core.modes import current, no_grad
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, wrap
@@ -87,8 +89,16 @@ _scaled_rows = Op(
 )
 
 
-def _rows(indices: Tensor, weight: Tensor, padding_idx: int | None, by_frequency: bool) -> Tensor:
+def _rows(
+    indices: Tensor,
+    weight: Tensor,
+    padding_idx: int | None,
+    by_frequency: bool,
+    sparse: bool = False,
+) -> Tensor:
     """The rows of `weight` at indices that are in range."""
+    if sparse and current().grad and weight.requires_grad:
+        return _rows_apart(indices, weight, padding_idx)
     if padding_idx is None and not by_frequency:
         return index_by(weight, (indices,), (0,))
     scale = weight.detach().new_ones(indices.shape)
@@ -100,12 +110,44 @@ def _rows(indices: Tensor, weight: Tensor, padding_idx: int | None, by_frequency
     return apply(_scaled_rows, (weight, indices, scale.unsqueeze(-1)))
 
 
+_adding = Lock()
+
+
+def _rows_apart(indices: Tensor, weight: Tensor, padding_idx: int | None) -> Tensor:
+    """Rows whose gradient goes to `.grad` of the table as a sparse tensor.
+
+    They are a leaf of their own, so that nothing in the graph is as large as the table; when their
+    gradient has come it is handed on. A dense gradient that is there already takes it up.
+    """
+
+    def hand_on(rows: Tensor) -> None:
+        values, rows.grad = rows.grad, None
+        assert values is not None
+        at, values = indices.reshape(-1), values.reshape(-1, weight.shape[1])
+        if padding_idx is not None:
+            counted = at != padding_idx
+            at, values = at[counted], values[counted]
+        kind = import_module("undertow.sparse").SparseCOO
+        new = kind(at.unsqueeze(0), values, weight.shape, False)
+        with _adding:
+            weight._grad = new if weight._grad is None else new + weight._grad
+
+    rows = index_by(weight.detach(), (indices,), (0,)).requires_grad_()
+    rows.register_post_accumulate_grad_hook(hand_on)
+    return rows
+
+
 def _table(
-    op: str, indices: Any, weight: Tensor, padding_idx: int | None, sparse: bool
+    op: str, indices: Any, weight: Tensor, padding_idx: int | None, sparse: bool, scaled: bool
 ) -> tuple[Tensor, int | None]:
     """The checked indices, and the padding index counted from the front."""
-    if sparse:
-        raise UnsupportedError(f"[{op}] sparse gradients are not supported; pass sparse=False")
+    if sparse and scaled:
+        raise UnsupportedError(f"[{op}] scale_grad_by_freq does not go with sparse gradients")
+    if sparse and not weight.is_leaf:
+        raise UnsupportedError(
+            f"[{op}] sparse gradients are for a leaf, and weight was made by "
+            f"{weight.grad_fn.name()}; pass sparse=False"  # type: ignore[union-attr]
+        )
     if weight.ndim != 2:
         raise ShapeError(f"[{op}] weight must be a table (rows, features), got {weight.shape}")
     rows = weight.shape[0]
@@ -142,6 +184,8 @@ def embedding(
 
     Row `padding_idx` receives no gradient. `max_norm` first shrinks the rows that are looked up, in
     place, to that norm. `scale_grad_by_freq` divides a row's gradient by its number of occurrences.
+    With `sparse`, backward gives the table, a leaf, a sparse gradient of the rows looked up, for
+    SGD, Adagrad or SparseAdam.
 
     >>> import undertow as ut
     >>> table = ut.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
@@ -149,10 +193,12 @@ def embedding(
     tensor([[5., 6.],
             [1., 2.]])
     """
-    indices, padding_idx = _table("embedding", input, weight, padding_idx, sparse)
+    indices, padding_idx = _table(
+        "embedding", input, weight, padding_idx, sparse, scale_grad_by_freq
+    )
     if max_norm is not None:
         _limit_norms(weight, indices, max_norm, norm_type)
-    return _rows(indices, weight, padding_idx, scale_grad_by_freq)
+    return _rows(indices, weight, padding_idx, scale_grad_by_freq, sparse)
 
 
 # Bags ----------------------------------------------------------------------------------------
@@ -184,6 +230,8 @@ def embedding_bag(
     op = "embedding_bag"
     if mode not in ("sum", "mean", "max"):
         raise ArgumentError(f"[{op}] mode must be 'sum', 'mean' or 'max', got {mode!r}")
+    if mode == "max" and sparse:
+        raise UnsupportedError(f"[{op}] sparse gradients do not go with mode='max'")
     if mode == "max" and scale_grad_by_freq:
         raise ArgumentError(f"[{op}] scale_grad_by_freq=True does not go with mode='max'")
     if per_sample_weights is not None:
@@ -194,7 +242,7 @@ def embedding_bag(
                 f"[{op}] per_sample_weights need the input's shape {input.shape}, got "
                 f"{per_sample_weights.shape}"
             )
-    indices, padding_idx = _table(op, input, weight, padding_idx, sparse)
+    indices, padding_idx = _table(op, input, weight, padding_idx, sparse, scale_grad_by_freq)
     starts, total = _bags(op, indices, offsets, include_last_offset)
     indices = indices.reshape(-1)[:total]
     bags = starts.shape[0]
@@ -208,7 +256,7 @@ def embedding_bag(
         bag, indices = bag[counted], indices[counted]
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[counted]
-    rows = _rows(indices, weight, None, scale_grad_by_freq)
+    rows = _rows(indices, weight, None, scale_grad_by_freq, sparse)
     out: Tensor = rows.new_zeros((bags, weight.shape[1]))
     if mode == "max" and rows.numel():
         return index_reduce(out, 0, bag, rows, "amax", include_self=False)

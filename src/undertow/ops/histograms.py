@@ -37,7 +37,7 @@ def _edges(op: str, x: Tensor, bins: Any, limits: Sequence[float] | None) -> Ten
             raise DTypeError(f"[{op}] edges are {bins.dtype} and the input {x.dtype}; convert one")
         if limits is not None:
             raise ArgumentError(f"[{op}] range is for a number of bins, not for edges")
-        return bins.detach()
+        return bins.detach().clone()
     if not isinstance(bins, INTEGERS) or bins < 1:
         raise ArgumentError(f"[{op}] bins must be at least 1, got {bins!r}")
     if limits is not None:

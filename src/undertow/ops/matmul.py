@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from .. import dtypes
@@ -25,6 +26,7 @@ from ..core.register import alias, attach, function
 from ..core.tensor import Tensor, node_of, wrap
 from ..dtypes import Number
 from ..errors import ArgumentError, DTypeError, ShapeError
+from ..layouts import layout as Layout
 from ..shapes import broadcast_shapes, wrap_dim
 from .comparison import where
 from .movement import reshaped
@@ -99,6 +101,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         plain = False
     if plain:
         return _product(input, other)
+    found = of_sparse(input, other)
+    if found is not None:
+        return found
     a, b = operands("matmul", input, other)
     if not a.ndim or not b.ndim:
         raise ShapeError(
@@ -119,6 +124,14 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         rows = reshaped(a, (math.prod(a.shape[:-1]), inner))
         return reshaped(product(rows, b), (*a.shape[:-1], b.shape[1]))
     return _batched("matmul", a, b)
+
+
+def of_sparse(a: Any, b: Any) -> Any:
+    """The product if an operand is sparse; its room, above this one, knows how. Else None."""
+    for x in (a, b):
+        if not isinstance(x, Tensor) and isinstance(getattr(x, "layout", None), Layout):
+            return import_module("undertow.sparse").matmul(a, b)
+    return None
 
 
 attach("__rmatmul__", lambda self, other: matmul(other, self))
@@ -182,6 +195,9 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     tensor([[3.],
             [3.]])
     """
+    found = of_sparse(input, mat2)
+    if found is not None:
+        return found
     a, b = _of_rank("mm", input=(input, 2), mat2=(mat2, 2))
     _check_inner("mm", a, b)
     return product(a, b)
@@ -213,6 +229,9 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     >>> ut.mv(ut.tensor([[1.0, 2.0], [3.0, 4.0]]), ut.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
+    found = of_sparse(input, vec)
+    if found is not None:
+        return found
     a, b = _of_rank("mv", input=(input, 2), vec=(vec, 1))
     _check_inner("mv", a, b)
     return reshaped(product(a, reshaped(b, (b.shape[0], 1))), a.shape[:1])
@@ -339,6 +358,9 @@ def addmm(
     tensor([[31., 31.],
             [31., 31.]])
     """
+    found = of_sparse(mat1, mat2)
+    if found is not None:
+        return _added("addmm", input, found, beta, alpha)
     operands("addmm", input, mat1)
     a, b = _of_rank("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
     _check_inner("addmm", a, b)

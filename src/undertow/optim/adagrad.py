@@ -23,6 +23,8 @@ class Adagrad(Elementwise):
     tensor([0.9000, 1.9000], requires_grad=True)
     """
 
+    takes_sparse = True
+
     def __init__(
         self,
         params: ParamsT,

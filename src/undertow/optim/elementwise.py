@@ -8,6 +8,11 @@ called with scalar expressions once, for a kernel that changes parameter and sta
 (core/update), and with tensors where the step itself is differentiated (`differentiable=True`).
 Numbers are arguments of the kernel: nothing is compiled again when the learning rate changes.
 Gradients are turned round for `maximize`, and weights decay, in front of every rule.
+
+Note [sparse gradients]
+An optimiser that `takes_sparse` gradients, which `embedding(sparse=True)` gives, applies its rule
+to the rows that the gradient has: they are copied out of the parameter and its states, changed, and
+copied back. Other rows stay as they are, states included.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from typing import Any, ClassVar
 from ..core.modes import set_grad_enabled
 from ..core.tensor import Tensor
 from ..core.update import Update
+from ..errors import UnsupportedError
 from ..ops.complex_numbers import view_as_complex, view_as_real
 from ..ops.creation import full, full_like
 from .arguments import scalar_dtype
@@ -50,6 +56,7 @@ class Elementwise(Optimizer):
     """
 
     rule: ClassVar[Callable[..., tuple[Any, ...]]]  # p, g, states and numbers: new p and states
+    takes_sparse: ClassVar[bool] = False  # see Note [sparse gradients]
 
     def states(self, group: Group) -> dict[str, float]:
         """The tensors kept with a parameter, and what they are filled with at first."""
@@ -77,6 +84,7 @@ class Elementwise(Optimizer):
         scalars, kept_with = tuple(self.scalars), self.state
         entries = len(states) + len(scalars)
         alike: dict[tuple[Any, ...], list[tuple[Tensor, Tensor, dict[str, Any]]]] = {}
+        copies: list[tuple[Tensor, Tensor, Tensor]] = []  # where rows go, which, and what they are
         for p in group["params"]:
             grad = p._grad
             if grad is None:
@@ -86,6 +94,13 @@ class Elementwise(Optimizer):
             if fresh:
                 self._start(p, state, group)
             key = (fresh, *[state[name].item() for name in scalars])
+            if not isinstance(grad, Tensor):
+                whole = p
+                p, grad, at = self._rows(group, p, grad)
+                copies.append((whole, at, p))
+                rows = {name: state[name].index_select(0, at) for name in states}
+                copies += [(state[name], at, part) for name, part in rows.items()]
+                state = {**state, **rows}
             if key in alike:
                 alike[key].append((p, grad, state))
             else:
@@ -99,6 +114,30 @@ class Elementwise(Optimizer):
             for name, before in zip(self.scalars, counts, strict=True):
                 if kept[name] != before:
                     _set([(state[name],) for _, _, state in members], (kept[name],))
+        for target, at, part in copies:
+            target.index_copy_(0, at, part)
+
+    def _rows(self, group: Group, p: Tensor, grad: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of a parameter that a sparse gradient has, their gradients, and which they are.
+
+        See Note [sparse gradients].
+        """
+        name = self._name
+        if not self.takes_sparse:
+            raise UnsupportedError(
+                f"[{name}] takes no sparse gradients; use SGD, Adagrad or SparseAdam, or "
+                "sparse=False where the embedding is made"
+            )
+        for option in ("momentum", "weight_decay", "differentiable"):
+            if group.get(option):
+                raise UnsupportedError(
+                    f"[{name}] {option} does not go with sparse gradients, got {group[option]}"
+                )
+        found = grad.coalesce()
+        if found.sparse_dim() != 1:
+            raise UnsupportedError(f"[{name}] takes sparse gradients of rows, got {grad}")
+        at = found.indices()[0]
+        return p.detach().index_select(0, at), found.values().detach(), at
 
     def _apply(
         self, group: Group, states: tuple[str, ...], kept: Numbers, members: list[Any]

@@ -29,6 +29,7 @@ class SGD(Elementwise):
     """
 
     scalars: ClassVar[dict[str, float]] = {}
+    takes_sparse = True
 
     def __init__(
         self,

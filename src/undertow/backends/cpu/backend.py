@@ -422,6 +422,17 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().take(x, index)
 
+    def csr_matmul(
+        self, begins: Array, rows: Array, columns: Array, values: Array, dense: Array
+    ) -> Array:
+        if values.size * dense.shape[1] >= threshold(TAKEN):
+            from .sparse import run_csr_matmul
+
+            found = run_csr_matmul(begins, columns, values, dense)
+            if found is not None:
+                return found
+        return super().csr_matmul(begins, rows, columns, values, dense)
+
     def scatter(
         self, kind: str, x: Array, dim: int, index: Array, source: Array, inplace: bool = False
     ) -> Array:

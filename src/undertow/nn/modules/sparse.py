@@ -73,7 +73,8 @@ class Embedding(_Table):
     """The rows of a learned table at the indices that are given.
 
     The row `padding_idx` is zero and gets no gradient; rows longer than `max_norm` are shortened
-    when they are looked up. `sparse` is accepted, and gradients are dense.
+    when they are looked up. With `sparse` the table's gradient is a sparse tensor, for SGD, Adagrad
+    or SparseAdam.
 
     >>> import undertow as ut
     >>> ut.nn.Embedding(10, 3)(ut.tensor([[1, 2], [4, 5]])).shape

@@ -1,0 +1,157 @@
+"""Sparse tensors by coordinates: one column of indices for each element, in any order."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..errors import ArgumentError, DimError, ShapeError, UnsupportedError
+from ..layouts import sparse_coo
+from ..ops.creation import zeros
+from ..ops.joining import cat, stack
+from ..ops.scatter import index_add
+from ..ops.selection import index_put
+from ..shapes import wrap_dim
+from .csr import SparseCSR
+from .pattern import Pattern
+from .tensor import SparseTensor
+
+
+class SparseCOO(SparseTensor):
+    """Elements (or dense blocks of them) with their coordinates; see Note [sparse tensors].
+
+    Coordinates may occur several times: what stands there is the sum. `coalesce` adds it up and
+    brings the coordinates into order.
+
+    >>> import undertow as ut
+    >>> x = ut.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [3.0, 4.0, 5.0], (2, 3))
+    >>> x.coalesce()
+    tensor(indices=tensor([[0, 1],
+                           [2, 0]]),
+           values=tensor([3., 9.]),
+           size=(2, 3), nnz=2, layout=undertow.sparse_coo)
+    """
+
+    __slots__ = ("_coalesced", "_places")
+
+    layout = sparse_coo
+
+    def __init__(self, indices: Tensor, values: Tensor, shape: Any, coalesced: bool) -> None:
+        super().__init__(values, shape)
+        self._places = indices
+        self._coalesced = coalesced
+
+    def _with(self, values: Tensor) -> SparseCOO:
+        shape = (*self.shape[: self.sparse_dim()], *values.shape[1:])
+        return SparseCOO(self._places, values, shape, self._coalesced)
+
+    def _parts(self) -> list[tuple[str, Tensor]]:
+        return [("indices", self._places), ("values", self._values)]
+
+    def _indices(self) -> Tensor:
+        return self._places
+
+    def sparse_dim(self) -> int:
+        """The number of dimensions that have coordinates."""
+        return self._places.shape[0]
+
+    def dense_dim(self) -> int:
+        """The number of dimensions of each value."""
+        return self._values.ndim - 1
+
+    def is_coalesced(self) -> bool:
+        """Whether the coordinates are in order and occur once."""
+        return self._coalesced
+
+    def indices(self) -> Tensor:
+        """The coordinates of a coalesced tensor, a row for each dimension."""
+        return self._once("indices")._places
+
+    def values(self) -> Tensor:
+        """The values of a coalesced tensor."""
+        return self._once("values")._values
+
+    def _once(self, op: str) -> SparseCOO:
+        if not self._coalesced:
+            raise ArgumentError(
+                f"[{op}] the coordinates may occur several times; coalesce() the tensor first"
+            )
+        return self
+
+    def _linear(self, dims: range | list[int]) -> Tensor:
+        """The coordinates of some dimensions as one number, in row-major order."""
+        rows = [(self._places[d], self.shape[d]) for d in dims]
+        first = self._places.new_zeros(self._nnz())
+        return reduce(lambda place, row: place * row[1] + row[0], rows, first)
+
+    def coalesce(self) -> SparseCOO:
+        """The same tensor with its coordinates in order, each once."""
+        if self._coalesced:
+            return self
+        sizes = self.shape[: self.sparse_dim()]
+        places, which = self._linear(range(self.sparse_dim())).unique(return_inverse=True)
+        start = self._values.new_zeros(places.shape[0], *self._values.shape[1:])
+        values = index_add(start, 0, which, self._values)
+        rows = []
+        for size in reversed(sizes):
+            rows.append(places % size)
+            places = places.div(size, rounding_mode="floor")
+        return SparseCOO(stack(rows[::-1]), values, self.shape, True)
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+        """The dense tensor, zero where nothing is stored."""
+        start = zeros(self.shape, dtype=self.dtype, device=self.device)
+        dense = index_put(start, tuple(self._places.unbind(0)), self._values, accumulate=True)
+        return dense if dtype is None else dense.to(dtype)
+
+    def to_sparse_coo(self) -> SparseCOO:
+        """The tensor itself."""
+        return self
+
+    def to_sparse_csr(self, dense_dim: int | None = None) -> SparseCSR:
+        """The same matrix by rows."""
+        found = self.coalesce()
+        return SparseCSR(found._pattern("to_sparse_csr"), found._values)
+
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None) -> SparseTensor:
+        """The tensor itself, or the same matrix by rows with `layout=ut.sparse_csr`."""
+        return self if layout in (None, sparse_coo) else self.to_sparse_csr()
+
+    def _pattern(self, op: str) -> Pattern:
+        """The positions of a coalesced matrix."""
+        if self.sparse_dim() != 2 or self.dense_dim():
+            raise UnsupportedError(
+                f"[{op}] takes sparse matrices of numbers, got shape {self.shape} with "
+                f"{self.dense_dim()} dense dimensions"
+            )
+        rows, columns = self._places
+        return Pattern.of_rows(rows, columns, (self.shape[0], self.shape[1]))
+
+    def transpose(self, dim0: int, dim1: int) -> SparseCOO:
+        """Two of the sparse dimensions exchanged."""
+        a, b = (wrap_dim("transpose", d, self.ndim) for d in (dim0, dim1))
+        if max(a, b) >= self.sparse_dim():
+            raise DimError(f"[transpose] only sparse dimensions can be exchanged, got {a} and {b}")
+        order = list(range(self.ndim))
+        order[a], order[b] = b, a
+        places = self._places[order[: self.sparse_dim()]]
+        return SparseCOO(places, self._values, [self.shape[d] for d in order], a == b)
+
+    def t(self) -> SparseCOO:
+        """The transposed matrix."""
+        return self.transpose(0, 1)
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Tensor):
+            return other + self.to_dense()
+        if not isinstance(other, SparseCOO) or other.sparse_dim() != self.sparse_dim():
+            raise self._undefined("+", "is added to tensors of its kind, or to dense ones")
+        if other.shape != self.shape:
+            raise ShapeError(f"[+] sparse tensors do not broadcast: {self.shape} + {other.shape}")
+        places = cat([self._places, other._places], 1)
+        values = cat([self._values, other._values])
+        return SparseCOO(places, values, self.shape, False).coalesce()
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other

@@ -1,0 +1,116 @@
+"""Products with sparse matrices, differentiable in the values and in what is dense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.tensor import Tensor
+from ..errors import DTypeError, ShapeError
+from ..ops.creation import arange
+from ..ops.joining import stack
+from ..ops.scan import cumsum
+from ..ops.scatter import index_select
+from .coo import SparseCOO
+from .csr import SparseCSR
+from .pattern import Pattern, product, sampled
+from .tensor import SparseTensor
+
+
+def _stored(op: str, matrix: SparseTensor) -> tuple[Pattern, Tensor]:
+    """The positions and values of a sparse matrix, row by row."""
+    if isinstance(matrix, SparseCOO):
+        found = matrix.coalesce()
+        return found._pattern(op), found._values
+    assert isinstance(matrix, SparseCSR)
+    return matrix._places, matrix._values
+
+
+def _check(op: str, a: Any, b: Any) -> None:
+    if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[1] != b.shape[0]:
+        raise ShapeError(f"[{op}] {tuple(a.shape)} @ {tuple(b.shape)}: the sizes do not fit")
+    if a.dtype is not b.dtype:
+        raise DTypeError(f"[{op}] expects one dtype, got {a.dtype} and {b.dtype}")
+
+
+def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
+    """The product of two matrices, at least one of them sparse.
+
+    A sparse matrix times a dense one is dense, on a generated kernel; two sparse ones give a sparse
+    one. Gradients have the positions of the sparse operand.
+
+    >>> import undertow as ut
+    >>> a = ut.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), requires_grad=True)
+    >>> ut.sparse.mm(a, ut.ones(3, 1)).sum().backward()
+    >>> a.grad.to_dense()
+    tensor([[0., 0., 1.],
+            [1., 0., 0.]])
+    """
+    if reduce != "sum":
+        raise DTypeError(f"[sparse.mm] only sums products, got reduce={reduce!r}")
+    return matmul(mat1, mat2, "sparse.mm")
+
+
+def matmul(a: Any, b: Any, op: str = "matmul") -> Any:
+    """`a @ b` where at least one is sparse; `b` may be a vector."""
+    for x in (a, b):
+        if not isinstance(x, (Tensor, SparseTensor)):
+            raise DTypeError(f"[{op}] expects tensors, got {type(x).__name__}")
+    _check(op, a, b)
+    if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
+        return _both(op, a, b)
+    if isinstance(a, SparseTensor):
+        pattern, values = _stored(op, a)
+        if b.ndim == 1:
+            return product(values, b.unsqueeze(1), pattern).squeeze(1)
+        return product(values, b, pattern)
+    pattern, values = _stored(op, b)
+    values = index_select(values, 0, pattern.order)
+    return product(values, a.t(), pattern.transposed).t()
+
+
+def _both(op: str, a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """Each element of a, times each element of the row of b that its column names, added up."""
+    left, x = _stored(op, a)
+    right, y = _stored(op, b)
+    lengths = index_select(right.begins[1:] - right.begins[:-1], 0, left.columns)
+    of = arange(x.shape[0], device=x.device).repeat_interleave(lengths)
+    before = index_select(cumsum(lengths, 0) - lengths, 0, of)
+    start = index_select(right.begins, 0, index_select(left.columns, 0, of))
+    at = start + arange(of.shape[0], device=x.device) - before
+    places = stack([index_select(left.rows, 0, of), index_select(right.columns, 0, at)])
+    values = index_select(x, 0, of) * index_select(y, 0, at)
+    out = SparseCOO(places, values, (left.shape[0], right.shape[1]), False).coalesce()
+    return out.to_sparse_csr() if isinstance(a, SparseCSR) else out
+
+
+def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * mat + alpha * (mat1 @ mat2)`, where mat1 is sparse.
+
+    >>> import undertow as ut
+    >>> ut.sparse.addmm(ut.ones(2, 2), ut.eye(2).to_sparse(), ut.ones(2, 2), beta=2)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+    return mat * beta + matmul(mat1, mat2, "sparse.addmm") * alpha
+
+
+def sampled_addmm(
+    input: SparseCSR, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0
+) -> SparseCSR:
+    """`beta * input + alpha * (mat1 @ mat2)` at the positions of the sparse input alone.
+
+    >>> import undertow as ut
+    >>> at = ut.eye(2).to_sparse_csr()
+    >>> ut.sparse.sampled_addmm(at, ut.ones(2, 3), ut.ones(3, 2)).values()
+    tensor([4., 4.])
+    """
+    if not isinstance(input, SparseCSR):
+        raise DTypeError("[sparse.sampled_addmm] input is sparse_csr; use to_sparse_csr()")
+    _check("sparse.sampled_addmm", mat1, mat2)
+    if (mat1.shape[0], mat2.shape[1]) != tuple(input.shape):
+        raise ShapeError(
+            f"[sparse.sampled_addmm] {mat1.shape} @ {mat2.shape} does not have the shape of input, "
+            f"{tuple(input.shape)}"
+        )
+    found = sampled(mat1, mat2.t(), input._places)
+    return input._with(input._values * beta + found * alpha)

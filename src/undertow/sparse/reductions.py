@@ -1,0 +1,106 @@
+"""Sums and softmax over the stored elements of sparse tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import dtypes
+from ..core.tensor import Tensor
+from ..errors import DTypeError, UnsupportedError
+from ..ops.creation import full
+from ..ops.scatter import index_add, index_select, scatter_reduce
+from ..shapes import Ints, wrap_dim, wrap_dims
+from .coo import SparseCOO
+from .csr import SparseCSR
+from .tensor import SparseTensor
+
+
+def _coo(op: str, input: Any) -> SparseCOO:
+    if not isinstance(input, SparseTensor):
+        raise DTypeError(f"[{op}] expects a sparse tensor, got {type(input).__name__}")
+    return input.to_sparse_coo().coalesce()
+
+
+def sum(input: Any, dim: Ints | None = None, dtype: Any = None) -> Any:
+    """The sum of all elements, or over some dimensions.
+
+    While sparse dimensions are left the result is sparse, else dense.
+
+    >>> import undertow as ut
+    >>> x = ut.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
+    >>> ut.sparse.sum(x), ut.sparse.sum(x, 0).to_dense()
+    (tensor(12.), tensor([4., 0., 8.]))
+    """
+    found = _coo("sparse.sum", input)
+    values = found._values if dtype is None else found._values.to(dtypes.as_dtype(dtype))
+    if dim is None:
+        return values.sum()
+    sparse = found.sparse_dim()
+    dims = wrap_dims("sparse.sum", dim, found.ndim)
+    inner = tuple(d - sparse + 1 for d in dims if d >= sparse)
+    if inner:
+        values = values.sum(inner)
+    left = [d for d in range(sparse) if d not in dims]
+    if not left:
+        return values.sum(0)
+    shape = [n for d, n in enumerate(found.shape) if d not in dims]
+    return SparseCOO(found._places[left], values, shape, len(left) == sparse).coalesce()
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The softmax along a dimension, of the elements that are stored: others count as -inf.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([[0.0, 1.0, 1.0], [2.0, 0.0, 0.0]]).to_sparse()
+    >>> ut.sparse.softmax(x, 1).to_dense()
+    tensor([[0.0000, 0.5000, 0.5000],
+            [1.0000, 0.0000, 0.0000]])
+    """
+    return _normalised("sparse.softmax", input, dim, dtype, logarithm=False)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """The logarithm of `softmax`, at the positions that are stored.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([[0.0, 1.0, 1.0]]).to_sparse()
+    >>> ut.sparse.log_softmax(x, 1).values()
+    tensor([-0.6931, -0.6931])
+    """
+    return _normalised("sparse.log_softmax", input, dim, dtype, logarithm=True)
+
+
+def _normalised(op: str, input: Any, dim: int, dtype: Any, logarithm: bool) -> Any:
+    found = _coo(op, input)
+    if dtype is not None:
+        found = found.to(dtypes.as_dtype(dtype))
+    if not found.is_floating_point():
+        raise DTypeError(f"[{op}] takes floating tensors, got {found.dtype}; pass dtype=ut.float32")
+    at = wrap_dim(op, dim, found.ndim)
+    sparse = found.sparse_dim()
+    if at >= sparse:
+        inner = at - sparse + 1
+        values = found._values
+        out = found._with(values.log_softmax(inner) if logarithm else values.softmax(inner))
+    else:
+        out = found._with(_along(op, found, at, logarithm))
+    return out.to_sparse_csr() if isinstance(input, SparseCSR) else out
+
+
+def _along(op: str, x: SparseCOO, at: int, logarithm: bool) -> Tensor:
+    """The values, normalised within the lines along a sparse dimension."""
+    if x.dense_dim():
+        raise UnsupportedError(f"[{op}] along a sparse dimension takes no dense dimensions")
+    others = [d for d in range(x.sparse_dim()) if d != at]
+    lines, line = x._linear(others).unique(return_inverse=True)
+    values, count = x._values, lines.shape[0]
+    lowest = full((count,), -float("inf"), dtype=x.dtype, device=x.device)
+    largest = scatter_reduce(lowest, 0, line, values.detach(), "amax")
+    shifted = values - index_select(largest, 0, line)
+    sums = index_add(values.new_zeros(count), 0, line, shifted.exp())
+    if logarithm:
+        return shifted - index_select(sums.log(), 0, line)
+    return shifted.exp() / index_select(sums, 0, line)
+
+
+__all__ = ["log_softmax", "softmax", "sum"]

@@ -1,0 +1,223 @@
+"""Sparse tensors: dense tensors of positions and of values, and the shape that they stand in.
+
+Note [sparse tensors]
+A sparse tensor is not a Tensor: it holds Tensors, and what is done to it is done to them. So the
+history is that of the values, a leaf is one whose values are a leaf, and its gradient has the
+positions of the tensor itself and the gradient of its values: positions that are not stored are
+constants. What is not defined for sparse tensors is an error that names it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import dtypes
+from ..core.node import Node
+from ..core.printing import closed, elements
+from ..core.tensor import Tensor
+from ..devices import Device
+from ..dtypes import DType
+from ..errors import UnsupportedError
+from ..layouts import layout as Layout
+from ..shapes import SIZES, Size
+
+
+class SparseTensor:
+    """What the layouts have in common; see Note [sparse tensors].
+
+    Made by `ut.sparse_coo_tensor`, `ut.sparse_csr_tensor` and `Tensor.to_sparse`.
+    """
+
+    __slots__ = ("_values", "shape")
+
+    __array_priority__ = 2000
+    layout: Layout
+    _values: Tensor
+    shape: Size
+
+    def __init__(self, values: Tensor, shape: Any) -> None:
+        self._values = values
+        self.shape = SIZES[tuple(shape)]
+
+    # What it is ---------------------------------------------------------------------------
+    @property
+    def ndim(self) -> int:
+        """The number of its dimensions."""
+        return len(self.shape)
+
+    def dim(self) -> int:
+        """The number of its dimensions."""
+        return len(self.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        """The number of its elements, stored or not."""
+        return math.prod(self.shape)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of its values."""
+        return self._values.dtype
+
+    @property
+    def device(self) -> Device:
+        """Where it lives."""
+        return self._values.device
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether it is stored as coordinates."""
+        return self.layout.name == "sparse_coo"
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether it is stored by rows."""
+        return self.layout.name == "sparse_csr"
+
+    def is_floating_point(self) -> bool:
+        """Whether its dtype is a floating one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether its dtype is a complex one."""
+        return self.dtype.is_complex
+
+    def _nnz(self) -> int:
+        return self._values.shape[0]
+
+    # Its place in the graph, which is that of the values ----------------------------------
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for its values; settable on leaves."""
+        return self._values.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._values.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Switch gradients on or off for this leaf; returns itself."""
+        self._values.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made its values."""
+        return self._values.is_leaf
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made its values."""
+        return self._values.grad_fn
+
+    @property
+    def grad(self) -> Any:
+        """The gradient of its values, at the same positions."""
+        return None if self._values.grad is None else self._with(self._values.grad)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._values.grad = None if value is None else value._values
+
+    # Others like it -----------------------------------------------------------------------
+    def _with(self, values: Tensor) -> Any:
+        """The same positions with other values."""
+        raise NotImplementedError
+
+    def detach(self) -> Any:
+        """The same without history."""
+        return self._with(self._values.detach())
+
+    def clone(self) -> Any:
+        """A copy of its values at the same positions."""
+        return self._with(self._values.clone())
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Its values in another dtype."""
+        found = self._values.to(*args, **kwargs)
+        if found.device != self.device:
+            raise UnsupportedError(
+                f"[to] a {self.layout.name} tensor stays on {self.device}; make it anew on "
+                f"{found.device}, from its parts"
+            )
+        return self if found is self._values else self._with(found)
+
+    def float(self) -> Any:
+        """In float32."""
+        return self.to(dtypes.float32)
+
+    def double(self) -> Any:
+        """In float64."""
+        return self.to(dtypes.float64)
+
+    def __neg__(self) -> Any:
+        return self._with(-self._values)
+
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, (bool, int, float, complex)):
+            raise self._undefined("*", "is multiplied by numbers")
+        return self._with(self._values * other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        if not isinstance(other, (bool, int, float, complex)):
+            raise self._undefined("/", "is divided by numbers")
+        return self._with(self._values / other)
+
+    def __matmul__(self, other: Any) -> Any:
+        from .products import matmul
+
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        from .products import matmul
+
+        return matmul(other, self)
+
+    def mm(self, mat2: Any) -> Any:
+        """The product of two matrices."""
+        return self @ mat2
+
+    matmul = mm
+
+    def mv(self, vec: Tensor) -> Any:
+        """The product with a vector."""
+        return self @ vec
+
+    def _undefined(self, what: str, but: str = "has no such operation") -> UnsupportedError:
+        return UnsupportedError(
+            f"[{what}] a {self.layout.name} tensor {but}; use to_dense() for a dense one"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Tensor, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise self._undefined(name)
+
+    # Printing -----------------------------------------------------------------------------
+    def _parts(self) -> list[tuple[str, Tensor]]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        facts = [f"size={tuple(self.shape)}", f"nnz={self._nnz()}"]
+        inferred = (dtypes.get_default_dtype(), dtypes.int64, dtypes.bool)
+        if self.dtype not in (*inferred, dtypes.complex_of(inferred[0])):
+            facts.append(f"dtype={self.dtype!r}")
+        facts.append(f"layout={self.layout!r}")
+        if self.grad_fn is not None:
+            facts.append(f"grad_fn=<{self.grad_fn.name()}>")
+        elif self.requires_grad:
+            facts.append("requires_grad=True")
+        indent = len("tensor(")
+        parts = []
+        for name, part in self._parts():
+            size = [] if part.numel() else [f"size={tuple(part.shape)}"]
+            text = closed(elements(part, " " * indent + f"{name}=tensor("), size, 0)
+            parts.append(text.lstrip())
+        text = "tensor(" + (",\n" + " " * indent).join(parts)
+        return closed(text, facts, indent, below=self.is_sparse)

@@ -1,0 +1,111 @@
+"""Sparse tensors beside torch's: text, values and gradients."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.conformance
+
+rng = np.random.default_rng(1)
+A = rng.standard_normal((5, 7)) * (rng.random((5, 7)) < 0.4)
+B = rng.standard_normal((7, 3))
+
+
+def both(make: Any) -> tuple[Any, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch's are in beta
+        return make(ut), make(torch)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda lib: lib.tensor(A).to_sparse(),
+        lambda lib: lib.tensor(A).float().to_sparse_csr(),
+        lambda lib: lib.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), requires_grad=True),
+        lambda lib: lib.sparse_coo_tensor([[1, 1, 0]], [[1, 2], [3, 4], [5, 6]], (2, 2)),
+        lambda lib: lib.sparse_coo_tensor([[1, 1, 0]], [1.0, 2.0, 3.0]).coalesce(),
+        lambda lib: lib.sparse_coo_tensor(size=(2, 3)),
+        lambda lib: lib.sparse_csr_tensor([0, 2, 4], [0, 1, 0, 1], [1, 2, 3, 4]),
+        lambda lib: lib.ones(2, 2, 2).to_sparse(1),
+        lambda lib: lib.tensor([1j, 0]).to_sparse(),
+    ],
+)
+def test_text(make: Any) -> None:
+    """They are printed alike."""
+    ours, theirs = both(make)
+    assert repr(ours) == repr(theirs).replace("torch.", "undertow.")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda lib, s, d: lib.sparse.mm(s, d),
+        lambda lib, s, d: lib.sparse.addmm(d[:5], s, d, beta=2, alpha=3),
+        lambda lib, s, d: lib.sparse.softmax(s, 1),
+        lambda lib, s, d: lib.sparse.log_softmax(s, 0),
+        lambda lib, s, d: lib.sparse.sum(s, 0),
+        lambda lib, s, d: lib.sparse.sum(s),
+        lambda lib, s, d: s.coalesce(),
+        lambda lib, s, d: s * 3,
+        lambda lib, s, d: s.t(),
+    ],
+)
+def test_values_and_gradients(function: Any) -> None:
+    """Of the sparse operand at its positions, and of the dense one."""
+
+    def run(lib: Any) -> list[Any]:
+        s = lib.tensor(A).to_sparse().requires_grad_()
+        d = lib.tensor(B, requires_grad=True)
+        out = function(lib, s, d)
+        dense = out.to_dense() if out.layout is not lib.strided else out
+        (dense * dense).sum().backward()
+        grads = [s.grad.to_dense(), d.grad if d.grad is not None else lib.zeros(1)]
+        return [t.detach().numpy() for t in (dense, *grads)]
+
+    for ours, theirs in zip(*both(run), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_sampled_addmm() -> None:
+    """At the positions of the input."""
+
+    def run(lib: Any) -> Any:
+        s, d = lib.tensor(A).to_sparse_csr(), lib.tensor(B)
+        return lib.sparse.sampled_addmm(s, d[:5], d.t(), beta=0.5, alpha=2.0).values().numpy()
+
+    ours, theirs = both(run)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SGD", {"lr": 0.1}),
+        ("Adagrad", {"lr": 0.1, "lr_decay": 0.2}),
+        ("SparseAdam", {"lr": 0.1}),
+        ("SparseAdam", {"lr": 0.1, "betas": (0.5, 0.7), "eps": 1e-3, "maximize": True}),
+    ],
+)
+def test_optimisers(name: str, options: Any) -> None:
+    """Tables after three steps with sparse gradients."""
+
+    def run(lib: Any) -> Any:
+        table = lib.tensor(A, requires_grad=True)
+        optimizer = getattr(lib.optim, name)([table], **options)
+        for rows in ([1, 4, 1], [3, 4], [0]):
+            optimizer.zero_grad()
+            at = lib.tensor(rows)
+            lib.nn.functional.embedding(at, table, sparse=True).sin().sum().backward()
+            optimizer.step()
+        return table.detach().numpy()
+
+    ours, theirs = both(run)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10)

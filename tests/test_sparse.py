@@ -1,0 +1,230 @@
+"""Sparse tensors: positions and values, products with gradients, sums and softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+
+rng = np.random.default_rng(3)
+
+
+def matrix(rows: int, columns: int, filled: float = 0.4) -> Any:
+    """A dense matrix, most of it zero."""
+    return rng.standard_normal((rows, columns)) * (rng.random((rows, columns)) < filled)
+
+
+A, B = matrix(5, 7), matrix(7, 4)
+DENSE = rng.standard_normal((7, 3))
+LAYOUTS = [ut.sparse_coo, ut.sparse_csr]
+
+
+def sparse(host: Any, layout: Any = ut.sparse_coo) -> Any:
+    return ut.tensor(host).to_sparse(layout=layout)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_there_and_back(layout: Any, device: str) -> None:
+    """Dense to sparse to dense, in either layout."""
+    x = ut.tensor(A, device=device)
+    s = x.to_sparse(layout=layout)
+    assert (s.layout, s.shape, s.dtype, s.device) == (layout, x.shape, x.dtype, x.device)
+    assert s._nnz() == np.count_nonzero(A)
+    for back in (s, s.to_sparse_coo(), s.to_sparse_csr(), s.to_sparse().coalesce(), s.clone()):
+        assert back.to_dense().tolist() == A.tolist()
+    assert (s.is_sparse, s.is_sparse_csr) == (layout is ut.sparse_coo, layout is ut.sparse_csr)
+    assert not x.is_sparse
+    assert x.to_sparse(layout=ut.strided) is x
+
+
+def test_coalesce() -> None:
+    """Coordinates in any order, several times, with dense blocks."""
+    indices = [[1, 0, 1, 1], [0, 2, 0, 1]]
+    values = rng.standard_normal((4, 2))
+    s = ut.sparse_coo_tensor(indices, values, (2, 3, 2))
+    assert (s.sparse_dim(), s.dense_dim(), s.is_coalesced()) == (2, 1, False)
+    wanted = np.zeros((2, 3, 2))
+    np.add.at(wanted, tuple(indices), values)
+    once = s.coalesce()
+    assert once.is_coalesced()
+    assert once.coalesce() is once
+    assert once.indices().tolist() == [[0, 1, 1], [2, 0, 1]]
+    np.testing.assert_allclose(once.to_dense().numpy(), wanted)
+    np.testing.assert_allclose(s.to_dense().numpy(), wanted)
+    np.testing.assert_allclose(s.transpose(0, 1).to_dense().numpy(), wanted.swapaxes(0, 1))
+    with pytest.raises(ut.errors.ArgumentError, match=r"\[values\].*coalesce"):
+        s.values()
+    blocks = ut.tensor(wanted).to_sparse(1)
+    assert (blocks.sparse_dim(), blocks.dense_dim(), blocks._nnz()) == (1, 2, 2)
+
+
+def test_empty() -> None:
+    """Nothing stored, no rows, no columns."""
+    s = ut.sparse_coo_tensor(size=(2, 3))
+    assert (s @ ut.ones(3, 2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert s.coalesce().to_sparse_csr().crow_indices().tolist() == [0, 0, 0]
+    assert (ut.zeros(0, 3).to_sparse() @ ut.ones(3, 2)).shape == (0, 2)
+    assert (ut.zeros(2, 0).to_sparse_csr() @ ut.ones(0, 2)).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert ut.sparse.softmax(s, 1)._nnz() == 0
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_products(layout: Any, device: str) -> None:
+    """Sparse and dense on either side, vectors, and both sparse."""
+    s = ut.tensor(A, device=device).to_sparse(layout=layout)
+    dense, vector = ut.tensor(DENSE, device=device), ut.tensor(DENSE[:, 0], device=device)
+    left = ut.tensor(DENSE[:5].T.copy(), device=device)
+    other = ut.tensor(B, device=device).to_sparse(layout=layout)
+    for got, wanted in [
+        (s @ dense, A @ DENSE),
+        (ut.mm(s, dense), A @ DENSE),
+        (ut.sparse.mm(s, dense), A @ DENSE),
+        (s.mm(dense), A @ DENSE),
+        (s @ vector, A @ DENSE[:, 0]),
+        (ut.mv(s, vector), A @ DENSE[:, 0]),
+        (ut.matmul(left, s), DENSE[:5].T @ A),
+        (left @ s, DENSE[:5].T @ A),
+        (s @ other, A @ B),
+        (ut.sparse.addmm(s @ dense, s, dense, beta=2, alpha=3), 5 * (A @ DENSE)),
+        (ut.addmm(s @ dense, s, dense, alpha=3), 4 * (A @ DENSE)),
+        (-s * 2 / 4, A / -2),
+    ]:
+        assert got.device == ut.device(device)
+        np.testing.assert_allclose(got.to_dense().cpu().numpy(), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s, d: s @ d,
+        lambda s, d: s @ d.cos(),
+        lambda s, d: ut.sparse.addmm((s @ d).sin(), s, d * d, alpha=2),
+        lambda s, d: d[:5].t() @ s,
+        lambda s, d: (s @ (s.to_sparse_coo().t().to_sparse(layout=s.layout))).to_dense(),
+        lambda s, d: ut.sparse.softmax(s, 1).to_dense(),
+        lambda s, d: ut.sparse.log_softmax(s, 0).to_dense(),
+        lambda s, d: ut.sparse.sum(s, 0).to_dense() @ d,
+        lambda s, d: ut.sparse.sum(s * 2),
+        lambda s, d: ut.sparse.sampled_addmm(
+            s.to_sparse_csr(), d[:5], d.t(), beta=0.5, alpha=2.0
+        ).values(),
+    ],
+)
+def test_gradients(function: Any, layout: Any) -> None:
+    """To the values and to what is dense, first and second order."""
+    pattern = sparse(A, layout)
+    values = pattern._values.detach().requires_grad_()
+    dense = ut.tensor(DENSE, requires_grad=True)
+
+    def f(values: Any, dense: Any) -> Any:
+        return function(pattern._with(values), dense)
+
+    assert ut.autograd.gradcheck(f, (values, dense))
+    assert ut.autograd.gradgradcheck(f, (values, dense))
+
+
+def test_gradients_of_leaves_and_of_dense_sources() -> None:
+    """A sparse leaf has a sparse gradient; to_sparse passes it on to the dense tensor."""
+    s = ut.sparse_coo_tensor([[0, 1, 1], [2, 0, 0]], [3.0, 4.0, 5.0], (2, 3), requires_grad=True)
+    assert s.is_leaf
+    assert s.grad is None
+    (s @ ut.arange(6.0).reshape(3, 2)).sum().backward()
+    assert s.grad.layout is ut.sparse_coo
+    assert s.grad._values.tolist() == [9.0, 1.0, 1.0]
+    s.grad = None
+    assert s.grad is None
+    x = ut.tensor(A, requires_grad=True)
+    (x.to_sparse_csr() @ ut.ones(7, 2, dtype=ut.float64)).sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), 2.0 * (A != 0))
+    values = ut.tensor([1.0, 2.0], requires_grad=True)
+    ut.sparse_coo_tensor([[0, 1]], values, (3,)).to_dense().square().sum().backward()
+    assert values.grad.tolist() == [2.0, 4.0]
+
+
+def test_sums_and_softmax() -> None:
+    """Over sparse and dense dimensions."""
+    s = sparse(A)
+    np.testing.assert_allclose(ut.sparse.sum(s).item(), A.sum())
+    np.testing.assert_allclose(ut.sparse.sum(s, 1).to_dense().numpy(), A.sum(1))
+    np.testing.assert_allclose(ut.sparse.sum(s, (0, 1)).item(), A.sum())
+    blocks = ut.tensor(A).to_sparse(1)
+    assert isinstance(ut.sparse.sum(blocks, 0), ut.Tensor)
+    np.testing.assert_allclose(ut.sparse.sum(blocks, 1).to_dense().numpy(), A.sum(1))
+    masked = np.where(A == 0, -np.inf, A)
+    for dim in (0, 1):
+        e = np.exp(masked - masked.max(dim, keepdims=True))
+        wanted = e / e.sum(dim, keepdims=True)
+        np.testing.assert_allclose(ut.sparse.softmax(s, dim).to_dense().numpy(), wanted)
+        got = ut.sparse.log_softmax(s.to_sparse_csr(), dim)
+        assert got.layout is ut.sparse_csr
+        np.testing.assert_allclose(got.to_dense().exp().numpy()[A != 0], wanted[A != 0])
+    got = ut.sparse.softmax(blocks, 1).to_dense().numpy()
+    np.testing.assert_allclose(got.sum(1), np.ones(5))
+
+
+def test_sums_of_sparse_tensors() -> None:
+    """Of one another, and with dense ones."""
+    s, other = sparse(A), sparse(matrix(5, 7))
+    np.testing.assert_allclose((s + other).to_dense().numpy(), A + other.to_dense().numpy())
+    np.testing.assert_allclose((s - s).to_dense().numpy(), 0 * A)
+    dense = ut.ones(5, 7, dtype=ut.float64)
+    np.testing.assert_allclose((s + dense).numpy(), A + 1)
+    np.testing.assert_allclose((s - dense).numpy(), A - 1)
+    assert s.float().dtype is ut.float32
+
+
+@pytest.mark.parametrize(
+    "call, word",
+    [
+        (lambda: ut.sparse_coo_tensor([[0, 3]], [1.0, 2.0], (3,)), "index 3"),
+        (lambda: ut.sparse_coo_tensor([[0, 1]], [1.0], (3,)), "as many values"),
+        (lambda: ut.sparse_coo_tensor([[0.5]], [1.0], (3,)), "integers"),
+        (lambda: ut.sparse_coo_tensor([0], [1.0], (3,)), "2 dimensions"),
+        (lambda: ut.sparse_coo_tensor([[0]], [1.0], (3, 3)), "does not fit"),
+        (lambda: ut.sparse_coo_tensor(), "size"),
+        (lambda: ut.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2.0]), "rise"),
+        (lambda: ut.sparse_csr_tensor([0, 1], [5], [1.0], (1, 3)), "column 5"),
+        (lambda: ut.sparse_csr_tensor([0, 1], [0], [1.0], (2, 3)), "3 crow_indices"),
+        (lambda: ut.sparse_csr_tensor([0, 1], [0], [1.0, 2.0], (1, 3)), "as many values"),
+        (lambda: sparse(A) @ ut.ones(3, 2), "do not fit"),
+        (lambda: sparse(A) @ ut.ones(7, 2), "one dtype"),
+        (lambda: sparse(A) @ 3, "expects tensors"),
+        (lambda: sparse(A) * sparse(A), "multiplied by numbers"),
+        (lambda: sparse(A) / sparse(A), "divided by numbers"),
+        (lambda: sparse(A, ut.sparse_csr).exp(), r"\[exp\].*to_dense"),
+        (lambda: sparse(A) + 1, "added"),
+        (lambda: sparse(A) + sparse(B), "broadcast"),
+        (lambda: ut.ones(2, 2).to_sparse(3), "1 to 2"),
+        (lambda: ut.ones(2, 2).to_sparse(layout=3), "sparse_csr"),
+        (lambda: ut.ones(2, 2).to_sparse_csr(1), "dense dimensions"),
+        (lambda: ut.ones(2, 2, 2).to_sparse_csr(), "matrices"),
+        (lambda: ut.ones(2, 2, 2).to_sparse(2) @ ut.ones(2, 2), "sizes"),
+        (lambda: ut.sparse.sum(ut.ones(2)), "sparse tensor"),
+        (lambda: ut.sparse.softmax(ut.ones(2, 2).long().to_sparse(), 1), "floating"),
+        (lambda: ut.sparse.softmax(ut.ones(2, 2).to_sparse(1), 0), "dense dimensions"),
+        (lambda: ut.sparse.mm(sparse(A), ut.ones(7, 2), "mean"), "mean"),
+        (lambda: ut.sparse.sampled_addmm(sparse(A), ut.ones(5, 2), ut.ones(2, 7)), "sparse_csr"),
+        (
+            lambda: ut.sparse.sampled_addmm(sparse(A, ut.sparse_csr), ut.ones(2, 2), ut.ones(2, 2)),
+            "shape of input",
+        ),
+        (lambda: ut.ones(2, 2, 1).to_sparse(2).transpose(0, 2), "sparse dimensions"),
+        (lambda: sparse(A).to("reference"), "stays on"),
+    ],
+)
+def test_errors(call: Any, word: str) -> None:
+    """What cannot be done is said, and what to do instead."""
+    with pytest.raises(ut.errors.UndertowError, match=word):
+        call()
+
+
+def test_unknown_attributes_are_attribute_errors() -> None:
+    """So that hasattr answers."""
+    assert not hasattr(sparse(A), "no_such_thing")
+    assert not hasattr(sparse(A), "_array")

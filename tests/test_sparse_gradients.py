@@ -1,0 +1,152 @@
+"""Sparse gradients of tables: embedding(sparse=True), and the optimisers that take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+
+F = ut.nn.functional
+TABLE = np.random.default_rng(5).standard_normal((6, 3))
+AT = [[1, 4, 1], [5, 4, 4]]
+
+
+def gradient(sparse: bool, look_up: Any) -> Any:
+    """The table's gradient after two backward passes."""
+    table = ut.tensor(TABLE, requires_grad=True)
+    for factor in (1.0, 2.0):
+        (look_up(table, sparse).square() * factor).sum().backward()
+    return table.grad
+
+
+@pytest.mark.parametrize(
+    "look_up",
+    [
+        lambda t, s: F.embedding(ut.tensor(AT), t, sparse=s),
+        lambda t, s: F.embedding(ut.tensor(AT), t, padding_idx=4, sparse=s),
+        lambda t, s: F.embedding(ut.tensor(AT), t, max_norm=1.0, sparse=s),
+        lambda t, s: F.embedding_bag(ut.tensor(AT), t, mode="sum", sparse=s),
+        lambda t, s: F.embedding_bag(ut.tensor(AT), t, mode="mean", padding_idx=5, sparse=s),
+        lambda t, s: F.embedding_bag(
+            ut.tensor(AT),
+            t,
+            mode="sum",
+            sparse=s,
+            per_sample_weights=ut.arange(6.0, dtype=ut.float64).reshape(2, 3),
+        ),
+    ],
+)
+def test_as_the_dense_gradient(look_up: Any) -> None:
+    """The same numbers, of the rows that were looked up alone."""
+    sparse, dense = gradient(True, look_up), gradient(False, look_up)
+    assert sparse.layout is ut.sparse_coo
+    assert sparse.sparse_dim() == 1
+    assert set(sparse.coalesce().indices()[0].tolist()) <= {1, 4, 5}
+    np.testing.assert_allclose(sparse.to_dense().numpy(), dense.numpy())
+
+
+@pytest.mark.parametrize("first", ["dense", "sparse"])
+def test_beside_a_dense_gradient(first: str) -> None:
+    """A table that is used otherwise, too, gets the sum, which is dense."""
+    table = ut.tensor(TABLE, requires_grad=True)
+    losses = {
+        "dense": lambda: (table * 2).sum(),
+        "sparse": lambda: F.embedding(ut.tensor(AT), table, sparse=True).sum(),
+    }
+    for name in (first, *{"dense", "sparse"} - {first}):
+        losses[name]().backward()
+    assert isinstance(table.grad, ut.Tensor)
+    wanted = 2 + np.bincount(np.ravel(AT), minlength=6)[:, None] * np.ones(3)
+    np.testing.assert_allclose(table.grad.numpy(), wanted)
+
+
+def test_without_gradients() -> None:
+    """No history is made where none is wanted."""
+    table = ut.tensor(TABLE, requires_grad=True)
+    with ut.no_grad():
+        assert not F.embedding(ut.tensor(AT), table, sparse=True).requires_grad
+    assert not F.embedding(ut.tensor(AT), table.detach(), sparse=True).requires_grad
+
+
+def step(rows: Any, name: str, options: Any, sparse: bool) -> Any:
+    table = ut.tensor(TABLE, requires_grad=True)
+    optimizer = getattr(ut.optim, name)([table], **options)
+    for at in rows:
+        optimizer.zero_grad()
+        F.embedding(ut.tensor(at), table, sparse=sparse).square().sum().backward()
+        optimizer.step()
+    return table.detach().numpy(), optimizer
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SGD", {"lr": 0.1}),
+        ("SGD", {"lr": 0.1, "maximize": True}),
+        ("Adagrad", {"lr": 0.1, "lr_decay": 0.1}),
+    ],
+)
+def test_steps_as_with_dense_gradients(name: str, options: Any) -> None:
+    """Where a row without a gradient does not change anyway."""
+    rows = [[1, 4, 1], [5, 4], [0]]
+    got, wanted = (step(rows, name, options, sparse)[0] for sparse in (True, False))
+    np.testing.assert_allclose(got, wanted)
+
+
+def test_sparse_adam() -> None:
+    """Adam of the rows that are met; others keep their moments."""
+    got, optimizer = step([[1, 4], [4]], "SparseAdam", {"lr": 0.1}, True)
+    table = TABLE.copy()
+    mean, square = np.zeros_like(table), np.zeros_like(table)
+    for t, rows in enumerate(([1, 4], [4]), 1):
+        g = 2 * table[rows]
+        mean[rows] = 0.9 * mean[rows] + 0.1 * g
+        square[rows] = 0.999 * square[rows] + 0.001 * g * g
+        rate = 0.1 * np.sqrt(1 - 0.999**t) / (1 - 0.9**t)
+        table[rows] -= rate * mean[rows] / (np.sqrt(square[rows]) + 1e-8)
+    np.testing.assert_allclose(got, table)
+    (state,) = optimizer.state.values()
+    assert float(state["step"]) == 2.0
+    np.testing.assert_allclose(state["exp_avg"].numpy(), mean)
+
+
+@pytest.mark.parametrize(
+    "make, word",
+    [
+        (lambda t: ut.optim.Adam([t]), r"\[Adam\].*SparseAdam"),
+        (lambda t: ut.optim.SGD([t], momentum=0.9), r"\[SGD\] momentum"),
+        (lambda t: ut.optim.Adagrad([t], weight_decay=0.1), r"\[Adagrad\] weight_decay"),
+    ],
+)
+def test_optimisers_that_refuse(make: Any, word: str) -> None:
+    """What would change every row is an error."""
+    table = ut.tensor(TABLE, requires_grad=True)
+    F.embedding(ut.tensor(AT), table, sparse=True).sum().backward()
+    with pytest.raises(ut.errors.UnsupportedError, match=word):
+        make(table).step()
+
+
+def test_errors() -> None:
+    """A table that is no leaf, and bags of maxima."""
+    table = ut.tensor(TABLE, requires_grad=True)
+    with pytest.raises(ut.errors.UnsupportedError, match=r"\[embedding\].*leaf.*sparse=False"):
+        F.embedding(ut.tensor(AT), table * 2, sparse=True)
+    with pytest.raises(ut.errors.UnsupportedError, match=r"\[embedding_bag\].*max"):
+        F.embedding_bag(ut.tensor(AT), table, mode="max", sparse=True)
+
+
+def test_layers() -> None:
+    """nn.Embedding and nn.EmbeddingBag learn with sparse gradients."""
+    for layer in (ut.nn.Embedding(5, 2, sparse=True), ut.nn.EmbeddingBag(5, 2, sparse=True)):
+        optimizer = ut.optim.SparseAdam(layer.parameters(), lr=0.1)
+        losses = []
+        for _ in range(20):
+            optimizer.zero_grad()
+            loss = (layer(ut.tensor([[0, 1], [3, 1]])) - 1).square().mean()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[-1] < losses[0] / 2
