@@ -93,10 +93,7 @@ def test_densities_and_their_gradients(name: str, params: Any, value: Any) -> No
         expected = ask(lambda call=call, theirs=theirs: call(theirs, torch))
         if expected is None or (name == "ContinuousBernoulli" and number in (1, 2)):
             continue  # near one half, torch takes a uniform distribution's
-        found = ask(lambda call=call, ours=ours: call(ours, ut))
-        if found is None:
-            assert not hasattr(ut, "special")  # which has the cdf of gamma variables
-            continue
+        found = call(ours, ut)
         close(found, expected, ROUGH.get(name, 1e-8))
         if expected.requires_grad:
             wanted = ask(lambda e=expected, x=torch_leaves: slopes(torch, e, x))
