@@ -28,7 +28,7 @@ def _slice(
 
 
 def _alias(input: Tensor) -> Tensor:
-    return input
+    return input.expand_as(input)
 
 
 def _detach(input: Tensor) -> Tensor:

@@ -89,6 +89,11 @@ def gradient(
         )
     x = input if input.dtype.category > 1 else cast(input, dtypes.get_default_dtype())
     for d, along in zip(dims, spacings, strict=True):
+        if not isinstance(along, (Tensor, *NUMBERS)):
+            raise ArgumentError(
+                f"[gradient] spacing must be a number, or numbers or coordinates for each "
+                f"dimension, got {spacing!r}"
+            )
         if x.shape[d] < edge_order + 1:
             raise ArgumentError(
                 f"[gradient] needs {edge_order + 1} elements along dim {d} at least, got shape "
