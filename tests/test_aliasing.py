@@ -39,6 +39,7 @@ MAY_SHARE = {
     "dsplit",
     "einsum",
     "flatten",
+    "histogramdd",
     "hsplit",
     "imag",
     "meshgrid",

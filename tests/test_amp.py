@@ -193,6 +193,7 @@ def test_the_reference_device_is_cast_too() -> None:
 
 def test_lists() -> None:
     """What is listed is published, and no function that takes the fast path is."""
+    assert [ut.fft.__all__, ut.linalg.__all__]  # published when first asked for
     spaces = {f"{space}.{n}" for space, table in SPACES.items() for n in table}
     assert set(POLICIES) - {*FUNCTIONS, *FUNCTIONAL, *spaces} <= {"conv_tbc"}
 

@@ -64,6 +64,8 @@ def test_dtypes_of_results(info: OpInfo, half: bool) -> None:
     """Under autocast every function answers in torch's dtype, whatever list it is on."""
     if info.name in OTHERWISE and half:
         pytest.skip("differs outside of autocast")
+    if info.name == "lobpcg":
+        pytest.skip("torch's dtypes depend on the number of steps")
     for sample in info.samples:
         try:
             if broadcast_sum(info, sample):

@@ -146,7 +146,7 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
 
 # Views --------------------------------------------------------------------------------------
 # Where ours is a copy and torch's a view: torch marks a tensor as conjugated, we conjugate it.
-CONJUGATED = {"conj": (0, 1), "adjoint": (2,)}
+CONJUGATED = {"conj", "adjoint"}
 
 
 def torch_sharing(name: str, grad: bool) -> list[list[list[bool]]]:
@@ -185,9 +185,9 @@ def one_memory(a: Any, b: Any) -> bool:
 def test_views_are_torchs_views(name: str, grad: bool) -> None:
     """What shares memory with an input in torch does so here, and nothing else does."""
     expected = torch_sharing(name, grad)
-    for i in CONJUGATED.get(name, ()):
-        assert any(s for row in expected[i] for s in row)
-        expected[i] = [[False] * len(row) for row in expected[i]]
+    for i, sample in enumerate(TABLE[name].samples):
+        if name in CONJUGATED and sample.args[0].dtype.kind == "c":
+            expected[i] = [[False] * len(row) for row in expected[i]]
     for sample, ours, theirs in zip(
         TABLE[name].samples, sharing(TABLE[name], grad), expected, strict=True
     ):

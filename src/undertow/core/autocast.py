@@ -38,7 +38,8 @@ _LISTS = {
         linalg.cholesky linalg.cholesky_ex linalg.cond linalg.eig linalg.eigh linalg.eigvals
         linalg.eigvalsh linalg.householder_product linalg.inv linalg.inv_ex linalg.lstsq
         linalg.matrix_rank linalg.qr linalg.solve linalg.svd linalg.svdvals linalg.tensorinv
-        linalg.tensorsolve
+        linalg.tensorsolve fft.fft fft.fft2 fft.fftn fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ihfft
+        fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn stft
     """,
     WIDEST: "cat index_copy stack",
 }

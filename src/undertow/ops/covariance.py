@@ -10,7 +10,8 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 
 
 def _check_weights(name: str, weights: Tensor, count: int, kinds: str, wanted: str) -> None:
-    if weights._array.dtype.kind not in kinds or weights.dtype is dtypes.bool:
+    kind = "f" if weights.is_floating_point() else weights._array.dtype.kind
+    if kind not in kinds or weights.dtype is dtypes.bool:
         raise DTypeError(f"[cov] {name} must be {wanted}, got {weights.dtype}")
     if weights.shape != (count,):
         raise ShapeError(

@@ -37,7 +37,7 @@ def _edges(op: str, x: Tensor, bins: Any, limits: Sequence[float] | None) -> Ten
             raise DTypeError(f"[{op}] edges are {bins.dtype} and the input {x.dtype}; convert one")
         if limits is not None:
             raise ArgumentError(f"[{op}] range is for a number of bins, not for edges")
-        return bins.detach().clone()
+        return bins.detach()
     if not isinstance(bins, INTEGERS) or bins < 1:
         raise ArgumentError(f"[{op}] bins must be at least 1, got {bins!r}")
     if limits is not None:
@@ -118,7 +118,7 @@ def histogram(
             )
         weight = weight.reshape(-1)
     hist = _counted("histogram", x.unsqueeze(1), [edges], weight, density)
-    return Histogram(hist, edges)
+    return Histogram(hist, edges.clone() if isinstance(bins, Tensor) else edges)
 
 
 @function(method=False)
