@@ -11,8 +11,8 @@ JAX ?= jax==0.10.2 jaxlib==0.10.2
 BENCH ?= $(sort $(filter-out benchmarks/_% benchmarks/ucr.py,$(wildcard benchmarks/*.py)))
 ARGS ?=
 DEVICE ?= cpu
-# Of the op table's samples on WebGPU: every fourth; PART=0/1 takes all.
-PART ?= 1/4
+# Of the op table's samples on WebGPU: every eighth; PART=0/1 takes all.
+PART ?= 1/8
 # What the kernels' tests may use: baseline, or features to take away, such as -avx512f (see docs/kernels.md).
 FEATURES ?= baseline
 # Convolutions and windows run their own tests with narrower vectors.
@@ -124,7 +124,7 @@ fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, fo
 HAS_WEBGPU := $(BIN)/python -c 'import undertow as ut; raise SystemExit(not ut.webgpu.is_available())' 2>/dev/null
 
 .PHONY: test-webgpu test-webgpu-browser
-test-webgpu: $(VENV)/.dev ## run what needs a WebGPU adapter, and PART=1/4 of the op table on it
+test-webgpu: $(VENV)/.dev ## run what needs a WebGPU adapter, and PART=1/8 of the op table on it
 	@$(PIP) --editable '.[webgpu]' || true
 	@$(HAS_WEBGPU) || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 		apt-get update -qq && apt-get install -y -qq mesa-vulkan-drivers libvulkan1; } >/dev/null 2>&1 || true
@@ -136,7 +136,7 @@ test-webgpu: $(VENV)/.dev ## run what needs a WebGPU adapter, and PART=1/4 of th
 			"Vulkan driver such as Debian's mesa-vulkan-drivers)"; \
 	fi
 
-test-webgpu-browser: $(VENV)/.dev ## compile the kernels of PART=1/4 of the op table in a headless Chromium, too
+test-webgpu-browser: $(VENV)/.dev ## compile the kernels of PART=1/8 of the op table in a headless Chromium, too
 	@if $(HAS_WEBGPU); then \
 		rm -rf build/wgsl; \
 		$(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py --device webgpu --part $(PART) \
