@@ -85,7 +85,8 @@ def lu(a: Any, pivot: bool) -> Arrays:
 def triangular(a: Any, b: Any, upper: bool, unit: bool) -> Arrays:
     """X of A X = B, where A is the triangle that is named, with a diagonal of ones if `unit`."""
     x = np.array(b)
-    _substitute(a, x, upper, unit)
+    with np.errstate(all="ignore"):  # a zero on the diagonal gives infinities
+        _substitute(a, x, upper, unit)
     return (x,)
 
 
