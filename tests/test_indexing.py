@@ -478,3 +478,16 @@ def test_index_copy_of_one_element() -> None:
     for shape, index in (((3,), [0, 1]), ((2, 3), [0])):
         with pytest.raises(ut.errors.ShapeError, match="source must have shape"):
             ut.zeros(shape).index_copy_(0, ut.tensor(index), ut.tensor(5.0))
+
+
+def test_nothing_is_out_of_range_where_nothing_is_read() -> None:
+    """As in torch: an index beside an empty one."""
+    x = ut.zeros(1, 1, 2, 1, requires_grad=True)
+    y = x[..., :, ut.tensor([1]), False]
+    assert y.shape == (1, 1, 2, 0)
+    y.sum().backward()
+    assert x.grad is not None
+    assert not bool(x.grad.any())
+    z = ut.ones(2, 3)
+    z[ut.tensor([5]), ut.zeros(3, dtype=ut.bool)] = 7
+    assert bool((z == 1).all())

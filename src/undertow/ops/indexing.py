@@ -409,6 +409,7 @@ def _resolve(
         raise IndexingError(f"[{op}] an index has at most one Ellipsis")
     slices: list[Any] = []
     indices: list[Tensor] = []
+    unchecked: list[tuple[int, int]] = []  # places in `indices`, and their dimensions in x
     dims: list[int] = []
     dim = 0  # in x
     at = 0  # in the view
@@ -440,13 +441,20 @@ def _resolve(
             dim += 1
             at += 1
         else:
-            found = index_positions(op, shape, dim, item)
+            if item._array.dtype == _BOOL:
+                found = index_positions(op, shape, dim, item)
+            else:
+                found = [item]
+                unchecked.append((len(indices), dim))
             count = len(found)
             indices += found
             dims += range(at, at + count)
             slices += [_ALL] * count
             dim += count
             at += count
+    if not any(0 in i.shape for i in indices):  # else nothing is read
+        for place, d in unchecked:
+            indices[place] = in_range(op, indices[place], shape[d], d, negative=True)
     if len(indices) > 1:
         indexed_shape(op, (), [i.shape for i in indices], (0,))  # they must broadcast
     if indices and all(s is _ALL for s in slices):
