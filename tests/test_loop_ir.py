@@ -14,7 +14,8 @@ import pytest
 from undertow.backends.cpu import jit
 from undertow.backends.cpu.kernels import TYPES, address
 from undertow.backends.cpu.kernels import machine as this_machine
-from undertow.backends.cpu.llvm import Machine, emit, lanes_of
+from undertow.backends.cpu.llvm import emit
+from undertow.backends.cpu.llvm_values import Machine, lanes_of
 from undertow.dtypes import bfloat16
 from undertow.kernel.ir import FLOATS, INTEGERS, SIGNED, Buffer, Function, IRError, Value, check
 

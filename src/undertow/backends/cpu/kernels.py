@@ -15,7 +15,8 @@ from ..memory_types import TYPES as TYPES
 from ..memory_types import type_of as type_of
 from . import jit
 from .jit import address as address
-from .llvm import Machine, emit
+from .llvm import emit
+from .llvm_values import Machine
 
 _C_TYPES = {
     "ptr": ctypes.c_void_p,
