@@ -14,7 +14,7 @@ import pytest
 from undertow.backends.cpu import jit, llvm
 from undertow.backends.cpu.kernels import machine
 from undertow.backends.reference import UFUNCS
-from undertow.kernel import ir
+from undertow.kernel import ir, ir_check
 from undertow.kernel.expr import PRIMITIVES, call, trace
 from undertow.kernel.lower import NotCompiled, lower
 
@@ -109,7 +109,7 @@ def kernel(head, dtype, machine, loop="vector", exponent=None):
     expr = trace(lambda *a: call(head, *a, *numbers), arity)
     with getattr(f, loop)(n) as i:
         f.store(out, i, lower(f, expr, [f.load(x, i) for x in operands], dtype))
-    ir.check(f)
+    ir_check.check(f)
     assert str(f).startswith(f"void {name}")
     address = jit.load(name, llvm.emit(f, machine))
     function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (arity + 2), ctypes.c_int64)(address)
@@ -483,7 +483,7 @@ def test_of_uniform_values():
     with f.vector(n) as i:
         value = lower(f, trace(lambda a, b: a * call("log", b), 2), [f.load(x, i), scale], "f32")
         f.store(out, i, value)
-    ir.check(f)
+    ir_check.check(f)
     arguments = (ctypes.c_void_p,) * 3 + (ctypes.c_int64, ctypes.c_float)
     function = ctypes.CFUNCTYPE(None, *arguments)(jit.load(f.name, llvm.emit(f, HOST)))
     x = np.arange(37, dtype=np.float32)

@@ -17,7 +17,8 @@ from undertow.backends.cpu.kernels import machine as this_machine
 from undertow.backends.cpu.llvm import emit
 from undertow.backends.cpu.llvm_values import Machine, lanes_of
 from undertow.dtypes import bfloat16
-from undertow.kernel.ir import FLOATS, INTEGERS, SIGNED, Buffer, Function, IRError, Value, check
+from undertow.kernel.ir import FLOATS, INTEGERS, SIGNED, Buffer, Function, IRError, Value
+from undertow.kernel.ir_check import check
 
 MACHINES = [Machine(16, False, False), Machine(32, True, True), Machine(64, True, True)]
 NUMPY = {kind: dtype for dtype, kind in TYPES.items()} | {"bf16": bfloat16.numpy}

@@ -10,7 +10,8 @@ import pytest
 
 import undertow as ut
 from undertow.backends.generated.render import render
-from undertow.kernel.ir import COMPARISONS, OPERATIONS, Function, Value, check
+from undertow.kernel.ir import COMPARISONS, OPERATIONS, Function, Value
+from undertow.kernel.ir_check import check
 
 pytestmark = [pytest.mark.webgpu, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 

@@ -102,24 +102,6 @@ OPERATIONS: dict[str, tuple[int, tuple[str, ...]]] = {
     **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), (2, SCALARS)),
 }
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
-_SYMBOLS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "rem": "%",
-    "and": "&",
-    "or": "|",
-    "xor": "^",
-    "shl": "<<",
-    "shr": ">>",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-}
 
 
 class IRError(Exception):
@@ -535,6 +517,8 @@ class Function:
         return f"{letter}{self._counts[letter] - 1}"
 
     def __str__(self) -> str:
+        from .ir_text import render  # which knows every statement of this file
+
         return render(self)
 
 
@@ -572,196 +556,8 @@ def _tuple(x: Any) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
-# The C-like text -------------------------------------------------------------------------------
-def render(f: Function) -> str:
-    """The kernel as C-like text; GPU dialects are made from the same walk."""
-    arguments = [f"{'' if b.written else 'const '}{b.dtype}* {b.name}" for b in f.buffers]
-    arguments += [f"{p.dtype} {p.name}" for p in f.params]
-    tiles = [f"  shared {t.dtype} {t.name}[{t.count}];" for t in f.tiles]
-    lines = [f"void {f.name}({', '.join(arguments)}) {{", *tiles, *_block(f.body, "  "), "}"]
-    return "\n".join(lines)
-
-
-def _block(body: Sequence[Any], indent: str) -> list[str]:
-    lines: list[str] = []
-    for s in body:
-        if isinstance(s, Value):
-            lines.append(f"{indent}{s.dtype} {s.name} = {_formula(s)};")
-        elif isinstance(s, Store):
-            past = "  // streamed" if s.stream else ""
-            lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};{past}")
-        elif isinstance(s, Prefetch):
-            lines.append(f"{indent}prefetch({s.buffer.name} + {s.offset!r});")
-        elif isinstance(s, Barrier):
-            lines.append(f"{indent}barrier();")
-        elif isinstance(s, Invoke):
-            given = [f"{a[0].name} + {a[1]!r}" if isinstance(a, tuple) else repr(a) for a in s.args]
-            lines.append(f"{indent}((kernel) {s.address!r})({', '.join(given)});")
-        elif isinstance(s, State):
-            for i, init in enumerate(s.inits):
-                lines.append(f"{indent}{init.dtype} {s.name}_{i} = {init!r};")
-        elif isinstance(s, Set):
-            for i, value in enumerate(s.values):
-                lines.append(f"{indent}{s.state.name}_{i} = {value!r};")
-        elif isinstance(s, Branch):
-            lines += [
-                f"{indent}if ({s.condition!r}) {{",
-                *_block(s.body, indent + "  "),
-                indent + "}",
-            ]
-        else:
-            i, n = s.index.name, s.extent
-            kind = "" if s.kind == "loop" else s.kind + " "
-            lines.append(f"{indent}{kind}for ({s.index.dtype} {i} = 0; {i} < {n!r}; {i}++) {{")
-            lines += [*_block(s.body, indent + "  "), indent + "}"]
-    return lines
-
-
-def _formula(v: Value) -> str:
-    if v.op == "load":
-        ahead = f" + {v.args[2]}" if v.args[2] else ""
-        return f"{v.args[0].name}[{v.args[1]!r}{ahead}]"
-    if v.op == "get":
-        return f"{v.args[0].name}_{v.args[1]}"
-    if v.op == "lookup":
-        entries = ", ".join(str(entry) for entry in v.args[0])
-        return f"({v.dtype}[]) {{{entries}}}[{v.args[1]!r}]"
-    if v.op == "select":
-        return f"{v.args[0]!r} ? {v.args[1]!r} : {v.args[2]!r}"
-    if v.op in ("cast", "bitcast"):
-        return f"{'(' if v.op == 'cast' else 'bits('}{v.dtype}) {v.args[0]!r}"
-    if v.op in _SYMBOLS and len(v.args) == 2:
-        return f"{v.args[0]!r} {_SYMBOLS[v.op]} {v.args[1]!r}"
-    sign = {"neg": "-", "not": "!"}.get(v.op)
-    if sign:
-        return f"{sign}{v.args[0]!r}"
-    return f"{v.op}({', '.join(map(repr, v.args))})"
-
-
 def _number(v: Value) -> str:
     number = v.args[0]
     if v.dtype in FLOATS and not math.isfinite(number):
         return "NAN" if number != number else "INFINITY" if number > 0 else "-INFINITY"
     return str(number).lower() if v.dtype == "bool" else repr(number)
-
-
-# The checker -----------------------------------------------------------------------------------
-def check(f: Function) -> None:
-    """Raise IRError for a kernel that breaks a rule; on in tests, it costs as much as emitting."""
-    names = [b.name for b in f.buffers] + [p.name for p in f.params]
-    if len(set(names)) != len(names):
-        raise IRError(f"{f.name}: two arguments share a name: {names}")
-    for b in f.buffers:
-        if b.dtype not in MEMORY:
-            raise IRError(f"{f.name}: buffer {b.name} of unknown type {b.dtype}")
-    for p in f.params:
-        if p.dtype not in (f.index, "i64", "f32", "f64", "u32"):
-            raise IRError(f"{f.name}: parameter {p.name} of type {p.dtype}")
-    _Checker(f).block(f.body, set(map(id, f.params)), set(), ())
-
-
-class _Checker:
-    def __init__(self, f: Function) -> None:
-        self.f = f
-        self.memory = [*f.buffers, *f.tiles]
-        self.impure: set[int] = set()  # values that depend on memory or a state
-
-    def fail(self, what: str) -> None:
-        raise IRError(f"{self.f.name}: {what}\n{self.f}")
-
-    def known(self, v: Value, seen: set[int], dtype: str | None = None) -> None:
-        if v.op != "const" and id(v) not in seen:
-            self.fail(f"{v!r} is used outside the block that computes it")
-        if dtype is not None and v.dtype != dtype:
-            self.fail(f"{v!r} is {v.dtype} where {dtype} is expected")
-
-    def block(
-        self, body: Sequence[Any], seen: set[int], states: set[int], kinds: tuple[str, ...]
-    ) -> None:
-        seen, states = set(seen), set(states)
-        for s in body:
-            if isinstance(s, Value):
-                self.operation(s, seen, states)
-                seen.add(id(s))
-                if s.op == "thread" and "parallel" not in kinds:
-                    self.fail("the number of the thread is asked for outside a parallel loop")
-                if s.op in ("load", "get") or any(
-                    isinstance(a, Value) and id(a) in self.impure for a in s.args
-                ):
-                    self.impure.add(id(s))
-            elif isinstance(s, Store):
-                if s.buffer not in self.memory or not s.buffer.written:
-                    self.fail(f"store to {s.buffer.name}, which is not declared as written")
-                self.known(s.offset, seen, self.f.index)
-                self.known(s.value, seen, s.buffer.scalar)
-            elif isinstance(s, Prefetch):
-                if s.buffer not in self.memory:
-                    self.fail(f"prefetch from {s.buffer.name}, which is no argument")
-                self.known(s.offset, seen, self.f.index)
-            elif isinstance(s, Barrier):
-                if "parallel" not in kinds:
-                    self.fail("threads wait for each other outside a parallel loop")
-            elif isinstance(s, Invoke):
-                self.known(s.address, seen, "i64")
-                for a in s.args:
-                    self.known(a[1] if isinstance(a, tuple) else a, seen)
-                if "vector" in kinds:
-                    self.fail("a kernel is run inside a vector loop")
-            elif isinstance(s, State):
-                for init in s.inits:
-                    self.known(init, seen)
-                states.add(id(s))
-            elif isinstance(s, Set):
-                if id(s.state) not in states:
-                    self.fail(f"state {s.state.name} is set outside its block")
-                for value, init in zip(s.values, s.state.inits, strict=True):
-                    self.known(value, seen, init.dtype)
-            elif isinstance(s, Branch):
-                self.known(s.condition, seen, "bool")
-                self.block(s.body, seen, states, (*kinds, "branch"))
-            else:
-                self.known(s.extent, seen, self.f.index)
-                if s.kind == "parallel" and kinds:
-                    self.fail("a parallel loop stands inside another block")
-                if s.kind == "vector" and "vector" in kinds:
-                    self.fail("a vector loop stands inside another")
-                known, inside = seen | {id(s.index)}, states
-                if s.kind == "parallel":
-                    # Parallel iterations share no state, see Note [loops], and each thread computes
-                    # what stands before the loop again, as far as that is pure.
-                    known, inside = known - self.impure, set()
-                self.block(s.body, known, inside, (*kinds, s.kind))
-
-    def operation(self, v: Value, seen: set[int], states: set[int]) -> None:
-        if v.op == "load":
-            buffer, offset, ahead = v.args
-            if ahead < 0:
-                self.fail(f"load from {buffer.name} behind its offset")
-            if buffer not in self.memory:
-                self.fail(f"load from {buffer.name}, which is no argument")
-            self.known(offset, seen, self.f.index)
-        elif v.op == "thread":
-            pass
-        elif v.op == "get":
-            if id(v.args[0]) not in states:
-                self.fail(f"state {v.args[0].name} is read outside its block")
-        elif v.op == "lookup":
-            self.known(v.args[1], seen, "i64")
-        elif v.op == "select":
-            self.known(v.args[0], seen, "bool")
-            self.known(v.args[1], seen, v.dtype)
-            self.known(v.args[2], seen, v.dtype)
-        elif v.op in ("cast", "bitcast"):
-            self.known(v.args[0], seen)
-            if v.dtype not in SCALARS:
-                self.fail(f"{v.op} to {v.dtype}, which is no type of a value")
-            if v.op == "bitcast" and WIDTH[v.dtype] != WIDTH[v.args[0].dtype]:
-                self.fail(f"bitcast of {v.args[0]!r} from {v.args[0].dtype} to {v.dtype}")
-        elif v.op in OPERATIONS:
-            count, types = OPERATIONS[v.op]
-            if len(v.args) != count or v.args[0].dtype not in types:
-                self.fail(f"{v.op} of {', '.join(f'{a!r}: {a.dtype}' for a in v.args)}")
-            for a in v.args:
-                self.known(a, seen, v.args[0].dtype)
-        else:
-            self.fail(f"unknown operation {v.op}")

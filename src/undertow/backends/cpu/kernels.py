@@ -10,7 +10,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from ...kernel.ir import Function, check, render
+from ...kernel.ir import Function
+from ...kernel.ir_check import check
+from ...kernel.ir_text import render
 from ..memory_types import TYPES as TYPES
 from ..memory_types import type_of as type_of
 from . import jit

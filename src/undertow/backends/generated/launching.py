@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...kernel.ir import Function, check
+from ...kernel.ir import Function
+from ...kernel.ir_check import check
 from ...kernel.lower import NotCompiled
 from ..cpu.debug import listing
 from .render import Text, render
