@@ -43,14 +43,14 @@ class GeneratedBackend(Rows):
         self.told: set[tuple[str, str]] = set()  # what was computed on the host, and why
         self.checks = Checks(self)
 
-    def from_host(self, array: Any) -> StridedArray:
-        self._told_of(np.asarray(array).dtype)
-        return super().from_host(array)
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> StridedArray:
+        if dtype not in self._known:
+            self._told_of(np.dtype(dtype))
+        return super().empty(shape, dtype)
 
-    def full(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
-        dtype = np.dtype(dtype)
-        self._told_of(dtype)
-        return self._filled(tuple(shape), value, dtype)
+    def bits(self, x: StridedArray, dtype: Any) -> StridedArray:
+        self._told_of(np.dtype(dtype))
+        return super().bits(x, dtype)
 
     def to_host(self, array: StridedArray) -> Any:
         self.checks.look()
@@ -82,8 +82,9 @@ class GeneratedBackend(Rows):
             self._known.add(dtype)
 
     # Making arrays ----------------------------------------------------------------------------
-    def _filled(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
-        out = self.empty(shape, dtype)
+    def full(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
+        dtype = np.dtype(dtype)
+        out = self.empty(tuple(shape), dtype)
         words = as_words(out)
         if not out.size:
             return out
