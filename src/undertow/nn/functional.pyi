@@ -518,20 +518,6 @@ def instance_norm(
 ) -> Tensor:
     """Each channel of each element of (N, C, L, …) with mean 0 and variance 1."""
 
-def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-05,
-) -> Tensor:
-    """Each of `num_groups` groups of channels of each element of (N, C, …) with mean 0, variance 1."""
-
-def local_response_norm(
-    input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0
-) -> Tensor:
-    """`input / (k + alpha · m)^beta`, where m is the mean square of `size` neighbouring channels."""
-
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -859,6 +845,20 @@ def fractional_max_pool3d(
     _random_samples: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """The largest elements of windows at random places of volumes; see `fractional_max_pool2d`."""
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+) -> Tensor:
+    """Each of `num_groups` groups of channels of each element of (N, C, …) with mean 0, variance 1."""
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """`input / (k + alpha · m)^beta`, where m is the mean square of `size` neighbouring channels."""
 
 def soft_margin_loss(
     input: Tensor,

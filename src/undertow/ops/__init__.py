@@ -28,6 +28,7 @@ from . import (  # noqa: F401
     float_parts,
     fractional_pooling,
     from_data,
+    group_norm,
     histograms,
     incomplete_gamma,
     indexing,
