@@ -18,8 +18,10 @@ from ...kernel.windows import Geometry
 from ..memory_types import is_half, scalar_type
 from ..strided import StridedArray
 from .indexing import Indexing
+from .large import narrowed, visible
 from .launching import Made, sharing
 from .layouts import broadcast, countable, overlap, row_major, steps_in
+from .memory import LargeBlock, TooLarge
 
 SMALL = 16  # rows or columns: fewer waste a tile
 LITTLE = 48  # rows or columns: up to here tiles of 32
@@ -42,6 +44,8 @@ class Products(Indexing):
         out = self.empty((*batch, rows, columns), a.dtype)
         if not out.size:
             return out
+        if any(x.buffer.__class__ is LargeBlock for x in (out, a, b)):
+            return self._cut_matmul(a, b, bias)
         if not terms:
             zero = self.full(out.shape, 0, a.dtype)
             return zero if bias is None else self.map(_SUM, (zero, bias), a.dtype)
@@ -56,6 +60,37 @@ class Products(Indexing):
         self._multiply(out, a, b, bias, False)
         return out
 
+    def _cut_matmul(
+        self, a: StridedArray, b: StridedArray, bias: StridedArray | None
+    ) -> StridedArray:
+        """A product of matrices that no kernel sees as a whole: of halves of them."""
+        most = self.limits.max_binding
+        few = [x.size * x.dtype.itemsize <= most for x in (a, b)]
+        a, b = (  # few elements that lie far apart
+            self.copy(x) if little and visible(self, [x], 0) is None else x
+            for x, little in zip((a, b), few, strict=True)
+        )
+        seen = visible(self, [a, b], 0)
+        batch = broadcast(a.shape[:-2], b.shape[:-2])
+        rows, columns = a.shape[-2], b.shape[-1]
+        nbytes = math.prod(batch) * rows * columns * a.dtype.itemsize
+        if seen is not None and nbytes <= most:
+            return self.matmul(seen[0], seen[1], bias)
+        sizes = (*batch, rows, columns)
+        dim = max(range(len(sizes)), key=lambda d: (d < len(batch) and sizes[d] > 1, sizes[d]))
+        if sizes[dim] == 1:
+            raise TooLarge(max(a.buffer.nbytes, b.buffer.nbytes))
+        half = sizes[dim] // 2
+        found = []
+        for start, stop in ((0, half), (half, sizes[dim])):
+            factors = []
+            for x, own in ((a, len(sizes) - 2), (b, len(sizes) - 1)):
+                d = dim - len(sizes) + len(x.shape)  # of its own dimensions
+                whole = d < 0 or x.shape[d] == 1 or (dim >= len(batch) and dim != own)
+                factors.append(x if whole else narrowed(x, d, start, stop))
+            found.append(self.matmul(factors[0], factors[1], bias))
+        return self.concat(found, dim)
+
     def add_product(self, target: StridedArray, a: StridedArray, b: StridedArray) -> bool:
         if is_half(a.dtype) or target.dtype.kind != "f" or not target.size or not a.shape[-1]:
             return False
@@ -63,7 +98,7 @@ class Products(Indexing):
             return False
         try:
             self._multiply(target, a, b, None, True)
-        except NotCompiled:
+        except (NotCompiled, TooLarge):
             return False
         return True
 
