@@ -30,7 +30,7 @@ _MULTIPLIED = threshold(MULTIPLIED)
 _MULTIPLIED_PAIRS = threshold(MULTIPLIED // 4)  # four multiplications each
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
-_REDUCED = {"squares": threshold(1024), "argmax": threshold(65536), "argmin": threshold(65536)}
+_REDUCED = {"squares": threshold(1), "argmax": threshold(65536), "argmin": threshold(65536)}
 _REDUCED |= dict.fromkeys(
     ("sum", "mean", "prod", "max", "min", "first_max", "first_min", "any", "all"), threshold(16384)
 )
