@@ -98,9 +98,7 @@ def _normal(k: Forms, generator: Any, count: int, dtype: DType) -> Any:
     whole, half, scale = _whole_words(k, generator, count + count % 2, wide, open=True)
     u, v = _halves(k, whole)
     out = k.empty((count + count % 2,), wide.numpy)
-    even, odd = _halves(k, out)
-    k.map(_cosine, (u, v, half, scale), wide.numpy, even)
-    k.map(_sine, (u, v, half, scale), wide.numpy, odd)
+    k.maps((_cosine, _sine), (u, v, half, scale), (wide.numpy,) * 2, _halves(k, out))
     out = k.slice(out, (slice(0, count),))
     return out if wide is dtype else k.cast(out, dtype.numpy)
 

@@ -47,7 +47,7 @@ erfc = unary(
 erfinv = unary(
     "erfinv",
     error_function.erfinv,
-    lambda g, out: g * (exp(out * out) * (math.sqrt(math.pi) / 2)),
+    lambda g, x: _erfinv_rule(g, x),
     """The inverse of `erf`; infinite at -1 and 1, NaN beyond.
 
     >>> import undertow as ut
@@ -56,6 +56,12 @@ erfinv = unary(
     """,
     domain="f",
 )
+
+
+def _erfinv_rule(g: Any, x: Any) -> Any:
+    """Of the input, as in torch: the result may be changed in place afterwards."""
+    y = erfinv(x)
+    return g * (exp(y * y) * (math.sqrt(math.pi) / 2))
 
 
 class Family:

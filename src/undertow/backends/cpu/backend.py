@@ -30,7 +30,7 @@ _MULTIPLIED = threshold(MULTIPLIED)
 _MULTIPLIED_PAIRS = threshold(MULTIPLIED // 4)  # four multiplications each
 # Elements from which on a kernel is faster than NumPy, on one thread: NumPy finds extremes quickly
 # but for those of rows, and has several passes for squares.
-_REDUCED = {"squares": threshold(1024), "argmax": threshold(65536), "argmin": threshold(65536)}
+_REDUCED = {"squares": threshold(1), "argmax": threshold(65536), "argmin": threshold(65536)}
 _REDUCED |= dict.fromkeys(
     ("sum", "mean", "prod", "max", "min", "first_max", "first_min", "any", "all"), threshold(16384)
 )
@@ -75,7 +75,7 @@ class CpuBackend(NumpyBackend):
         outs: Sequence[Array] | None = None,
     ) -> Sequence[Array]:
         size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
-        large = size >= min(map(crossover, exprs))
+        large = size >= crossover(*exprs)
         if large and (outs is None or all(apart(out, operands) for out in outs)):
             found = run_maps(exprs, operands, tuple(dtypes), outs)
             if found is not None:
@@ -326,7 +326,7 @@ class CpuBackend(NumpyBackend):
         return super().linalg(kind, arrays, *options) if found is None else found
 
     def philox(self, seed: int, offset: int, count: int) -> Array:
-        if count >= threshold(DRAWN):
+        if count >= threshold(1):  # NumPy takes 200 microseconds for the first block
             from .random import run_philox
 
             return run_philox(seed, offset, count)
@@ -353,7 +353,7 @@ class CpuBackend(NumpyBackend):
             found = run_full(shape, value, dtype)
             if found is not None:
                 return found
-        if memory.HUGE <= math.prod(shape) * np.dtype(dtype).itemsize <= memory.KEEP // 8:
+        if memory.LARGE <= math.prod(shape) * np.dtype(dtype).itemsize <= memory.KEEP // 8:
             out = memory.empty(shape, dtype)  # kept for the next one, which NumPy's would not be
             if all_bits_zero(value):
                 out.view(np.uint8).fill(0)
@@ -467,7 +467,6 @@ GATHERED = SCATTERED = 1 << 11
 TAKEN = 1 << 16
 SET = 1 << 15
 PUT = 1 << 11
-DRAWN = 1024
 TRANSFORMED = 1 << 13  # elements of a Fourier transform
 RECURRENT = 512  # elements of gates
 

@@ -21,9 +21,9 @@ if MODE == "auto" and importlib.util.find_spec("llvmlite") is None:
 if MODE not in ("auto", "always", "never"):
     raise ArgumentError(f"UNDERTOW_KERNELS must be auto, always or never, got {MODE!r}")
 
-# A generated kernel costs about 5 microseconds to call, NumPy 0.5 per ufunc; these primitives are
-# bound by memory in both, all others cost NumPy several times as much per element (and erf, which
-# it computes by a long formula, many times).
+# A generated kernel costs about 7 microseconds to call, NumPy 0.5 per ufunc; these primitives are
+# bound by memory in both, all others cost NumPy several times as much per element. What it has no
+# ufunc for, it computes by a long formula: a kernel is quicker for a single element.
 _CHEAP = {
     "add",
     "sub",
@@ -56,18 +56,22 @@ _CHEAP = {
 # Multiplications in a product from which on ours is used: up to 2^18 NumPy's BLAS runs on one
 # thread, and costs less to call.
 MULTIPLIED = (1 << 18) + 1
-_limits: dict[int, tuple[Expr, int]] = {}
+_LONG = 14  # ufuncs from which on a kernel is quicker at any size
+_limits: dict[int, tuple[Expr, int, int]] = {}
 
 
-def crossover(expr: Expr) -> int:
-    """The number of elements from which on a generated kernel computes `expr` faster than NumPy."""
-    found = _limits.get(id(expr))
-    if found is None:
-        if len(_limits) > 4096:
-            _limits.clear()
-        limit = max(1024, 40960 // max(_cost(expr, set()), 1))
-        found = _limits[id(expr)] = (expr, threshold(limit))
-    return found[1]
+def crossover(*exprs: Expr) -> int:
+    """The elements from which on a generated kernel computes expressions faster than NumPy."""
+    limit, ufuncs = sys.maxsize, 0
+    for expr in exprs:
+        found = _limits.get(id(expr))
+        if found is None:
+            if len(_limits) > 4096:
+                _limits.clear()
+            cost, count = _cost(expr, set())
+            found = _limits[id(expr)] = (expr, max(1024, 40960 // max(cost, 1)), count)
+        limit, ufuncs = min(limit, found[1]), ufuncs + found[2]
+    return threshold(limit if ufuncs < _LONG else 1)
 
 
 def threshold(size: int) -> int:
@@ -75,9 +79,13 @@ def threshold(size: int) -> int:
     return size if MODE == "auto" else 1 if MODE == "always" else sys.maxsize
 
 
-def _cost(node: Expr, seen: set[int]) -> int:
+def _cost(node: Expr, seen: set[int]) -> tuple[int, int]:
+    """What NumPy takes for an element, and the ufuncs it calls."""
     if node.head in ("arg", "const") or id(node) in seen:
-        return 0
+        return 0, 0
     seen.add(id(node))
-    own = 1 if node.head in _CHEAP else 60 if node.head == "erf" else 6
-    return own + sum(_cost(a, seen) for a in node.args)
+    cost, count = (1, 1) if node.head in _CHEAP else (60, 24) if node.head == "erf" else (6, 1)
+    for a in node.args:
+        more, ufuncs = _cost(a, seen)
+        cost, count = cost + more, count + ufuncs
+    return cost, count

@@ -52,7 +52,7 @@ def prepared(
 
     scope = {**UFUNCS, "large": large, "ndarray": np.ndarray, "asarray": np.asarray}
     scope["__name__"] = __name__
-    exec(text(exprs, arrays, largest, min(map(crossover, exprs))), scope)
+    exec(text(exprs, arrays, largest, crossover(*exprs)), scope)
     return scope["run"]
 
 
