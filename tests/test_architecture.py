@@ -221,6 +221,7 @@ AT_THE_BORDER = {
     "ops/indexing.py",  # lists and arrays in an index
     "autograd/check.py",  # finite differences on the host
     "files/elements.py",  # the bytes of files
+    "files/numpy_arrays.py",  # a user's arrays in checkpoints
     "utils/data/_utils/collate.py",  # samples that are arrays and NumPy numbers
     "utils/data/_utils/worker.py",  # seeds NumPy's generator for the user's code
 }

@@ -1355,6 +1355,10 @@ class TensorMethods:
         """The elements that are not zero with their coordinates: `to_sparse()`."""
     def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Any:
         """The matrix by rows, of which the elements that are not zero are stored."""
+    def to_sparse_csc(self, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by columns, of which the elements that are not zero are stored."""
+    def sparse_mask(self, mask: Any) -> Any:
+        """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
     def new(self, *args: Any, device: Any = None) -> Tensor:
         """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
