@@ -14,11 +14,15 @@ from undertow.nn.functional import scaled_dot_product_attention
 def test_a_choice_lasts_as_long_as_its_block() -> None:
     flags = ut.backends.cuda
     with sdpa_kernel(SDPBackend.MATH):
-        assert flags.math_sdp_enabled() and not flags.flash_sdp_enabled()
+        assert flags.math_sdp_enabled()
+        assert not flags.flash_sdp_enabled()
         with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION]):
-            assert flags.cudnn_sdp_enabled() and not flags.math_sdp_enabled()
-        assert flags.math_sdp_enabled() and not flags.flash_sdp_enabled()
-    assert flags.flash_sdp_enabled() and flags.mem_efficient_sdp_enabled()
+            assert flags.cudnn_sdp_enabled()
+            assert not flags.math_sdp_enabled()
+        assert flags.math_sdp_enabled()
+        assert not flags.flash_sdp_enabled()
+    assert flags.flash_sdp_enabled()
+    assert flags.mem_efficient_sdp_enabled()
     with pytest.raises(ValueError, match="expects an SDPBackend"), sdpa_kernel("math"):  # type: ignore[arg-type]
         pass
 
@@ -27,7 +31,8 @@ def test_a_choice_lasts_as_long_as_its_block() -> None:
 def test_causal_masks(queries: int, keys: int) -> None:
     q, k, v = ut.randn(2, queries, 4), ut.randn(2, keys, 4), ut.randn(2, keys, 3)
     upper, lower = causal_upper_left(queries, keys), causal_lower_right(queries, keys)
-    assert isinstance(lower, CausalBias) and lower.shape == (queries, keys)
+    assert isinstance(lower, CausalBias)
+    assert lower.shape == (queries, keys)
     ut.testing.assert_close(
         scaled_dot_product_attention(q, k, v, upper),
         scaled_dot_product_attention(q, k, v, is_causal=True),

@@ -45,7 +45,7 @@ def sdpa_kernel(
     ...     ut.backends.cuda.mem_efficient_sdp_enabled()
     False
     """
-    chosen = [backends] if isinstance(backends, SDPBackend) else backends
+    chosen: object = [backends] if isinstance(backends, SDPBackend) else backends
     if not isinstance(chosen, list) or not all(isinstance(b, SDPBackend) for b in chosen):
         raise ArgumentError(
             f"[sdpa_kernel] expects an SDPBackend or a list of them, got {backends!r}"

@@ -97,12 +97,7 @@ def random_structured(module: T, name: str, amount: float, dim: int) -> T:
 
 
 def ln_structured(
-    module: T,
-    name: str,
-    amount: float,
-    n: Any,
-    dim: int,
-    importance_scores: Tensor | None = None,
+    module: T, name: str, amount: float, n: Any, dim: int, importance_scores: Tensor | None = None
 ) -> T:
     """Prune the slices of a parameter whose n-norm is smallest.
 

@@ -80,10 +80,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(
-        self,
-        t: Tensor,
-        default_mask: Tensor | None = None,
-        importance_scores: Tensor | None = None,
+        self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
         """The tensor with the elements at zero that this method chooses; no module is changed."""
         scores = _scores(type(self).__name__, t, importance_scores)
@@ -165,21 +162,21 @@ class Identity(BasePruningMethod):
 class _Amount(BasePruningMethod):
     """A method that prunes a number of elements (int) or a share of them (float)."""
 
-    def __init__(self, amount: float) -> None:
+    def __init__(self, amount: Any) -> None:
         op = type(self).__name__
         if not isinstance(amount, Real):
             raise DTypeError(f"[{op}] amount must be a number, got {amount!r}")
-        if amount < 0 or (not isinstance(amount, Integral) and amount > 1):
+        if float(amount) < 0 or (not isinstance(amount, Integral) and float(amount) > 1):
             raise ArgumentError(
                 f"[{op}] amount must be a share from 0 to 1 or a number of elements, got {amount}"
             )
-        self.amount = amount
+        self.amount: Any = amount
 
     def _number(self, size: int) -> int:
         """How many of `size` are pruned."""
         if not isinstance(self.amount, Integral):
             return round(self.amount * size)
-        if self.amount > size:
+        if int(self.amount) > size:
             raise ArgumentError(
                 f"[{type(self).__name__}] amount={self.amount}, but there are only {size} to prune"
             )
