@@ -140,7 +140,8 @@ def test_what_made_room_for_a_block_is_counted_off(monkeypatch: pytest.MonkeyPat
     for _ in range(5):
         failing[:] = [True]
         first = blocks.take(4 * PAGE)
-        assert len(first) == 4 * PAGE and blocks.held == 4 * PAGE
+        assert len(first) == 4 * PAGE
+        assert blocks.held == 4 * PAGE
         del first
         assert len(blocks.take(7 * PAGE)) == 7 * PAGE  # nothing left to count off would be an error
         assert blocks.held <= blocks.keep

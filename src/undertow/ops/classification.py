@@ -18,7 +18,7 @@ from ..shapes import Shape, check_fits
 from .activation import logsigmoid
 from .embedding import require_within
 from .indexing import index_by
-from .losses import REDUCTIONS, legacy_error, reduced, reduction_error
+from .losses import REDUCTIONS, legacy_reduction, reduced, reduction_error
 from .movement import along
 from .reduction import sum
 from .softmax import log_softmax, softmax, softmax_vjp
@@ -378,7 +378,7 @@ def nll_loss(
     tensor([1.3863, 0.6931])
     """
     if size_average is not None or reduce is not None:
-        raise legacy_error("nll_loss", size_average, reduce)
+        reduction = legacy_reduction(size_average, reduce)
     return _nll("nll_loss", input, target, weight, ignore_index, reduction)
 
 
@@ -402,7 +402,7 @@ def cross_entropy(
     """
     op = "cross_entropy"
     if size_average is not None or reduce is not None:
-        raise legacy_error(op, size_average, reduce)
+        reduction = legacy_reduction(size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ArgumentError(f"[{op}] label_smoothing must be from 0 to 1, got {label_smoothing}")
     x = input._array

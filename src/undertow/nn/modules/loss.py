@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
+from ...ops.losses import legacy_reduction
 from .. import functional as F
 from .distance import PairwiseDistance
 from .linear import Linear
@@ -25,12 +26,7 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-            warnings.warn(
-                "size_average and reduce args will be deprecated, please use "
-                f"reduction='{reduction}' instead.",
-                stacklevel=3,
-            )
+            reduction = legacy_reduction(size_average, reduce)
         self.reduction = reduction
 
 
