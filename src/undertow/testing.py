@@ -1,4 +1,4 @@
-"""`assert_close`: equal but for rounding, or an error that tells where not; `make_tensor` for inputs."""
+"""What tests need: `assert_close`, which tells where values differ, and `make_tensor`."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def make_tensor(
 
     By default from -9 to 9, or 0 and 1 for bool. The bounds are cut to what the dtype can hold;
     of a complex number both parts are drawn. `noncontiguous` gives every other element of a larger
-    tensor, `exclude_zero` puts the smallest positive normal number (an integer: 1) in place of zero.
+    tensor, `exclude_zero` writes the smallest positive normal number (an integer: 1) for zero.
 
     >>> import undertow as ut
     >>> x = ut.testing.make_tensor(2, 3, dtype=ut.float64, device="cpu", low=1, noncontiguous=True)
