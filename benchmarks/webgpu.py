@@ -9,6 +9,7 @@ that of GPUs, so only costs of ours are measured: times are those of the thread 
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends.base import Backend
 from undertow.backends.registry import backend_on
+from undertow.core.fused import Prepared
 
 RECORDED = 400  # adds that are timed at once; fewer than a batch
 QUIET = [
@@ -99,11 +101,13 @@ def steps(device: str, count: int) -> list[dict[str, int]]:
     return found
 
 
-def forms_on_cpu() -> int:
-    """How many forms a step asks of the CPU, which are as many kernels or more."""
+def kernels_on_cpu() -> int:
+    """How many kernels a step runs on the CPU: forms, and expressions that were prepared."""
     step = Step("cpu")
     step()
     backend = backend_on("cpu")
+    prepared = [p for p in gc.get_objects() if isinstance(p, Prepared) and backend in p.made]
+    kept = [(p, p.run, p.made[backend]) for p in prepared]
     counts: Counter[str] = Counter()
     names = [n for n in dir(Backend) if not n.startswith("_") and callable(getattr(Backend, n))]
     inside = [0]
@@ -121,9 +125,14 @@ def forms_on_cpu() -> int:
 
     for name in set(names) - set(QUIET):
         setattr(backend, name, counting(name, getattr(backend, name)))
+    for p, run, made in kept:
+        p.made[backend] = counting("prepared", made)
+        p.run = p.made[backend] if run is made else run
     try:
         step()
     finally:
+        for p, run, made in kept:
+            p.run, p.made[backend] = run, made
         for name in names:
             vars(backend).pop(name, None)
     return counts.total()
@@ -145,10 +154,12 @@ def main() -> None:
     last = counted[-1]
     created = [s["buffers"] + s["bind_groups"] + s["pipelines"] for s in counted]
     bound = last["launches"] // 64 + 2
+    kernels = kernels_on_cpu()
     figures = {
         "Python per recorded add, us": (round(1e6 * each, 1), "15", "8"),
         "dispatches of a step": (last["launches"], "", ""),
-        "forms of a step on the CPU": (forms_on_cpu(), "", ""),
+        "kernels of a step on the CPU": (kernels, "", ""),
+        "dispatches beside kernels": (round(last["launches"] / kernels, 2), "", "1.2"),
         "submissions of a step": (last["submissions"], str(bound), "1"),
         "read-backs of a step": (last["readbacks"], "0", "0"),
         "created from the third step on": (sum(created[2:-1]), "0", "0"),

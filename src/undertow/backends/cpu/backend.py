@@ -353,7 +353,7 @@ class CpuBackend(NumpyBackend):
             found = run_full(shape, value, dtype)
             if found is not None:
                 return found
-        if memory.HUGE <= math.prod(shape) * np.dtype(dtype).itemsize <= memory.KEEP // 8:
+        if memory.LARGE <= math.prod(shape) * np.dtype(dtype).itemsize <= memory.KEEP // 8:
             out = memory.empty(shape, dtype)  # kept for the next one, which NumPy's would not be
             if all_bits_zero(value):
                 out.view(np.uint8).fill(0)

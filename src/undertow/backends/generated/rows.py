@@ -18,6 +18,7 @@ from ..memory_types import scalar_type
 from ..strided import StridedArray, contiguous, memory_order
 from .launching import Made, Plan, TooMany, sharing
 from .layouts import broadcast, countable, padded, row_major, some, steps_in
+from .memory import LargeBlock, TooLarge
 from .products import Products
 
 SHORT = 32  # elements of a row that one thread takes
@@ -46,7 +47,10 @@ class Rows(Products):
         outs = [self.empty(shape, t) for shape, t in plan.extra]
         if 0 in broadcast(*[a.shape for a in arrays]):
             return super().rows(program, operands, dims, dtypes)
-        self.launcher.launch(plan, [*outs, *arrays], numbers)
+        try:
+            self.launcher.launch(plan, [*outs, *arrays], numbers)
+        except TooLarge:  # maps and reductions, which can be cut
+            return super().rows(program, operands, dims, dtypes)
         others = tuple([d for d in range(len(outs[0].shape)) if d not in dims])
         results = []
         for o, out, dtype in zip(program.outputs, outs, dtypes, strict=True):
@@ -78,7 +82,7 @@ class Rows(Products):
     ) -> None:
         dense = [row for row in rows if row[0].size and _alike(row)]
         for row in rows:
-            if row[0].size and not _alike(row):
+            if row[0].size and not _alike(row):  # or too large for one kernel
                 outs = [row[p] for p in places]
                 self.maps(exprs, (*row, *numbers), [o.dtype for o in outs], outs)
         if not dense:
@@ -155,8 +159,10 @@ def _make_update(
 
 
 def _alike(row: Sequence[StridedArray]) -> bool:
-    """Whether the elements of all arrays lie together, in one order."""
+    """Whether the elements of all arrays lie together, in one order, and can be seen at once."""
     first = row[0]
+    if any(a.buffer.__class__ is LargeBlock for a in row):
+        return False
     shape, strides, size = first.shape, first.strides, first.dtype.itemsize
     if any(a.strides != strides or a.dtype.itemsize != size for a in row):
         return False
