@@ -112,17 +112,7 @@ _LAZY |= {
     for name in names.split()
 }
 __getattr__ = _on_demand(globals(), _LAZY)
-_rooms = {
-    "core",
-    "devices",
-    "kernel",
-    "layouts",
-    "math",
-    "on_demand",
-    "ops",
-    "os",
-    "shapes",
-    "stand_in",
-}
+_rooms = {"core", "devices", "kernel", "layouts", "math", "on_demand", "ops", "os", "shapes"}
+_rooms |= {"stand_in"}
 __all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))
 __dir__ = __all__.copy
