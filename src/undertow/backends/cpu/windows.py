@@ -11,7 +11,7 @@ import numpy as np
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.pools import BLOCK, Pool, pool_function
-from ...kernel.windows import Geometry, Padding
+from ...kernel.windows import Geometry, Padding, Spans
 from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
@@ -19,6 +19,7 @@ from .plans import Plans, lay_out
 
 UNROLLED = 8  # elements of a span that are not worth a loop
 LONG = 4096  # positions of a run at most, where runs are shared between threads
+LANES = 8  # windows with the same elements that are worth a run
 CHANNELS = 8  # from which on they are better lanes than positions are, if they are innermost
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _plans = Plans()
@@ -55,8 +56,42 @@ def run_window(
         size = x.shape[x.ndim - len(kernel) :]
         geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
         plan = _plans.make(key, _make, kind, x, geometry)
-    if not plan:
-        return None
+    return _run(plan, kind, x, divisor) if plan else None
+
+
+def run_spans(kind: str, x: Any, output: Sizes) -> Any:
+    """`Backend.spans`; None if there is no kernel.
+
+    Sums are found along one dimension after the other, first along those that shrink the most,
+    with what lies behind it in lanes.
+    """
+    lead = x.ndim - len(output)
+    if kind == "max":
+        return _run_along(kind, x, Spans(x.shape[lead:], output))
+    dims = sorted(range(len(output)), key=lambda d: output[d] / x.shape[lead + d])
+    for d in dims:
+        size, shape = x.shape[lead + d], [*x.shape]
+        if size == output[d]:
+            continue
+        shape[lead + d] = output[d]
+        behind = math.prod(x.shape[lead + d + 1 :])
+        planes = x.reshape(-1, size, behind).swapaxes(1, 2)
+        found = _run_along(kind, planes, Spans((size,), output[d : d + 1]))
+        if found is None:
+            return None
+        x = found.swapaxes(1, 2).reshape(shape)
+    return x
+
+
+def _run_along(kind: str, x: Any, spans: Spans) -> Any:
+    key = (kind, x.shape, x.strides, x.dtype, spans)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make, kind, x, spans)
+    return _run(plan, kind, x) if plan else None
+
+
+def _run(plan: _Plan, kind: str, x: Any, divisor: float = 1.0) -> Any:
     outs = [memory.empty(plan.shape, x.dtype, (address(x),))]
     if plan.indices is not None:
         outs.append(memory.empty(plan.shape, plan.indices))
@@ -67,7 +102,7 @@ def run_window(
     return outs[0] if plan.indices is None else tuple(outs)
 
 
-def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
+def _make(kind: str, x: Any, geometry: Geometry | Spans) -> _Plan:
     """The plan for an array like this."""
     _, (dtype,), _ = lay_out([x])
     rank, output = len(geometry.size), geometry.output
@@ -105,7 +140,7 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
         ints.append(channels)
     else:
         first, count, step = spans[-1]
-        hop, shift = _hops(geometry.stride[-1], geometry.input_dilation[-1])
+        hop, shift = _hops(geometry)
         runs = _runs(first, count, hop, shift, LONG if rank == 1 else output[-1])
         tables.append(runs)
         most = int(count.max())
@@ -129,7 +164,7 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
     return _Plan(call, laid, back, indices, tables, held, [together, chunk, *ints])
 
 
-def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
+def _spans(geometry: Geometry | Spans, d: int) -> tuple[Any, Any, int]:
     """The firsts and counts of the windows along a dimension, and the step within them.
 
     See Note [spans] in kernel/pools.
@@ -138,6 +173,9 @@ def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
     >>> firsts.tolist(), counts.tolist(), step
     ([0, 1], [2, 3], 1)
     """
+    if isinstance(geometry, Spans):
+        begin, end = np.array(geometry.bounds(d), np.int64).T.copy()
+        return begin, end - begin, 1
     size, spread, gap = geometry.size[d], geometry.input_dilation[d], geometry.dilation[d]
     start = np.arange(geometry.output[d]) * geometry.stride[d] - geometry.padding[d][0]
     # Of a dilated x, the taps t with start + t * gap = 0 (mod spread) meet elements.
@@ -151,8 +189,13 @@ def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
     return np.clip(first + skipped * step, 0, size - 1), count, step
 
 
-def _hops(stride: int, spread: int) -> tuple[int, int]:
+def _hops(geometry: Geometry | Spans) -> tuple[int, int]:
     """The positions from lane to lane, and by how many elements of x their windows lie apart."""
+    if isinstance(geometry, Spans):
+        n, m = geometry.size[-1], geometry.output[-1]
+        common = math.gcd(n, m)  # these are exactly alike
+        return (m // common, n // common) if common >= LANES else (1, n // m)
+    stride, spread = geometry.stride[-1], geometry.input_dilation[-1]
     hop = spread // math.gcd(stride, spread)
     return hop, hop * stride // spread
 
