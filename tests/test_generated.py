@@ -151,9 +151,9 @@ def test_bytes_are_padded_to_words(k: GeneratedBackend) -> None:
 
 def test_an_array_beyond_the_limits_is_an_error_that_tells_them(k: GeneratedBackend) -> None:
     small = recording(max_binding=1000, max_buffer=2000)
-    with pytest.raises(ut.errors.OutOfMemoryError, match=r"2400 bytes.*at most 2000"):
-        small.empty((600,), SINGLE)
-    assert small.empty((300,), SINGLE).size == 300  # more than a binding: launches are cut
+    with pytest.raises(ut.errors.OutOfMemoryError, match=r"1200 bytes.*at most 1000"):
+        small.empty((300,), SINGLE)
+    assert small.empty((250,), SINGLE).size == 250
 
 
 # What a device does not have -----------------------------------------------------------------
