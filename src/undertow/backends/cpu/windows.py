@@ -16,10 +16,12 @@ from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
 from .plans import Plans, lay_out
+from .reductions import run_reduce
 
 UNROLLED = 8  # elements of a span that are not worth a loop
 LONG = 4096  # positions of a run at most, where runs are shared between threads
-LANES = 8  # windows with the same elements that are worth a run
+HOPS = 16  # positions from lane to lane at most, where windows are as even as can be
+FEW, WIDE = 32, 64  # windows at most, and their elements at least, that are summed one by one
 CHANNELS = 8  # from which on they are better lanes than positions are, if they are innermost
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _plans = Plans()
@@ -63,24 +65,43 @@ def run_spans(kind: str, x: Any, output: Sizes) -> Any:
     """`Backend.spans`; None if there is no kernel.
 
     Sums are found along one dimension after the other, first along those that shrink the most,
-    with what lies behind it in lanes.
+    with what lies behind it in lanes. Few wide windows of lines are summed by themselves.
     """
     lead = x.ndim - len(output)
     if kind == "max":
         return _run_along(kind, x, Spans(x.shape[lead:], output))
-    dims = sorted(range(len(output)), key=lambda d: output[d] / x.shape[lead + d])
-    for d in dims:
+
+    def first(d: int) -> tuple[float, int]:
+        ratio = output[d] / x.shape[lead + d]
+        return ratio, d if ratio < 1 else -d
+
+    for d in sorted(range(len(output)), key=first):
         size, shape = x.shape[lead + d], [*x.shape]
         if size == output[d]:
             continue
         shape[lead + d] = output[d]
         behind = math.prod(x.shape[lead + d + 1 :])
         planes = x.reshape(-1, size, behind).swapaxes(1, 2)
-        found = _run_along(kind, planes, Spans((size,), output[d : d + 1]))
+        spans = Spans((size,), output[d : d + 1])
+        if behind == 1 and output[d] <= FEW and size >= WIDE * output[d]:
+            found = _sum_each(planes, spans)
+        else:
+            found = _run_along(kind, planes, spans)
         if found is None:
             return None
         x = found.swapaxes(1, 2).reshape(shape)
     return x
+
+
+def _sum_each(x: Any, spans: Spans) -> Any:
+    """A few windows of lines, each by the kernel of sums."""
+    out = memory.empty((*x.shape[:-1], spans.output[0]), x.dtype)
+    for i, (begin, end) in enumerate(spans.bounds(0)):
+        found = run_reduce("sum", x[..., begin:end], (x.ndim - 1,), False)
+        if found is None:
+            return None
+        out[..., i] = found
+    return out
 
 
 def _run_along(kind: str, x: Any, spans: Spans) -> Any:
@@ -193,8 +214,13 @@ def _hops(geometry: Geometry | Spans) -> tuple[int, int]:
     """The positions from lane to lane, and by how many elements of x their windows lie apart."""
     if isinstance(geometry, Spans):
         n, m = geometry.size[-1], geometry.output[-1]
-        common = math.gcd(n, m)  # these are exactly alike
-        return (m // common, n // common) if common >= LANES else (1, n // m)
+
+        def runs(hop: int) -> float:
+            """About how many there are: one for each remainder, and where it shifts otherwise."""
+            return hop + 2 * m * abs(hop * n / m - round(hop * n / m))
+
+        hop = min(range(1, min(m, HOPS) + 1), key=runs)
+        return hop, round(hop * n / m)
     stride, spread = geometry.stride[-1], geometry.input_dilation[-1]
     hop = spread // math.gcd(stride, spread)
     return hop, hop * stride // spread
