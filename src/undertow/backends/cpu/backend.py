@@ -209,6 +209,15 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().window(kind, x, *steps)
 
+    def spans(self, kind: str, x: Array, output: Shape) -> Any:
+        if x.size >= _WINDOWS and x.size:
+            from .windows import run_spans
+
+            found = run_spans(kind, x, output)
+            if found is not None:
+                return found
+        return super().spans(kind, x, output)
+
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         plain = a.ndim == 2 == b.ndim and bias is None and a.dtype in _EXACT
