@@ -409,9 +409,10 @@ class Tensor(TensorMethods, metaclass=TensorType):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise DTypeError(f"[data] can be set to a Tensor, got {type(value).__name__}")
-        if node_of(self) is not None and not value.dtype.is_floating_point:
+        kind = value.dtype
+        if node_of(self) is not None and not (kind.is_floating_point or kind.is_complex):
             raise GradientError(
-                f"[data] of a tensor that requires gradients must be floating, got {value.dtype}"
+                f"[data] of a tensor that requires gradients is floating or complex, got {kind}"
             )
         if isinstance(self._node, AccumulateGrad):
             self._node.metas = ((value.shape, value._array.dtype),)

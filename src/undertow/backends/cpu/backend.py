@@ -213,6 +213,15 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().window(kind, x, *steps)
 
+    def spans(self, kind: str, x: Array, output: Shape) -> Any:
+        if x.size >= _WINDOWS and x.size:
+            from .windows import run_spans
+
+            found = run_spans(kind, x, output)
+            if found is not None:
+                return found
+        return super().spans(kind, x, output)
+
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
         plain = a.ndim == 2 == b.ndim and bias is None and a.dtype in _EXACT
@@ -357,7 +366,7 @@ class CpuBackend(NumpyBackend):
             found = run_full(shape, value, dtype)
             if found is not None:
                 return found
-        if memory.HUGE <= math.prod(shape) * np.dtype(dtype).itemsize <= memory.KEEP // 8:
+        if memory.LARGE <= math.prod(shape) * np.dtype(dtype).itemsize <= memory.KEEP // 8:
             out = memory.empty(shape, dtype)  # kept for the next one, which NumPy's would not be
             if all_bits_zero(value):
                 out.view(np.uint8).fill(0)
