@@ -59,8 +59,9 @@ def estrin(f: Function, x: Value, table: Sequence[float]) -> Value:
     """The same by Estrin's scheme: the shortest chain of operations, and the least accurate."""
     parts: list[Operand] = list(reversed(table))
     while len(parts) > 1:
-        pairs = [f.fma(x, high, low) for low, high in zip(parts[::2], parts[1::2], strict=False)]
-        parts = pairs + parts[len(parts) // 2 * 2 :]
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        alone = parts[len(parts) // 2 * 2 :]
+        parts = [*[f.fma(x, high, low) for low, high in pairs], *alone]
         x = x * x
     return f.value(parts[0], x.dtype)
 
