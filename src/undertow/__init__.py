@@ -101,6 +101,7 @@ _LAZY |= {
             BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
             IntTensor LongTensor ShortTensor set_default_tensor_type
         """,
+        "core.storage": "TypedStorage UntypedStorage",
         "errors": "OutOfMemoryError",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format

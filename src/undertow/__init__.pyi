@@ -91,6 +91,8 @@ from .core.modes import (
     set_grad_enabled,
 )
 from .core.printing import get_printoptions, printoptions, set_printoptions
+from .core.storage import TypedStorage as TypedStorage
+from .core.storage import UntypedStorage as UntypedStorage
 from .core.tensor import Tensor
 from .devices import DeviceLike, device, get_default_device, set_default_device
 from .dtypes import (
@@ -418,6 +420,33 @@ subtract = sub
 multiply = mul
 negative = neg
 divide = div
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never lazy here."""
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negation is never lazy here."""
+
+def is_tensor(obj: Any) -> builtins.bool:
+    """Whether `obj` is a Tensor."""
+
+def is_floating_point(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a floating one."""
+
+def is_complex(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a complex one."""
+
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether `input` was made in `inference_mode`."""
+
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the one element of `input` is not zero."""
+
+def numel(input: Tensor) -> builtins.int:
+    """The number of elements of `input`."""
+
+def result_type(*operands: Tensor | Number) -> DType:
+    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
 
 def clamp_min(
     input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
@@ -2058,33 +2087,6 @@ def pairwise_distance(
 def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
     """The p-norm distances of all pairs of rows i < j, in order."""
 
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugation is never lazy here."""
-
-def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor itself: negation is never lazy here."""
-
-def is_tensor(obj: Any) -> builtins.bool:
-    """Whether `obj` is a Tensor."""
-
-def is_floating_point(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a floating one."""
-
-def is_complex(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a complex one."""
-
-def is_inference(input: Tensor) -> builtins.bool:
-    """Whether `input` was made in `inference_mode`."""
-
-def is_nonzero(input: Tensor) -> builtins.bool:
-    """Whether the one element of `input` is not zero."""
-
-def numel(input: Tensor) -> builtins.int:
-    """The number of elements of `input`."""
-
-def result_type(*operands: Tensor | Number) -> DType:
-    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
-
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -3349,6 +3351,8 @@ __all__ = [
     "ShortTensor",
     "Size",
     "Tensor",
+    "TypedStorage",
+    "UntypedStorage",
     "abs",
     "abs_",
     "absolute",
