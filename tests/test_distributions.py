@@ -206,3 +206,14 @@ def test_binomial_counts() -> None:
         assert float(drawn.var()) == pytest.approx(variance, rel=0.1)
         assert float(drawn.min()) >= 0
         assert float(drawn.max()) <= n
+
+
+def test_the_inverse_of_an_inverse_is_the_transform() -> None:
+    d = ut.distributions
+    both = d.ComposeTransform([d.AffineTransform(1.0, 2.0), d.ExpTransform()])
+    assert both.inv.inv is both
+    kept = both.with_cache(1)
+    assert kept.inv.inv is kept
+    assert [part._cache_size for part in kept.parts] == [1, 1]
+    x = ut.tensor(0.5)
+    ut.testing.assert_close(both.inv(both(x)), x)

@@ -207,6 +207,7 @@ def load_state(
                     )
 
     load(module, copied, "")
+    del load  # it holds itself and the whole state, which should go now
     if strict:
         for what, names in (("Unexpected", unexpected), ("Missing", missing)):
             if names:
