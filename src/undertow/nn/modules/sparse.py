@@ -102,9 +102,7 @@ class Embedding(_Table):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        self._make(
-            num_embeddings, embedding_dim, padding_idx, _weight, device, dtype, not _freeze
-        )
+        self._make(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype, not _freeze)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(

@@ -196,7 +196,8 @@ def load_state(
         for name, child in below._modules.items():
             if child is not None:
                 path = f"{prefix}{name}."
-                load(child, {k: v for k, v in part.items() if k.startswith(path)}, path)
+                inside = {k: v for k, v in part.items() if k.startswith(path)}
+                load(child, inside, path)  # noqa: F821 - it is deleted when all is done
         found = IncompatibleKeys(missing, unexpected)
         if below._hooks is not None:
             for hook in list(below._hooks.load.values()):
