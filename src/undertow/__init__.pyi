@@ -19,6 +19,7 @@ from . import distributions as distributions
 from . import fft as fft
 from . import files as files
 from . import func as func
+from . import hub as hub
 from . import jit as jit
 from . import linalg as linalg
 from . import masked as masked
@@ -134,6 +135,7 @@ from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
 from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_csc as sparse_csc
 from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 from .ops.float_parts import Parts
@@ -145,6 +147,7 @@ from .ops.scan import Selection
 from .ops.solving import SignLogDet
 from .ops.spectra import OldSVD
 from .ops.triangular import TriangularSolution
+from .settings import _assert as _assert
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .settings import compile as compile
 from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
@@ -164,8 +167,17 @@ from .settings import set_warn_always as set_warn_always
 from .settings import typename as typename
 from .settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .shapes import Ints, Shape, Size
+from .sparse import hspmm as hspmm
+from .sparse import smm as smm
+from .sparse import sparse_compressed_tensor as sparse_compressed_tensor
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .sparse import sparse_csc_tensor as sparse_csc_tensor
 from .sparse import sparse_csr_tensor as sparse_csr_tensor
+from .sparse import sspaddmm as sspaddmm
+from .sparse.products import dsmm as dsmm
+from .sparse.products import hsmm as hsmm
+from .sparse.products import saddmm as saddmm
+from .sparse.products import spmm as spmm
 
 @overload
 def where(
@@ -891,6 +903,16 @@ def asarray(
 
 def from_numpy(ndarray: NDArray[Any]) -> Tensor:
     """A tensor that shares the memory of a NumPy array: writing to one changes the other."""
+
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: DTypeLike,
+    count: builtins.int = -1,
+    offset: builtins.int = 0,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """A one-dimensional tensor over the bytes of an object such as a bytearray, which it shares."""
 
 def from_dlpack(
     ext_tensor: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
@@ -3301,6 +3323,7 @@ __all__ = [
     "divide",
     "dot",
     "double",
+    "dsmm",
     "dsplit",
     "dstack",
     "dtype",
@@ -3356,6 +3379,7 @@ __all__ = [
     "frobenius_norm",
     "from_dlpack",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "func",
@@ -3391,8 +3415,11 @@ __all__ = [
     "histc",
     "histogram",
     "histogramdd",
+    "hsmm",
     "hsplit",
+    "hspmm",
     "hstack",
+    "hub",
     "hypot",
     "i0",
     "i0_",
@@ -3622,6 +3649,7 @@ __all__ = [
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "saddmm",
     "save",
     "scalar_tensor",
     "scatter",
@@ -3670,11 +3698,15 @@ __all__ = [
     "slice_copy",
     "slice_scatter",
     "slogdet",
+    "smm",
     "softmax",
     "sort",
     "sparse",
+    "sparse_compressed_tensor",
     "sparse_coo",
     "sparse_coo_tensor",
+    "sparse_csc",
+    "sparse_csc_tensor",
     "sparse_csr",
     "sparse_csr_tensor",
     "special",
@@ -3682,12 +3714,14 @@ __all__ = [
     "split_copy",
     "split_with_sizes",
     "split_with_sizes_copy",
+    "spmm",
     "sqrt",
     "sqrt_",
     "square",
     "square_",
     "squeeze",
     "squeeze_copy",
+    "sspaddmm",
     "stack",
     "std",
     "std_mean",

@@ -477,11 +477,9 @@ _blank: Callable[[], Tensor] = type.__call__.__get__(Tensor)
 _new = object.__new__
 
 
-def wrap(
-    array: Any, node: Node | None = None, index: int = 0, kind: type[Tensor] = Tensor
-) -> Tensor:
+def wrap(array: Any, node: Node | None = None, index: int = 0) -> Tensor:
     """A tensor around a fresh array, output `index` of `node`: the one place that makes them."""
-    t = _blank() if kind is Tensor else _new(kind)
+    t = _blank()
     t._array = array
     t._node = node
     t._index = index
@@ -538,7 +536,10 @@ def view_of(source: Tensor, array: Any, step: Any, grad: bool) -> Tensor:
 
 def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor:
     """A tensor without history that shares another's buffer and version."""
-    t = wrap(array, kind=kind)
+    t = _blank() if kind is Tensor else _new(kind)
+    t._array = array
+    t._node = t._grad = None
+    t._index = 0
     t._alias = new_alias(alias.version, inference=alias.inference)
     return t
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
+from ...ops.linear_cross_entropy import LinearCrossEntropyOptions
 from ...ops.losses import legacy_reduction
 from .. import functional as F
 from .distance import PairwiseDistance
@@ -557,8 +558,8 @@ class TripletMarginWithDistanceLoss(_Loss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """The cross entropy of a Linear's output, which stays inside.
 
-    `out_features` are the dimensions of a target with several positions. `options`, which are
-    about chunks of memory in torch, have no meaning here and are only kept.
+    `out_features` are the dimensions of a target with several positions. With `options` (see
+    `LinearCrossEntropyOptions`) that output is made in chunks and never stored.
 
     >>> import undertow as ut
     >>> loss = ut.nn.LinearCrossEntropyLoss(4, 3)
@@ -579,7 +580,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         weight: Tensor | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
-        options: Any = None,
+        options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         if weight is not None and weight.shape != (num_classes,):
             raise ArgumentError(
@@ -601,16 +602,18 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        logits = self.linear(input)
-        if self.out_features:
-            logits = logits.unflatten(-1, (self.num_classes, *self.out_features))
-        return F.cross_entropy(
-            logits,
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, -1),
             target,
-            self.weight,
-            ignore_index=-100 if self.ignore_index is None else self.ignore_index,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
+            options=self.options,
         )
 
     def extra_repr(self) -> str:
