@@ -315,7 +315,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            if not isinstance(value, Tensor):
+            given: Any = value  # a sparse tensor may be a gradient, and is no Tensor
+            if not isinstance(given, Tensor) and not getattr(given, "is_sparse", False):
                 raise DTypeError(
                     f"[grad] can be set to a Tensor or None, got {type(value).__name__}"
                 )
