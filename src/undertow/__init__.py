@@ -97,6 +97,7 @@ _LAZY |= {
             IntTensor LongTensor ShortTensor set_default_tensor_type
         """,
         "errors": "OutOfMemoryError",
+        "func": "vmap",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format
             sparse_coo sparse_csr strided

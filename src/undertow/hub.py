@@ -134,7 +134,7 @@ def _entry(op: str, folder: Any, name: str, source: str) -> Callable[..., Any]:
     found = getattr(_offers(op, folder, source), name, None)
     if not callable(found):
         raise ArgumentError(f"[hub.{op}] the hubconf.py of {folder} has no function {name!r}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def list(github: Any, *args: Any, source: str = "github", **kwargs: Any) -> Any:
