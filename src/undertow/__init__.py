@@ -69,8 +69,13 @@ _LAZY = {
     "save": "files",
     "serialization": "serialization",
     "sparse": "sparse",
-    "sparse_coo_tensor": "sparse",
-    "sparse_csr_tensor": "sparse",
+    **dict.fromkeys(
+        (
+            *("sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor"),
+            *("sparse_csr_tensor", "hspmm", "smm", "sspaddmm"),
+        ),
+        "sparse",
+    ),
     "signal": "signal",
     "special": "special",
     "timeseries": "timeseries",
@@ -100,8 +105,9 @@ _LAZY |= {
         "func": "vmap",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format
-            sparse_coo sparse_csr strided
+            sparse_coo sparse_csc sparse_csr strided
         """,
+        "sparse.products": "dsmm hsmm saddmm spmm",
         "settings": """
             _assert are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
             get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads

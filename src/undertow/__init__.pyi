@@ -136,6 +136,7 @@ from .layouts import layout as layout
 from .layouts import memory_format as memory_format
 from .layouts import preserve_format as preserve_format
 from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_csc as sparse_csc
 from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 from .ops.float_parts import Parts
@@ -167,8 +168,17 @@ from .settings import set_warn_always as set_warn_always
 from .settings import typename as typename
 from .settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .shapes import Ints, Shape, Size
+from .sparse import hspmm as hspmm
+from .sparse import smm as smm
+from .sparse import sparse_compressed_tensor as sparse_compressed_tensor
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .sparse import sparse_csc_tensor as sparse_csc_tensor
 from .sparse import sparse_csr_tensor as sparse_csr_tensor
+from .sparse import sspaddmm as sspaddmm
+from .sparse.products import dsmm as dsmm
+from .sparse.products import hsmm as hsmm
+from .sparse.products import saddmm as saddmm
+from .sparse.products import spmm as spmm
 
 @overload
 def where(
@@ -3314,6 +3324,7 @@ __all__ = [
     "divide",
     "dot",
     "double",
+    "dsmm",
     "dsplit",
     "dstack",
     "dtype",
@@ -3405,7 +3416,9 @@ __all__ = [
     "histc",
     "histogram",
     "histogramdd",
+    "hsmm",
     "hsplit",
+    "hspmm",
     "hstack",
     "hub",
     "hypot",
@@ -3637,6 +3650,7 @@ __all__ = [
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "saddmm",
     "save",
     "scalar_tensor",
     "scatter",
@@ -3685,11 +3699,15 @@ __all__ = [
     "slice_copy",
     "slice_scatter",
     "slogdet",
+    "smm",
     "softmax",
     "sort",
     "sparse",
+    "sparse_compressed_tensor",
     "sparse_coo",
     "sparse_coo_tensor",
+    "sparse_csc",
+    "sparse_csc_tensor",
     "sparse_csr",
     "sparse_csr_tensor",
     "special",
@@ -3697,12 +3715,14 @@ __all__ = [
     "split_copy",
     "split_with_sizes",
     "split_with_sizes_copy",
+    "spmm",
     "sqrt",
     "sqrt_",
     "square",
     "square_",
     "squeeze",
     "squeeze_copy",
+    "sspaddmm",
     "stack",
     "std",
     "std_mean",

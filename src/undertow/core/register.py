@@ -24,6 +24,7 @@ from .foreign import BOOLEANS, INTEGERS, NUMBERS
 from .generator import Generator
 from .inplace import inplace
 from .op import Op
+from .other_kinds import other_kind
 from .out import into, takes_out, with_out
 from .tensor import Tensor
 
@@ -196,6 +197,9 @@ def guarded(
                 return autocasting(policy, fn, args, kwargs)
             return fn(*args, **kwargs)
         except Exception as error:
+            kind = other_kind((*args, *kwargs.values()))
+            if kind is not None:
+                return kind._answer(name, args, kwargs)
             if str(error).startswith(f"[{name}]"):
                 raise
             names = fn.__code__.co_varnames[: fn.__code__.co_argcount]

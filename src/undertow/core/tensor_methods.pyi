@@ -658,8 +658,6 @@ class TensorMethods:
         """A view of position `index` of dimension `dim`, without that dimension."""
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy that does."""
-    def __getitem__(self, key: Index) -> Tensor: ...
-    def __setitem__(self, key: Index, value: Tensor | Number | NDArray[Any]) -> None: ...
     def __repr__(self) -> str: ...
     def __format__(self, spec: str) -> str: ...
     def __len__(self) -> builtins.int: ...
@@ -829,6 +827,9 @@ class TensorMethods:
         generator: Generator | None = None,
     ) -> Tensor:
         """Fill with Cauchy numbers of the given median and scale."""
+    def __getitem__(self, key: Index) -> Tensor: ...
+    def __setitem__(self, key: Index, value: Tensor | Number | NDArray[Any]) -> None: ...
+    def __delitem__(self, key: Any) -> None: ...
     def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
         """All choices of `r` elements of a vector in order, as rows."""
     def split(self, split_size_or_sections: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
@@ -1355,6 +1356,10 @@ class TensorMethods:
         """The elements that are not zero with their coordinates: `to_sparse()`."""
     def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Any:
         """The matrix by rows, of which the elements that are not zero are stored."""
+    def to_sparse_csc(self, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by columns, of which the elements that are not zero are stored."""
+    def sparse_mask(self, mask: Any) -> Any:
+        """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
     def new(self, *args: Any, device: Any = None) -> Tensor:
         """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:

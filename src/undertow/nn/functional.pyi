@@ -2,10 +2,11 @@
 """Activations, losses and the rest of torch's `nn.functional`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike, Number
+from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
 from ..shapes import Ints
 
 def relu_(input: Tensor) -> Tensor:
@@ -860,6 +861,20 @@ def local_response_norm(
 ) -> Tensor:
     """`input / (k + alpha · m)^beta`, where m is the mean square of `size` neighbouring channels."""
 
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: LinearCrossEntropyOptions | None = None,
+) -> Tensor:
+    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`."""
+
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -1108,20 +1123,6 @@ def rrelu(
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
-
-def linear_cross_entropy(
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    *,
-    linear_bias: Tensor | None = None,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    options: Any = None,
-) -> Tensor:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`."""
 
 __all__ = [
     "adaptive_avg_pool1d",

@@ -35,6 +35,7 @@ from . import (  # noqa: F401
     inplace_views,
     integers,
     joining,
+    linear_cross_entropy,
     lobpcg,
     losses,
     low_rank,
