@@ -190,7 +190,8 @@ def make_tensor(
 
 def _drawn_between(dtype: dtypes.DType, low: float | None, high: float | None) -> tuple[Any, Any]:
     """The bounds of make_tensor, cut to what the dtype holds; the upper one is not drawn."""
-    bottom, top = (-9, 9 if dtype.is_differentiable else 10)
+    bottom: float = -9
+    top: float = 9 if dtype.is_differentiable else 10
     if dtype is dtypes.bool:
         bottom, top = 0, 2
         limits: tuple[Any, Any] = (0, 2)

@@ -218,18 +218,18 @@ class Pickle:
         self._global(numpy_arrays.HOME, "_reconstruct")
         self._out.append(b"(")
         self._global("numpy", "ndarray")
-        for thing in ((0,), b"b"):
-            self._save(thing)
+        self._save((0,))
+        self._save(b"b")
         self._out.append(b"tR")
         self._remember(id(obj), obj)
         self._out.append(b"(")
-        for thing in (1, shape):
-            self._save(thing)
+        self._save(1)
+        self._save(shape)
         self._call("numpy", "dtype", code, False, True)
         self._save(state)
         self._out.append(b"b")
-        for thing in (False, content):
-            self._save(thing)
+        self._save(False)
+        self._save(content)
         self._out.append(b"tb")
 
     # Errors -----------------------------------------------------------------------------------

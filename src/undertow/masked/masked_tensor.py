@@ -305,9 +305,8 @@ def _where(condition: Any, input: Any, other: Any) -> MaskedTensor:
     if not isinstance(condition, Tensor):
         raise DTypeError(f"[where] the condition must be a Tensor, got {type(condition).__name__}")
     masks = [x._mask if isinstance(x, MaskedTensor) else True for x in (input, other)]
-    return MaskedTensor._of(
-        where(condition, _data(input), _data(other)), where(condition, *masks).bool()
-    )
+    chosen: Any = where(condition, *masks)
+    return MaskedTensor._of(where(condition, _data(input), _data(other)), chosen.bool())
 
 
 def _joined(name: str, tensors: Any, *args: Any, **kwargs: Any) -> MaskedTensor:

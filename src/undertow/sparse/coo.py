@@ -121,7 +121,7 @@ class SparseCOO(SparseTensor):
 
     def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None) -> SparseTensor:
         """The tensor itself, or the same matrix in another layout."""
-        return in_layout(self, layout)  # type: ignore[no-any-return]
+        return in_layout(self, layout)
 
     def _pattern(self, op: str) -> Pattern:
         """The positions of a coalesced matrix."""

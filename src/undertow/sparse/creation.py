@@ -149,7 +149,7 @@ def sparse_csr_tensor(
             [6., 0., 7.]])
     """
     parts = (crow_indices, col_indices, values, size, dtype, device, requires_grad)
-    return _compressed(SparseCSR, *parts)  # type: ignore[no-any-return]
+    return _compressed(SparseCSR, *parts)
 
 
 def sparse_csc_tensor(
@@ -173,7 +173,7 @@ def sparse_csc_tensor(
             [0., 7.]])
     """
     parts = (ccol_indices, row_indices, values, size, dtype, device, requires_grad)
-    return _compressed(SparseCSC, *parts)  # type: ignore[no-any-return]
+    return _compressed(SparseCSC, *parts)
 
 
 def sparse_compressed_tensor(
@@ -202,7 +202,7 @@ def sparse_compressed_tensor(
             f"{layout!r}"
         )
     parts = (compressed_indices, plain_indices, values, size, dtype, device, requires_grad)
-    return _compressed(kinds[layout], *parts)  # type: ignore[no-any-return]
+    return _compressed(kinds[layout], *parts)
 
 
 def spdiags(
@@ -274,7 +274,7 @@ def to_sparse(
     return to_sparse_coo(input).to_sparse(layout=layout)
 
 
-def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
+def sparse_mask(input: Any, mask: Any) -> SparseTensor:
     """The elements of a tensor at the positions of `mask`, whatever is stored there.
 
     >>> import undertow as ut
@@ -291,4 +291,4 @@ def sparse_mask(input: Any, mask: SparseTensor) -> SparseTensor:
     if isinstance(input, SparseTensor):
         input = input.to_dense()
     found = places._with(input[tuple(places._places.unbind(0))])
-    return mask._like(found)  # type: ignore[no-any-return]
+    return mask._like(found)

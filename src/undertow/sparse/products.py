@@ -80,7 +80,7 @@ def _both(op: str, a: SparseTensor, b: SparseTensor) -> SparseTensor:
     places = stack([index_select(left.rows, 0, of), index_select(right.columns, 0, at)])
     values = index_select(x, 0, of) * index_select(y, 0, at)
     out = SparseCOO(places, values, (left.shape[0], right.shape[1]), False).coalesce()
-    return a._like(out)  # type: ignore[no-any-return]
+    return a._like(out)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:

@@ -1,5 +1,6 @@
 """Every module class, under the paths that torch has (`nn.modules.linear` …)."""
 
+from ...ops.linear_cross_entropy import LinearCrossEntropyOptions
 from .activation import (
     CELU,
     ELU,
@@ -77,7 +78,6 @@ from .loss import (
     KLDivLoss,
     L1Loss,
     LinearCrossEntropyLoss,
-    LinearCrossEntropyOptions,
     MarginRankingLoss,
     MSELoss,
     MultiLabelMarginLoss,
