@@ -130,6 +130,7 @@ from .dtypes import DType as dtype
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .files import load as load
 from .files import save as save
+from .func import vmap as vmap
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
@@ -4027,6 +4028,7 @@ __all__ = [
     "view_as_real",
     "view_as_real_copy",
     "view_copy",
+    "vmap",
     "vsplit",
     "vstack",
     "webgpu",
