@@ -103,6 +103,7 @@ _LAZY |= {
         """,
         "core.storage": "TypedStorage UntypedStorage",
         "errors": "OutOfMemoryError",
+        "func": "vmap",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format
             sparse_coo sparse_csc sparse_csr strided

@@ -914,8 +914,8 @@ class TensorMethods:
     def __delitem__(self, key: Any) -> None: ...
     def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
         """All choices of `r` elements of a vector in order, as rows."""
-    def split(self, split_size_or_sections: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+    def split(self, split_size: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """`ut.split` of this tensor; torch's method has another word for the sizes."""
     def split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
     ) -> tuple[Tensor, ...]:
@@ -1503,10 +1503,8 @@ class TensorMethods:
         """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
-    def unsafe_split(
-        self, split_size_or_sections: Ints, dim: builtins.int = 0
-    ) -> tuple[Tensor, ...]:
-        """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+    def unsafe_split(self, split_size: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """`ut.split` of this tensor; torch's method has another word for the sizes."""
     def unsafe_split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
     ) -> tuple[Tensor, ...]:
