@@ -233,6 +233,24 @@ def test_lobpcg_of_a_large_matrix() -> None:
     np.testing.assert_allclose(scaled.numpy(), known[::-1][:2] / 2, atol=1e-5)
 
 
+def test_lobpcg_has_the_gradients_of_eigh_of_a_symmetric_matrix() -> None:
+    """Of first and second order: nothing in the part that a symmetric matrix cannot have."""
+    a = np.random.default_rng(3).standard_normal((6, 6))
+    start = ut.eye(6, 1, dtype=ut.float64)
+    found = []
+    for pair in (
+        lambda A: ut.lobpcg(A, X=start),
+        lambda A: [t[..., -1:] for t in ut.linalg.eigh((A + A.mT) / 2)],
+    ):
+        A = wrap(a @ a.T).requires_grad_()
+        values, vectors = pair(A)
+        aim = (values + (vectors**3).sum() * vectors.sum()).sum()  # of no sign
+        (first,) = ut.autograd.grad(aim, A, create_graph=True)
+        found.append([first.detach(), *ut.autograd.grad((first * wrap(a)).sum(), A)])
+    for ours, known in zip(*found, strict=True):
+        np.testing.assert_allclose(ours.numpy(), known.numpy(), atol=1e-6)
+
+
 # Kernels for many small matrices ---------------------------------------------------------------
 COUNT = MANY + 7  # no multiple of anything
 
