@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
+from . import _C as _C
 from . import accelerator as accelerator
 from . import amp as amp
 from . import array_api as array_api
@@ -91,6 +92,7 @@ from .core.modes import (
     set_grad_enabled,
 )
 from .core.printing import get_printoptions, printoptions, set_printoptions
+from .core.storage import UntypedStorage as UntypedStorage
 from .core.tensor import Tensor
 from .devices import DeviceLike, device, get_default_device, set_default_device
 from .dtypes import (
@@ -3144,6 +3146,7 @@ __all__ = [
     "ShortTensor",
     "Size",
     "Tensor",
+    "UntypedStorage",
     "abs",
     "abs_",
     "absolute",

@@ -221,6 +221,12 @@ class Tensor(TensorMethods, metaclass=TensorType):
         """Elements between the start of its memory and its first element."""
         return backend_of(self._array).storage_offset(self._array)
 
+    def untyped_storage(self) -> Any:
+        """The whole memory that it looks at: its size in bytes, and its address."""
+        from .storage import UntypedStorage
+
+        return UntypedStorage(self)
+
     def data_ptr(self) -> int:
         """The address of the first element."""
         return backend_of(self._array).address(self._array)
