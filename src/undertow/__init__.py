@@ -101,7 +101,7 @@ _LAZY |= {
             BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
             IntTensor LongTensor ShortTensor set_default_tensor_type
         """,
-        "core.storage": "UntypedStorage",
+        "core.storage": "TypedStorage UntypedStorage",
         "errors": "OutOfMemoryError",
         "func": "vmap",
         "layouts": """

@@ -174,7 +174,7 @@ def compiled_with_cxx11_abi() -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether this is the memory behind a tensor.
+    """Whether this is what `x.storage()` or `x.untyped_storage()` gives.
 
     >>> import undertow as ut
     >>> ut.is_storage(ut.ones(2)), ut.is_storage(ut.ones(2).untyped_storage())

@@ -119,7 +119,7 @@ def function(
         if at_top:
             _add(FUNCTIONS, public, called)
         if functional:
-            _add(FUNCTIONAL, public, fn)
+            _add(FUNCTIONAL, public, fn if at_top else called)
         if not space if method is None else method:
             attach(method if isinstance(method, str) else public, fn)
         if inplace:

@@ -221,12 +221,6 @@ class Tensor(TensorMethods, metaclass=TensorType):
         """Elements between the start of its memory and its first element."""
         return backend_of(self._array).storage_offset(self._array)
 
-    def untyped_storage(self) -> Any:
-        """The whole memory that it looks at: its size in bytes, and its address."""
-        from .storage import UntypedStorage
-
-        return UntypedStorage(self)
-
     def data_ptr(self) -> int:
         """The address of the first element."""
         return backend_of(self._array).address(self._array)
@@ -321,7 +315,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            if not isinstance(value, Tensor):
+            given: Any = value  # a sparse tensor may be a gradient, and is no Tensor
+            if not isinstance(given, Tensor) and not getattr(given, "is_sparse", False):
                 raise DTypeError(
                     f"[grad] can be set to a Tensor or None, got {type(value).__name__}"
                 )

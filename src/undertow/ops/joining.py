@@ -125,7 +125,7 @@ def promoted(tensors: list[Tensor]) -> list[Tensor]:
 def _join(op: str, tensors: list[Tensor], dim: Any) -> Tensor:
     tensors = promoted(tensors)
     shape = next((s for t in tensors if (s := t._array.shape) != (0,)), (0,))
-    d = own_dim(op, dim, len(shape))
+    d = 0 if shape == (0,) else own_dim(op, dim, len(shape))  # along any dim, as in torch
     if len(shape) != 1:  # a vector of no elements joins with anything, as in torch
         none = (*shape[:d], 0, *shape[d + 1 :])
         tensors = [reshaped(t, none) if t._array.shape == (0,) else t for t in tensors]

@@ -201,7 +201,8 @@ def load_state(
         for name, child in below._modules.items():
             if child is not None:
                 path = f"{prefix}{name}."
-                load(child, {k: v for k, v in part.items() if k.startswith(path)}, path)
+                inside = {k: v for k, v in part.items() if k.startswith(path)}
+                load(child, inside, path)  # noqa: F821 - it is deleted when all is done
         found = IncompatibleKeys(missing, unexpected)
         if below._hooks is not None:
             for hook in list(below._hooks.load.values()):
@@ -212,6 +213,7 @@ def load_state(
                     )
 
     load(module, copied, "")
+    del load  # it holds itself and the whole state, which should go now
     if strict:
         for what, names in (("Unexpected", unexpected), ("Missing", missing)):
             if names:
