@@ -181,9 +181,7 @@ class _Builder:
             ):
                 if isinstance(s[-1], int) and s[-1] == 1:
                     place = times(p, 2) if two else p
-                    for line in (0, STREAM) if two else (0,):
-                        ahead = f.value((AHEAD + line) // WIDTH[b.dtype], "i64")
-                        f.prefetch(b, plus(place, ahead))
+                    f.prefetch(b, plus(place, f.value(AHEAD // WIDTH[b.dtype], "i64")))
             state.add(*kinds.element(self._value(offsets)))
         return state.get()
 
