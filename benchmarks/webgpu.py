@@ -9,6 +9,7 @@ that of GPUs, so only costs of ours are measured: times are those of the thread 
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends.base import Backend
 from undertow.backends.registry import backend_on
+from undertow.core.fused import Prepared
 
 RECORDED = 400  # adds that are timed at once; fewer than a batch
 QUIET = [
@@ -99,11 +101,17 @@ def steps(device: str, count: int) -> list[dict[str, int]]:
     return found
 
 
-def forms_on_cpu() -> int:
-    """How many forms a step asks of the CPU, which are as many kernels or more."""
+def kernels_on_cpu() -> int:
+    """How many kernels a step runs on the CPU: forms, and expressions that were prepared.
+
+    Called before anything else, since functions keep what the CPU computes without its backend.
+    """
+    backend = backend_on("cpu")
+    vars(backend)["direct"] = lambda expr, arrays: None
     step = Step("cpu")
     step()
-    backend = backend_on("cpu")
+    prepared = [p for p in gc.get_objects() if isinstance(p, Prepared) and backend in p.made]
+    kept = [(p, p.run, p.made[backend]) for p in prepared]
     counts: Counter[str] = Counter()
     names = [n for n in dir(Backend) if not n.startswith("_") and callable(getattr(Backend, n))]
     inside = [0]
@@ -121,10 +129,15 @@ def forms_on_cpu() -> int:
 
     for name in set(names) - set(QUIET):
         setattr(backend, name, counting(name, getattr(backend, name)))
+    for p, run, made in kept:
+        p.made[backend] = counting("prepared", made)
+        p.run = p.made[backend] if run is made else run
     try:
         step()
     finally:
-        for name in names:
+        for p, run, made in kept:
+            p.run, p.made[backend] = run, made
+        for name in (*names, "direct"):
             vars(backend).pop(name, None)
     return counts.total()
 
@@ -140,6 +153,7 @@ def main() -> None:
         return
     adapter = ut.webgpu.devices()[ut.device(asked.device).index or 0]
     print(f"{adapter.name}, {adapter.kind}, {adapter.api}, {adapter.driver}")
+    kernels = kernels_on_cpu()
     each = recorded_add(asked.device)
     counted = steps(asked.device, asked.steps)
     last = counted[-1]
@@ -148,7 +162,8 @@ def main() -> None:
     figures = {
         "Python per recorded add, us": (round(1e6 * each, 1), "15", "8"),
         "dispatches of a step": (last["launches"], "", ""),
-        "forms of a step on the CPU": (forms_on_cpu(), "", ""),
+        "kernels of a step on the CPU": (kernels, "", ""),
+        "dispatches beside kernels": (round(last["launches"] / kernels, 2), "", "1.2"),
         "submissions of a step": (last["submissions"], str(bound), "1"),
         "read-backs of a step": (last["readbacks"], "0", "0"),
         "created from the third step on": (sum(created[2:-1]), "0", "0"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from undertow.backends.generated.backend import GeneratedBackend
 from undertow.backends.generated.dialect import Dialect
-from undertow.backends.generated.runtime import Limits
+from undertow.backends.generated.runtime import PART_STEP, Limits
 from undertow.devices import Device
 
 
@@ -98,8 +98,14 @@ class Recording:
         self, kernel: Kernel, buffers: Any, params: bytes, groups: tuple[int, int, int]
     ) -> None:
         assert len(buffers) == len(kernel.bindings)
-        assert len({id(b) for b in buffers}) == len(buffers)
-        assert not any(b.freed for b in buffers)
+        parts = [b if isinstance(b, tuple) else (b, 0, b.nbytes) for b in buffers]
+        for (b, start, nbytes), written in zip(parts, kernel.bindings, strict=True):
+            assert not b.freed
+            assert start % PART_STEP == 0
+            assert start + nbytes <= b.nbytes
+            assert nbytes <= self.limits.max_binding
+            assert not written or sum(b is other for other, *_ in parts) == 1
+        assert len({(id(b), *place) for b, *place in parts}) == len(parts)
         assert len(params) == 4 * kernel.words
         assert all(0 < n <= self.limits.max_groups for n in groups)
         words = np.frombuffer(params, np.int32).tolist()

@@ -110,6 +110,14 @@ def test_zero_has_no_direction() -> None:
         np.testing.assert_array_equal(z.grad.numpy(), np.zeros(2))
 
 
+def test_polar_of_negative_sizes() -> None:
+    """The slope is that of size * exp(1j * angle) on either side of zero."""
+    size = ut.tensor([-1.5, 2.0, -0.3, 0.0], dtype=ut.float64, requires_grad=True)
+    angle = ut.tensor([0.3, 1.0, -2.0, 0.5], dtype=ut.float64, requires_grad=True)
+    assert ut.autograd.gradcheck(ut.polar, (size, angle))
+    assert ut.autograd.gradgradcheck(ut.polar, (size, angle))
+
+
 def test_custom_functions_and_hooks() -> None:
     class Square(ut.autograd.Function):
         @staticmethod

@@ -495,10 +495,20 @@ def test_of_uniform_values():
 
 @pytest.mark.parametrize(
     "head, dtype",
-    [("pow", "i32"), ("ldexp", "f32"), ("exp", "i32"), ("sign", "bool"), ("ldexp", "f64")],
+    [("pow", "i32"), ("ldexp", "f32"), ("exp", "i32"), ("sign", "bool"), ("bit_and", "f64")],
 )
 def test_what_has_no_kernel(head, dtype):
     f = ir.Function("none")
     values = [f.load(f.buffer(f"x{i}", dtype), 0) for i in range(PRIMITIVES[head])]
     with pytest.raises(NotCompiled):
         lower(f, trace(lambda *a: call(head, *a), len(values)), values, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("head", ["real", "imag", "conj"])
+def test_parts_of_real_numbers(head, dtype):
+    """A real number is its real part, and its imaginary part is zero."""
+    x = np.array([1.5, -0.0, math.inf, -math.inf, math.nan], TYPES[dtype])
+    found = kernel(head, dtype, HOST)(x)
+    assert found.dtype == x.dtype
+    np.testing.assert_array_equal(found, UFUNCS[head](x))

@@ -460,3 +460,52 @@ WORDS += [b"c__builtin__\nset\n", b"ctorch\nFloatStorage\n", b"h\0", b"q\0", b"}
 @given(st.lists(st.sampled_from(WORDS), max_size=40))
 def test_any_pickle(words: list[bytes]) -> None:
     outcome(checkpoint(b"\x80\x02" + b"".join(words) + b".", DATA).getvalue())
+
+
+# NumPy's arrays ----------------------------------------------------------------------------------
+def array_pickle(dtype: Any = "f8", shape: Any = (2,), content: bytes = b"\0" * 16) -> bytes:
+    """A pickle of a NumPy array, as NumPy writes it, with parts of our choice."""
+    state = pickle.dumps((1, shape, None, False, content), 2)[2:-1]
+    made = b"cnumpy\ndtype\n(" + pickle.dumps(dtype, 2)[2:-1] + b"\x89\x88tR"
+    made += pickle.dumps((3, "<", None, None, None, -1, -1, 0), 2)[2:-1] + b"b"
+    first, _, last = state.partition(b"N")
+    start = b"\x80\x02cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\0tU\x01btR"
+    return start + first + made + last + b"b."
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"dtype": "O"},
+        {"dtype": "V8"},
+        {"dtype": "f16"},
+        {"dtype": 3},
+        {"dtype": "S99999999"},
+        {"shape": (3,)},
+        {"shape": (-2,)},
+        {"shape": (2**40, 2**40, 0)},
+        {"shape": [2]},
+        {"shape": (1,) * 40},
+        {"shape": ("a",)},
+        {"content": b"\0" * 15},
+    ],
+    ids=str,
+)
+def test_arrays_are_checked(changed: dict[str, Any]) -> None:
+    """Shape, dtype and bytes have to fit together, and objects are no numbers."""
+    assert ut.load(checkpoint(array_pickle())).tolist() == [0.0, 0.0]
+    refuses(array_pickle(**changed), "NumPy")
+
+
+def test_arrays_are_made_in_one_way() -> None:
+    """No other class, no call of ndarray, and no memory filled with copies of one string."""
+    refuses(b"\x80\x02cnumpy\nndarray\n(K\x05tR.", "unknown way")
+    other = b"cnumpy.core.multiarray\n_reconstruct\n(ctorch\nSize\n(K\0tU\x01btR."
+    refuses(b"\x80\x02" + other, "unknown class")
+    many = b"".join(
+        b"cnumpy.core.multiarray\n_reconstruct\n(cnumpy\nndarray\n(K\0tU\x01btR"
+        b"(K\x01(J\x40\x42\x0f\0tcnumpy\ndtype\n(U\x02i1\x89\x88tR\x89h\x01tb"
+        for _ in range(3000)
+    )
+    text = b"B" + (1_000_000).to_bytes(4, "little") + b"\0" * 1_000_000
+    refuses(b"\x80\x02(" + text + b"q\x01" + many + b"t.", "copies")

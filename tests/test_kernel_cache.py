@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -649,3 +650,33 @@ def test_address() -> None:
     for a in arrays:
         array = np.asarray(a)
         assert jit.address(array) == array.__array_interface__["data"][0]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers")
+def test_an_interrupted_compilation_comes_to_its_end() -> None:
+    """The exception of a signal handler reaches the caller at once, and nothing is left half."""
+
+    def raised(*_: Any) -> None:
+        raise InterruptedError("the handler's")
+
+    finished = threading.Event()
+
+    def work() -> str:
+        assert threading.current_thread() is not threading.main_thread()
+        time.sleep(0.3)
+        finished.set()
+        return "made"
+
+    assert jit._undisturbed(work) == "made"
+    finished.clear()
+    before = signal.signal(signal.SIGALRM, raised)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(InterruptedError, match="the handler's"):
+            jit._undisturbed(work)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert finished.wait(10)
+    with pytest.raises(ZeroDivisionError):
+        jit._undisturbed(lambda: 1 // 0)

@@ -205,15 +205,6 @@ def test_what_has_no_gradient_says_so() -> None:
         ut.lobpcg(symmetric, B=ut.eye(4, dtype=ut.float64))
 
 
-def test_the_second_derivative_of_a_singular_determinant_is_an_error() -> None:
-    """The first exists."""
-    x = wrap(np.diag([1.0, 0.0])).requires_grad_()
-    (g,) = ut.autograd.grad(ut.linalg.det(x), x, create_graph=True)
-    np.testing.assert_allclose(g.detach().numpy(), np.diag([0.0, 1.0]), atol=1e-15)
-    with pytest.raises(LinAlgError, match="singular"):
-        g.sum().backward()
-
-
 # Low rank --------------------------------------------------------------------------------------
 def test_low_rank_approximations() -> None:
     """A matrix of rank 3 is found whole, principal components have no mean."""
@@ -380,3 +371,44 @@ def test_shapes_that_do_not_fit() -> None:
     """Batches that do not broadcast name both."""
     with pytest.raises(ShapeError, match=r"\[linalg.solve\]"):
         ut.linalg.solve(ut.ones(2, 3, 3), ut.ones(3, 3, 1))
+
+
+def expanded(a: ut.Tensor) -> ut.Tensor:
+    """The determinant by its first row: a polynomial, right to any order at any matrix."""
+    n = a.shape[-1]
+    if n == 1:
+        return a[0, 0]
+    minors = [a[1:, [k for k in range(n) if k != j]] for j in range(n)]
+    return ut.stack([a[0, j] * expanded(m) * (-1) ** j for j, m in enumerate(minors)]).sum()
+
+
+def slopes(function: Any, a: Any, orders: int) -> list[Any]:
+    """Derivatives of the first orders, each of a fixed combination of those before."""
+    x = ut.tensor(a, requires_grad=True)
+    found: list[Any] = []
+    y = function(x)
+    for order in range(orders):
+        weight = np.random.default_rng(order).standard_normal(np.shape(y))
+        (y,) = ut.autograd.grad((y * ut.tensor(weight)).sum().real, x, create_graph=True)
+        found.append(y.detach().numpy())
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize(("n", "rank"), [(2, 1), (3, 1), (3, 2), (4, 2), (4, 3), (3, 3), (4, 4)])
+def test_derivatives_of_determinants_where_rounding_hides_that_they_are_singular(
+    n: int, rank: int, dtype: Any
+) -> None:
+    a = drawn(n, rank, dtype=dtype) @ drawn(rank, n, dtype=dtype)
+    orders = 2 if rank < n else 4
+    for found, expected in zip(
+        slopes(ut.linalg.det, a, orders), slopes(expanded, a, orders), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+def test_third_derivatives_of_determinants() -> None:
+    flat = np.ones((3, 3)) + np.diag([0.0, 1e-9, 2e-9])
+    with pytest.raises(NotImplementedError, match="nearly singular"):
+        slopes(ut.linalg.det, flat, 3)
+    assert not np.any(slopes(ut.linalg.det, np.ones((2, 2)), 3)[2])  # quadratic: zeros

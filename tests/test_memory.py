@@ -126,6 +126,27 @@ def test_kept_memory_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch) -> No
     assert blocks.held == 2 * PAGE
 
 
+def test_what_made_room_for_a_block_is_counted_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of the size that is wanted is let go of, too, and must come back."""
+    blocks = Blocks(8 * PAGE)
+    real, failing = memory.mapped, [True]
+
+    def mapped(size: int) -> Any:
+        if failing and failing.pop():
+            raise MemoryError
+        return real(size)
+
+    monkeypatch.setattr(memory, "mapped", mapped)
+    for _ in range(5):
+        failing[:] = [True]
+        first = blocks.take(4 * PAGE)
+        assert len(first) == 4 * PAGE
+        assert blocks.held == 4 * PAGE
+        del first
+        assert len(blocks.take(7 * PAGE)) == 7 * PAGE  # nothing left to count off would be an error
+        assert blocks.held <= blocks.keep
+
+
 def test_too_many_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then malloc may still have memory."""
 

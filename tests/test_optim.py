@@ -513,7 +513,7 @@ def test_bad_parameters(params: Any, error: Any, words: str) -> None:
         ut.optim.SGD(params())
 
 
-@pytest.mark.parametrize("name", ["Adafactor", "LBFGS", "Muon"])
+@pytest.mark.parametrize("name", ["Adafactor", "Muon"])  # torch's, too
 def test_optimisers_of_real_numbers(name: str) -> None:
     with pytest.raises(TypeError, match=rf"\[{name}\] does not support complex parameters"):
         getattr(ut.optim, name)([ut.zeros(2, 2, dtype=ut.complex64, requires_grad=True)])
@@ -538,6 +538,30 @@ def test_complex_parameters_are_optimised_as_pairs(name: str, differentiable: bo
             optimizer.step()
         found.append(ut.view_as_real(p) if paired else p)
     np.testing.assert_allclose(found[0].numpy(), found[1].numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_lbfgs_optimises_complex_parameters_as_pairs(search: str | None) -> None:
+    """Step for step as with the parts, beside a real parameter, to the minimum."""
+    start = ut.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=ut.float64)
+    found = []
+    for paired in (True, False):
+        p = (ut.view_as_complex(start.clone()) if paired else start.clone()).requires_grad_()
+        real = ut.ones(3, dtype=ut.float64, requires_grad=True)
+        optimizer = ut.optim.LBFGS([p, real], lr=0.1, max_iter=5, line_search_fn=search)
+
+        def closure(p: Any = p, real: Any = real, paired: Any = paired, o: Any = optimizer) -> Any:
+            o.zero_grad()
+            pairs = ut.view_as_real(p) if paired else p
+            loss = ((pairs - 2) ** 2).sum() * (1 + real.dot(real)) + (pairs**4).sum()
+            loss.backward()
+            return loss
+
+        losses = [optimizer.step(closure).item() for _ in range(3)]
+        assert losses[2] < losses[0]
+        p = p.detach()
+        found.append([*(ut.view_as_real(p) if paired else p).flatten().tolist(), *losses])
+    np.testing.assert_allclose(*found, rtol=1e-12)
 
 
 def test_duplicates_warn() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ def matrix(rows: int, columns: int, filled: float = 0.4) -> Any:
 
 A, B = matrix(5, 7), matrix(7, 4)
 DENSE = rng.standard_normal((7, 3))
-LAYOUTS = [ut.sparse_coo, ut.sparse_csr]
+LAYOUTS = [ut.sparse_coo, ut.sparse_csr, ut.sparse_csc]
 
 
 def sparse(host: Any, layout: Any = ut.sparse_coo) -> Any:
@@ -34,7 +35,8 @@ def test_there_and_back(layout: Any, device: str) -> None:
     s = x.to_sparse(layout=layout)
     assert (s.layout, s.shape, s.dtype, s.device) == (layout, x.shape, x.dtype, x.device)
     assert s._nnz() == np.count_nonzero(A)
-    for back in (s, s.to_sparse_coo(), s.to_sparse_csr(), s.to_sparse().coalesce(), s.clone()):
+    others = (s.to_sparse_csr(), s.to_sparse_csc(), s.t().t(), s.transpose(0, 1).transpose(1, 0))
+    for back in (s, s.to_sparse_coo(), *others, s.to_sparse().coalesce(), s.clone()):
         assert back.to_dense().tolist() == A.tolist()
     assert (s.is_sparse, s.is_sparse_csr) == (layout is ut.sparse_coo, layout is ut.sparse_csr)
     assert not x.is_sparse
@@ -179,6 +181,121 @@ def test_sums_of_sparse_tensors() -> None:
     assert s.float().dtype is ut.float32
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_element_by_element(layout: Any) -> None:
+    """Functions that keep zeros, products and sums, in the layout that they had."""
+    s, other = sparse(A, layout), sparse(matrix(5, 7), ut.sparse_coo)
+    host = other.to_dense().numpy()
+    row = ut.tensor(DENSE[:, 0])
+    for got, wanted in [
+        (ut.sin(s), np.sin(A)),
+        (s.abs().sqrt(), np.sqrt(abs(A))),
+        (s * other, A * host),
+        (other * s, A * host),
+        (s * row, A * DENSE[:, 0]),
+        (row * s, A * DENSE[:, 0]),
+        (ut.mul(s, ut.tensor(2.0)), 2 * A),
+        (s + other, A + host),
+        (s.sub(other, alpha=2), A - 2 * host),
+        (ut.relu(s), np.maximum(A, 0)),
+    ]:
+        assert got.layout is layout or got.layout is ut.sparse_coo
+        np.testing.assert_allclose(got.to_dense().numpy(), wanted, atol=1e-15)
+    dense = ut.tensor(host)
+    for got, wanted in [
+        (dense + s, host + A),
+        (ut.add(dense, s, alpha=3), host + 3 * A),
+        (dense - s, host - A),
+        (s - dense, A - host),
+        (dense.sparse_mask(s).to_dense(), host * (A != 0)),
+        (s.sum(1).to_dense(), A.sum(1)),
+    ]:
+        assert isinstance(got, ut.Tensor)
+        np.testing.assert_allclose(got.numpy(), wanted, atol=1e-15)
+    assert (s * sparse(np.zeros_like(A)))._nnz() == 0
+    twice = ut.sparse_coo_tensor([[0, 0], [1, 1]], [3.0, -5.0], (2, 2))
+    assert ut.abs(twice).to_dense().tolist() == [[0.0, 2.0], [0.0, 0.0]]  # of the sum
+
+
+def test_old_names_of_products() -> None:
+    """smm and its kin: the results are sparse."""
+    s, d = sparse(A), ut.tensor(DENSE)
+    wanted = A @ DENSE
+    for product in (ut.smm, ut.hspmm, ut.hsmm):
+        found = product(s, d)
+        assert found.layout is ut.sparse_coo
+        np.testing.assert_allclose(found.to_dense().numpy(), wanted)
+    assert ut.hspmm(s, d).dense_dim() == 1
+    for product in (ut.spmm, ut.dsmm):
+        np.testing.assert_allclose(product(s, d).numpy(), wanted)
+    start = ut.tensor(wanted).to_sparse()
+    for function in (ut.sspaddmm, ut.saddmm):
+        found = function(start, s, d, beta=2, alpha=3).to_dense().numpy()
+        np.testing.assert_allclose(found, 5 * wanted)
+
+
+def test_spdiags() -> None:
+    """Diagonals above, below and outside, with a gradient."""
+    values = ut.tensor(DENSE.T, requires_grad=True)  # (3, 7)
+    for shape in ((5, 7), (7, 5), (4, 9)):
+        found = ut.sparse.spdiags(values, ut.tensor([-2, 0, 3]), shape, ut.sparse_csr)
+        assert found.layout is ut.sparse_csr
+        wanted = np.zeros(shape)
+        for line, offset in zip(DENSE.T, (-2, 0, 3), strict=True):
+            for j in range(7):
+                if 0 <= j - offset < shape[0] and j < shape[1]:
+                    wanted[j - offset, j] = line[j]
+        np.testing.assert_array_equal(found.to_dense().detach().numpy(), wanted)
+    found.to_dense().sum().backward()
+    assert values.grad.sum().item() == found._nnz()
+
+
+def test_sparse_gradcheck() -> None:
+    """Of the stored values; a wrong rule is found."""
+    check = ut.sparse.as_sparse_gradcheck(ut.autograd.gradcheck)
+    s = sparse(A, ut.sparse_csc).requires_grad_()
+    d = ut.tensor(DENSE, requires_grad=True)
+    assert check(lambda s, d: s @ d, (s, d), masked=True)
+    assert check(lambda s: s * s, s)
+    with pytest.raises(ut.errors.GradientError):
+        check(lambda s: s.to_dense() + s.detach().to_dense() ** 2, (s,))
+
+
+def test_invariants() -> None:
+    """The switch is kept, in every form that torch has."""
+    switch = ut.sparse.check_sparse_tensor_invariants
+    assert not switch.is_enabled()
+    with switch():
+        assert switch.is_enabled()
+        with switch(False):
+            assert not switch.is_enabled()
+        switch(False)(lambda: None)()
+        assert switch.is_enabled()
+    switch.enable()
+    assert switch.is_enabled()
+    switch.disable()
+    assert not switch.is_enabled()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_complex_numbers(layout: Any) -> None:
+    """Products and gradients of complex values."""
+    host = A * (1 - 2j) + 1j * A**2
+    s = sparse(host, layout)
+    dense = ut.tensor(DENSE + 1j * DENSE[::-1], requires_grad=True)
+    other = DENSE + 1j * DENSE[::-1]
+    np.testing.assert_allclose((s @ dense).detach().numpy(), host @ other)
+    np.testing.assert_allclose(s.conj().to_dense().numpy(), host.conj())
+    np.testing.assert_allclose((s * 1j).to_dense().numpy(), host * 1j)
+    values = s._values.detach().requires_grad_()
+
+    def f(values: Any, dense: Any) -> Any:
+        return s._with(values) @ dense
+
+    assert ut.autograd.gradcheck(f, (values, dense))
+    assert ut.autograd.gradgradcheck(f, (values, dense))
+
+
 @pytest.mark.parametrize(
     "call, word",
     [
@@ -195,7 +312,16 @@ def test_sums_of_sparse_tensors() -> None:
         (lambda: sparse(A) @ ut.ones(3, 2), "do not fit"),
         (lambda: sparse(A) @ ut.ones(7, 2), "one dtype"),
         (lambda: sparse(A) @ 3, "expects tensors"),
-        (lambda: sparse(A) * sparse(A), "multiplied by numbers"),
+        (lambda: sparse(A) * sparse(B), "broadcast"),
+        (lambda: ut.ones(5, 7) / sparse(A), "divides nothing"),
+        (lambda: ut.cos(sparse(A)), r"\[cos\].*SparseCOO"),
+        (lambda: ut.sparse_csc_tensor([0, 1], [5], [1.0], (3, 1)), "row 5"),
+        (lambda: ut.sparse_compressed_tensor([0], [], [], layout=ut.strided), "sparse_csc"),
+        (lambda: ut.ones(2, 2).to_sparse_csc(1), "dense dimensions"),
+        (lambda: ut.ones(2, 2).sparse_mask(sparse(A)), "sparse_mask"),
+        (lambda: ut.sparse.spdiags(ut.ones(2, 3), ut.tensor([0]), (3, 3)), "each offset"),
+        (lambda: ut.sparse.spdiags(ut.ones(2, 3), ut.tensor([1, 1]), (3, 3)), "differ"),
+        (lambda: ut.sparse.spdiags(ut.ones(3), ut.tensor([1]), (3, 3), ut.strided), "layout"),
         (lambda: sparse(A) / sparse(A), "divided by numbers"),
         (lambda: sparse(A, ut.sparse_csr).exp(), r"\[exp\].*to_dense"),
         (lambda: sparse(A) + 1, "added"),
@@ -228,3 +354,24 @@ def test_unknown_attributes_are_attribute_errors() -> None:
     """So that hasattr answers."""
     assert not hasattr(sparse(A), "no_such_thing")
     assert not hasattr(sparse(A), "_array")
+
+
+def test_sparse_buffers_of_modules() -> None:
+    """A sparse tensor may be a buffer: it is cast, copied, and stands in the state."""
+
+    class Graph(ut.nn.Module):
+        def __init__(self, size: float) -> None:
+            super().__init__()
+            self.register_buffer("edges", (size * ut.eye(2)).to_sparse())
+            self.register_buffer("mask", ut.eye(2).to_sparse(), persistent=False)
+
+    net = Graph(2).double()
+    assert net.edges.dtype is net.mask.dtype is ut.float64
+    assert list(net.state_dict()) == ["edges"]
+    other = Graph(3).double()
+    net.load_state_dict(other.state_dict())
+    assert net.edges.to_dense().tolist() == [[3, 0], [0, 3]]
+    assert net.edges.values() is not other.edges.values()
+    copied = copy.deepcopy(net)
+    copied.edges = ut.zeros(2, 2).to_sparse()
+    assert net.edges.to_dense().sum().item() == 6

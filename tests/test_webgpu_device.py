@@ -43,10 +43,40 @@ def test_float64_and_complex_numbers_are_errors_that_name_the_fix() -> None:
         lambda: ut.ones(2, device="webgpu").double(),
         lambda: ut.ones(2, dtype=ut.complex64, device="webgpu"),
         lambda: ut.tensor([1.0], dtype=ut.float64).to("webgpu"),
+        lambda: ut.empty(2, dtype=ut.complex64, device="webgpu"),
+        lambda: ut.empty_strided((2,), (1,), dtype=ut.float64, device="webgpu"),
+        lambda: ut.polar(*ut.ones(2, 3, device="webgpu")),
+        lambda: ut.complex(*ut.ones(2, 3, device="webgpu")),
+        lambda: ut.view_as_complex(ut.ones(3, 2, device="webgpu")),
+        lambda: ut.ones(2, device="webgpu").view(ut.complex64),
+        lambda: ut.ones(2, device="webgpu") * 1j,
+        lambda: ut.fft.rfft(ut.ones(8, device="webgpu")),
+        lambda: ut.linalg.eigvals(ut.eye(2, device="webgpu")),
+        lambda: ut.linspace(0, 1, 3, dtype=ut.float64, device="webgpu"),
+        lambda: ut.rand(2, dtype=ut.float64, device="webgpu"),
+        lambda: ut.sum(ut.ones(2, device="webgpu"), 0, dtype=ut.float64),
     ):
         with pytest.raises(ut.errors.DTypeError, match=r"webgpu:0.*ut\.webgpu\.allow_host"):
             make()
     assert (ut.ones(2, device="webgpu") * 2).tolist() == [2, 2]
+
+
+def test_complex_numbers_by_the_host() -> None:
+    """Complex results, their gradients and views of them, where the host is allowed."""
+    ut.webgpu.allow_host()
+    try:
+        r = ut.tensor([1.0, 2.0], device="webgpu", requires_grad=True)
+        z = ut.polar(r, r * 2)
+        with pytest.warns(UserWarning, match="on the host"):
+            (g,) = ut.autograd.grad((z * z).abs().sum(), r)
+        assert z.dtype == ut.complex64
+        assert z.device.type == "webgpu"
+        np.testing.assert_allclose(g.cpu().numpy(), [2, 4], rtol=1e-5)
+        np.testing.assert_allclose(
+            z.detach().real.cpu().numpy(), [np.cos(2), 2 * np.cos(4)], rtol=1e-5
+        )
+    finally:
+        ut.webgpu.allow_host(False)
 
 
 def test_the_host_may_help() -> None:

@@ -167,6 +167,25 @@ def test_an_allocator_is_free_of_leaks() -> None:
     assert allocator.reserved == 0
 
 
+def test_memory_outlives_cycles_of_references(runtime: Any) -> None:
+    """A tensor that goes in a cycle gives its buffer back, which the collector must not end."""
+    from undertow.backends.generated.memory import block
+
+    cycle: list[Any] = [block(runtime, 1 << 18)]
+    number = cycle[0].memory.number
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    x = runtime.alloc(1 << 18)
+    assert x.number == number
+    runtime.upload(x, 0, np.ones(64, np.float32).view(np.uint8))
+    y = runtime.alloc(256)
+    times(runtime, x, y, 64, 3.0)
+    assert floats(runtime, y, 64).tolist() == [3] * 64
+    runtime.free(x)
+    runtime.free(y)
+
+
 def test_threads_share_a_device(runtime: Any) -> None:
     wrong: list[Any] = []
 

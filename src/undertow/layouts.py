@@ -14,6 +14,7 @@ __all__ = [
     "memory_format",
     "preserve_format",
     "sparse_coo",
+    "sparse_csc",
     "sparse_csr",
     "strided",
 ]
@@ -35,7 +36,7 @@ class _Named:
 
 
 class layout(_Named):
-    """How elements are stored: `ut.strided`, or `ut.sparse_coo` and `ut.sparse_csr`.
+    """How elements are stored: `ut.strided`, `ut.sparse_coo`, `ut.sparse_csr` or `ut.sparse_csc`.
 
     >>> import undertow as ut
     >>> ut.ones(2).layout
@@ -54,6 +55,7 @@ class memory_format(_Named):
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

@@ -38,6 +38,10 @@ class Adapter(NamedTuple):
     features: tuple[str, ...]
     limits: dict[str, int]
 
+    def __repr__(self) -> str:
+        told = ", ".join([repr(str(self.device)), repr(self.name), self.kind, self.api])
+        return f"Adapter({told}, {len(self.features)} features)"
+
 
 def devices() -> list[Adapter]:
     """The adapters of this machine, the fastest kind first; none without the package wgpu.

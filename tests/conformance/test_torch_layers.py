@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any
 
@@ -192,3 +193,33 @@ def test_what_is_left_out() -> None:
         "Container"  # deprecated in torch since 0.2, and does nothing
     }
     assert {name for name in theirs if not hasattr(ut.nn, name)} == reasons
+
+
+VALUES = [
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "binary_cross_entropy",
+    "kl_div",
+    "poisson_nll_loss",
+]
+SIGNS = ["soft_margin_loss", "hinge_embedding_loss", "multilabel_soft_margin_loss"]
+CLASSES = ["nll_loss", "cross_entropy", "multi_margin_loss"]
+
+
+@pytest.mark.parametrize("name", [*VALUES, *SIGNS, *CLASSES])
+def test_reductions_from_before_reduction(name: str) -> None:
+    """size_average and reduce mean what they mean in torch, with its warning."""
+    random = np.random.default_rng(0)
+    x, y = random.random((4, 5)), random.random((4, 5))
+    target = np.arange(4) if name in CLASSES else y if name in VALUES else np.sign(y - 0.5)
+    for average, reduce in itertools.product((None, True, False), repeat=2):
+        if average is None and reduce is None:
+            continue
+        given = {"size_average": average, "reduce": reduce}
+        found = []
+        for lib in (ut, torch):
+            function = getattr(lib.nn.functional, name)
+            with pytest.warns(UserWarning, match=r"please use reduction='\w+' instead"):
+                found.append(function(lib.tensor(x), lib.tensor(target), **given).numpy())
+        np.testing.assert_allclose(found[0], found[1], rtol=1e-12)

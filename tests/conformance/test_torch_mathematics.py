@@ -54,3 +54,15 @@ def test_values(call: Any) -> None:
     for found, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
         assert found.dtype == expected.dtype
+
+
+def test_polar_of_negative_sizes() -> None:
+    """The difference that compatibility.md tells: torch's gradient fails its own check there."""
+    size, angle = [-1.5, 2.0], [0.3, 1.0]
+    slopes = []
+    for lib in (ut, torch):
+        t = lib.tensor(size, dtype=lib.float64, requires_grad=True)
+        lib.polar(t, lib.tensor(angle, dtype=lib.float64)).real.sum().backward()
+        slopes.append(t.grad.tolist())
+    np.testing.assert_allclose(slopes[0], np.cos(angle))
+    np.testing.assert_allclose(slopes[1], np.cos(angle) * [-1, 1])

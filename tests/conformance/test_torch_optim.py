@@ -506,3 +506,27 @@ def test_averaged_model(how: str, use_buffers: bool) -> None:
         means.append(averaged.state_dict())
     assert list(means[0]) == list(means[1])
     same([v.double() for v in means[0].values()], [v.double() for v in means[1].values()])
+
+
+COMPLEX = "SGD Adam AdamW RMSprop Adagrad Adadelta Adamax NAdam RAdam ASGD Rprop LBFGS".split()  # noqa: SIM905
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_parameters(name: str) -> None:
+    """Steps with a complex parameter beside a real one are torch's."""
+    found = []
+    for m in (ut, torch):
+        z = m.tensor([1 + 2j, -0.5j, 3.0], dtype=m.complex128, requires_grad=True)
+        x = m.tensor([0.5, -1.0], dtype=m.float64, requires_grad=True)
+        optimizer = getattr(m.optim, name)([z, x], lr=0.05)
+
+        def closure(m: Any = m, z: Any = z, x: Any = x, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = ((z - 1j).abs() ** 3).sum() * (x**2).sum() + (z * z).real.sum()
+            loss.backward()
+            return loss
+
+        losses = [float(optimizer.step(closure)) for _ in range(4)]
+        found.append([np.asarray(losses), z.detach().numpy(), x.detach().numpy()])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)

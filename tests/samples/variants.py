@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import undertow as ut
-from op_samples import TABLE, Bad, Const, S, arr, ints, op, singular
-
-from .classification import cross_entropy
+from op_samples import TABLE, Bad, Const, S, arr, op, singular
 
 F = "nn.functional."
 ARGUMENT, SHAPE = ut.errors.ArgumentError, ut.errors.ShapeError
-UNSUPPORTED = ut.errors.UnsupportedError
 
 
 def entry(name):
@@ -119,25 +116,3 @@ for prefix in ("", F):
         ],
         bad=[Bad(S(arr(5, 3), arr(3, 3, 4), arr(4)), SHAPE, r"\(time, batch, in\).*\(5, 3\)")],
     )
-op(
-    F + "linear_cross_entropy",
-    lambda x, w, target, linear_bias=0.0, ignore_index=None, **more: cross_entropy(
-        x @ w.T + linear_bias, target, **more
-    ),
-    [
-        S(arr(4, 3), arr(5, 3, seed=1), ints(4, low=0, high=5)),
-        S(arr(4, 3), arr(5, 3, seed=1), ints(4, low=0, high=5), linear_bias=arr(5, seed=2)),
-        S(
-            arr(4, 3),
-            arr(5, 3, seed=1),
-            ints(4, low=0, high=5),
-            reduction="sum",
-            label_smoothing=0.1,
-        ),
-        S(arr(4, 3), arr(5, 3, seed=1), ints(4, low=0, high=5), reduction="none"),
-    ],
-    bad=[
-        Bad(S(arr(4, 3), arr(5, 2, 3), ints(4, low=0, high=5)), SHAPE, r"\(classes, in\)"),
-        Bad(S(arr(4, 3), arr(5, 3), ints(4, low=0, high=5), options=3), UNSUPPORTED, "chunks yet"),
-    ],
-)

@@ -4,7 +4,8 @@ In a template {x} is a value, {y} one that broadcasts with it, {into} one that b
 {like} one of its shape, {any} any; {d} and {e} are dimensions of x, {n} is the size of {d}, {a} and
 {b} are places in it, {k} is a small number. {places:3} are indices into {d}, {rows} distinct ones
 into dimension 0, {all} and {order} one for each place of {d}, {gather} one for each element;
-{anywhere} are indices of elements, {mask} booleans, {right} and {vector} factors of a product.
+{anywhere} are indices of elements, {mask} booleans, {right} and {vector} factors of a product,
+{gram} is the product of x with itself, {eye} the identity of that shape.
 What torch refuses is left out of a program, so no template says when it applies.
 """
 
@@ -160,6 +161,53 @@ group(
     """
     {x}.sort(stable=True, dim={d})[0] | {x}.topk(1, {d})[0] | {x}.median({d})[0]
     {x}.max({d})[0] | {x}.min({d}, keepdim=True)[0] | {x}.kthvalue(1, {d})[0]
+    """,
+)
+group(
+    "complex",
+    0.5,
+    """
+    lib.fft.rfft({x}, dim={d}).abs() | lib.view_as_real(lib.fft.fft({x}, dim={d})) / {n}
+    lib.fft.irfft(lib.fft.rfft({x}, dim={d}), {n}, dim={d}) | lib.fft.ifft({x} * 1j, dim={d}).imag
+    lib.fft.fft2({x}, norm="ortho").real | lib.fft.hfft({x}, {n}, {d}) / {n} | lib.fft.fftshift({x})
+    lib.fft.rfftn({x}, norm="ortho").imag | lib.fft.ihfft({x}, dim={d}).real
+    lib.complex({x}, {like}).tanh().real | lib.complex({x}, {like}).sin().imag / 100
+    (lib.complex({x}, {like}) * lib.complex({like}, {x})).imag | lib.complex({x}, {like}).abs()
+    (lib.complex({x}, {like}) / (lib.complex({like}, {x}) + 9)).real
+    lib.complex({x}, {like} * {like} + 0.5).angle() | lib.complex({x}, {like} + 4).log().imag
+    lib.polar({x}.abs() + 0.5, {like}).real | lib.complex({x}, {like} + 5).sqrt().imag
+    lib.view_as_complex(lib.stack([{x}, {like}], -1)).conj().imag
+    lib.complex({x}, {like}).sum({d}).real | lib.complex({x}, {like}).cumsum({d}).imag
+    (lib.complex({x}, {x}) @ lib.complex({right}, {right})).imag
+    lib.complex({x}, {like}).transpose({d}, {e}).resolve_conj().imag
+    """,
+)
+group(
+    "linalg",
+    0.4,
+    """
+    lib.linalg.inv(lib.tanh({gram}) + 9 * {eye})
+    lib.linalg.cholesky({gram} + 2 * {eye})
+    lib.linalg.slogdet({gram} + 2 * {eye})[1]
+    lib.linalg.solve({gram} + 2 * {eye}, {x}.mT)
+    lib.linalg.solve_triangular(lib.tril({gram}) + 9 * {eye}, {x}.mT, upper=False)
+    lib.linalg.matrix_exp(lib.tanh({gram}) / 4) | lib.linalg.svdvals({x})
+    lib.linalg.eigvalsh({gram} + lib.diag(lib.arange({x}.shape[-1], dtype=real)))
+    lib.linalg.matrix_norm({x}, "nuc") | lib.linalg.matrix_norm({x}, 2)
+    lib.linalg.vector_norm({x}, 3, {d}) | lib.linalg.det({gram})
+    lib.linalg.matrix_power({gram} / {n}, 2) | lib.linalg.multi_dot([{x}, {right}])
+    lib.linalg.pinv({x}) / 9 | lib.linalg.qr({x}, mode="r")[1].abs() | lib.trace({x})
+    lib.linalg.vecdot({x}, {like}) | lib.cov({x}) | lib.kron({x}, {like})
+    """,
+)
+group(
+    "special",
+    0.3,
+    """
+    lib.special.ndtr({x}) | lib.special.log_ndtr({x}) | lib.special.erfcx({x}.abs())
+    lib.special.i1(lib.tanh({x})) | lib.special.i0e({x}) | lib.special.entr({x} * {x} + 0.1)
+    lib.special.xlog1py({x}, {y} * {y}) | lib.polygamma(1, {x} * {x} + 0.7)
+    lib.special.i1e({x}) | lib.mvlgamma({x} * {x} + 1.5, 2) | lib.special.ndtri(lib.sigmoid({x}))
     """,
 )
 group("cast", 0.15, "{x}.to(lib.float32) | {x}.to(lib.float64)")

@@ -81,6 +81,7 @@ class Writer:
         def operand(match: re.Match[str]) -> str:
             kind, _, more = match[1].partition(":")
             simple = {"x": name, "d": d, "e": e, "n": n, "a": a, "b": b}
+            simple |= {"gram": f"({name}.mT @ {name})", "eye": f"lib.eye({width}, dtype=real)"}
             if kind in simple:
                 return str(simple[kind])
             if kind == "k":

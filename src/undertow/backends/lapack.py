@@ -151,16 +151,48 @@ def inv(a: Any) -> Arrays:
 
 
 def cofactors(a: Any) -> Arrays:
-    """The conjugated derivative of det: det · A⁻ᴴ, which singular matrices have as well."""
+    """The conjugated derivative of det: det · A⁻ᴴ, which singular matrices have as well.
+
+    Where an inverse would have lost half of the digits, the singular values give it: in the basis
+    of their vectors it is the products of all but one.
+    """
     inverse, info = inv(a)
     out = np.linalg.det(a).conj()[..., None, None] * _adjoint(inverse)
-    if info.any():
-        u, s, vh = np.linalg.svd(a[info != 0])
+    sizes = [np.abs(m).sum(-1).max(-1, initial=0) for m in (a, inverse)]
+    poor = ~(sizes[0] * sizes[1] < np.finfo(a.dtype).eps ** -0.5) | (info != 0)
+    poor &= np.isfinite(a).all((-2, -1))
+    if poor.any():
+        u, s, vh = np.linalg.svd(a[poor])
         others = np.repeat(s[..., None, :], s.shape[-1], -2)
         others[..., range(s.shape[-1]), range(s.shape[-1])] = 1
         phase = np.linalg.det(u).conj() * np.linalg.det(vh).conj()
         products = others.prod(-1) * phase[..., None]
-        out[info != 0] = (u * products[..., None, :]) @ vh
+        out[poor] = (u * products[..., None, :]) @ vh
+    return (out,)
+
+
+def second_cofactors(a: Any, g: Any) -> Arrays:
+    """The conjugated derivative of Σ g · conj(cofactors), from singular values alone.
+
+    In the basis of the singular vectors the second derivatives of det are products of all singular
+    values but two, so nothing is divided, and singular matrices have them as well.
+    """
+    out = np.full(a.shape, np.nan, a.dtype)
+    finite = np.isfinite(a).all((-2, -1))
+    u, s, vh = np.linalg.svd(a[finite])
+    n = s.shape[-1]
+    turned = _adjoint(u) @ g[finite] @ _adjoint(vh)
+    diagonal = np.einsum("...ii->...i", turned)
+    found = np.zeros_like(turned)
+    for i in range(n):
+        others = np.repeat(s[..., None, :], n, -2)  # row k: without i and k
+        others[..., i] = others[..., range(n), range(n)] = 1
+        products = others.prod(-1)
+        products[..., i] = 0
+        found[..., i, :] = -products * turned[..., :, i]
+        found[..., i, i] = (products * diagonal).sum(-1)
+    phase = (np.linalg.det(u) * np.linalg.det(vh)).conj()
+    out[finite] = phase[..., None, None] * (u @ found.conj() @ vh)
     return (out,)
 
 
@@ -317,6 +349,7 @@ ROUTINES: dict[str, Callable[..., Arrays]] = {
     "lu": lu,
     "qr": _qr,
     "row_order": row_order,
+    "second_cofactors": second_cofactors,
     "slogdet": lambda a: tuple(map(np.asarray, np.linalg.slogdet(a))),
     "solve": solve,
     "svd": lambda a, full: tuple(_spectral("svd", lambda: np.linalg.svd(a, full), a)),

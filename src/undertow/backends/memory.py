@@ -96,6 +96,7 @@ class Blocks:
             # The last one is what caches know best.
             if not ((blocks and getrefcount(blocks[-1]) == _FREE) or self._found(blocks)):
                 blocks.append(self._fresh(size))
+                self._sizes[size] = blocks  # which may have been let go of to make room
                 self.held += size
                 while self.held > self.keep:
                     self._let_go()

@@ -22,6 +22,7 @@ from .foreign import host_number, is_foreign
 from .modes import current
 from .node import Node, new_node
 from .op import EVERY, Op
+from .other_kinds import NotDense, OtherKind
 from .record import record, record_alone
 from .tensor import Tensor, node_of, share, wrap
 from .views import viewed
@@ -131,6 +132,8 @@ def operand(op: str, value: Any) -> Any:
         return wrap(host_number(value))
     if isinstance(value, _NUMBERS):
         return value
+    if isinstance(value, OtherKind):
+        raise NotDense(value)
     raise DTypeError(
         f"[{op}] expects tensors or numbers, got {type(value).__name__}; "
         "convert it with ut.tensor(...) first"
@@ -170,7 +173,10 @@ def elementwise(op: Op, *values: Any) -> Tensor:
     if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
         assert op.expr is not None
         return substitute(op.expr, values)  # type: ignore[return-value]
-    operands = [operand(op.name, v) for v in values]
+    try:
+        operands = [operand(op.name, v) for v in values]
+    except NotDense as met:
+        return met.kind._answer(op.name, values, {})
     dtype = compute_dtype(op.name, operands, op.kind)
     if dtype.category == 3 and op.complex_op is not None:
         op = op.complex_op

@@ -106,14 +106,30 @@ class Switch:
         self._tokens: list[Token[State]] = []
 
     def __enter__(self) -> None:
-        self._tokens.append(enter(self._next(current())))
+        before = current()
+        changed = self._next(before)
+        try:
+            self._tokens.append(enter(changed))
+        except BaseException:  # of a signal handler: `with` would not call __exit__
+            enter(before)
+            raise
 
     def _next(self, state: State) -> State:
         return state.but(**self._changes)
 
     def __exit__(self, *exc: object) -> None:
-        # The last token is ours unless another thread or task has entered the same object since;
-        # a token knows its context and refuses to be used in another.
+        # At once, before a signal handler can come between. The last token is ours unless another
+        # thread or task has entered the same object since; a token knows its context and refuses to
+        # be used in another.
+        token = self._tokens[-1]
+        try:
+            leave(token)
+        except ValueError:
+            self._search()
+        else:
+            self._tokens.remove(token)
+
+    def _search(self) -> None:
         for token in reversed(self._tokens):
             try:
                 leave(token)

@@ -24,6 +24,7 @@ from .foreign import BOOLEANS, INTEGERS, NUMBERS
 from .generator import Generator
 from .inplace import inplace
 from .op import Op
+from .other_kinds import other_kind
 from .out import into, takes_out, with_out
 from .tensor import Tensor
 
@@ -118,7 +119,7 @@ def function(
         if at_top:
             _add(FUNCTIONS, public, called)
         if functional:
-            _add(FUNCTIONAL, public, fn)
+            _add(FUNCTIONAL, public, fn if at_top else called)
         if not space if method is None else method:
             attach(method if isinstance(method, str) else public, fn)
         if inplace:
@@ -196,6 +197,9 @@ def guarded(
                 return autocasting(policy, fn, args, kwargs)
             return fn(*args, **kwargs)
         except Exception as error:
+            kind = other_kind((*args, *kwargs.values()))
+            if kind is not None:
+                return kind._answer(name, args, kwargs)
             if str(error).startswith(f"[{name}]"):
                 raise
             names = fn.__code__.co_varnames[: fn.__code__.co_argcount]

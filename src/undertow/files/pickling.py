@@ -20,6 +20,7 @@ from ..errors import DTypeError, FileError
 from ..nn.modules.state import State
 from ..nn.parameter import Parameter
 from ..shapes import Size
+from . import numpy_arrays
 from .storages import STORAGE_NAMES, Storages
 
 _MOST = 255  # bytes of an integer, which torch's restricted reader takes
@@ -88,6 +89,8 @@ class Pickle:
             self._tensor(obj)
         elif is_foreign(obj) and not obj.shape and hasattr(obj, "item"):
             self._save(plain_number(obj))
+        elif is_foreign(obj):
+            self._array(obj)
         else:
             raise self._refused(obj)
 
@@ -205,6 +208,30 @@ class Pickle:
             self._out.append(b"tR")
         self._remember(id(obj), obj)
 
+    def _array(self, obj: Any) -> None:
+        if self._known(id(obj)):
+            return
+        described = numpy_arrays.describe(obj)
+        if described is None:
+            raise self._refused(obj)
+        code, state, shape, content = described
+        self._global(numpy_arrays.HOME, "_reconstruct")
+        self._out.append(b"(")
+        self._global("numpy", "ndarray")
+        self._save((0,))
+        self._save(b"b")
+        self._out.append(b"tR")
+        self._remember(id(obj), obj)
+        self._out.append(b"(")
+        self._save(1)
+        self._save(shape)
+        self._call("numpy", "dtype", code, False, True)
+        self._save(state)
+        self._out.append(b"b")
+        self._save(False)
+        self._save(content)
+        self._out.append(b"tb")
+
     # Errors -----------------------------------------------------------------------------------
     def _where(self) -> str:
         return "".join(self._path) or "the object"
@@ -217,7 +244,7 @@ class Pickle:
         elif isinstance(obj, (dict, tuple, list, str, int, float)):
             fix = f"convert it to a plain {_plain_base(obj)}"
         elif is_foreign(obj):
-            fix = "save ut.from_numpy(array)"
+            fix = "save an array of numbers"
         elif callable(obj):
             fix = "files hold no code: save what it was made from"
         return DTypeError(

@@ -17,9 +17,10 @@ from ..dtypes import DType
 from ..errors import DeviceError, FileError, UndertowError, UnsupportedError
 from ..nn.parameter import Parameter
 from ..shapes import Size
+from . import numpy_arrays
 from .elements import Storage
 from .storages import STORAGE_NAMES
-from .unpickling import Global, Missing, brief, checked_key
+from .unpickling import BUILDS, Global, Missing, brief, checked_key
 
 _MOST_DIMS = 64
 _HUGE = 2**60
@@ -148,6 +149,11 @@ def _bytes(text: Any, encoding: Any) -> bytes:
     return codecs.encode(text, "latin1")
 
 
+def _no_bytes() -> bytes:
+    """How protocol 2 writes bytes of which there are none."""
+    return b""
+
+
 def _bytearray(content: Any = b"", encoding: Any = "latin-1") -> bytearray:
     # Never a number, of which bytearray would make so many zeros.
     return bytearray(_bytes(content, encoding) if isinstance(content, str) else _checked(content))
@@ -220,10 +226,12 @@ def _table() -> dict[str, Any]:
         "collections.OrderedDict": _dict(OrderedDict),
         "collections.Counter": _dict(Counter),
         "_codecs.encode": _bytes,
+        "builtins.bytes": _no_bytes,
         "builtins.bytearray": _bytearray,
         "builtins.set": lambda items=(): set(_listed(items)),
         "builtins.frozenset": lambda items=(): frozenset(_listed(items)),
         "builtins.complex": _complex,
+        **numpy_arrays.CALLS,
     }
     found: dict[str, Any] = {name: Global(name, call) for name, call in calls.items()}
     for dtype in dtypes.ALL:
@@ -277,3 +285,4 @@ _OTHER_STORAGES = [
     "ComplexHalfStorage",
 ]
 GLOBALS = _table()
+BUILDS.update(numpy_arrays.BUILDS)

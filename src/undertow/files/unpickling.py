@@ -32,6 +32,8 @@ _CLASSES = {
 _SIZED = (str, bytes, bytearray, list, tuple, dict)
 # What words raise that are given nonsense.
 _DAMAGE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+# What takes a state, by type: how it is checked and given. Filled by `rebuilding`.
+BUILDS: dict[type, Callable[[Any, Any], None]] = {}
 _FORBIDDEN = ("sys", "os", "posix", "nt", "subprocess", "builtins.eval", "builtins.exec")
 
 
@@ -216,14 +218,18 @@ class Unpickler:
     def _is_allowed(self, thing: Any) -> bool:
         return any(thing is a for a in self._allowed.values())
 
+    def _spend(self, args: tuple[Any, ...]) -> None:
+        """Count what is copied; see Note [hostile pickles]."""
+        self._budget -= sum(len(a) for a in args if isinstance(a, _SIZED))
+        if self._budget < 0:
+            raise FileError("[load] the pickle in the file would fill the memory with copies")
+
     def _call(self) -> None:
         function, args = self._several(2)
         if type(args) is not tuple:
             raise FileError("[load] the pickle in the file is damaged: a call without arguments")
         if isinstance(function, Global):
-            self._budget -= sum(len(a) for a in args if isinstance(a, _SIZED))
-            if self._budget < 0:
-                raise FileError("[load] the pickle in the file would fill the memory with copies")
+            self._spend(args)
             self._push(function.call(*args))
         elif self._is_allowed(function):
             self._push(
@@ -247,6 +253,9 @@ class Unpickler:
             # The state of a state_dict is the versions of its modules; nothing else is taken.
             if "_metadata" in state:
                 target._metadata = state["_metadata"]  # type: ignore[attr-defined]
+        elif type(target) in BUILDS:
+            self._spend(state if type(state) is tuple else ())
+            BUILDS[type(target)](target, state)
         elif self._is_allowed(type(target)):
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)

@@ -1,9 +1,13 @@
 # Written by tools/stubs.py: run `make stubs` instead of editing it.
-"""Reductions over the elements that a mask lets through, published by `undertow.ops`."""
+"""Reductions over the elements that a mask lets through, and tensors that carry such a mask."""
 
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike
 from ..shapes import Ints
+from .masked_tensor import MaskedTensor as MaskedTensor
+from .masked_tensor import as_masked_tensor as as_masked_tensor
+from .masked_tensor import is_masked_tensor as is_masked_tensor
+from .masked_tensor import masked_tensor as masked_tensor
 
 def sum(
     input: Tensor,
@@ -177,15 +181,19 @@ def logaddexp(
     """`logaddexp`, where a masked element adds nothing."""
 
 __all__ = [
+    "MaskedTensor",
     "amax",
     "amin",
     "argmax",
     "argmin",
+    "as_masked_tensor",
     "cumprod",
     "cumsum",
+    "is_masked_tensor",
     "log_softmax",
     "logaddexp",
     "logsumexp",
+    "masked_tensor",
     "mean",
     "median",
     "norm",

@@ -18,7 +18,7 @@ from ..shapes import Shape, check_fits
 from .activation import logsigmoid
 from .embedding import require_within
 from .indexing import index_by
-from .losses import REDUCTIONS, legacy_error, reduced, reduction_error
+from .losses import REDUCTIONS, legacy_reduction, reduced, reduction_error
 from .movement import along
 from .reduction import sum
 from .softmax import log_softmax, softmax, softmax_vjp
@@ -112,7 +112,7 @@ def _elements(k: Forms, x: Array, w: Array, dim: int, smoothing: float) -> tuple
     return x, k.reshape(w, (w.size, *[1] * (len(x.shape) - dim - 1)))
 
 
-def _cross_entropy_forward(
+def cross_entropy_forward(
     k: Forms,
     x: Array,
     target: Array,
@@ -204,7 +204,7 @@ def _slope_rule_x(
     return softmax_vjp(g, p, (dim,)) * ((v.unsqueeze(dim) if v.ndim else v) * factor)
 
 
-_slope = Op(
+cross_entropy_slope = Op(
     "cross_entropy_slope",
     _slope_forward,
     inputs="x target scale w v peak total",
@@ -228,12 +228,12 @@ def _cross_entropy_rule(
     v = g / target.numel() if reduction == "mean" else g
     # What the rows' extremes and sums depend on is in the rule of x.
     operands = (x, target, scale, w, v, out1.detach(), out2.detach())
-    return apply(_slope, operands, (dim, smoothing))
+    return apply(cross_entropy_slope, operands, (dim, smoothing))
 
 
 _cross_entropy = Op(
     "cross_entropy",
-    _cross_entropy_forward,
+    cross_entropy_forward,
     inputs="x target scale w",
     params="dim smoothing reduction",
     outputs=3,
@@ -244,14 +244,13 @@ _cross_entropy = Op(
 # The class dimension of (C), (N, C), (N, C, d1 …) --------------------------------------------
 
 
-def _labels(op: str, input: Tensor, target: Tensor) -> Tensor:
-    """Class indices as int64, in the input's shape without its class dimension."""
+def _labels(op: str, shape: Shape, target: Tensor) -> Tensor:
+    """Class indices as int64, in the shape of the logits without its class dimension."""
     kind = target._array.dtype.kind
     if kind not in "iu":
         raise DTypeError(f"[{op}] class indices must be integers, got {target.dtype}")
-    if not input.ndim:
+    if not shape:
         raise ShapeError(f"[{op}] input needs a class dimension, got a tensor of 0 dimensions")
-    shape = input._array.shape
     expected = () if len(shape) == 1 else shape[:1] + shape[2:]
     if target._array.shape != expected:
         raise ShapeError(
@@ -284,7 +283,7 @@ def _kept(op: str, target: Tensor, classes: int, ignore_index: int) -> tuple[Ten
     return safe, kept
 
 
-def _class_weights(weight: Tensor, target: Tensor) -> Tensor:
+def class_weights(weight: Tensor, target: Tensor) -> Tensor:
     return index_by(weight, (target,), (0,))
 
 
@@ -298,17 +297,17 @@ def _nll(
     smoothing: float = 0.0,
 ) -> Tensor:
     """The loss of log-probabilities; smoothing mixes in the mean over classes."""
-    target, kept, dim = _checked(op, log_p, target, weight, ignore_index)
+    target, kept, dim = checked_classes(op, log_p._array.shape, target, weight, ignore_index)
     picked: Tensor = apply(_pick, (log_p, target), (dim,))
     if weight is None and kept is None and not smoothing:
         return -reduced(op, picked, reduction)
-    scale = None if weight is None else _class_weights(weight, target)
+    scale = None if weight is None else class_weights(weight, target)
     loss = -picked if scale is None else -picked * scale
     if smoothing:
         if weight is not None:
             log_p = log_p * weight.reshape(-1, *[1] * (log_p.ndim - dim - 1))
         loss = loss * (1 - smoothing) - log_p.sum(dim) * (smoothing / log_p.shape[dim])
-    return _reduced_rows(op, loss, scale, kept, reduction)
+    return reduced_rows(op, loss, scale, kept, reduction)
 
 
 def _fused(
@@ -321,8 +320,8 @@ def _fused(
     smoothing: float,
 ) -> Tensor:
     """The loss of logits in one kernel; see Note [cross entropy]."""
-    target, kept, dim = _checked(op, input, target, weight, ignore_index)
-    scale = None if weight is None else _class_weights(weight, target)
+    target, kept, dim = checked_classes(op, input._array.shape, target, weight, ignore_index)
+    scale = None if weight is None else class_weights(weight, target)
     if reduction not in REDUCTIONS:
         raise reduction_error(op, reduction)
     # The mean of rows that do not count alike is taken apart from them.
@@ -330,15 +329,17 @@ def _fused(
     inside = reduction if alike else "none"
     operands = (input, target, scale, weight)
     loss: Tensor = apply(_cross_entropy, operands, (dim, smoothing, inside))[0]
-    return loss if alike else _reduced_rows(op, loss, scale, kept, reduction)
+    return loss if alike else reduced_rows(op, loss, scale, kept, reduction)
 
 
-def _checked(
-    op: str, input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
+def checked_classes(
+    op: str, shape: Shape, target: Tensor, weight: Tensor | None, ignore_index: int
 ) -> tuple[Tensor, Tensor | None, int]:
-    """Class indices that all exist, which of them count (None: all), and the class dimension."""
-    target = _labels(op, input, target)
-    shape = input._array.shape
+    """Class indices that all exist, which of them count (None: all), and the class dimension.
+
+    `shape` is that of the logits.
+    """
+    target = _labels(op, shape, target)
     dim = min(len(shape) - 1, 1)
     classes = shape[dim]
     if weight is not None:
@@ -346,7 +347,7 @@ def _checked(
     return *_kept(op, target, classes, ignore_index), dim
 
 
-def _reduced_rows(
+def reduced_rows(
     op: str, loss: Tensor, scale: Tensor | None, kept: Tensor | None, reduction: str
 ) -> Tensor:
     """Zero for the rows that do not count, then the reduction; the mean is weighted."""
@@ -378,7 +379,7 @@ def nll_loss(
     tensor([1.3863, 0.6931])
     """
     if size_average is not None or reduce is not None:
-        raise legacy_error("nll_loss", size_average, reduce)
+        reduction = legacy_reduction(size_average, reduce)
     return _nll("nll_loss", input, target, weight, ignore_index, reduction)
 
 
@@ -402,7 +403,7 @@ def cross_entropy(
     """
     op = "cross_entropy"
     if size_average is not None or reduce is not None:
-        raise legacy_error(op, size_average, reduce)
+        reduction = legacy_reduction(size_average, reduce)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ArgumentError(f"[{op}] label_smoothing must be from 0 to 1, got {label_smoothing}")
     x = input._array
@@ -455,9 +456,8 @@ def multi_margin_loss(
         raise ArgumentError(f"[{op}] p must be 1 or 2, got {p}")
     if input.ndim not in (1, 2) or not input.shape[-1]:
         raise ShapeError(f"[{op}] input must be (C) or (N, C) with C > 0, got {input.shape}")
-    if input.ndim == 1 and target.shape == (1,):
-        target = target.reshape(())
-    target = _labels(op, input, target)
+    alone = input.ndim == 1 and target.shape == (1,)
+    target = _labels(op, input._array.shape, target.reshape(()) if alone else target)
     classes = input.shape[-1]
     message = f"[{op}] class index {{}} is out of range for {{}} classes"
     require_within(target, 0, classes, message, classes)
@@ -470,7 +470,8 @@ def multi_margin_loss(
     loss = loss.sum(-1) / classes
     if weight is not None:
         _check_weight(op, weight, classes)
-        loss = loss * _class_weights(weight, target)
+        loss = loss * class_weights(weight, target)
+    loss = loss.reshape(1) if alone else loss  # the target's shape
     return reduced(op, loss, reduction, size_average, reduce)
 
 

@@ -11,6 +11,7 @@ from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import align, alike, apply, cast, compute_dtype, elementwise, operand
 from ..core.op import Op, elementwise_op
+from ..core.other_kinds import NotDense
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor, wrap
 from ..dtypes import Number
@@ -64,7 +65,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     condition = _condition(condition)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    x, y = operand("where", input), operand("where", other)
+    try:
+        x, y = operand("where", input), operand("where", other)
+    except NotDense as met:
+        return met.kind._answer("where", (condition, input, other), {})
     dtype = compute_dtype("where", (x, y), "promote")
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = wrap(backend_of(condition._array).full((), x, dtype.numpy))

@@ -21,7 +21,7 @@ from ..core.tensor import share as shared
 from ..devices import DeviceLike
 from ..errors import DTypeError, GradientError, ShapeError, UnsupportedError
 from ..layouts import layout as Layout
-from ..layouts import sparse_csr, strided
+from ..layouts import sparse_csc, sparse_csr, strided
 from ..shapes import Ints, as_shape
 
 
@@ -195,6 +195,23 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Any:
     return to_sparse(self, layout=sparse_csr)
 
 
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Any:
+    """The matrix by columns, of which the elements that are not zero are stored.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csc().ccol_indices()
+    tensor([0, 0, 2])
+    """
+    if dense_dim:
+        raise UnsupportedError(f"[to_sparse_csc] there are no dense dimensions, got {dense_dim}")
+    return to_sparse(self, layout=sparse_csc)
+
+
+def sparse_mask(self: Tensor, mask: Any) -> Any:
+    """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
+    return import_module("undertow.sparse").sparse_mask(self, mask)
+
+
 # Old methods ----------------------------------------------------------------------------------
 def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
     """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
@@ -306,6 +323,8 @@ for _method in (
     to_sparse,
     to_sparse_coo,
     to_sparse_csr,
+    to_sparse_csc,
+    sparse_mask,
     new,
     apply_,
     map_,

@@ -53,12 +53,14 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         return _converted(op, from_dlpack(data)._array, dtype)
     elif dtype is None and type(data) is float:
         dtype = dtypes.get_default_dtype()
+    elif isinstance(next(_leaves(data), None), Tensor):
+        data = _scalars(data)
     try:
         array = np.array(data)
     except OverflowError:
         raise _too_large(op, data) from None
     except (ValueError, TypeError, GradientError, DeviceError):
-        array = np.array(_plain(op, data, 0))
+        array = np.array(_plain(op, _scalars(data), 0))
     if array.dtype.kind not in "biufcV":
         _plain(op, data, 0)  # raises for what is not a number
         raise _too_large(op, data)
@@ -94,6 +96,13 @@ def _plain(op: str, data: Any, depth: int) -> Any:
                 f"{i} has {parts[1]}; pad it to one length"
             )
     return members
+
+
+def _scalars(data: Any) -> Any:
+    """Tensors of one element, in lists, with no dimensions: as in torch they stand for numbers."""
+    if isinstance(data, Tensor):
+        return data.detach().reshape(()) if data.numel() == 1 else data
+    return [_scalars(d) for d in data] if isinstance(data, (list, tuple)) else data
 
 
 def _leaves(data: Any) -> Any:
@@ -279,6 +288,38 @@ def from_numpy(ndarray: NDArray[Any]) -> Tensor:
             "memory; use ut.tensor(array), which copies"
         )
     return made(ndarray.view(np.ndarray))
+
+
+@function(method=False)
+def frombuffer(
+    buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A one-dimensional tensor over the bytes of an object such as a bytearray, which it shares.
+
+    It has `count` elements, or all that there are, from the byte `offset` on. Of bytes that
+    cannot be written it is a tensor that cannot be written.
+
+    >>> import undertow as ut
+    >>> raw = bytearray([1, 2, 3])
+    >>> t = ut.frombuffer(raw, dtype=ut.uint8, offset=1)
+    >>> raw[2] = 9
+    >>> t
+    tensor([2, 9], dtype=undertow.uint8)
+    """
+    wanted = dtypes.as_dtype(dtype)
+    try:
+        array = np.frombuffer(buffer, wanted.numpy, count, offset)
+    except TypeError:
+        raise DTypeError(
+            f"[frombuffer] expects an object with a buffer, got {type(buffer).__name__}"
+        ) from None
+    except ValueError as error:
+        raise ArgumentError(
+            f"[frombuffer] {len(memoryview(buffer).cast('B'))} bytes, count={count} and "
+            f"offset={offset} do not fit {wanted}: {error}"
+        ) from None
+    found = made(array)
+    return found.requires_grad_() if requires_grad else found
 
 
 @function(method=False)

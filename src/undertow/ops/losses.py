@@ -29,7 +29,7 @@ def reduced(
 ) -> Tensor:
     """The mean, the sum or all of the losses."""
     if size_average is not None or reduce is not None:
-        raise legacy_error(op, size_average, reduce)
+        reduction = legacy_reduction(size_average, reduce)
     if reduction == "mean":
         return mean(loss)
     if reduction == "sum":
@@ -46,13 +46,14 @@ def reduction_error(op: str, reduction: Any, known: tuple[str, ...] = REDUCTIONS
     )
 
 
-def legacy_error(op: str, size_average: Any, reduce: Any) -> ArgumentError:
-    """What to raise for torch's arguments from before `reduction`."""
+def legacy_reduction(size_average: bool | None, reduce: bool | None) -> str:
+    """What torch's arguments from before `reduction` mean, with its warning."""
     meant = "none" if reduce is False else "sum" if size_average is False else "mean"
-    return ArgumentError(
-        f"[{op}] size_average={size_average} and reduce={reduce} are the old names of a "
-        f"reduction; pass reduction={meant!r} instead"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{meant}' instead.",
+        stacklevel=4,
     )
+    return meant
 
 
 def _weighted(op: str, loss: Tensor, input: Tensor, weight: Tensor) -> Tensor:
@@ -136,14 +137,21 @@ def _compare_sizes(input: Tensor, target: Tensor) -> None:
 
 
 def _mean_by_weight(
-    op: str, loss: Tensor, input: Tensor, weight: Tensor | None, reduction: str, *legacy: Any
+    op: str,
+    loss: Tensor,
+    input: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    size_average: bool | None,
+    reduce: bool | None,
 ) -> Tensor:
-    if weight is None:
-        return reduced(op, loss, reduction, *legacy)
-    loss = _weighted(op, loss, input, weight)
-    if reduction == "mean":
-        return reduced(op, loss, "sum", *legacy) / sum(weight)
-    return reduced(op, loss, reduction, *legacy)
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    if weight is not None:
+        loss = _weighted(op, loss, input, weight)
+        if reduction == "mean":
+            return sum(loss) / sum(weight)
+    return reduced(op, loss, reduction)
 
 
 @function(top=False, method=False, functional=True)
@@ -304,12 +312,14 @@ def kl_div(
         loss = target.exp() * (target - input)
     else:
         loss = target.xlogy(target) - target * input
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
     if reduction == "batchmean":
-        total = reduced("kl_div", loss, "sum", size_average, reduce)
+        total = reduced("kl_div", loss, "sum")
         return total / input.shape[0] if input.ndim else total
     if reduction not in REDUCTIONS:
         raise reduction_error("kl_div", reduction, ("batchmean", *REDUCTIONS))
-    return reduced("kl_div", loss, reduction, size_average, reduce)
+    return reduced("kl_div", loss, reduction)
 
 
 # Likelihoods ---------------------------------------------------------------------------------

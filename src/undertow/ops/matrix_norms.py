@@ -281,16 +281,16 @@ def matrix_rank(
 
 
 def _pinv_rule(g: Tensor, a: Tensor, out: Tensor) -> Tensor:
-    # Golub and Pereyra's, where the rank stays as it is.
+    # Golub and Pereyra's, where the rank stays as it is; in brackets that make no large squares.
     m, n = a.shape[-2:]
     adjoint, g = out.mH, g.mH
     if m <= n:
         inner = g @ out
         right = inner @ adjoint
-        return right - (out @ inner).mH - a @ (out @ right) + adjoint @ (out @ (g - inner @ a))
+        return right - (out @ inner).mH - (a @ out) @ right + (adjoint @ out) @ (g - inner @ a)
     inner = out @ g
     left = adjoint @ inner
-    return left - (inner @ out).mH - (left @ out) @ a + ((g - a @ inner) @ out) @ adjoint
+    return left - (inner @ out).mH - left @ (out @ a) + (g - a @ inner) @ (out @ adjoint)
 
 
 def _pinv_forward(k: Any, a: Any, inverse: Any) -> Any:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core.dispatch import apply, expand
+from .. import dtypes
+from ..core.dispatch import apply, cast, expand
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
 from ..shapes import broadcast_shapes
+from .creation import zeros_like
 from .matrices import matrices, one_dtype, singular, succeeded
 
 
@@ -160,19 +162,48 @@ def _each(g: Tensor) -> Tensor:
     return g.unsqueeze(-1).unsqueeze(-1)
 
 
-def _cofactors_rule(g: Tensor, a: Tensor) -> Tensor:
-    # Of conj(det) A⁻ᴴ; at a singular matrix, which has cofactors, this order is not to be had.
-    inverse = inverted("det, second derivative", a).inverse
-    product = inverse @ g
-    trace = _each(product.diagonal(0, -2, -1).sum(-1))
-    return (_each(_determinant(a)) * (trace * inverse - product @ inverse)).mH
+# Note [determinants]
+# With X = A⁻¹ the derivatives of det along E, then F, are det tr(XE), det (tr(XE) tr(XF) -
+# tr(XEXF)) and so on. Near a singular matrix the terms are far larger than what they leave. So the
+# first two come from backends, which do not divide by what is small. From the third on they are
+# such formulas, in double precision, and an error where that has too few digits.
+def _second(a: Tensor, e: Tensor) -> Tensor:
+    found: Tensor = apply(_second_cofactors, (a, e))
+    return found
 
 
+def _third_rule(g: Tensor, a: Tensor, e: Tensor) -> Tensor:
+    if a.shape[-1] < 3:
+        return zeros_like(a)
+    wide = dtypes.complex128 if a.is_complex() else dtypes.float64
+    e, f, matrix = cast(e, wide), cast(g, wide), cast(a, wide)
+    x = inverted("det, third derivative", matrix).inverse
+    known = [m.detach().abs().sum(-1) for m in (matrix, x)]
+    condition = (known[0].amax(-1) * known[1].amax(-1)).amax().item() if a.numel() else 0.0
+    if condition > _THIRD:
+        raise NotImplementedError(
+            f"[det] the third derivative at a matrix that is nearly singular (its condition is "
+            f"{condition:.1e}) would have no right digit"
+        )
+    xe, xf = x @ e, x @ f
+    by_e, by_f, both = (_each(m.diagonal(0, -2, -1).sum(-1)) for m in (xe, xf, xe @ xf))
+    inner = (by_e * by_f - both) * x - (by_f * xe + by_e * xf - xe @ xf - xf @ xe) @ x
+    return cast((_each(_determinant(matrix)) * inner).mH, a.dtype)
+
+
+_THIRD = 1e7  # the condition whose square a double's digits still bear
+_second_cofactors = Op(
+    "second_cofactors",
+    lambda k, a, e: k.linalg("second_cofactors", (a, e))[0],
+    inputs="a e",
+    vjp={"a": _third_rule, "e": lambda g, a: _second(a, g)},
+    conjugate=False,
+)
 _cofactors = Op(
     "cofactors",
     lambda k, a: k.linalg("cofactors", (a,))[0],
     inputs="a",
-    vjp={"a": _cofactors_rule},
+    vjp={"a": lambda g, a: _second(a, g)},
     conjugate=False,
 )
 _det = Op(
@@ -215,7 +246,7 @@ def _sign_and_log(op: str, a: Tensor) -> SignLogDet:
 def linalg_det(A: Tensor) -> Tensor:
     """The determinant of a square matrix.
 
-    Its gradient exists for singular matrices as well, its second derivative is an error there.
+    Its first two derivatives exist for singular matrices as well, the third is an error there.
 
     >>> import undertow as ut
     >>> ut.linalg.det(ut.tensor([[1.0, 2.0], [3.0, 4.0]]))

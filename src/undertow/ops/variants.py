@@ -8,11 +8,9 @@ from typing import Any
 
 from ..core.register import FUNCTIONAL, FUNCTIONS, alias, function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, ShapeError
 from ..shapes import Ints
 from .activation import _leaky_relu, _published_inplace
-from .classification import cross_entropy
-from .composite import linear
 from .convolution import conv1d
 from .movement import permute
 from .random import rand
@@ -148,7 +146,6 @@ def rrelu(
     return (rrelu_ if inplace else _rrelu)(input, lower, upper, training)
 
 
-# Two in one -----------------------------------------------------------------------------------
 @function(method=False, functional=True)
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out).
@@ -164,45 +161,3 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         )
     out = conv1d(permute(input, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
     return permute(out, (2, 0, 1))
-
-
-@function(top=False, method=False, functional=True)
-def linear_cross_entropy(
-    input: Tensor,
-    linear_weight: Tensor,
-    target: Tensor,
-    *,
-    linear_bias: Tensor | None = None,
-    weight: Tensor | None = None,
-    reduction: str = "mean",
-    ignore_index: int | None = None,
-    label_smoothing: float = 0.0,
-    options: Any = None,
-) -> Tensor:
-    """`cross_entropy(linear(input, linear_weight, linear_bias), target)`.
-
-    >>> import undertow as ut
-    >>> x, w = ut.zeros(2, 3), ut.zeros(4, 3)
-    >>> ut.nn.functional.linear_cross_entropy(x, w, ut.tensor([0, 1]))
-    tensor(1.3863)
-    """
-    if options is not None:
-        raise UnsupportedError(
-            f"[linear_cross_entropy] the logits are not computed in chunks yet; leave out options, "
-            f"got {options!r:.40}"
-        )
-    if linear_weight.ndim != 2:
-        raise ShapeError(
-            f"[linear_cross_entropy] linear_weight must be (classes, in), got shape "
-            f"{linear_weight.shape}"
-        )
-    logits = linear(input, linear_weight, linear_bias)
-    ignored = -100 if ignore_index is None else ignore_index
-    return cross_entropy(
-        logits,
-        target,
-        weight,
-        ignore_index=ignored,
-        reduction=reduction,
-        label_smoothing=label_smoothing,
-    )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ..core.modes import enable_grad, no_grad
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
+from ..ops.complex_numbers import view_as_real
 from ..ops.joining import cat
 from .arguments import not_negative
 from .optimizer import Closure, Optimizer, ParamsT
@@ -17,7 +18,8 @@ from .optimizer import Closure, Optimizer, ParamsT
 class LBFGS(Optimizer):
     """L-BFGS (Liu and Nocedal, 1989): steps along the inverse Hessian, from the last gradients.
 
-    A step evaluates the closure several times, so that it needs one.
+    A step evaluates the closure several times, so that it needs one. Complex parameters are
+    optimised as their real and imaginary parts.
 
     Args:
         lr: The length of a step, and where a line search begins.
@@ -41,8 +43,6 @@ class LBFGS(Optimizer):
     >>> x
     tensor([1.0000, 1.0000], requires_grad=True)
     """
-
-    takes_complex = False
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class LBFGS(Optimizer):
     def _gradient(self) -> Tensor:
         """All gradients as one vector."""
         grads = [p.new_zeros(p.shape) if p.grad is None else p.grad for p in self._params]
-        return cat([g.reshape(-1) for g in grads])
+        return cat([_parts(g).reshape(-1) for g in grads])
 
     def _move(self, t: float, direction: Tensor) -> None:
         at = 0
-        for p in self._params:
+        for p in map(_parts, self._params):
             p.add_(direction[at : at + p.numel()].reshape(p.shape), alpha=t)
             at += p.numel()
 
@@ -184,6 +184,11 @@ class LBFGS(Optimizer):
                 state[name].pop(0)
             state[name].append(value)
         state["H_diag"] = ys / y.dot(y)
+
+
+def _parts(t: Tensor) -> Tensor:
+    """The tensor, or the real and imaginary parts of a complex one: a view of them."""
+    return view_as_real(t) if t.is_complex() else t
 
 
 def _direction(state: dict[str, Any], g: Tensor) -> Tensor:

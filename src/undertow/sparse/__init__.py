@@ -6,25 +6,46 @@
 tensor([20.,  3.])
 """
 
+from . import elementwise as _elementwise  # noqa: F401 (gives the layouts their functions)
+from .checking import as_sparse_gradcheck, check_sparse_tensor_invariants
+from .compressed import SparseCSC, SparseCSR
 from .coo import SparseCOO
-from .creation import sparse_coo_tensor, sparse_csr_tensor, to_sparse, to_sparse_coo
-from .csr import SparseCSR
-from .products import addmm, matmul, mm, sampled_addmm
+from .creation import (
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+    sparse_mask,
+    spdiags,
+    to_sparse,
+    to_sparse_coo,
+)
+from .products import addmm, hspmm, matmul, mm, sampled_addmm, smm, sspaddmm
 from .reductions import log_softmax, softmax, sum
 from .tensor import SparseTensor
 
 __all__ = [
     "SparseCOO",
+    "SparseCSC",
     "SparseCSR",
     "SparseTensor",
     "addmm",
+    "as_sparse_gradcheck",
+    "check_sparse_tensor_invariants",
+    "hspmm",
     "log_softmax",
     "matmul",
     "mm",
     "sampled_addmm",
+    "smm",
     "softmax",
+    "sparse_compressed_tensor",
     "sparse_coo_tensor",
+    "sparse_csc_tensor",
     "sparse_csr_tensor",
+    "sparse_mask",
+    "spdiags",
+    "sspaddmm",
     "sum",
     "to_sparse",
     "to_sparse_coo",

@@ -6,14 +6,14 @@ from functools import reduce
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, DimError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, DimError, UnsupportedError
 from ..layouts import sparse_coo
 from ..ops.creation import zeros
-from ..ops.joining import cat, stack
+from ..ops.joining import stack
 from ..ops.scatter import index_add
 from ..ops.selection import index_put
 from ..shapes import wrap_dim
-from .csr import SparseCSR
+from .compressed import SparseCSC, SparseCSR, in_layout
 from .pattern import Pattern
 from .tensor import SparseTensor
 
@@ -85,6 +85,12 @@ class SparseCOO(SparseTensor):
         first = self._places.new_zeros(self._nnz())
         return reduce(lambda place, row: place * row[1] + row[0], rows, first)
 
+    def zero_(self) -> SparseCOO:
+        """Forget all elements: in place, and without a history."""
+        self._places, self._values = self._places[:, :0], self._values.detach()[:0]
+        self._coalesced = True
+        return self
+
     def coalesce(self) -> SparseCOO:
         """The same tensor with its coordinates in order, each once."""
         if self._coalesced:
@@ -114,9 +120,14 @@ class SparseCOO(SparseTensor):
         found = self.coalesce()
         return SparseCSR(found._pattern("to_sparse_csr"), found._values)
 
+    def to_sparse_csc(self, dense_dim: int | None = None) -> SparseCSC:
+        """The same matrix by columns."""
+        found = self.t().coalesce()
+        return SparseCSC(found._pattern("to_sparse_csc"), found._values)
+
     def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None) -> SparseTensor:
-        """The tensor itself, or the same matrix by rows with `layout=ut.sparse_csr`."""
-        return self if layout in (None, sparse_coo) else self.to_sparse_csr()
+        """The tensor itself, or the same matrix in another layout."""
+        return in_layout(self, layout)
 
     def _pattern(self, op: str) -> Pattern:
         """The positions of a coalesced matrix."""
@@ -141,17 +152,3 @@ class SparseCOO(SparseTensor):
     def t(self) -> SparseCOO:
         """The transposed matrix."""
         return self.transpose(0, 1)
-
-    def __add__(self, other: Any) -> Any:
-        if isinstance(other, Tensor):
-            return other + self.to_dense()
-        if not isinstance(other, SparseCOO) or other.sparse_dim() != self.sparse_dim():
-            raise self._undefined("+", "is added to tensors of its kind, or to dense ones")
-        if other.shape != self.shape:
-            raise ShapeError(f"[+] sparse tensors do not broadcast: {self.shape} + {other.shape}")
-        places = cat([self._places, other._places], 1)
-        values = cat([self._values, other._values])
-        return SparseCOO(places, values, self.shape, False).coalesce()
-
-    def __sub__(self, other: Any) -> Any:
-        return self + -other

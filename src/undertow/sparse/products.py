@@ -10,8 +10,8 @@ from ..ops.creation import arange
 from ..ops.joining import stack
 from ..ops.scan import cumsum
 from ..ops.scatter import index_select
+from .compressed import SparseCompressed, SparseCSR
 from .coo import SparseCOO
-from .csr import SparseCSR
 from .pattern import Pattern, product, sampled
 from .tensor import SparseTensor
 
@@ -21,8 +21,8 @@ def _stored(op: str, matrix: SparseTensor) -> tuple[Pattern, Tensor]:
     if isinstance(matrix, SparseCOO):
         found = matrix.coalesce()
         return found._pattern(op), found._values
-    assert isinstance(matrix, SparseCSR)
-    return matrix._places, matrix._values
+    assert isinstance(matrix, SparseCompressed)
+    return matrix._by_rows()
 
 
 def _check(op: str, a: Any, b: Any) -> None:
@@ -80,7 +80,7 @@ def _both(op: str, a: SparseTensor, b: SparseTensor) -> SparseTensor:
     places = stack([index_select(left.rows, 0, of), index_select(right.columns, 0, at)])
     values = index_select(x, 0, of) * index_select(y, 0, at)
     out = SparseCOO(places, values, (left.shape[0], right.shape[1]), False).coalesce()
-    return out.to_sparse_csr() if isinstance(a, SparseCSR) else out
+    return a._like(out)
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -114,3 +114,41 @@ def sampled_addmm(
         )
     found = sampled(mat1, mat2.t(), input._places)
     return input._with(input._values * beta + found * alpha)
+
+
+def smm(input: Any, mat: Tensor) -> Any:
+    """The product of a sparse matrix with a dense one, as a sparse matrix.
+
+    >>> import undertow as ut
+    >>> ut.smm(ut.eye(2).to_sparse(), ut.tensor([[0.0, 2.0], [3.0, 0.0]])).values()
+    tensor([2., 3.])
+    """
+    return matmul(input, mat, "smm").to_sparse()
+
+
+def hspmm(mat1: Any, mat2: Tensor) -> Any:
+    """The product of a sparse matrix with a dense one, by the rows that are not zero.
+
+    >>> import undertow as ut
+    >>> s = ut.tensor([[0.0, 0.0], [0.0, 5.0]]).to_sparse()
+    >>> ut.hspmm(s, ut.ones(2, 3)).indices()
+    tensor([[1]])
+    """
+    return matmul(mat1, mat2, "hspmm").to_sparse(1)
+
+
+def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * (mat1 @ mat2)` for sparse input and mat1: sparse.
+
+    >>> import undertow as ut
+    >>> e = ut.eye(2).to_sparse()
+    >>> ut.sspaddmm(e, e, ut.ones(2, 2), beta=2).to_dense()
+    tensor([[3., 1.],
+            [1., 3.]])
+    """
+    return input * beta + smm(mat1, mat2) * alpha
+
+
+# The names of old programs.
+spmm = dsmm = mm
+hsmm, saddmm = hspmm, sspaddmm

@@ -11,7 +11,6 @@ from ..ops.creation import full
 from ..ops.scatter import index_add, index_select, scatter_reduce
 from ..shapes import Ints, wrap_dim, wrap_dims
 from .coo import SparseCOO
-from .csr import SparseCSR
 from .tensor import SparseTensor
 
 
@@ -84,7 +83,7 @@ def _normalised(op: str, input: Any, dim: int, dtype: Any, logarithm: bool) -> A
         out = found._with(values.log_softmax(inner) if logarithm else values.softmax(inner))
     else:
         out = found._with(_along(op, found, at, logarithm))
-    return out.to_sparse_csr() if isinstance(input, SparseCSR) else out
+    return input._like(out)
 
 
 def _along(op: str, x: SparseCOO, at: int, logarithm: bool) -> Tensor:

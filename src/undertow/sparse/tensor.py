@@ -10,10 +10,12 @@ constants. What is not defined for sparse tensors is an error that names it.
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from typing import Any
 
 from .. import dtypes
 from ..core.node import Node
+from ..core.other_kinds import OtherKind
 from ..core.printing import closed, elements
 from ..core.tensor import Tensor
 from ..devices import Device
@@ -23,10 +25,16 @@ from ..layouts import layout as Layout
 from ..shapes import SIZES, Size
 
 
-class SparseTensor:
+def elementwise() -> Any:
+    """The file that knows every layout, which is above this one."""
+    return import_module("undertow.sparse.elementwise")
+
+
+class SparseTensor(OtherKind):
     """What the layouts have in common; see Note [sparse tensors].
 
-    Made by `ut.sparse_coo_tensor`, `ut.sparse_csr_tensor` and `Tensor.to_sparse`.
+    Made by `ut.sparse_coo_tensor`, `ut.sparse_csr_tensor`, `ut.sparse_csc_tensor` and
+    `Tensor.to_sparse`.
     """
 
     __slots__ = ("_values", "shape")
@@ -154,20 +162,52 @@ class SparseTensor:
         """In float64."""
         return self.to(dtypes.float64)
 
+    def _like(self, found: Any) -> Any:
+        """A tensor by coordinates in the layout of this one."""
+        return found.to_sparse(layout=self.layout)
+
+    def add(self, other: Any, *, alpha: Any = 1) -> Any:
+        """The sum with another tensor: sparse if that is."""
+        return elementwise().add(self, other, alpha)
+
+    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
+        """The difference from another tensor: sparse if that is."""
+        return elementwise().add(self, other, -alpha)
+
+    def mul(self, other: Any) -> Any:
+        """The product with a number or a tensor: sparse."""
+        return elementwise().mul(self, other)
+
+    def div(self, other: Any) -> Any:
+        """The quotient by a number."""
+        return elementwise().div(self, other)
+
     def __neg__(self) -> Any:
         return self._with(-self._values)
 
-    def __mul__(self, other: Any) -> Any:
-        if not isinstance(other, (bool, int, float, complex)):
-            raise self._undefined("*", "is multiplied by numbers")
-        return self._with(self._values * other)
+    __add__, __sub__, __mul__, __truediv__ = add, sub, mul, div
+    __rmul__ = mul
 
-    __rmul__ = __mul__
+    def __radd__(self, other: Any) -> Any:
+        return elementwise().add(other, self)
 
-    def __truediv__(self, other: Any) -> Any:
-        if not isinstance(other, (bool, int, float, complex)):
-            raise self._undefined("/", "is divided by numbers")
-        return self._with(self._values / other)
+    def conj(self) -> Any:
+        """Complex conjugates."""
+        return self._with(self._values.conj())
+
+    def sum(self, dim: Any = None, dtype: Any = None) -> Any:
+        """The sum of all elements, or over some dimensions: `sparse.sum`."""
+        return import_module("undertow.sparse").sum(self, dim, dtype)
+
+    def _answer(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if name in ("add", "sub", "mul", "div"):
+            if name == "sub":
+                a, b = args
+                return elementwise().add(a, b, -kwargs.get("alpha", 1))
+            return getattr(elementwise(), name)(*args, **kwargs)
+        if name in ("sparse_mask", "smm", "sspaddmm", "hspmm"):
+            return getattr(import_module("undertow.sparse"), name)(*args, **kwargs)
+        return super()._answer(name, args, kwargs)
 
     def __matmul__(self, other: Any) -> Any:
         from .products import matmul

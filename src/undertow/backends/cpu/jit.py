@@ -18,6 +18,12 @@ collection. All use of LLVM is under one lock, and so is its import. The lock is
 fork, so that a child never starts with a half-finished compilation or a module that a thread it
 does not have is importing, and at exit for good, so that no daemon thread is inside LLVM when its
 libraries are torn down.
+
+Note [interrupts]
+Python runs signal handlers on the main thread, between any two instructions. An exception of theirs
+inside llvmlite's own Python can leave an object that is freed twice, which ends the process. So
+what the main thread wants of LLVM another thread does. The main thread waits, and whatever stops
+its waiting, the other one comes to the end and keeps what it made.
 """
 
 from __future__ import annotations
@@ -33,7 +39,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -41,6 +47,7 @@ from . import IMPORTED, cache, debug
 
 LEVEL = 2  # of LLVM's optimisation pipeline
 
+T = TypeVar("T")
 _lock = threading.RLock()
 _loaded: dict[str, tuple[int, str]] = {}  # key -> address, note
 
@@ -59,6 +66,33 @@ class _Tools(NamedTuple):
 
 
 _made: _Tools | None = None
+
+
+def _undisturbed(work: Callable[[], T]) -> T:
+    """What `work` returns, done where no signal handler runs; see Note [interrupts]."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    outcome: list[Any] = []
+    done = threading.Lock()
+    done.acquire()
+
+    def run() -> None:
+        try:
+            outcome[:] = [work(), None]
+        except BaseException as error:  # for the caller to raise
+            outcome[:] = [None, error]
+        finally:
+            done.release()
+
+    try:
+        threading.Thread(target=run, name="undertow-compiler", daemon=True).start()
+    except RuntimeError:  # there are no more threads to be had
+        return work()
+    done.acquire()
+    result, error = outcome
+    if error is not None:
+        raise error
+    return result
 
 
 def load(
@@ -128,11 +162,14 @@ def features() -> frozenset[str]:
 
 def _tools() -> _Tools:
     """Import llvmlite and prepare it, on first use; under the lock, see Note [lifetime]."""
+    return _made or _undisturbed(_make_tools)
+
+
+def _make_tools() -> _Tools:
     global _made
-    if _made is None:
-        with _lock:
-            if _made is None:
-                _made = _prepare()
+    with _lock:
+        if _made is None:
+            _made = _prepare()
     return _made
 
 
@@ -197,32 +234,46 @@ def _find(
     begin = time.perf_counter()
     found = _loaded.get(key)
     if found is None:
-        with _lock:
-            found = _loaded.get(key)
-            if found is None:
-                tools = _tools()
-                symbol = f"{name}.{key[:24]}"
-                listed = debug.wanted() & {"ir", "asm"}  # then compile, to have what to show
-                entry = tools.disk.get(key) if tools.disk and not listed else None
-                origin = "from disk"
-                if entry is None:
-                    origin = "compiled"
-                    text, note = make()
-                    data = _compile(tools, name, symbol, text, source, tuned)
-                    if tools.disk:
-                        tools.disk.put(key, note.encode() + b"\0" + data)
-                else:
-                    head, _, data = entry.partition(b"\0")
-                    note = head.decode()
-                tools.engine.add_object_file(tools.llvm.ObjectFileRef.from_data(data))
-                tools.engine.finalize_object()
-                address = int(tools.engine.get_function_address(symbol))
-                assert address, f"the object code of {name} has no {symbol}"
-                found = _loaded[key] = address, note
-                debug.kernel(name, origin, time.perf_counter() - begin, len(data), why)
-                return found
+        return _undisturbed(lambda: _kept(name, key, make, why, source, tuned))
     debug.kernel(name, "from memory", time.perf_counter() - begin, 0, why)
     return found
+
+
+def _kept(
+    name: str,
+    key: str,
+    make: Callable[[], tuple[str, str]],
+    why: str,
+    source: str | Callable[[], str] | None,
+    tuned: bool,
+) -> tuple[int, str]:
+    """The kernel of this key, kept in memory."""
+    begin = time.perf_counter()
+    with _lock:
+        found = _loaded.get(key)
+        if found is not None:
+            return found
+        tools = _tools()
+        symbol = f"{name}.{key[:24]}"
+        listed = debug.wanted() & {"ir", "asm"}  # then compile, to have what to show
+        entry = tools.disk.get(key) if tools.disk and not listed else None
+        origin = "from disk"
+        if entry is None:
+            origin = "compiled"
+            text, note = make()
+            data = _compile(tools, name, symbol, text, source, tuned)
+            if tools.disk:
+                tools.disk.put(key, note.encode() + b"\0" + data)
+        else:
+            head, _, data = entry.partition(b"\0")
+            note = head.decode()
+        tools.engine.add_object_file(tools.llvm.ObjectFileRef.from_data(data))
+        tools.engine.finalize_object()
+        address = int(tools.engine.get_function_address(symbol))
+        assert address, f"the object code of {name} has no {symbol}"
+        found = _loaded[key] = address, note
+        debug.kernel(name, origin, time.perf_counter() - begin, len(data), why)
+        return found
 
 
 def _compile(

@@ -79,9 +79,9 @@ class Memory(Values):
             self.narrow(self.vector(self.reg(s.value), s.value.dtype), buffer.dtype, lanes)
             for s in (first, second)
         )
-        for half, offset, mask in zip((0, lanes // 2), offsets, masks, strict=True):
+        for half, start, mask in zip((0, lanes // 2), offsets, masks, strict=True):
             text = self.picked(re, kind, [half + i // 2 + (i % 2) * lanes for i in every], im)
-            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {offset}")
+            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {start}")
             if mask:
                 name = f"@llvm.masked.store.v{lanes}{suffix(kind)}.p0"
                 self.module.declare(name, "void", [vector, "ptr", "i32", f"<{lanes} x i1>"])

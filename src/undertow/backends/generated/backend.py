@@ -20,6 +20,7 @@ from .checks import Checks
 from .host import refuse, with_host
 from .launching import Made
 from .layouts import as_words, countable, padded, steps_in
+from .memory import LargeBlock
 from .rows import Rows
 from .runtime import Runtime
 
@@ -43,14 +44,14 @@ class GeneratedBackend(Rows):
         self.told: set[tuple[str, str]] = set()  # what was computed on the host, and why
         self.checks = Checks(self)
 
-    def from_host(self, array: Any) -> StridedArray:
-        self._told_of(np.asarray(array).dtype)
-        return super().from_host(array)
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> StridedArray:
+        if dtype not in self._known:
+            self._told_of(np.dtype(dtype))
+        return super().empty(shape, dtype)
 
-    def full(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
-        dtype = np.dtype(dtype)
-        self._told_of(dtype)
-        return self._filled(tuple(shape), value, dtype)
+    def bits(self, x: StridedArray, dtype: Any) -> StridedArray:
+        self._told_of(np.dtype(dtype))
+        return super().bits(x, dtype)
 
     def to_host(self, array: StridedArray) -> Any:
         self.checks.look()
@@ -82,12 +83,13 @@ class GeneratedBackend(Rows):
             self._known.add(dtype)
 
     # Making arrays ----------------------------------------------------------------------------
-    def _filled(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
-        out = self.empty(shape, dtype)
+    def full(self, shape: tuple[int, ...], value: Any, dtype: Any) -> StridedArray:
+        dtype = np.dtype(dtype)
+        out = self.empty(tuple(shape), dtype)
         words = as_words(out)
         if not out.size:
             return out
-        if len(words.shape) != len(out.shape):  # longer than a word
+        if len(words.shape) != len(out.shape) or out.buffer.__class__ is LargeBlock:
             self.assign(out, self.from_host(np.array(value, dtype)))
             return out
         number = int(np.array(value, dtype).view(f"i{words.dtype.itemsize}"))
@@ -104,7 +106,8 @@ class GeneratedBackend(Rows):
     def arange(self, start: Any, step: Any, count: int, dtype: Any) -> StridedArray:
         dtype = np.dtype(dtype)
         whole = dtype.kind in "iub"
-        if count < 1 or not (whole or self.limits.float64) or dtype.kind == "c":
+        large = count * dtype.itemsize > self.limits.max_binding
+        if count < 1 or not (whole or self.limits.float64) or dtype.kind == "c" or large:
             return super().arange(start, step, count, dtype)  # in float64, by the host
         out = self.empty((count,), dtype)
 
@@ -122,6 +125,10 @@ class GeneratedBackend(Rows):
     def philox(self, seed: int, offset: int, count: int) -> StridedArray:
         first, last = offset // 4, (offset + count + 3) // 4
         out = self.empty((4 * (last - first),), _UINT32)
+        if out.buffer.__class__ is LargeBlock:
+            half = count // 2
+            parts = [(offset, half), (offset + half, count - half)]
+            return self.concat([self.philox(seed, *part) for part in parts], 0)
         if out.size:
 
             def make() -> Made:
@@ -144,7 +151,8 @@ class GeneratedBackend(Rows):
         seed: int,
         offset: int,
     ) -> StridedArray:
-        if offset % 4 or limit > _WORD:
+        large = x.size * x.dtype.itemsize > self.limits.max_binding
+        if offset % 4 or limit > _WORD or large or x.buffer.__class__ is LargeBlock:
             return super().random_map(expr, x, numbers, limit, seed, offset)
         out = self.empty(x.shape, x.dtype)
 

@@ -20,6 +20,8 @@ from .runtime import Runtime
 class Core(Backend):
     """Memory, moves to and from the host, and plans."""
 
+    more_memory = ""  # what a user can do for larger arrays
+
     def __init__(self, device: Device, runtime: Runtime) -> None:
         super().__init__(device)
         self.runtime = runtime

@@ -14,11 +14,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ...devices import Device
-from ...errors import DTypeError
+from ...errors import DTypeError, OutOfMemoryError
 from ...kernel.lower import NotCompiled
 from ..base import Backend
 from ..reference import NumpyBackend
 from ..strided import StridedArray
+from .memory import TooLarge
 
 _numpy = NumpyBackend(Device("cpu"))
 
@@ -32,8 +33,27 @@ def with_host(form: str, method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, *args, **kwargs)
         except NotCompiled as reason:
             return on_host(self, form, reason, args, kwargs)
+        except TooLarge as error:
+            most = self.limits.max_binding
+            what = f"an array of {error.args[0]} bytes, of which kernels see {most} at once"
+            if self.allow_host:
+                return on_host(self, form, NotCompiled(what), args, kwargs)
+            raise OutOfMemoryError(
+                f"[{form}] cannot be cut into pieces on {self.device}: {what}, given "
+                f"{_shapes(args)}; cut it into smaller ones{self.more_memory}"
+            ) from None
 
     return run
+
+
+def _shapes(args: Any) -> str:
+    """The shapes of a form's operands."""
+    found = [
+        str(a.shape) if isinstance(a, StridedArray) else _shapes(a)
+        for a in args
+        if isinstance(a, (StridedArray, tuple, list))
+    ]
+    return ", ".join(filter(None, found))
 
 
 def refuse(k: Any, form: str, reason: NotCompiled) -> NoReturn:

@@ -107,11 +107,11 @@ def overlap(a: StridedArray, b: StridedArray) -> bool:
         return False
     if a.offset == b.offset and a.strides == b.strides and a.shape == b.shape:
         return a.dtype.itemsize != b.dtype.itemsize
-    (low, high), (least, most) = _span(a), _span(b)
+    (low, high), (least, most) = span(a), span(b)
     return low < most and least < high
 
 
-def _span(a: StridedArray) -> tuple[int, int]:
+def span(a: StridedArray) -> tuple[int, int]:
     """The bytes between which the elements lie."""
     moves = [s * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)]
     low = a.offset + sum(m for m in moves if m < 0)

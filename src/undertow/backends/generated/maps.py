@@ -16,6 +16,7 @@ from ...kernel.layout import coalesce
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .core import Core
+from .large import pieces
 from .launching import Made, Plan, TooMany, sharing
 from .layouts import (
     as_words,
@@ -29,6 +30,7 @@ from .layouts import (
     type_known,
     with_numbers,
 )
+from .memory import LargeBlock, TooLarge
 from .prepared import Prepared
 
 _IDENTITY = (arg(0),)
@@ -46,6 +48,39 @@ class Maps(Core):
         operands: Sequence[Any],
         dtypes: Sequence[Any],
         outs: Sequence[StridedArray] | None = None,
+    ) -> Sequence[StridedArray]:
+        try:
+            return self._seen_maps(exprs, operands, dtypes, outs)
+        except TooLarge:
+            return self._cut_maps(exprs, operands, dtypes, outs)
+
+    def _cut_maps(
+        self,
+        exprs: tuple[Expr, ...],
+        operands: Sequence[Any],
+        dtypes: Sequence[Any],
+        outs: Sequence[StridedArray] | None,
+    ) -> Sequence[StridedArray]:
+        """`maps` of arrays that no kernel sees as a whole."""
+        arrays = [o for o in operands if o.__class__ is StridedArray]
+        shape = broadcast(*[a.shape for a in arrays])
+        if outs is None:
+            outs = [self.empty(shape, t) for t in dtypes]
+        else:
+            operands, arrays = self._apart(outs, operands, arrays)
+            shape = outs[0].shape
+        for part in pieces(self, [*outs, *arrays], len(outs), shape):
+            given = iter(part[len(outs) :])
+            some = [next(given) if o.__class__ is StridedArray else o for o in operands]
+            self.maps(exprs, some, dtypes, part[: len(outs)])
+        return outs
+
+    def _seen_maps(
+        self,
+        exprs: tuple[Expr, ...],
+        operands: Sequence[Any],
+        dtypes: Sequence[Any],
+        outs: Sequence[StridedArray] | None,
     ) -> Sequence[StridedArray]:
         try:
             return self._maps(exprs, operands, dtypes, outs)
@@ -158,6 +193,10 @@ class Maps(Core):
         if overlap(target, source):
             source = self.copy(source)
         arrays = [target, source]
+        if any(a.buffer.__class__ is LargeBlock for a in arrays):
+            for part in pieces(self, arrays, 1, target.shape):
+                self.assign(*part)
+            return
         key: tuple[Any, ...] = ("assign", target.shape, target.strides, target.dtype)
         key += (source.shape, source.strides, source.dtype, sharing(arrays))
         plan = self.plan(

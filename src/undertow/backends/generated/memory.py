@@ -25,8 +25,40 @@ class Block:
         self.nbytes = nbytes
         self._runtime = runtime
 
+    @property
+    def whole(self) -> Any:
+        """The runtime's buffer, for moves to and from the host."""
+        return self.memory
+
     def __del__(self) -> None:
         self._runtime.free(self.memory)
+
+
+class LargeBlock(Block):
+    """A buffer of which a kernel sees only parts; see Note [large arrays] in large.py."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, runtime: Runtime, memory: Any, nbytes: int) -> None:
+        self._whole = memory
+        self.nbytes = nbytes
+        self._runtime = runtime
+
+    @property
+    def whole(self) -> Any:
+        return self._whole
+
+    @property
+    def memory(self) -> Any:
+        """What a launch takes: there is none."""
+        raise TooLarge(self.nbytes)
+
+    def __del__(self) -> None:
+        self._runtime.free(self._whole)
+
+
+class TooLarge(Exception):
+    """So many bytes are more than a kernel sees of one buffer."""
 
 
 def block(runtime: Runtime, nbytes: int) -> Block:
@@ -38,13 +70,17 @@ def empty(backend: Any, launcher: Launcher, shape: tuple[int, ...], dtype: Any) 
     """An uninitialised array."""
     nbytes = math.prod(shape) * dtype.itemsize
     limits = launcher.limits
-    if nbytes > limits.max_binding or nbytes > limits.max_buffer:
-        most = min(limits.max_binding, limits.max_buffer)
+    if nbytes > limits.max_buffer:
         raise OutOfMemoryError(
-            f"[{backend.device}] an array of shape {shape} has {nbytes} bytes, and this device "
-            f"sees at most {most} of one array; cut it into smaller ones"
+            f"[{backend.device}] an array of shape {shape} has {nbytes} bytes, and a buffer here "
+            f"has at most {limits.max_buffer}; cut it into smaller ones{backend.more_memory}"
         )
-    return StridedArray(backend, block(launcher.runtime, nbytes), shape, dtype)
+    if nbytes > limits.max_binding:
+        memory = launcher.runtime.alloc((nbytes + _UNIT - 1) & -_UNIT)
+        made: Block = LargeBlock(launcher.runtime, memory, nbytes)
+    else:
+        made = block(launcher.runtime, nbytes)
+    return StridedArray(backend, made, shape, dtype)
 
 
 def upload(launcher: Launcher, target: StridedArray, host: Any) -> None:
@@ -55,7 +91,7 @@ def upload(launcher: Launcher, target: StridedArray, host: Any) -> None:
     if data.size % 4:
         data = np.concatenate((data, np.zeros(-data.size % 4, np.uint8)))
     launcher.stats["uploads"] += 1
-    launcher.runtime.upload(target.buffer.memory, 0, data)
+    launcher.runtime.upload(target.buffer.whole, 0, data)
 
 
 def download(launcher: Launcher, x: StridedArray) -> Any:
@@ -67,5 +103,5 @@ def download(launcher: Launcher, x: StridedArray) -> Any:
     start = x.offset // _UNIT * _UNIT
     skip = x.offset - start
     launcher.stats["downloads"] += 1
-    data = launcher.runtime.download(x.buffer.memory, start, -(-(skip + nbytes) // _UNIT) * _UNIT)
+    data = launcher.runtime.download(x.buffer.whole, start, -(-(skip + nbytes) // _UNIT) * _UNIT)
     return data[skip : skip + nbytes].view(x.dtype).reshape(x.shape)

@@ -18,7 +18,7 @@ from ...kernel.lower import NotCompiled
 from ..base import is_boolean
 from ..strided import StridedArray
 from .launching import Made, sharing
-from .memory import block
+from .memory import Block, LargeBlock, block
 
 MOST = 256  # layouts that an expression remembers
 _BOOL = np.dtype(bool)
@@ -61,7 +61,8 @@ class Prepared:
         dtypes = (self.kind or operands[self.first].dtype,)
         out: StridedArray = self.k.maps(self.exprs, operands, dtypes)[0]
         arrays = [o for o in operands if o.__class__ is StridedArray]
-        if key not in self.met and out.size and not any(a.offset for a in arrays):
+        usual = out.buffer.__class__ is Block and not any(a.offset for a in arrays)
+        if key not in self.met and out.size and usual:
             if len(self.met) >= MOST:
                 self.met.clear()
                 self.ready.clear()
@@ -73,6 +74,8 @@ class Prepared:
     def _remember(
         self, key: Any, operands: Any, arrays: list[StridedArray], dtypes: Any, out: StridedArray
     ) -> None:
+        if any(a.buffer.__class__ is LargeBlock for a in arrays):
+            return
         told = (*self.exprs, key, "prepared")
         given = (self.exprs, operands, dtypes, None, sharing(arrays))
         plan = self.k.plan(told, self.make, self.k, *given)

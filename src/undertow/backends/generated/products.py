@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...kernel.expr import trace
 from ...kernel.groups.elements import blocks
-from ...kernel.groups.products import DEPTH, THREADS, TILE, Product, product_function
+from ...kernel.groups.products import DEPTH, SIDE, THREADS, Product, product_function
 from ...kernel.groups.windows import Convolution, conv_function, window_function, window_ints
 from ...kernel.ir import FLOATS, WIDTH
 from ...kernel.layout import Sizes
@@ -18,10 +18,13 @@ from ...kernel.windows import Geometry
 from ..memory_types import is_half, scalar_type
 from ..strided import StridedArray
 from .indexing import Indexing
+from .large import narrowed, visible
 from .launching import Made, sharing
 from .layouts import broadcast, countable, overlap, row_major, steps_in
+from .memory import LargeBlock, TooLarge
 
 SMALL = 16  # rows or columns: fewer waste a tile
+LITTLE = 48  # rows or columns: up to here tiles of 32
 DEEP = 2048  # terms of a piece, where there are few tiles
 FEW = 64  # tiles
 THIN = 512  # terms and fewer results: a reduction
@@ -41,6 +44,8 @@ class Products(Indexing):
         out = self.empty((*batch, rows, columns), a.dtype)
         if not out.size:
             return out
+        if any(x.buffer.__class__ is LargeBlock for x in (out, a, b)):
+            return self._cut_matmul(a, b, bias)
         if not terms:
             zero = self.full(out.shape, 0, a.dtype)
             return zero if bias is None else self.map(_SUM, (zero, bias), a.dtype)
@@ -55,6 +60,40 @@ class Products(Indexing):
         self._multiply(out, a, b, bias, False)
         return out
 
+    def _cut_matmul(
+        self, a: StridedArray, b: StridedArray, bias: StridedArray | None
+    ) -> StridedArray:
+        """A product of matrices that no kernel sees as a whole: of halves of them."""
+        most = self.limits.max_binding
+        few = [x.size * x.dtype.itemsize <= most for x in (a, b)]
+        a, b = (  # few elements that lie far apart
+            self.copy(x) if little and visible(self, [x], 0) is None else x
+            for x, little in zip((a, b), few, strict=True)
+        )
+        seen = visible(self, [a, b], 0)
+        batch = broadcast(a.shape[:-2], b.shape[:-2])
+        rows, columns = a.shape[-2], b.shape[-1]
+        nbytes = math.prod(batch) * rows * columns * a.dtype.itemsize
+        if seen is not None and nbytes <= most:
+            return self.matmul(seen[0], seen[1], bias)
+        sizes = (*batch, rows, columns)
+        dim = max(range(len(sizes)), key=lambda d: (d < len(batch) and sizes[d] > 1, sizes[d]))
+        if sizes[dim] == 1:
+            raise TooLarge(max(a.buffer.nbytes, b.buffer.nbytes))
+        half = sizes[dim] // 2
+        found = []
+        for start, stop in ((0, half), (half, sizes[dim])):
+            factors = []
+            for x, own in ((a, len(sizes) - 2), (b, len(sizes) - 1)):
+                d = dim - len(sizes) + len(x.shape)  # of its own dimensions
+                whole = d < 0 or x.shape[d] == 1 or (dim >= len(batch) and dim != own)
+                factors.append(x if whole else narrowed(x, d, start, stop))
+            own_bias = bias
+            if bias is not None and dim == len(sizes) - 1:
+                own_bias = narrowed(bias, 0, start, stop)
+            found.append(self.matmul(factors[0], factors[1], own_bias))
+        return self.concat(found, dim)
+
     def add_product(self, target: StridedArray, a: StridedArray, b: StridedArray) -> bool:
         if is_half(a.dtype) or target.dtype.kind != "f" or not target.size or not a.shape[-1]:
             return False
@@ -62,7 +101,7 @@ class Products(Indexing):
             return False
         try:
             self._multiply(target, a, b, None, True)
-        except NotCompiled:
+        except (NotCompiled, TooLarge):
             return False
         return True
 
@@ -198,33 +237,42 @@ def _product(
         extra = ((cut.pieces, *shape), np.dtype(a.dtype if into == dtype else np.float32))
         seen, bias, add = (0, *[s - seen[1] + 1 for s in seen[1:3]]), None, False
     along = (a_steps[-1] == 1, b_steps[-1] == 1)
-    p = Product(into, dtype, compute, len(batch), bias is not None, add, along, cut.tiled)
+    p = Product(into, dtype, compute, len(batch), bias is not None, add, along, cut.part)
     ints = [count, rows, columns, terms, cut.piece, *batch]
     ints += [*out_steps[:-2], step, *out_steps[-2:], *a_steps, *b_steps]
     if bias is not None:
         ints += steps_in(bias, (columns,))
-    groups = cut.groups if cut.tiled else blocks(count * rows * columns)
+    groups = cut.groups if cut.part else blocks(count * rows * columns)
     return Made("product", product_function, (p,), seen, tuple(ints), groups, extra, cut.threads)
 
 
-class _Cut:
+class _Cut(NamedTuple):
     """How a product is cut into tiles and pieces."""
 
-    def __init__(self, tiled: bool, piece: int, pieces: int, groups: int) -> None:
-        self.tiled, self.piece, self.pieces, self.groups = tiled, piece, pieces, groups
-        self.threads = THREADS if tiled else 0
+    part: int  # of a tile, see `tiles`; 0: there are no tiles
+    piece: int
+    pieces: int = 1
+    groups: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Of a group, if not as many as usual."""
+        return THREADS if self.part else 0
 
 
 def _cut(k: Products, compute: str, count: int, rows: int, columns: int, terms: int) -> _Cut:
-    fits = 2 * TILE * DEPTH * WIDTH[compute] <= k.limits.shared_bytes
-    if min(rows, columns) < SMALL or not fits or k.launcher.group != THREADS:
-        return _Cut(False, terms, 1, 0)
-    tiles = count * -(-rows // TILE) * -(-columns // TILE)
+    small = min(rows, columns)
+    part = 8 if small > LITTLE else 4
+    tile = SIDE * part
+    fits = 2 * tile * DEPTH * WIDTH[compute] <= k.limits.shared_bytes
+    if small < SMALL or not fits or k.launcher.group < THREADS:
+        return _Cut(0, terms)
+    tiles = count * -(-rows // tile) * -(-columns // tile)
     piece = terms
     if tiles < FEW and terms >= 2 * DEEP and compute in FLOATS:
         piece = DEEP
     pieces = -(-terms // piece)
-    return _Cut(True, piece, pieces, tiles * pieces)
+    return _Cut(part, piece, pieces, tiles * pieces)
 
 
 def _conv(
@@ -246,7 +294,7 @@ def _conv(
     countable(out.shape)
     cut = _cut(k, compute, groups, outputs, columns, terms)
     if bias is not None or relu:
-        cut = _Cut(cut.tiled, terms, 1, cut.groups // cut.pieces)
+        cut = _Cut(cut.part, terms, 1, cut.groups // cut.pieces)
     out_steps, extra, step = steps_in(out, out.shape), None, 0
     if cut.pieces > 1:
         step = out.size
@@ -257,12 +305,14 @@ def _conv(
     x_steps, w_steps = steps_in(x, x.shape), steps_in(w, w.shape)
     along = (not w_steps[3:] or w_steps[-1] == 1, False)
     into = dtype if cut.pieces == 1 else compute
-    c = Convolution(into, dtype, compute, len(positions), bias is not None, relu, along, cut.tiled)
+    lies = any(n > 1 for n in geometry.input_dilation)
+    kinds = (into, dtype, compute, len(positions), bias is not None, relu)
+    c = Convolution(*kinds, along, cut.part, lies)
     ints = [groups, outputs, columns, terms, cut.piece, *_windows(geometry), *positions]
     ints += [step, *out_steps, *x_steps, *w_steps]
     if bias is not None:
         ints += steps_in(bias, bias.shape)
-    count = cut.groups if cut.tiled else blocks(groups * outputs * columns)
+    count = cut.groups if cut.part else blocks(groups * outputs * columns)
     return Made("conv", conv_function, (c,), seen, tuple(ints), count, extra, cut.threads)
 
 

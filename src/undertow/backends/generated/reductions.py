@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.accumulators import POSITIONS, kept_types
+from ...kernel.accumulators import kept_types
 from ...kernel.expr import Expr, arg, trace
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.reductions import combine_function, reduce_function
 from ...shapes import reduced_shape
 from ..memory_types import numpy_name, scalar_type
 from ..strided import StridedArray
+from .halves import halved, result_types
 from .launching import Made, TooMany, sharing
 from .layouts import (
     broadcast,
@@ -27,6 +28,7 @@ from .layouts import (
     with_numbers,
 )
 from .maps import Maps
+from .memory import TooLarge
 
 SHORT = 32  # elements that one thread reduces
 FEW = 512  # elements that one thread reduces where there are MANY results
@@ -73,6 +75,28 @@ class Reductions(Maps):
         into: StridedArray | None = None,
     ) -> Any:
         """`map_reduce`, of a single result also into an array of one's own."""
+        try:
+            return self._seen_reduce(kind, expr, operands, dims, keepdim, dtype, into)
+        except TooLarge:
+            found = halved(self, kind, expr, operands, dims, np.dtype(dtype))
+        if not keepdim:
+            shape = reduced_shape(broadcast(*[a.shape for a in found]), dims, False)
+            found = [self.reshape(a, shape) for a in found]
+        if into is None:
+            return found[0] if len(found) == 1 else tuple(found)
+        self.assign(into, found[0])
+        return into
+
+    def _seen_reduce(
+        self,
+        kind: str,
+        expr: Expr,
+        operands: Sequence[Any],
+        dims: tuple[int, ...],
+        keepdim: bool,
+        dtype: Any,
+        into: StridedArray | None,
+    ) -> Any:
         arrays = [o for o in operands if o.__class__ is StridedArray]
         key: list[Any] = ["reduce", kind, expr, dims, keepdim, dtype]
         for o in operands:
@@ -138,7 +162,7 @@ def _make(
     compute = compute_type(operands, types, result)
     if kind == "squares":
         compute = element = "f64" if k.limits.float64 else "f32"
-    dtypes = _results(kind, np.dtype(dtype))
+    dtypes = result_types(kind, np.dtype(dtype))
     countable(shape)
     # The operand with the most elements of its own decides on the order.
     own = [math.prod(n for n, s in zip(shape, st, strict=True) if s) for st in steps]
@@ -176,12 +200,3 @@ def _make(
     extra = (reduced_shape(shape, dims, keepdim), dtypes, compute.startswith("f"), more)
     seen = (*range(count), *[s + count for s in seen])
     return Made("reduce", reduce_function, given, seen, tuple(ints), groups, extra)
-
-
-def _results(kind: str, dtype: Any) -> list[Any]:
-    """The dtypes of the results."""
-    if kind in ("any", "all"):
-        return [np.dtype(bool)]
-    if kind not in POSITIONS:
-        return [dtype]
-    return [*([dtype] if kind.startswith("first") else []), np.dtype(np.int64)]

@@ -8,6 +8,10 @@ A kernel sees whole buffers, and where in them an array begins is a parameter. A
 a kernel once, however many operands look at it: `bindings` says for each distinct buffer whether
 the kernel writes to it, and `launch` is given those buffers in the same order.
 
+A buffer may be larger than what a kernel can see, `max_binding` bytes. Then `launch` is given parts
+of it, tuples (buffer, first byte, bytes) that begin at multiples of PART_STEP; those of one buffer
+that is written are one and the same.
+
 Note [words]
 All parameters of a kernel (sizes, steps, offsets, numbers) are 32-bit words, one after the other,
 a number of 64 bits as two words, the lower one first; then the words of `dialect.tail`.
@@ -25,6 +29,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .dialect import Dialect
+
+PART_STEP = 256  # bytes
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class Runtime(Protocol):
     def launch(
         self, kernel: Any, buffers: Sequence[Any], params: bytes, groups: tuple[int, int, int]
     ) -> None:
-        """Run a kernel over buffers, distinct and in the order of its bindings."""
+        """Run a kernel over buffers, or parts of them, in the order of its bindings."""
 
     def synchronize(self) -> None:
         """Wait until everything that was launched is done."""

@@ -12,6 +12,7 @@ class WebGpuBackend(GeneratedBackend):
 
     runtime: WebGpuRuntime
     host_switch = "ut.webgpu.allow_host(True)"
+    more_memory = ", or ask for the adapter's own limits with UNDERTOW_WEBGPU_LIMITS=adapter"
 
 
 def make_backend(device: Device) -> WebGpuBackend:

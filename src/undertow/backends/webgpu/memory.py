@@ -7,11 +7,17 @@ buffer that is given back can be handed out at once: work that still uses it was
 and a device does what it is told in order. Of those that fit the oldest is taken, so that which
 buffers a step of a training gets depends on which are free and not on the order in which they came
 back: soon every step has those of the step before, and bind groups are found again.
+
+The allocator itself holds every buffer that it has made. Where the last tensor of a buffer goes in
+a cycle of references, the collector ends all objects that only the cycle holds, in any order: a
+buffer held by nobody else would be given back by its tensor after wgpu had released its memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import threading
 from collections import defaultdict
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -56,10 +62,12 @@ class Allocator:
         self._release = release  # told which buffers are about to go
         # Heaps by the numbers of buffers, which are compared in C: pushing and popping is atomic.
         self._free: dict[int, list[tuple[int, Buffer]]] = defaultdict(list)
+        self._made: dict[int, Buffer] = {}  # all there are, by their numbers
         self.largest = largest
         self.budget = _host_memory() // 2
         self.reserved = 0
         self.created = 0  # buffers, ever
+        self._lock = threading.RLock()
 
     @property
     def allocated(self) -> int:
@@ -72,7 +80,8 @@ class Allocator:
         try:
             return heappop(self._free[size])[1]
         except IndexError:
-            return self._new(nbytes, min(size, self.largest))
+            with self._lock:
+                return self._new(nbytes, min(size, self.largest))
 
     def free(self, buffer: Buffer) -> None:
         """Take a buffer back; finalizers may call this at any moment."""
@@ -80,13 +89,16 @@ class Allocator:
 
     def empty(self) -> None:
         """Give the buffers that nobody uses back to the device."""
-        gone: list[Buffer] = []
-        for free in list(self._free.values()):
-            while free:
-                gone.append(free.pop()[1])
-        self._release(gone)
-        self.reserved -= sum(buffer.nbytes for buffer in gone)
-        gone.clear()
+        with self._lock:
+            gone: list[Buffer] = []
+            for free in list(self._free.values()):
+                with contextlib.suppress(IndexError):  # empty, perhaps by another thread
+                    while True:
+                        gone.append(heappop(free)[1])
+            self._release(gone)
+            for buffer in gone:
+                self.reserved -= buffer.nbytes
+                del self._made[buffer.number]
 
     def _new(self, nbytes: int, size: int) -> Buffer:
         if nbytes > self.largest:
@@ -107,7 +119,8 @@ class Allocator:
         gpu = self._create(size)
         self.reserved += size
         self.created += 1
-        return Buffer(gpu, size, self.created)
+        made = self._made[self.created] = Buffer(gpu, size, self.created)
+        return made
 
 
 def _host_memory() -> int:

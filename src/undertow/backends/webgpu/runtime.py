@@ -61,7 +61,7 @@ class WebGpuRuntime:
         self._recorder = recorder(wgpu.version_info)
         self._lock = threading.RLock()
         self._lost = ""  # why the device cannot be used any more
-        largest = min(self.limits.max_buffer, self.limits.max_binding) // 256 * 256
+        largest = self.limits.max_buffer // 256 * 256
         self.memory = Allocator(self._create, self._release, largest)
         self._page = bytearray(PAGE)
         self._parameters = self.device.create_buffer(
@@ -158,7 +158,7 @@ class WebGpuRuntime:
             if self._lost:
                 return
             self.submit()
-            for key in [k for k in self._groups if any(id(b) in gone for b in k[1:])]:
+            for key in [k for k in self._groups if any(id(_whole(b)) in gone for b in k[1:])]:
                 del self._groups[key]
 
     # Kernels ----------------------------------------------------------------------------------
@@ -203,13 +203,14 @@ class WebGpuRuntime:
             )
         return found
 
-    def _bind(self, key: tuple[Any, ...], kernel: Kernel, buffers: Sequence[Buffer]) -> Any:
+    def _bind(self, key: tuple[Any, ...], kernel: Kernel, buffers: Sequence[Any]) -> Any:
         if len(self._groups) >= BIND_GROUPS:
             self.submit()
             self._groups.clear()
-        parts: list[dict[str, Any]] = [
-            {"buffer": b.gpu, "offset": 0, "size": b.nbytes} for b in buffers
-        ]
+        parts: list[dict[str, Any]] = []
+        for b in buffers:
+            whole, start, nbytes = b if b.__class__ is tuple else (b, 0, b.nbytes)
+            parts.append({"buffer": whole.gpu, "offset": start, "size": nbytes})
         parts.append({"buffer": self._parameters, "offset": 0, "size": kernel.slot})
         group = self.device.create_bind_group(
             layout=kernel.layout,
@@ -221,7 +222,7 @@ class WebGpuRuntime:
 
     # Work -------------------------------------------------------------------------------------
     def launch(
-        self, kernel: Kernel, buffers: Sequence[Buffer], params: bytes, groups: tuple[int, int, int]
+        self, kernel: Kernel, buffers: Sequence[Any], params: bytes, groups: tuple[int, int, int]
     ) -> None:
         most = self.limits.max_groups
         if groups[0] > most or groups[1] > most or groups[2] > most:
@@ -245,6 +246,8 @@ class WebGpuRuntime:
             self._end = at + kernel.slot
             self._recorder.dispatch(self._pass_handle, kernel.handle, found[1], at, groups)
             for b in buffers:
+                if b.__class__ is tuple:  # a part
+                    b = b[0]
                 b.batch = self._batch
             self._pending += 1
             if self._pending >= self._most:
@@ -334,6 +337,12 @@ class WebGpuRuntime:
             "has no threads; start processes with multiprocessing's method 'spawn'"
         )
         self._lock = threading.RLock()  # perhaps held by a thread that is not here
+
+
+def _whole(b: Any) -> Buffer:
+    """The buffer of which a part is bound."""
+    found: Buffer = b[0] if b.__class__ is tuple else b
+    return found
 
 
 def _after_fork() -> None:

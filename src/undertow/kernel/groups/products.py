@@ -1,26 +1,35 @@
 """Products of matrices for groups: tiles in the memory of a group and in registers.
 
 Note [tiles of groups]
-A group computes TILE rows and TILE columns of a product. DEPTH terms at a time, its threads bring
-what they all need of both factors into the group's memory; then each thread adds to its PART * PART
-sums, which are in registers. What the factors are is told by functions of a row, a term and a
-column: elements of matrices, or those that a convolution's windows look at, which are never laid
-out in memory. Where there are few tiles and many terms, terms are cut into pieces of a fixed
-length, whose sums are added up by another launch.
+A group computes a square tile of a product, of 64 rows and columns or of 32. DEPTH terms at a time,
+its threads bring what they all need of both factors into the group's memory; then each thread adds
+to its 8 * 8 or 4 * 4 sums, which are in registers. What the factors are is told by functions of a
+row, a term and a column: elements of matrices, or those that a convolution's windows look at, which
+are never laid out in memory. Where there are few tiles and many terms, terms are cut into pieces of
+a fixed length, whose sums are added up by another launch.
+
+Note [places of terms]
+Where an element lies is worked out in two parts, that of its row or column once, before all terms,
+and that of its term. A term is a number and some digits (a channel and the taps of a window), and
+a thread that brings terms one after the other counts them up, without a division.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import NamedTuple
 
-from ..ir import FLOATS, Function, Value
+from ..ir import FLOATS, Buffer, Function, Value
 from ..maps import converted
 from ..offsets import Offset, at_row, plus, quotient
 from .elements import each, steps_of
 
-TILE, DEPTH, PART = 64, 16, 4
-THREADS = (TILE // PART) ** 2
+DEPTH, THREADS = 16, 64
+SIDE = 8  # threads along a side of a tile
+
+Term = Sequence[Value]
+Element = Callable[[Term], Value]
 
 
 class Sizes(NamedTuple):
@@ -33,64 +42,138 @@ class Sizes(NamedTuple):
     piece: Value
 
 
-def tiles(f: Function, sizes: Sizes, compute: str, factors: Callable[..., Factors]) -> None:
-    """The kernel's loops; see Note [tiles of groups]."""
+class Factors(NamedTuple):
+    """What a group multiplies: functions that load and store; see Note [places of terms]."""
+
+    left: Callable[[Value], Element]  # of a row: the element at a term
+    right: Callable[[Value], Element]  # of a column
+    store: Callable[[Value, Value, Value], None]  # of a row, a column and a sum
+    digits: Sequence[Value]  # the sizes of a term's digits after the first
+
+
+def tiles(
+    f: Function,
+    sizes: Sizes,
+    compute: str,
+    part: int,
+    along: tuple[bool, bool],
+    factors: Callable[..., Factors],
+) -> None:
+    """The kernel's loops; see Note [tiles of groups].
+
+    A thread has `part * part` sums. `along` tells of both factors whether neighbouring terms lie
+    together in memory, rather than rows or columns.
+    """
     f.exact = False
-    left = f.shared("left", compute, DEPTH * TILE)
-    right = f.shared("right", compute, DEPTH * TILE)
-    down, across = (quotient(n, f.value(TILE, "i32")) for n in (sizes.rows, sizes.columns))
+    tile = SIDE * part
+    shared = [f.shared(name, compute, DEPTH * tile) for name in ("left", "right")]
+    down, across = (quotient(n, f.value(tile, "i32")) for n in (sizes.rows, sizes.columns))
     pieces = quotient(sizes.terms, sizes.piece)
     zero = f.const(0, compute)
     with f.parallel(sizes.batches * pieces * down * across) as block:
-        column0 = (block % across) * TILE
+        column0 = (block % across) * tile
         rest = block // across
-        row0 = (rest % down) * TILE
+        row0 = (rest % down) * tile
         rest = rest // down
         number = rest % pieces
         given = factors(rest // pieces, number)
         begin = number * sizes.piece
         terms = f.call("minimum", sizes.terms - begin, sizes.piece)
         with f.vector(THREADS) as t:
-            top, side = (t // (TILE // PART)) * PART, (t % (TILE // PART)) * PART
-            sums = f.state(*[zero] * PART * PART, combine=lambda *both: both)
+            top, side = (t // SIDE) * part, (t % SIDE) * part
+            brought = [
+                _Brought(f, into, t, tile, lies, start, size, element, zero)
+                for into, lies, start, size, element in (
+                    (shared[0], along[0], row0, sizes.rows, given.left),
+                    (shared[1], along[1], column0, sizes.columns, given.right),
+                )
+            ]
+            sums = f.state(*[zero] * part * part, combine=lambda *both: both)
             with f.loop(quotient(terms, f.value(DEPTH, "i32"))) as step:
-                first = step * DEPTH
-                for i in range(TILE * DEPTH // THREADS):
-                    e = t + i * THREADS
-                    for into, start, size, load, lies in (
-                        (left, row0, sizes.rows, given.left, given.left_along),
-                        (right, column0, sizes.columns, given.right, given.right_along),
-                    ):
-                        # Neighbouring threads read what lies together.
-                        at, term = (e // DEPTH, e % DEPTH) if lies else (e % TILE, e // TILE)
-                        inside = (start + at < size) & (first + term < terms)
-                        place = f.select(inside, start + at, 0)
-                        found = load(place, f.select(inside, begin + first + term, 0))
-                        value = f.select(inside, f.cast(found, compute), zero)
-                        f.store(into, term * TILE + at, value)
+                for factor in brought:
+                    factor.bring(begin, step * DEPTH, terms, given.digits)
                 f.barrier()
                 with f.loop(DEPTH) as term:
-                    line = term * TILE
-                    a = [f.load(left, line + top + i) for i in range(PART)]
-                    b = [f.load(right, line + side + i) for i in range(PART)]
+                    line = term * tile
+                    a, b = (
+                        [f.load(held, line + at + i) for i in range(part)]
+                        for held, at in zip(shared, (top, side), strict=True)
+                    )
                     sums.set(
-                        *[added(f, a[i // PART], b[i % PART], s) for i, s in enumerate(sums.get())]
+                        *[added(f, a[i // part], b[i % part], s) for i, s in enumerate(sums.get())]
                     )
                 f.barrier()
             for i, total in enumerate(sums.get()):
-                row, column = row0 + top + i // PART, column0 + side + i % PART
+                row, column = row0 + top + i // part, column0 + side + i % part
                 with f.branch((row < sizes.rows) & (column < sizes.columns)):
                     given.store(row, column, total)
 
 
-class Factors(NamedTuple):
-    """What a group multiplies: functions that load and store."""
+class _Brought:
+    """What a thread brings of one factor into the memory of its group: several elements at a step.
 
-    left: Callable[[Value, Value], Value]  # of a row and a term
-    right: Callable[[Value, Value], Value]  # of a column and a term
-    store: Callable[[Value, Value, Value], None]  # of a row, a column and a sum
-    left_along: bool  # neighbouring terms lie together in memory, rather than rows
-    right_along: bool
+    Neighbouring threads read what lies together: several lines at one term, or one line at terms
+    that follow each other.
+    """
+
+    def __init__(
+        self,
+        f: Function,
+        into: Buffer,
+        t: Value,
+        tile: int,
+        lies: bool,
+        start: Value,
+        size: Value,
+        element: Callable[[Value], Element],
+        zero: Value,
+    ) -> None:
+        self.f, self.into, self.tile, self.zero = f, into, tile, zero
+        count = tile * DEPTH // THREADS
+        if lies:
+            self.term, self.terms = t % DEPTH, 1
+            places = [t // DEPTH + i * (THREADS // DEPTH) for i in range(count)]
+        else:
+            self.term, self.terms = (t // tile) * count, count
+            places = [t % tile]
+        self.lines: list[tuple[Value, Value, Element]] = []
+        for place in places:
+            inside = start + place < size
+            self.lines.append((place, inside, element(f.select(inside, start + place, 0))))
+
+    def bring(self, begin: Value, first: Value, terms: Value, digits: Sequence[Value]) -> None:
+        """The terms from number `first` of a piece on, of which there are `terms`."""
+        f = self.f
+        number = first + self.term
+        term: Term = apart(begin + number, digits)
+        for i in range(self.terms):
+            there = number + i < terms
+            safe = [f.select(there, term[0], 0), *term[1:]]
+            for place, inside, element in self.lines:
+                value = f.select(inside & there, f.cast(element(safe), self.zero.dtype), self.zero)
+                f.store(self.into, (self.term + i) * self.tile + place, value)
+            term = following(f, term, digits)
+
+
+def apart(number: Value, sizes: Sequence[Value]) -> list[Value]:
+    """A row-major number as an index before some dimensions, and those along them."""
+    found: list[Value] = []
+    for size in reversed(sizes):
+        before = number // size
+        found.insert(0, number - before * size)
+        number = before
+    return [number, *found]
+
+
+def following(f: Function, index: Term, sizes: Sequence[Value]) -> list[Value]:
+    """The next of such indices."""
+    found = list(index)
+    found[-1] = found[-1] + 1
+    for d in range(len(found) - 1, 0, -1):
+        full = found[d] == sizes[d - 1]
+        found[d] = f.select(full, 0, found[d])
+        found[d - 1] = found[d - 1] + f.select(full, f.value(1, "i32"), 0)
+    return found
 
 
 def added(f: Function, a: Value, b: Value, total: Value) -> Value:
@@ -110,7 +193,7 @@ class Product(NamedTuple):
     bias: bool
     add: bool  # to what is there
     along: tuple[bool, bool]
-    tiled: bool
+    part: int  # see `tiles`; 0: a thread for each element
 
 
 def product_function(name: str, double: bool, p: Product) -> Function:
@@ -144,28 +227,38 @@ def product_function(name: str, double: bool, p: Product) -> Function:
                 total = f.load(out, place) + f.cast(total, out.scalar)
             f.store(out, place, converted(f, total, out.scalar))
 
-        return Factors(
-            lambda row, term: f.load(a, _at(at_a, row, term, a_steps)),
-            lambda column, term: f.load(b, _at(at_b, column, term, b_steps)),
-            store,
-            *p.along,
-        )
+        def elements(of: Buffer, base: Offset, steps: Sequence[Offset]) -> Callable[..., Element]:
+            def at(line: Value) -> Element:
+                start = plus(line * steps[-2], base)
+                return lambda term: f.load(of, plus(term[0] * steps[-1], start))
 
-    if p.tiled:
-        tiles(f, sizes, p.compute, factors)
+            return at
+
+        return Factors(elements(a, at_a, a_steps), elements(b, at_b, b_steps), store, ())
+
+    if p.part:
+        tiles(f, sizes, p.compute, p.part, p.along, factors)
         return f
     f.exact = False
     with each(f, sizes.batches * sizes.rows * sizes.columns) as i:
         column, rest = i % sizes.columns, i // sizes.columns
         row = rest % sizes.rows
         given = factors(rest // sizes.rows, None)
-        total = f.state(f.const(0, p.compute), combine=lambda x, y: x + y)
-        with f.loop(sizes.terms) as term:
-            left, right = given.left(row, term), given.right(column, term)
-            left, right = f.cast(left, p.compute), f.cast(right, p.compute)
-            total.set(added(f, left, right, total.get()[0]))
-        given.store(row, column, total.get()[0])
+        given.store(row, column, summed(f, given, row, column, [sizes.terms], p.compute))
     return f
+
+
+def summed(
+    f: Function, given: Factors, row: Value, column: Value, terms: Term, compute: str
+) -> Value:
+    """One element of a product, by one thread; `terms` are the sizes of all digits of a term."""
+    total = f.state(f.const(0, compute), combine=lambda x, y: x + y)
+    left, right = given.left(row), given.right(column)
+    with ExitStack() as loops:
+        term = [loops.enter_context(f.loop(size)) for size in terms]
+        a, b = f.cast(left(term), compute), f.cast(right(term), compute)
+        total.set(added(f, a, b, total.get()[0]))
+    return total.get()[0]
 
 
 def _at(base: Offset, first: Value, second: Value, steps: Sequence[Offset]) -> Value:

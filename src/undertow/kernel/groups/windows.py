@@ -15,14 +15,15 @@ from ..ir import FLOATS, Function, Value
 from ..maps import converted
 from ..offsets import Offset, at_row, plus
 from .elements import each, number_of, steps_of
-from .products import Factors, Sizes, added, tiles
+from .products import Element, Factors, Sizes, Term, apart, summed, tiles
 
 
 class _Window:
     """Along one dimension: parameters, and where a tap of a position looks."""
 
-    def __init__(self, f: Function, d: int) -> None:
+    def __init__(self, f: Function, d: int, apart: bool = True) -> None:
         self.f = f
+        self.apart = apart  # whether elements may lie apart, with zeros between them
         self.size, self.kernel, self.stride, self.low, self.spread, self.dilation = [
             f.param(f"{name}{d}")
             for name in ("size", "kernel", "stride", "low", "spread", "dilation")
@@ -30,7 +31,18 @@ class _Window:
 
     def look(self, position: Value, tap: Value) -> tuple[Value, Value]:
         """The element that a tap sees, and whether there is one; else 0."""
-        at = position * self.stride + tap * self.dilation - self.low
+        return self.at(self.first(position), tap)
+
+    def first(self, position: Value) -> Value:
+        """Where the first tap of a position looks, perhaps before the first element."""
+        return position * self.stride - self.low
+
+    def at(self, first: Value, tap: Value) -> tuple[Value, Value]:
+        """See `look`."""
+        at = first + tap * self.dilation
+        if not self.apart:
+            inside = (at >= 0) & (at < self.size)
+            return self.f.select(inside, at, 0), inside
         place = at // self.spread
         inside = (at >= 0) & (place * self.spread == at) & (place < self.size)
         return self.f.select(inside, place, 0), inside
@@ -128,7 +140,8 @@ class Convolution(NamedTuple):
     bias: bool
     relu: bool
     along: tuple[bool, bool]
-    tiled: bool
+    part: int  # see `tiles`; 0: a thread for each result
+    apart: bool  # whether elements of the input lie apart
 
 
 def conv_function(name: str, double: bool, c: Convolution) -> Function:
@@ -146,16 +159,13 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
     x, w = f.buffer("x", c.dtype), f.buffer("w", c.dtype)
     bias = f.buffer("bias", c.dtype) if c.bias else None
     sizes = Sizes(*map(f.param, ("groups", "outputs", "columns", "terms", "piece")))
-    windows = [_Window(f, d) for d in range(c.rank)]
+    windows = [_Window(f, d, c.apart) for d in range(c.rank)]
     positions = [f.param(f"position{d}") for d in range(c.rank)]
     out_steps = steps_of(f, "out_step", 4 + c.rank)
     x_steps, w_steps = steps_of(f, "x_step", 3 + c.rank), steps_of(f, "w_step", 3 + c.rank)
     bias_steps = steps_of(f, "bias_step", 2) if c.bias else []
     zero = f.const(0, c.dtype if c.dtype not in ("f16", "bf16") else "f32")
-
-    def taps_of(term: Value) -> list[Value]:
-        """The channel and the taps of a term."""
-        return _apart(term, [window.kernel for window in windows])
+    kernel = [window.kernel for window in windows]
 
     def factors(group: Value, piece: Value | None) -> Factors:
         into: Offset = group * out_steps[2]
@@ -163,26 +173,37 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
             into = plus(into, piece * out_steps[0])
         at_x, at_w = group * x_steps[1], group * w_steps[0]
 
-        def left(row: Value, term: Value) -> Value:
-            at = plus(row * w_steps[1], at_w)
-            for i, step in zip(taps_of(term), w_steps[2:], strict=True):
-                at = plus(at, i * step)
-            return f.load(w, at)
+        def left(row: Value) -> Element:
+            start = plus(row * w_steps[1], at_w)
 
-        def right(column: Value, term: Value) -> Value:
-            image, *at = _apart(column, positions)
-            channel, *taps = taps_of(term)
-            place = plus(plus(image * x_steps[0], channel * x_steps[2]), at_x)
-            sees = None
-            for d, (window, p, t) in enumerate(zip(windows, at, taps, strict=True)):
-                here, inside = window.look(p, t)
-                sees = inside if sees is None else sees & inside
-                place = plus(place, here * x_steps[3 + d])
-            found = f.load(x, place)
-            return found if sees is None else f.select(sees, found, zero)
+            def element(term: Term) -> Value:
+                at = start
+                for i, step in zip(term, w_steps[2:], strict=True):
+                    at = plus(at, i * step)
+                return f.load(w, at)
+
+            return element
+
+        def right(column: Value) -> Element:
+            image, *at = apart(column, positions)
+            start = plus(image * x_steps[0], at_x)
+            firsts = [window.first(p) for window, p in zip(windows, at, strict=True)]
+
+            def element(term: Term) -> Value:
+                channel, *taps = term
+                place = plus(channel * x_steps[2], start)
+                sees = None
+                for d, (window, first, t) in enumerate(zip(windows, firsts, taps, strict=True)):
+                    here, inside = window.at(first, t)
+                    sees = inside if sees is None else sees & inside
+                    place = plus(place, here * x_steps[3 + d])
+                found = f.load(x, place)
+                return found if sees is None else f.select(sees, found, zero)
+
+            return element
 
         def store(row: Value, column: Value, total: Value) -> None:
-            image, *at = _apart(column, positions)
+            image, *at = apart(column, positions)
             place = plus(plus(image * out_steps[1], row * out_steps[3]), into)
             for p, step in zip(at, out_steps[4:], strict=True):
                 place = plus(place, p * step)
@@ -193,29 +214,16 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
                 total = f.select(total < 0, 0, total)
             f.store(out, place, converted(f, total, out.scalar))
 
-        return Factors(left, right, store, *c.along)
+        return Factors(left, right, store, kernel)
 
-    if c.tiled:
-        tiles(f, sizes, c.compute, factors)
+    if c.part:
+        tiles(f, sizes, c.compute, c.part, c.along, factors)
         return f
     f.exact = False
     with each(f, sizes.batches * sizes.rows * sizes.columns) as i:
         column, rest = i % sizes.columns, i // sizes.columns
         row = rest % sizes.rows
         given = factors(rest // sizes.rows, None)
-        total = f.state(f.const(0, c.compute), combine=lambda a, b: a + b)
-        with f.loop(sizes.terms) as term:
-            left, right = given.left(row, term), given.right(column, term)
-            left, right = f.cast(left, c.compute), f.cast(right, c.compute)
-            total.set(added(f, left, right, total.get()[0]))
-        given.store(row, column, total.get()[0])
+        terms = [sizes.terms // math.prod(kernel, start=f.value(1, "i32")), *kernel]
+        given.store(row, column, summed(f, given, row, column, terms, c.compute))
     return f
-
-
-def _apart(number: Value, sizes: Sequence[Value]) -> list[Value]:
-    """The index before some dimensions, and those along them, of a row-major number."""
-    found: list[Value] = []
-    for size in reversed(sizes):
-        found.insert(0, number % size)
-        number = number // size
-    return [number, *found]

@@ -1,5 +1,6 @@
 """Every module class, under the paths that torch has (`nn.modules.linear` …)."""
 
+from ...ops.linear_cross_entropy import LinearCrossEntropyOptions
 from .activation import (
     CELU,
     ELU,
@@ -232,6 +233,7 @@ __all__ = [
     "LeakyReLU",
     "Linear",
     "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",

@@ -9,6 +9,8 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
+from ...ops.linear_cross_entropy import LinearCrossEntropyOptions
+from ...ops.losses import legacy_reduction
 from .. import functional as F
 from .distance import PairwiseDistance
 from .linear import Linear
@@ -25,12 +27,7 @@ class _Loss(Module):
     ) -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = "none" if reduce is False else "sum" if size_average is False else "mean"
-            warnings.warn(
-                "size_average and reduce args will be deprecated, please use "
-                f"reduction='{reduction}' instead.",
-                stacklevel=3,
-            )
+            reduction = legacy_reduction(size_average, reduce)
         self.reduction = reduction
 
 
@@ -561,8 +558,8 @@ class TripletMarginWithDistanceLoss(_Loss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """The cross entropy of a Linear's output, which stays inside.
 
-    `out_features` are the dimensions of a target with several positions. `options`, which are
-    about chunks of memory in torch, have no meaning here and are only kept.
+    `out_features` are the dimensions of a target with several positions. With `options` (see
+    `LinearCrossEntropyOptions`) that output is made in chunks and never stored.
 
     >>> import undertow as ut
     >>> loss = ut.nn.LinearCrossEntropyLoss(4, 3)
@@ -583,7 +580,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         weight: Tensor | None = None,
         ignore_index: int | None = None,
         label_smoothing: float = 0.0,
-        options: Any = None,
+        options: LinearCrossEntropyOptions | None = None,
     ) -> None:
         if weight is not None and weight.shape != (num_classes,):
             raise ArgumentError(
@@ -605,16 +602,18 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.linear = Linear(in_features, rows, bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        logits = self.linear(input)
-        if self.out_features:
-            logits = logits.unflatten(-1, (self.num_classes, *self.out_features))
-        return F.cross_entropy(
-            logits,
+        shape = (self.num_classes, *self.out_features)
+        bias = self.linear.bias
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight.reshape(*shape, -1),
             target,
-            self.weight,
-            ignore_index=-100 if self.ignore_index is None else self.ignore_index,
+            linear_bias=None if bias is None else bias.reshape(shape),
+            weight=self.weight,
+            ignore_index=self.ignore_index,
             reduction=self.reduction,
             label_smoothing=self.label_smoothing,
+            options=self.options,
         )
 
     def extra_repr(self) -> str:

@@ -1,0 +1,44 @@
+"""Tensors of other kinds (sparse, masked): they answer the functions that are called with them.
+
+Nothing is asked of them until a function has failed, so dense tensors never pay for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import DTypeError, UnsupportedError
+
+
+class OtherKind:
+    """The base of what holds Tensors and is none: `ut.abs(x)` becomes `x.abs()`."""
+
+    __slots__ = ()
+
+    def _answer(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function `name` gives for these arguments, of which this is one."""
+        method = getattr(type(self), name, None)
+        if method is None or not args or args[0] is not self:
+            raise UnsupportedError(f"[{name}] is not defined for a {type(self).__name__}")
+        return method(*args, **kwargs)
+
+
+class NotDense(DTypeError):
+    """An elementwise function met another kind, which is to answer it."""
+
+    def __init__(self, kind: OtherKind) -> None:
+        super().__init__(f"{type(kind).__name__} is no Tensor")
+        self.kind = kind
+
+
+def other_kind(values: Iterable[Any]) -> OtherKind | None:
+    """The first of another kind among arguments, or in a list of them."""
+    for value in values:
+        if isinstance(value, OtherKind):
+            return value
+        if isinstance(value, (list, tuple)):
+            found = other_kind(value)
+            if found is not None:
+                return found
+    return None
