@@ -23,13 +23,12 @@ from typing import Any, NamedTuple
 from .accumulators import LAST, Accumulator, Kept, Position, accumulator
 from .complex_lower import PARTS, ComplexLowering, Pair
 from .expr import Expr
-from .ir import FLOATS, WIDTH, Function, State, Value
+from .ir import FLOATS, Function, State, Value
 from .lower import Lowering, NotCompiled
 from .maps import NUMBER, Operand, converted, load_pair, store_pair
 from .offsets import Offset, at_row, moved, plus, product, quotient, times
 
 RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
-AHEAD = 512  # bytes that are fetched in advance; more than a page's worth of them is too early
 SEARCHED = 512  # elements, of which the largest is searched
 GROUP = 8, 2  # rows at once; fewer where an expression is computed for each
 
@@ -177,12 +176,6 @@ class _Builder:
         state = f.state(*kinds.inits(kinds.short), combine=kinds.combine)
         with f.vector(count, unroll=4) as i:
             offsets = self._moved(bases, plus(start, i), -1)
-            for b, p, s, two in zip(
-                self.ins, offsets, self.reduced_steps, self.paired, strict=True
-            ):
-                if AHEAD and isinstance(s[-1], int) and s[-1] == 1:
-                    place = times(p, 2) if two else p
-                    f.prefetch(b, plus(place, f.value(AHEAD // WIDTH[b.dtype], "i64")))
             state.add(*kinds.element(self._value(offsets)))
         return state.get()
 
