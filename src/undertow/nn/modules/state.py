@@ -146,7 +146,8 @@ def _load_one(
     module: Module, name: str, key: str, held: Any, value: Any, assign: bool
 ) -> str | None:
     """Copy or assign one tensor; what is wrong with it, if it does not fit."""
-    if isinstance(held, OtherKind) and type(value) is type(held) and value.shape == held.shape:
+    alike: Any = isinstance(held, OtherKind) and type(value) is type(held)
+    if alike and value.shape == held.shape:
         setattr(module, name, value if assign else value.clone())
         return None
     if not isinstance(value, Tensor):
