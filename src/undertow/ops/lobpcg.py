@@ -119,6 +119,8 @@ def lobpcg(
             pairs.append(_iterated(one[0], one[1], weight, shortcut, count, rounds, bound, most))
         values = reshaped(stack([v for v, _ in pairs]), (*A.shape[:-2], count))
         vectors = reshaped(stack([x for _, x in pairs]), (*A.shape[:-1], count))
+        if A.ndim > 2:  # as in torch, where autocast shows only in a single matrix's vectors
+            vectors = vectors.to(A.dtype)
     if B is not None:
         return values, vectors
     found: tuple[Tensor, Tensor] = apply(_lobpcg, (A, values, vectors), (most,))
