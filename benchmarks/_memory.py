@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from workloads import CONVOLUTION, WORKLOADS, Workload
+from workloads import CONVOLUTION, MATHEMATICS, WORKLOADS, Workload
 
 RUNS = 3
 SLACK = 1 << 20  # bytes by which peaks may differ: code that is loaded, and other small change
@@ -141,7 +141,7 @@ def main() -> None:
     library, *names = sys.argv[1:]
     module = importlib.import_module(library)
     module.set_num_threads(2)
-    by_name = {w.name: w for w in (*WORKLOADS, *CONVOLUTION)}
+    by_name = {w.name: w for w in (*WORKLOADS, *CONVOLUTION, *MATHEMATICS)}
     found = {}
     for name in names:
         if library == "undertow" and _forked(_run, module, by_name[name]) is None:

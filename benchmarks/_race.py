@@ -19,6 +19,7 @@ import numpy as np  # isort: skip
 
 BLOCK = 4  # consecutive runs of one runner, of which the first is not timed
 LEAST = 3  # blocks of each runner, however long they take
+AMPLIFIED = 8  # units of rounding, times a condition number
 TOLERANCE = {"float32": 3e-5, "float64": 1e-12, "complex64": 3e-5, "complex128": 1e-12}
 
 
@@ -26,8 +27,11 @@ class WrongResult(Exception):
     """The two libraries do not agree."""
 
 
-def agree(ours: Any, theirs: Any, rival: str = "torch") -> None:
-    """Raise WrongResult if the results of the libraries differ by more than rounding."""
+def agree(ours: Any, theirs: Any, rival: str = "torch", condition: Any = None) -> None:
+    """Raise WrongResult if the results of the libraries differ by more than rounding.
+
+    With a condition number for each matrix of a batch, or one for all, by AMPLIFIED times that.
+    """
     if len(ours) != len(theirs):
         raise WrongResult(f"{len(ours)} results, {rival} has {len(theirs)}")
     for i, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
@@ -38,6 +42,12 @@ def agree(ours: Any, theirs: Any, rival: str = "torch") -> None:
             raise WrongResult(f"result {i} of {rival} is not finite, so this is no benchmark")
         tolerance = TOLERANCE.get(b.dtype.name, 0.0)
         scale = np.abs(b).max(initial=0)
+        if condition is not None and tolerance:
+            each = np.ndim(condition) > 0 and b.ndim > 0
+            inner = tuple(range(1, b.ndim)) if each else None
+            scale = np.abs(b).max(inner, keepdims=True)
+            worst = np.reshape(condition, (-1, *[1] * (b.ndim - 1))) if each else np.max(condition)
+            tolerance = AMPLIFIED * np.finfo(b.dtype).eps * worst
         wrong = np.abs(a - b) > tolerance * (np.abs(b) + scale)
         if wrong.any() or not np.isfinite(a).all():
             at = tuple(int(k) for k in np.argwhere(wrong | ~np.isfinite(a))[0])
@@ -123,16 +133,21 @@ def header(*rivals: Any, threads: int = 2) -> None:
 
 
 def mark(ratio: float, bar: float, aim: float) -> str:
-    """What a ratio of times achieves."""
+    """What a ratio of times achieves; without a bar, whether it is slower."""
+    if math.isinf(bar) and ratio > aim:
+        return "slower"
     return "aim" if ratio <= aim else "ok" if ratio <= bar else "MISSED"
 
 
 def summary(rows: list[dict[str, Any]]) -> None:
     """Print how many bars and aims were met, and the losses."""
+    barred = [r for r in rows if not math.isinf(r["bar"])]
     raced = [r for r in rows if "ratio" in r]
     met = [r for r in raced if r["mark"] != "MISSED"]
     aims = sum(r["mark"] == "aim" for r in raced)
-    print(f"\n{len(met)} of {len(rows)} bars met, {aims} aims")
+    print(f"\n{sum(r in barred for r in met)} of {len(barred)} bars met, {aims} aims")
+    for r in sorted((r for r in raced if r["mark"] == "slower"), key=lambda r: -r["ratio"]):
+        print(f"  slower, without a bar: {r['name']}, {r['ratio']:.2f}")
     for r in sorted((r for r in raced if r not in met), key=lambda r: r["bar"] / r["ratio"]):
         print(f"  lost: {r['name']}, {r['ratio']:.2f} where {r['bar']:.2f} was asked")
     for r in rows:

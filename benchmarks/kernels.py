@@ -28,10 +28,10 @@ REPEAT, SECONDS = 45, 1.2  # timed runs of each library, and how long a workload
 
 def checked(workload: Workload, torch: Any) -> tuple[Any, Any]:
     """The workload for both libraries, after their results have been compared."""
-    made = [workload.make(module) for module in (ut, torch)]
-    ours, theirs = (m[1](m[0]()) if isinstance(m, tuple) else m() for m in made)
-    agree(ours, theirs)
-    return made[0], made[1]
+    shown = workload.compared or workload.make
+    ours, theirs = (m[1](m[0]()) if isinstance(m, tuple) else m() for m in map(shown, (ut, torch)))
+    agree(ours, theirs, condition=workload.condition and workload.condition())
+    return workload.make(ut), workload.make(torch)
 
 
 def timed(workload: Workload, torch: Any, limits: Any, asked: Any) -> dict[str, Any]:

@@ -102,10 +102,14 @@ def steps(device: str, count: int) -> list[dict[str, int]]:
 
 
 def kernels_on_cpu() -> int:
-    """How many kernels a step runs on the CPU: forms, and expressions that were prepared."""
+    """How many kernels a step runs on the CPU: forms, and expressions that were prepared.
+
+    Called before anything else, since functions keep what the CPU computes without its backend.
+    """
+    backend = backend_on("cpu")
+    vars(backend)["direct"] = lambda expr, arrays: None
     step = Step("cpu")
     step()
-    backend = backend_on("cpu")
     prepared = [p for p in gc.get_objects() if isinstance(p, Prepared) and backend in p.made]
     kept = [(p, p.run, p.made[backend]) for p in prepared]
     counts: Counter[str] = Counter()
@@ -133,7 +137,7 @@ def kernels_on_cpu() -> int:
     finally:
         for p, run, made in kept:
             p.run, p.made[backend] = run, made
-        for name in names:
+        for name in (*names, "direct"):
             vars(backend).pop(name, None)
     return counts.total()
 
@@ -149,12 +153,12 @@ def main() -> None:
         return
     adapter = ut.webgpu.devices()[ut.device(asked.device).index or 0]
     print(f"{adapter.name}, {adapter.kind}, {adapter.api}, {adapter.driver}")
+    kernels = kernels_on_cpu()
     each = recorded_add(asked.device)
     counted = steps(asked.device, asked.steps)
     last = counted[-1]
     created = [s["buffers"] + s["bind_groups"] + s["pipelines"] for s in counted]
     bound = last["launches"] // 64 + 2
-    kernels = kernels_on_cpu()
     figures = {
         "Python per recorded add, us": (round(1e6 * each, 1), "15", "8"),
         "dispatches of a step": (last["launches"], "", ""),

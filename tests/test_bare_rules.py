@@ -10,8 +10,7 @@ import pytest
 
 import undertow as ut
 from undertow.core.op import OPS
-
-BARE = sorted(name for name, op in OPS.items() if op.bare)
+from undertow.kernel.windows import Geometry
 
 
 def double(*shape: int, seed: int = 0) -> ut.Tensor:
@@ -23,6 +22,11 @@ def product(ta: bool, tb: bool, *lead: int) -> Any:
     b = double(*lead, *((4, 3) if tb else (3, 4)), seed=1)
     op = ut.ops.matmul._PRODUCTS[ta, tb]
     return (a, b), lambda: ut.core.dispatch.apply(op, (a, b))
+
+
+def conv_weight(x: ut.Tensor, y: ut.Tensor) -> ut.Tensor:
+    geometry = Geometry((9,), (3,), (2,), ((1, 1),), (1,), (1,))
+    return ut.core.dispatch.apply(OPS["conv_weight"], (x, y), (geometry, 2))
 
 
 def cases() -> list[Any]:
@@ -41,14 +45,23 @@ def cases() -> list[Any]:
         found.append(
             ("sum", (y,), lambda dim=dim, keepdim=keepdim: y.sum(dim, keepdim))  # type: ignore[misc]
         )
+    u, v, b = double(2, 4, 9), double(6, 2, 3, seed=1), double(6, seed=2)
+    w = double(2, 6, 5, seed=3)
+    found += [
+        ("conv", (u, v, b), lambda: ut.conv1d(u, v, b, 2, 1, groups=2)),
+        ("conv", (u, v), lambda: ut.conv1d(u, v, None, 2, 1, groups=2)),
+        ("conv_input", (w, v), lambda: ut.conv_transpose1d(w, v, None, 2, 1, groups=2)),
+        ("conv_weight", (u, w), lambda: conv_weight(u, w)),
+    ]
     z = double(0, 3)
     found += [("sum", (z,), lambda: z.sum(0)), ("sum", (z,), lambda: z.sum())]
     return found
 
 
 def test_every_bare_rule_is_here() -> None:
-    assert sorted({name for name, *_ in cases()}) == BARE
-    for name in BARE:
+    named = {name for name, *_ in cases()}
+    assert named == {name for name, op in OPS.items() if op.bare}
+    for name in named:
         assert set(OPS[name].bare) == set(OPS[name].rules)
 
 

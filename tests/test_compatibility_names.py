@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import io
 import pickle
 import subprocess
 import sys
@@ -195,9 +196,31 @@ def test_jit_marks_and_refuses() -> None:
     assert ut.jit.ignore(drop=True)(one) is one
     assert not ut.jit.is_scripting()
     assert not ut.jit.is_tracing()
+    assert ut.jit.script(one) is one  # what a program writes above a small function
     for name in ("script", "trace", "load", "freeze"):
         with pytest.raises(NotImplementedError, match=rf"\[jit\.{name}\] there is no TorchScript"):
-            getattr(ut.jit, name)(one)
+            getattr(ut.jit, name)(ut.nn.Linear(1, 1))
+    with pytest.raises(NotImplementedError, match="there is no TorchScript"):
+        ut.jit.ScriptModule()
+
+
+def test_names_that_programs_ask_for() -> None:
+    """What annotations and checks of programs name is there, and is the thing itself."""
+    handle = ut.ones(1, requires_grad=True).register_hook(lambda g: g)
+    assert isinstance(handle, ut.utils.hooks.RemovableHandle)
+    ut._assert(True, "no error")
+    with pytest.raises(AssertionError, match="a message"):
+        ut._assert(False, "a message")
+    seen = []
+
+    class Asks(ut.nn.Module):
+        def forward(self, x: ut.Tensor) -> ut.Tensor:
+            seen.append(ut.onnx.is_in_onnx_export())
+            return x + 1
+
+    ut.onnx.export(Asks(), ut.ones(2), io.BytesIO())
+    assert set(seen) == {True}
+    assert not ut.onnx.is_in_onnx_export()
 
 
 # Old constructors -----------------------------------------------------------------------------

@@ -44,6 +44,16 @@ WINDOWS = [
     ((1, 6, 18, (7, 8, 9), (3, 3, 3), (1, 1, 1), 1), 2),
     ((2, 4, 17, (9, 6, 13), (2, 1, 6), (0, 0, 3), 1), 3),
 ]
+# batch, channels, outputs, size, kernel, padding, groups; and the dilation
+DILATED = [
+    ((2, 16, 24, (256,), (3,), (8,), 1), 8),
+    ((3, 17, 8, (160,), (5,), (0,), 1), 4),
+    ((1, 32, 12, (133,), (4,), (5,), 2), 2),
+    ((2, 5, 7, (200,), (7,), (9,), 1), 3),
+    ((2, 9, 30, (340,), (3,), (40,), 3), 16),
+    ((2, 12, 10, (26, 34), (3, 3), (2, 4), 1), (2, 4)),
+    ((1, 12, 9, (7, 9, 50), (1, 2, 3), (0, 2, 0), 1), (2, 3, 2)),
+]
 FEW = CASES[:2] + CASES[6:7]
 
 
@@ -75,11 +85,12 @@ def given(case, seed=0, dtype=np.float32):
     return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
 
 
-def gradients(case, arrays, dtype=ut.float32, device="cpu", stride=1):
+def gradients(case, arrays, dtype=ut.float32, device="cpu", stride=1, dilation=1):
     """The result of a convolution and all its gradients."""
     *_, size, _, padding, groups = case
     tensors = [ut.tensor(a, dtype=dtype, device=device).requires_grad_() for a in arrays]
-    out = function(len(size))(*tensors, padding=padding, groups=groups, stride=stride)
+    steps = {"padding": padding, "groups": groups, "stride": stride, "dilation": dilation}
+    out = function(len(size))(*tensors, **steps)
     seed = np.random.default_rng(9).standard_normal(out.shape)
     seed = ut.tensor(seed.astype(np.float32), dtype=dtype, device=device)
     return [out.detach(), *ut.autograd.grad(out, tensors, seed)]
@@ -96,6 +107,48 @@ def test_values(case, answers, monkeypatch):
     for mine, right in zip(found, gradients(case, arrays, ut.float64, "reference"), strict=True):
         right = right.cpu()
         assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+
+
+@pytest.mark.parametrize(("case", "dilation"), DILATED, ids=str)
+def test_dilation(case, dilation, answers, monkeypatch):
+    """Tiles of every remainder, with the same bits for any number of threads and batch."""
+    monkeypatch.setattr(cook_toom, "WASTE", 9)
+    arrays = given(case)
+    found = gradients(case, arrays, dilation=dilation)
+    assert answers == [True, True, False]
+    expected = gradients(case, arrays, ut.float64, "reference", dilation=dilation)
+    for mine, right in zip(found, expected, strict=True):
+        right = right.cpu()
+        assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+    limit = ut.get_num_threads()
+    try:
+        ut.set_num_threads(1 if limit > 1 else 2)
+        again = gradients(case, arrays, dilation=dilation)
+    finally:
+        ut.set_num_threads(limit)
+    assert all(bool((a == b).all()) for a, b in zip(found, again, strict=True))
+    last = gradients(case, [arrays[0][-1:], *arrays[1:]], dilation=dilation)[0]
+    assert bool((last[0] == found[0][-1]).all())
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize("which", [0, 1])
+def test_what_is_not_finite_and_dilated(value, which, answers, monkeypatch):
+    case, dilation = DILATED[0]
+    arrays = given(case)
+    arrays[which].flat[arrays[which].size // 2] = value
+    found = gradients(case, arrays, dilation=dilation)
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    for mine, right in zip(found, gradients(case, arrays, dilation=dilation), strict=True):
+        assert bool((mine.isnan() == right.isnan()).all())
+        assert bool((mine.isinf() == right.isinf()).all())
+
+
+def test_remainders_that_would_mostly_be_waste(answers):
+    """Four outputs of each of 64 remainders are 256 places."""
+    x, w = ut.ones(1, 16, 200), ut.ones(16, 16, 3)
+    assert F.conv1d(x, w, dilation=64).tolist() == F.conv1d(x[..., :74], w).tolist()
+    assert answers == [None, True]
 
 
 @pytest.mark.parametrize(("case", "stride"), WINDOWS, ids=str)

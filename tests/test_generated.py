@@ -153,7 +153,22 @@ def test_an_array_beyond_the_limits_is_an_error_that_tells_them(k: GeneratedBack
     small = recording(max_binding=1000, max_buffer=2000)
     with pytest.raises(ut.errors.OutOfMemoryError, match=r"2400 bytes.*at most 2000"):
         small.empty((600,), SINGLE)
-    assert small.empty((300,), SINGLE).size == 300  # more than a binding: launches are cut
+    assert small.empty((500,), SINGLE).size == 500
+
+
+def test_an_array_beyond_a_binding_is_cut() -> None:
+    """The recording runtime checks which parts of buffers are bound; see Note [large arrays]."""
+    small = recording(max_binding=1000, max_buffer=4000)
+    x = small.full((500,), 1, SINGLE)
+    before = small.stats["launches"]
+    found = small.map(SUM, (x, x), SINGLE)
+    assert small.stats["launches"] == before + 3  # a part begins at a multiple of 256
+    starts = [sorted(b[1] for b in launch.buffers) for launch in runtime(small).launches[-3:]]
+    assert starts == [[0, 0], [768, 768], [1280, 1280]]
+    small.map(SUM, (x, small.slice(x, (slice(None, None, -1),))), SINGLE, x)  # far apart
+    assert small.reduce("sum", found, (0,), False).shape == ()
+    with pytest.raises(ut.errors.OutOfMemoryError, match=r"\[sort\].*2000 bytes.*\(500,\)"):
+        small.sort(x, 0, False)
 
 
 # What a device does not have -----------------------------------------------------------------

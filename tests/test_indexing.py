@@ -491,3 +491,19 @@ def test_nothing_is_out_of_range_where_nothing_is_read() -> None:
     z = ut.ones(2, 3)
     z[ut.tensor([5]), ut.zeros(3, dtype=ut.bool)] = 7
     assert bool((z == 1).all())
+
+
+def test_negative_numbers_wrap_in_uint8_wherever_they_are_written() -> None:
+    """As in torch: -1 is 255, while 256 is an error."""
+    x, first = ut.arange(3, dtype=ut.uint8), ut.tensor([0])
+    y = x.clone()
+    y[0] = -1
+    made = [y, x.masked_fill(x == 0, -1), x.index_fill(0, first, -1), x.scatter(0, first, -1)]
+    assert [m.tolist() for m in made] == [[255, 1, 2]] * 4
+    with pytest.raises(ValueError, match=r"\[setitem\] 256 is out of range"):
+        y[0] = 256
+
+
+def test_elements_cannot_be_deleted() -> None:
+    with pytest.raises(TypeError, match="keeps its size"):
+        del ut.ones(2)[0]

@@ -28,6 +28,18 @@ def test_round_trip_shares_memory(dtype: Any) -> None:
     assert back is not t._array, "setting the shape of one would turn the other"
 
 
+def test_frombuffer_shares_bytes() -> None:
+    raw = bytearray(np.arange(4, dtype=np.float32).tobytes())
+    t = ut.frombuffer(raw, dtype=ut.float32, count=2, offset=4, requires_grad=True)
+    assert t.tolist() == [1, 2]
+    with ut.no_grad():
+        t[0] = 7
+    assert np.frombuffer(raw, np.float32).tolist() == [0, 7, 2, 3]
+    assert t.sum().requires_grad
+    with pytest.raises(errors.InplaceError, match="read-only"):
+        ut.frombuffer(b"abcd", dtype=ut.int32).zero_()
+
+
 def test_from_numpy_follows_views() -> None:
     a = np.arange(12.0).reshape(3, 4)
     for view in (

@@ -12,7 +12,7 @@ import pytest
 
 import undertow as ut
 from undertow.autograd import grad
-from undertow.backends.cpu.windows import LONG, run_window
+from undertow.backends.cpu.windows import LONG, run_spans, run_window
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
 from undertow.dtypes import bfloat16
@@ -83,6 +83,22 @@ def test_geometries(kind: str, rank: int) -> None:
         x = rng.integers(-5, 6, shape).astype(np.float32)
         compare(kind, x, g)
         compare(kind, layouts(x, lead)[trial % (4 + (lead > 0))], g)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_spans(rank: int) -> None:
+    """Windows as even as can be: sums of whole numbers, and the first largest of few values."""
+    rng = np.random.default_rng(rank)
+    for _ in range(12):
+        size, output = (tuple(rng.integers(1, 40 if rank == 1 else 14, rank)) for _ in range(2))
+        size, output = tuple(map(int, size)), tuple(map(int, output))
+        for x in layouts(rng.integers(-4, 5, (3, 9, *size)).astype(np.float32), 2):
+            sums, (values, places) = run_spans("sum", x, output), run_spans("max", x, output)
+            assert np.array_equal(sums, REFERENCE.spans("sum", x, output))
+            expected = REFERENCE.spans("max", x, output)
+            assert np.array_equal(values, expected[0])
+            assert np.array_equal(places, expected[1])
+            assert places.dtype == expected[1].dtype
 
 
 @pytest.mark.parametrize("kind", ["max", "sum"])

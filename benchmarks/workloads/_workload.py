@@ -16,6 +16,7 @@ class Workload(NamedTuple):
     `make(module)` gives, for a library, a function that runs the workload once and returns all
     its results; or (setup, function of what setup returned), of which only the function is timed.
     The least traffic with memory in bytes, and the least arithmetic, tell the machine's limit.
+    A bar that is infinite is none: the row is there to be seen.
     """
 
     name: str
@@ -26,6 +27,10 @@ class Workload(NamedTuple):
     written: int = 0
     flops: int = 0
     resident: int = 0  # bytes of all arrays together, where some are moved more than once
+    # What is compared before the race, where that is not what is timed; and by how much rounding
+    # may be amplified, for each matrix of a batch, or one number for all.
+    compared: Callable[[Any], Run] | None = None
+    condition: Callable[[], Any] | None = None
 
     def whole(self, module: Any) -> Run:
         """What `make` gives as one function, with the setup inside."""

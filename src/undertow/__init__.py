@@ -8,6 +8,7 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 from . import ops  # first: it publishes the functions
 from . import autograd, backends, dtypes, errors
+from . import stand_in  # it finds the modules when `sys.modules` has this one as another's
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -85,7 +86,7 @@ _LAZY |= {
     name: room or name
     for room, names in {
         "": """
-            accelerator amp compiler cpu cuda distributed func jit mps multiprocessing overrides
+            accelerator amp compiler cpu cuda distributed func hub jit mps multiprocessing overrides
             profiler random testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
@@ -107,7 +108,7 @@ _LAZY |= {
         """,
         "sparse.products": "dsmm hsmm saddmm spmm",
         "settings": """
-            are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
+            _assert are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
             get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads
             is_deterministic_algorithms_warn_only_enabled is_storage is_warn_always_enabled
             set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
@@ -118,5 +119,6 @@ _LAZY |= {
 }
 __getattr__ = _on_demand(globals(), _LAZY)
 _rooms = {"core", "devices", "kernel", "layouts", "math", "on_demand", "ops", "os", "shapes"}
+_rooms |= {"stand_in"}
 __all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))
 __dir__ = __all__.copy

@@ -19,6 +19,7 @@ from . import distributions as distributions
 from . import fft as fft
 from . import files as files
 from . import func as func
+from . import hub as hub
 from . import jit as jit
 from . import linalg as linalg
 from . import masked as masked
@@ -146,6 +147,7 @@ from .ops.scan import Selection
 from .ops.solving import SignLogDet
 from .ops.spectra import OldSVD
 from .ops.triangular import TriangularSolution
+from .settings import _assert as _assert
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .settings import compile as compile
 from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
@@ -901,6 +903,16 @@ def asarray(
 
 def from_numpy(ndarray: NDArray[Any]) -> Tensor:
     """A tensor that shares the memory of a NumPy array: writing to one changes the other."""
+
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: DTypeLike,
+    count: builtins.int = -1,
+    offset: builtins.int = 0,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """A one-dimensional tensor over the bytes of an object such as a bytearray, which it shares."""
 
 def from_dlpack(
     ext_tensor: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
@@ -3586,6 +3598,7 @@ __all__ = [
     "frobenius_norm",
     "from_dlpack",
     "from_numpy",
+    "frombuffer",
     "full",
     "full_like",
     "func",
@@ -3630,6 +3643,7 @@ __all__ = [
     "hsplit",
     "hspmm",
     "hstack",
+    "hub",
     "hypot",
     "i0",
     "i0_",

@@ -1,7 +1,8 @@
 """`undertow.jit`: marks of functions for TorchScript, which does not exist here.
 
-A mark leaves a function as it is. Asking for a script, a trace or a scripted file is an error: a
-program that wants one would otherwise find out when it saves or loads it.
+A mark leaves a function as it is, and so does `script`, which programs write above small functions
+that they want to be quick. Asking for the script of a module, a trace or a scripted file is an
+error: a program that wants one would otherwise find out when it saves or loads it.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from .errors import UnsupportedError
+from .nn.modules.module import Module
 
 __all__ = [
     "Final",
+    "ScriptModule",
+    "TracerWarning",
     "annotate",
     "export",
     "final",
@@ -92,14 +96,35 @@ def _refuse(name: str) -> NoReturn:
     )
 
 
+class ScriptModule(Module):
+    """No module is one: the class is here to be asked for."""
+
+    def __init__(self) -> None:
+        _refuse("ScriptModule")
+
+
+class TracerWarning(Warning):
+    """What a trace warns of; nothing here does."""
+
+
 def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """An error: there is no TorchScript."""
-    _refuse("script")
+    """A function or a class itself, which computes the same; of a module it is an error.
+
+    >>> import undertow as ut
+    >>> @ut.jit.script
+    ... def double(x):
+    ...     return x + x
+    >>> double(ut.ones(2))
+    tensor([2., 2.])
+    """
+    if isinstance(obj, Module) or not callable(obj):
+        _refuse("script")
+    return obj
 
 
-def script_method(fn: Any) -> Any:
-    """An error: there is no TorchScript."""
-    _refuse("script_method")
+def script_method(fn: F) -> F:
+    """The method itself, which would be compiled with its module."""
+    return fn
 
 
 def trace(func: Any, *args: Any, **kwargs: Any) -> Any:

@@ -182,6 +182,11 @@ def is_storage(obj: Any) -> bool:
     return False
 
 
+def _assert(condition: Any, message: str) -> None:
+    """`assert`, as a function."""
+    assert condition, message
+
+
 def typename(obj: Any) -> str:
     """The name of an object's type, of a tensor in torch's old manner.
 

@@ -1,7 +1,8 @@
-"""`undertow.testing.assert_close`: equal but for rounding, or an error that tells where not."""
+"""What tests need: `assert_close`, which tells where values differ, and `make_tensor`."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,9 @@ from . import dtypes
 from .core.register import FUNCTIONS
 from .core.tensor import Tensor
 from .errors import ArgumentError
+from .layouts import memory_format as MemoryFormat
 
-__all__ = ["assert_close"]
+__all__ = ["assert_close", "make_tensor"]
 
 # torch's tolerances: relative and absolute.
 _TOLERANCES = {
@@ -138,3 +140,70 @@ def _index(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
         place, i = divmod(place, size)
         found.append(i)
     return tuple(reversed(found))
+
+
+def make_tensor(
+    *shape: int | Sequence[int],
+    dtype: dtypes.DType,
+    device: Any,
+    low: float | None = None,
+    high: float | None = None,
+    requires_grad: bool = False,
+    noncontiguous: bool = False,
+    exclude_zero: bool = False,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """A tensor of evenly drawn values from low to high, for tests.
+
+    By default from -9 to 9, or 0 and 1 for bool. The bounds are cut to what the dtype can hold;
+    of a complex number both parts are drawn. `noncontiguous` gives every other element of a larger
+    tensor, `exclude_zero` writes the smallest positive normal number (an integer: 1) for zero.
+
+    >>> import undertow as ut
+    >>> x = ut.testing.make_tensor(2, 3, dtype=ut.float64, device="cpu", low=1, noncontiguous=True)
+    >>> x.shape, x.is_contiguous(), bool((x >= 1).all())
+    ((2, 3), False, True)
+    """
+    sizes: Any = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+    if noncontiguous and memory_format is not None:
+        raise ArgumentError("[make_tensor] give noncontiguous or memory_format, not both")
+    if requires_grad and not dtype.is_differentiable:
+        raise ArgumentError(f"[make_tensor] {dtype} cannot require gradients")
+    noncontiguous = noncontiguous and math.prod(sizes) > 1
+    if noncontiguous:
+        sizes = (*sizes[:-1], 2 * sizes[-1])
+    bottom, top = _drawn_between(dtype, low, high)
+    if dtype.is_differentiable:
+        made = FUNCTIONS["empty"](sizes, dtype=dtype, device=device)
+        parts = FUNCTIONS["view_as_real"](made) if dtype.is_complex else made
+        # In two steps, since the width of the whole range is beyond the dtype.
+        parts.uniform_(bottom / 2, top / 2).mul_(2)
+    else:
+        made = FUNCTIONS["randint"](bottom, top, sizes, dtype=dtype, device=device)
+    if noncontiguous:
+        made = made[..., 1::2]
+    if exclude_zero:
+        tiny: Any = dtypes.finfo(dtype).tiny if dtype.is_differentiable else 1
+        made[made == 0] = complex(tiny, tiny) if dtype.is_complex else tiny
+    return made.requires_grad_(requires_grad)
+
+
+def _drawn_between(dtype: dtypes.DType, low: float | None, high: float | None) -> tuple[Any, Any]:
+    """The bounds of make_tensor, cut to what the dtype holds; the upper one is not drawn."""
+    bottom: float = -9
+    top: float = 9 if dtype.is_differentiable else 10
+    if dtype is dtypes.bool:
+        bottom, top = 0, 2
+        limits: tuple[Any, Any] = (0, 2)
+    elif dtype.is_differentiable:
+        limits = dtypes.finfo(dtype).min, dtypes.finfo(dtype).max
+    else:
+        info = dtypes.iinfo(dtype)
+        limits = info.min, info.max + (dtype is not dtypes.int64)
+    bottom, top = bottom if low is None else low, top if high is None else high
+    if not bottom < top and not (dtype.is_differentiable and bottom == top):
+        raise ArgumentError(f"[make_tensor] low must be below high, got {bottom} and {top}")
+    if top < limits[0] or bottom >= limits[1]:
+        raise ArgumentError(f"[make_tensor] {dtype} has no values from {bottom} to {top}")
+    bottom, top = (min(max(bound, limits[0]), limits[1]) for bound in (bottom, top))
+    return (bottom, top) if dtype.is_differentiable else (math.ceil(bottom), math.ceil(top))

@@ -48,5 +48,14 @@ op("as_tensor", np_tensor, DATA, bad=[RAGGED, NAN, TEXT])
 COPY = Bad(S([1], copy=False), errors.ArgumentError, r"\[asarray\].*copy=False")
 op("asarray", np_tensor, DATA, bad=[RAGGED, NAN, COPY])
 # These two take arrays of other libraries: see `test_interop.py`.
+op(
+    "frombuffer",
+    None,
+    [],
+    bad=[
+        Bad(S(3, dtype=ut.uint8), errors.DTypeError, r"\[frombuffer\].*int"),
+        Bad(S(b"abc", dtype=ut.int32), errors.ArgumentError, r"\[frombuffer\] 3 bytes"),
+    ],
+)
 op("from_numpy", None, [], bad=[Bad(S([1]), errors.DTypeError, r"\[from_numpy\].*list")])
 op("from_dlpack", None, [], bad=[Bad(S([1]), errors.DTypeError, r"\[from_dlpack\] list")])

@@ -25,7 +25,7 @@ import numpy as np
 from ..devices import Device
 from ..kernel.expr import Expr, call, trace
 from ..kernel.row_program import Program
-from ..kernel.windows import Geometry
+from ..kernel.windows import Geometry, Spans
 from . import strided
 from .philox import philox_words
 
@@ -486,6 +486,16 @@ class Backend(ABC):
         if kind == "max":
             return window_max(self, x, geometry)
         return window_sum(self, x, geometry, divisor)
+
+    def spans(self, kind: str, x: Array, output: Shape) -> Any:
+        """The same of `Spans` (kernel/windows) over the last dimensions, as many as `output` says.
+
+        None of them is empty.
+        """
+        from .compositions import span_max, span_sum
+
+        spans = Spans(x.shape[len(x.shape) - len(output) :], output)
+        return span_max(self, x, spans) if kind == "max" else span_sum(self, x, spans)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from ..kernel import tables
 from ..kernel.expr import call, trace, where
 from ..kernel.row_program import NEUTRAL, Program
-from ..kernel.windows import Geometry
+from ..kernel.windows import Geometry, Spans
 from .base import Array, Backend, NumpyDType
 from .sliding import spread_slices
 
@@ -292,21 +293,50 @@ def window_sum(k: Backend, x: Array, geometry: Geometry, divisor: float) -> Arra
 
 def window_max(k: Backend, x: Array, geometry: Geometry) -> tuple[Array, Array]:
     """The first largest element that a window's taps find, by a table of what they look at."""
-    rank = len(geometry.size)
-    lead = x.shape[: len(x.shape) - rank]
-    count, taps = math.prod(geometry.output), math.prod(geometry.kernel)
-    kind = _INT32 if math.prod(geometry.size) < 1 << 31 else _INT64
-    flat: Array = _flat(k, x, (*lead, math.prod(geometry.size)))
-    every = k.expand(k.table(_looked_at, geometry), (*lead, count * taps))
-    seen: Array = k.reshape(k.gather(flat, len(lead), every), (*lead, count, taps))
-    values, best = k.reduce("first_max", seen, (len(lead) + 1,), True)
-    where_ = k.gather(k.reshape(k.copy(every), seen.shape), len(lead) + 1, best)
-    shape = (*lead, *geometry.output)
-    values, where_ = k.reshape(values, shape), k.reshape(where_, shape)
+    values, where_ = _first_largest(k, x, geometry, _looked_at)
     if not _sees_something(geometry).all():
         lowest = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -math.inf
         values = k.map(_CHOOSE, (k.table(_sees_something, geometry), values, lowest), x.dtype)
-    return values, k.cast(where_, kind)
+    return values, where_
+
+
+def span_max(k: Backend, x: Array, spans: Spans) -> tuple[Array, Array]:
+    """The first largest element of each span."""
+    return _first_largest(k, x, spans, tables.span_places)
+
+
+def span_sum(k: Backend, x: Array, spans: Spans) -> Array:
+    """The sum of each span: what it sees is laid out, without its repetitions."""
+    lead, repeats = len(x.shape) - len(spans.size), tables.span_repeats(spans)
+    _, seen = _seen(k, x, spans, tables.span_places)
+    if repeats.any():
+        seen = k.map(_CHOOSE, (k.table(tables.span_repeats, spans), 0, seen), x.dtype)
+    total = k.reduce("sum", seen, (lead + 1,), False)
+    return k.reshape(total, (*x.shape[:lead], *spans.output))
+
+
+def _seen(k: Backend, x: Array, windows: Geometry | Spans, places: Any) -> tuple[Array, Array]:
+    """What the taps of windows look at: (…, windows, taps), and the table of their places."""
+    lead = x.shape[: len(x.shape) - len(windows.size)]
+    flat: Array = _flat(k, x, (*lead, math.prod(windows.size)))
+    table = k.table(places, windows)
+    count = math.prod(windows.output)
+    every = k.expand(table, (*lead, *table.shape))
+    shape = (*lead, count, table.shape[0] // count if count else 1)
+    return every, k.reshape(k.gather(flat, len(lead), every), shape)
+
+
+def _first_largest(
+    k: Backend, x: Array, windows: Geometry | Spans, places: Any
+) -> tuple[Array, Array]:
+    """The first largest element that the taps of each window look at, and where it is."""
+    every, seen = _seen(k, x, windows, places)
+    dim = len(x.shape) - len(windows.size) + 1
+    values, best = k.reduce("first_max", seen, (dim,), True)
+    where_ = k.gather(k.reshape(k.copy(every), seen.shape), dim, best)
+    shape = (*x.shape[: dim - 1], *windows.output)
+    kind = _INT32 if math.prod(windows.size) < 1 << 31 else _INT64
+    return k.reshape(values, shape), k.cast(k.reshape(where_, shape), kind)
 
 
 @functools.lru_cache(maxsize=64)

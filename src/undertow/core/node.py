@@ -36,20 +36,20 @@ class Hooks:
 class RemovableHandle:
     """Returned by every `register_…hook`; `remove()` takes the hook away again."""
 
-    __slots__ = ("_hooks", "_key")
+    __slots__ = ("_hooks", "id")
     _count = 0
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         if not callable(hook):
             raise DTypeError(f"[register_hook] a hook is callable, got {type(hook).__name__}")
         RemovableHandle._count += 1
-        self._key = RemovableHandle._count
+        self.id = RemovableHandle._count
         self._hooks = hooks
-        hooks[self._key] = hook
+        hooks[self.id] = hook
 
     def remove(self) -> None:
         """Take the hook away; doing it twice is harmless."""
-        self._hooks.pop(self._key, None)
+        self._hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -409,9 +409,10 @@ class Tensor(TensorMethods, metaclass=TensorType):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise DTypeError(f"[data] can be set to a Tensor, got {type(value).__name__}")
-        if node_of(self) is not None and not value.dtype.is_floating_point:
+        kind = value.dtype
+        if node_of(self) is not None and not (kind.is_floating_point or kind.is_complex):
             raise GradientError(
-                f"[data] of a tensor that requires gradients must be floating, got {value.dtype}"
+                f"[data] of a tensor that requires gradients is floating or complex, got {kind}"
             )
         if isinstance(self._node, AccumulateGrad):
             self._node.metas = ((value.shape, value._array.dtype),)
@@ -475,11 +476,9 @@ _blank: Callable[[], Tensor] = type.__call__.__get__(Tensor)
 _new = object.__new__
 
 
-def wrap(
-    array: Any, node: Node | None = None, index: int = 0, kind: type[Tensor] = Tensor
-) -> Tensor:
+def wrap(array: Any, node: Node | None = None, index: int = 0) -> Tensor:
     """A tensor around a fresh array, output `index` of `node`: the one place that makes them."""
-    t = _blank() if kind is Tensor else _new(kind)
+    t = _blank()
     t._array = array
     t._node = node
     t._index = index
@@ -536,7 +535,10 @@ def view_of(source: Tensor, array: Any, step: Any, grad: bool) -> Tensor:
 
 def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor:
     """A tensor without history that shares another's buffer and version."""
-    t = wrap(array, kind=kind)
+    t = _blank() if kind is Tensor else _new(kind)
+    t._array = array
+    t._node = t._grad = None
+    t._index = 0
     t._alias = new_alias(alias.version, inference=alias.inference)
     return t
 

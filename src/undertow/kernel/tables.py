@@ -12,34 +12,39 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
-from .windows import Geometry
+from .windows import Geometry, Spans
 
 
 # Windows of adaptive pooling -----------------------------------------------------------------
 @functools.lru_cache(maxsize=256)
-def spans(size: int, count: int) -> tuple[Any, Any]:
-    """The elements of each window (count, width), the last one repeated, and their numbers."""
-    steps = np.arange(count)
-    start, end = steps * size // count if count else steps, -(-(steps + 1) * size // max(count, 1))
-    width = int((end - start).max(initial=1))
-    return np.minimum(start[:, None] + np.arange(width), end[:, None] - 1), end - start
+def span_taps(spans: Spans) -> tuple[Any, Any]:
+    """(windows, taps): the position of each in the dimensions, flattened, and if it exists."""
+    place: Any = np.zeros((1, 1), np.int64)
+    exists: Any = np.ones((1, 1), bool)
+    for d, size in enumerate(spans.size):
+        start, end = np.array(spans.bounds(d), np.int64).reshape(-1, 2).T[..., None]
+        at = start + np.arange((end - start).max(initial=1))
+        shape = (place.shape[0] * len(at), place.shape[1] * at.shape[1])
+        at, inside = np.minimum(at, end - 1), at < end
+        place = (place[:, None, :, None] * size + at[None, :, None, :]).reshape(shape)
+        exists = (exists[:, None, :, None] & inside[None, :, None, :]).reshape(shape)
+    return place, exists
 
 
-def span_positions(size: int, count: int) -> Any:
-    """The first part of `spans`."""
-    return spans(size, count)[0]
+def span_places(spans: Spans) -> Any:
+    """Where the taps of all windows are, one after the other; the last one of each repeated."""
+    return span_taps(spans)[0].reshape(-1)
 
 
-def span_inside(size: int, count: int, behind: int) -> Any:
-    """Which of those are no repetitions, with `behind` dimensions of size 1 added."""
-    positions, counts = spans(size, count)
-    inside = np.arange(positions.shape[1]) < counts[:, None]
-    return inside.reshape(*positions.shape, *(1,) * behind)
+def span_repeats(spans: Spans) -> Any:
+    """(windows, taps): which of them are repetitions."""
+    return ~span_taps(spans)[1]
 
 
-def span_counts(size: int, count: int, behind: int, dtype: Any) -> Any:
-    """How many there are in each window, likewise."""
-    return spans(size, count)[1].astype(dtype).reshape(-1, *(1,) * behind)
+def span_counts(spans: Spans, dtype: Any) -> Any:
+    """How many elements each window has."""
+    each = [np.diff(spans.bounds(d)).reshape(-1) for d in range(len(spans.size))]
+    return functools.reduce(np.multiply.outer, each).astype(dtype)
 
 
 # Windows of mean pooling ---------------------------------------------------------------------

@@ -109,6 +109,31 @@ class Geometry(_Fields):
         return _of_kernel(self)
 
 
+class Spans(NamedTuple):
+    """Windows that cover a size as evenly as they can: i sees i n // m to ceil((i + 1) n / m).
+
+    Along each dimension n elements and m windows. An element is seen by the windows that its number
+    would cover if there were n windows of m elements, so the transpose of their sums is the same.
+    """
+
+    size: Shape
+    output: Shape
+
+    @property
+    def of_input(self) -> Spans:
+        """Those that sum the cotangents of the windows that see each element.
+
+        >>> Spans((5,), (2,)).bounds(0), Spans((5,), (2,)).of_input.bounds(0)
+        ([(0, 3), (2, 5)], [(0, 1), (0, 1), (0, 2), (1, 2), (1, 2)])
+        """
+        return Spans(self.output, self.size)
+
+    def bounds(self, d: int) -> list[tuple[int, int]]:
+        """The first element of each window along a dimension, and where the next would be."""
+        n, m = self.size[d], self.output[d]
+        return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
+
+
 class Phase(NamedTuple):
     """A part of a convolution of a dilated input that is a convolution of the input itself."""
 

@@ -1,5 +1,6 @@
 """Modules, their functions and their parameters; `undertow.nn.functional` is torch's `F`."""
 
+from . import attention as attention
 from . import functional as functional
 from . import init as init
 from . import modules as modules

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from ..core.modes import no_grad
 from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
+from ..dtypes import finfo
 
 T = TypeVar("T", bound=Tensor)
 
@@ -78,10 +79,15 @@ def trunc_normal_(
     def below(x: float) -> float:  # the normal distribution function
         return (1 + math.erf((x - mean) / std / math.sqrt(2.0))) / 2
 
+    # Half precision has too few numbers near one, where erfinv is steep, and at one it is infinite.
     with no_grad():
-        tensor.uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0)).add_(mean).clamp_(a, b)
+        wide = tensor if tensor.dtype.itemsize > 2 else tensor.float()
+        edge = 1 - finfo(wide.dtype).eps / 2
+        wide.uniform_(2 * below(a) - 1, 2 * below(b) - 1, generator=generator)
+        wide.clamp_(-edge, edge).erfinv_()
+        wide.mul_(std * math.sqrt(2.0)).add_(mean).clamp_(a, b)
+        if wide is not tensor:
+            tensor.copy_(wide)
     return tensor
 
 

@@ -100,7 +100,7 @@ class _Uninitialized:
     def materialize(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Give it memory of that shape, with no particular values, and its proper class."""
         dtype, device = dtype or self.dtype, device or self.device
-        made = FUNCTIONS["empty"](tuple(shape), dtype=dtype, device=device)
+        made = FUNCTIONS["empty"](shape, dtype=dtype, device=device)
         self.__class__ = self._becomes
         del self._kind
         self.data = made

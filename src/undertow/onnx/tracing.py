@@ -153,3 +153,13 @@ def _watched(model: Any, path: list[str]) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
+
+
+def is_in_onnx_export() -> bool:
+    """Whether a model is being called in order to be exported.
+
+    >>> import undertow as ut
+    >>> ut.onnx.is_in_onnx_export()
+    False
+    """
+    return isinstance(getattr(current().around, "__self__", None), Trace)

@@ -7,17 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
-from ..core.dispatch import cast, table
-from ..core.modes import no_grad
+from ..backends.base import Array, Forms
+from ..core.dispatch import apply, cast, table
+from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
 from ..kernel import tables
-from ..kernel.windows import Geometry
+from ..kernel.windows import Geometry, Spans
 from ..shapes import Shape, per_dim
-from .comparison import where
-from .indexing import index_by
-from .pooling import check_planes, indices, largest, pick, window_sums
+from .pooling import check_planes, indices, largest, unpick, window_sums
 
 
 def _target(op: str, x: Tensor, output_size: Any, rank: int) -> Shape:
@@ -32,11 +31,48 @@ def _target(op: str, x: Tensor, output_size: Any, rank: int) -> Shape:
     return per_dim(op, "output_size", chosen, rank)
 
 
-def _even(size: Shape, target: Shape) -> Geometry:
-    """The windows of the dimensions that divide evenly; of others, each element."""
-    widths = tuple([n // m if m and n % m == 0 else 1 for n, m in zip(size, target, strict=True)])
+def _even(size: Shape, target: Shape) -> Geometry | None:
+    """The windows, if the size divides evenly."""
+    if any(not m or n % m for n, m in zip(size, target, strict=True)):
+        return None
+    widths = tuple([n // m for n, m in zip(size, target, strict=True)])
     rank = len(size)
     return Geometry(size, widths, widths, ((0, 0),) * rank, (1,) * rank, (1,) * rank)
+
+
+def _empty(k: Forms, x: Array, spans: Spans) -> Any:
+    """The result's shape, and whether there is nothing to find."""
+    shape = (*x.shape[: len(x.shape) - len(spans.size)], *spans.output)
+    return shape, 0 in shape or 0 in x.shape
+
+
+def _sum_forward(k: Forms, x: Array, spans: Spans) -> Any:
+    shape, nothing = _empty(k, x, spans)
+    return k.full(shape, 0, x.dtype) if nothing else k.spans("sum", x, spans.output)
+
+
+def _max_forward(k: Forms, x: Array, spans: Spans) -> Any:
+    shape, nothing = _empty(k, x, spans)
+    if nothing:
+        return k.full(shape, 0, x.dtype), k.full(shape, 0, dtypes.int64.numpy)
+    return k.spans("max", x, spans.output)
+
+
+_span_sum: Op = Op(
+    "span_sum",
+    _sum_forward,
+    inputs="x",
+    params="spans",
+    vjp={"x": lambda g, spans: apply(_span_sum, (g,), (spans.of_input,))},
+)
+_span_max = Op(
+    "span_max",
+    _max_forward,
+    inputs="x",
+    params="spans",
+    outputs=2,
+    vjp={"x": lambda g, out1, spans, x_shape: unpick(g, out1, len(spans.size), x_shape)},
+)
 
 
 def adaptive_mean(op: str, x: Tensor, output_size: Any, rank: int) -> Tensor:
@@ -46,55 +82,26 @@ def adaptive_mean(op: str, x: Tensor, output_size: Any, rank: int) -> Tensor:
     wide = cast(x, dtypes.float32) if x.dtype.itemsize == 2 else x
     if target == (1,) * rank:
         out = wide.mean(tuple(range(x.ndim - rank, x.ndim)), True)
-        return cast(out, x.dtype)
-    even = _even(size, target)
-    total = math.prod(even.kernel)
-    out = window_sums(wide, even, total) if total > 1 else wide
-    for d, (n, m) in enumerate(zip(even.output, target, strict=True)):
-        if n != m:
-            dim = x.ndim - rank + d
-            behind = rank - 1 - d
-            seen = index_by(out, (table(x, tables.span_positions, n, m),), (dim,))
-            if not tables.span_inside(n, m, behind).all():
-                seen = where(table(x, tables.span_inside, n, m, behind), seen, 0)
-            shares = table(x, tables.span_counts, n, m, behind, wide.dtype.numpy)
-            out = seen.sum(dim + 1) / shares
-    return cast(out if out is not x else x.clone(), x.dtype)
+    elif target == size:
+        out = x.clone()
+    elif even := _even(size, target):
+        out = window_sums(wide, even, math.prod(even.kernel))
+    else:
+        spans = Spans(size, target)
+        sums = apply(_span_sum, (wide,), (spans,))
+        out = sums / table(x, tables.span_counts, spans, wide.dtype.numpy)
+    return cast(out, x.dtype)
 
 
 def _adaptive_max(op: str, x: Tensor, output_size: Any, rank: int, return_indices: bool) -> Any:
     check_planes(op, x, rank)
     target, size = _target(op, x, output_size, rank), x.shape[-rank:]
     even = _even(size, target)
-    if even.output == target:
+    if even is not None:
         values, places = largest(x, even)
     else:
-        places = _search(x.detach(), target)
-        values = pick(x, places, rank)
+        values, places = apply(_span_max, (x,), (Spans(size, target),))
     return (values, indices(places)) if return_indices else values
-
-
-def _search(x: Tensor, target: Shape) -> Tensor:
-    """Where in the last dimensions, flattened, the first largest element of each window is."""
-    rank = len(target)
-    found: Tensor | None = None
-    step = 1
-    with no_grad():
-        for d in reversed(range(rank)):
-            dim, size = x.ndim - rank + d, x.shape[-rank + d]
-            places = table(x, tables.span_positions, size, target[d])
-            seen = index_by(x, (places,), (dim,))
-            best = seen.argmax(dim + 1, keepdim=True)
-            x = seen.gather(dim + 1, best).squeeze(dim + 1)
-            first = places[:, :1].reshape(-1, *(1,) * (rank - 1 - d))
-            own = (best.squeeze(dim + 1) + first) * step
-            if found is not None:
-                inner = index_by(found, (places,), (dim,)).gather(dim + 1, best)
-                own = own + inner.squeeze(dim + 1)
-            found = own
-            step *= size
-    assert found is not None
-    return found
 
 
 @function(method=False, functional=True)

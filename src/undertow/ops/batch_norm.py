@@ -432,7 +432,7 @@ def batch_norm(
     if moves or num_batches_tracked is not None:
         with no_grad():
             if num_batches_tracked is not None:
-                write(op, num_batches_tracked, num_batches_tracked + 1)
+                num_batches_tracked.add_(1)
             if running_mean is not None and running_var is not None and count:
                 write(op, running_mean, moved[0])
                 write(op, running_var, moved[1])

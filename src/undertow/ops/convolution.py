@@ -79,6 +79,23 @@ def _by_bias(g: Tensor) -> Tensor:
     return sum(g, (0, *range(2, g.ndim)))
 
 
+# The same rules on arrays; see Note [bare rules].
+def _bare_bias(k: Forms, g: Array) -> Any:
+    return k.reduce("sum", g, (0, *range(2, len(g.shape))), False)
+
+
+def _bare_conv(k: Forms, x: Array, w: Array, geometry: Geometry, groups: int) -> Any:
+    return _forward(k, x, w, None, geometry, groups)
+
+
+def _bare_input(k: Forms, y: Array, w: Array, geometry: Geometry, groups: int) -> Any:
+    return _input_forward(k, y, w, None, geometry, groups)
+
+
+def _bare_weight(k: Forms, y: Array, x: Array, geometry: Geometry, groups: int) -> Any:
+    return _weight_forward(k, x, y, geometry, groups)
+
+
 _conv: Op = Op(
     "conv",
     _forward,
@@ -89,6 +106,7 @@ _conv: Op = Op(
         "w": lambda g, x, geometry, groups: apply(_weight, (x, g), (geometry, groups)),
         "bias": _by_bias,
     },
+    bare={"x": _bare_input, "w": _bare_weight, "bias": _bare_bias},
 )
 _conv_relu: Op = Op(  # where nothing is recorded, so it needs no rules
     "conv_relu",
@@ -106,6 +124,7 @@ _input: Op = Op(
         "w": lambda g, y, geometry, groups: apply(_weight, (g, y), (geometry, groups)),
         "bias": _by_bias,
     },
+    bare={"y": _bare_conv, "w": _weight_forward, "bias": _bare_bias},
 )
 _weight: Op = Op(
     "conv_weight",
@@ -115,6 +134,10 @@ _weight: Op = Op(
     vjp={
         "x": lambda g, y, geometry, groups: apply(_input, (y, g, None), (geometry, groups)),
         "y": lambda g, x, geometry, groups: apply(_conv, (x, g, None), (geometry, groups)),
+    },
+    bare={
+        "x": lambda k, g, y, geometry, groups: _input_forward(k, y, g, None, geometry, groups),
+        "y": lambda k, g, x, geometry, groups: _forward(k, x, g, None, geometry, groups),
     },
 )
 

@@ -282,6 +282,38 @@ def from_numpy(ndarray: NDArray[Any]) -> Tensor:
 
 
 @function(method=False)
+def frombuffer(
+    buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
+) -> Tensor:
+    """A one-dimensional tensor over the bytes of an object such as a bytearray, which it shares.
+
+    It has `count` elements, or all that there are, from the byte `offset` on. Of bytes that
+    cannot be written it is a tensor that cannot be written.
+
+    >>> import undertow as ut
+    >>> raw = bytearray([1, 2, 3])
+    >>> t = ut.frombuffer(raw, dtype=ut.uint8, offset=1)
+    >>> raw[2] = 9
+    >>> t
+    tensor([2, 9], dtype=undertow.uint8)
+    """
+    wanted = dtypes.as_dtype(dtype)
+    try:
+        array = np.frombuffer(buffer, wanted.numpy, count, offset)
+    except TypeError:
+        raise DTypeError(
+            f"[frombuffer] expects an object with a buffer, got {type(buffer).__name__}"
+        ) from None
+    except ValueError as error:
+        raise ArgumentError(
+            f"[frombuffer] {len(memoryview(buffer).cast('B'))} bytes, count={count} and "
+            f"offset={offset} do not fit {wanted}: {error}"
+        ) from None
+    found = made(array)
+    return found.requires_grad_() if requires_grad else found
+
+
+@function(method=False)
 def from_dlpack(
     ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Tensor:

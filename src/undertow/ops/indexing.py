@@ -16,7 +16,6 @@ goes to that value alone (torch leaves both undefined). So setting has an adjoin
 
 from __future__ import annotations
 
-import math
 import operator
 import warnings
 from collections.abc import Sequence
@@ -229,15 +228,7 @@ def number_for(op: str, x: Tensor, value: Any) -> Any:
     if isinstance(value, complex) and category < 3:
         raise DTypeError(f"[{op}] the complex number {value} cannot be stored in {x.dtype}")
     if category == 1:
-        if isinstance(value, float):
-            if not math.isfinite(value):
-                raise ArgumentError(f"[{op}] {value} cannot be stored in {x.dtype}")
-            value = int(value)
-        limits = dtypes.iinfo(x.dtype)
-        if not limits.min <= value <= limits.max:
-            raise ArgumentError(
-                f"[{op}] {value} is out of range for {x.dtype}: {limits.min} to {limits.max}"
-            )
+        return dtypes.fit(op, value, x.dtype)
     return bool(value) if category == 0 else value
 
 
@@ -364,6 +355,14 @@ def _value_for(x: Tensor, value: Any) -> Tensor:
 
 attach("__getitem__", _getitem)
 attach("__setitem__", _setitem)
+
+
+def _delitem(self: Tensor, key: Any) -> None:
+    """Elements of a tensor cannot be deleted."""
+    raise DTypeError("[delitem] a tensor keeps its size; take what stays by indexing")
+
+
+attach("__delitem__", _delitem)
 
 
 def _fitted(op: str, value: Tensor, shape: Shape) -> Tensor:

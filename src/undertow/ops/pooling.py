@@ -119,6 +119,11 @@ def pick(x: Tensor, index: Tensor, rank: int) -> Tensor:
     return apply(_pick, (x, index), (rank,))
 
 
+def unpick(x: Tensor, index: Tensor, rank: int, shape: Shape) -> Tensor:
+    """Zeros of a shape with the elements of `x` added at those positions."""
+    return apply(_unpick, (x, index), (rank, shape))
+
+
 def largest(x: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
     """The largest element of each window over the last dimensions, and where it is in them.
 

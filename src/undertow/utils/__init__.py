@@ -1,4 +1,4 @@
-"""What torch keeps in `utils`: `checkpoint`, and `data`, which is loaded when somebody asks."""
+"""What torch keeps in `utils`: `checkpoint`, and more that is loaded when somebody asks."""
 
 from typing import TYPE_CHECKING
 
@@ -6,8 +6,8 @@ from ..on_demand import on_demand
 from . import checkpoint
 
 if TYPE_CHECKING:
-    from . import data
+    from . import data, hooks
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["checkpoint", "data", "hooks"]
 __dir__ = __all__.copy
-__getattr__ = on_demand(globals(), {"data": "data"})
+__getattr__ = on_demand(globals(), {name: name for name in __all__})

@@ -37,8 +37,10 @@ _REDUCED |= dict.fromkeys(
 _MAP_REDUCED = threshold(2048)
 _SCANNED = threshold(4096)
 _SUM = trace(lambda a, b: a + b, 2)
+_SUMS = (_SUM,)
 _ADDED = crossover(_SUM)
 _add = np.add
+_may_overlap = np.may_share_memory
 _reduce = NumpyBackend.reduce
 # Compositions of rows take ten times as long at any size, so even one row is worth a kernel.
 _ROWS = threshold(1)
@@ -114,7 +116,9 @@ class CpuBackend(NumpyBackend):
     def add_into(self, target: Array, value: Array) -> None:
         if target.size < _ADDED:
             _add(target, value, target)
-        else:
+        elif _may_overlap(target, value) or not run_maps(
+            _SUMS, (target, value), (target.dtype,), (target,)
+        ):
             self.map(_SUM, (target, value), target.dtype, target)
 
     def reduce(self, kind: str, x: Array, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -208,6 +212,15 @@ class CpuBackend(NumpyBackend):
             if found is not None:
                 return found
         return super().window(kind, x, *steps)
+
+    def spans(self, kind: str, x: Array, output: Shape) -> Any:
+        if x.size >= _WINDOWS and x.size:
+            from .windows import run_spans
+
+            found = run_spans(kind, x, output)
+            if found is not None:
+                return found
+        return super().spans(kind, x, output)
 
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:

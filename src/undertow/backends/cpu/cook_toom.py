@@ -33,7 +33,7 @@ from ..memory import empty
 from ..threads import current_limit
 from . import debug, pool
 from .cook_toom_text import FLAG, FORWARD, WEIGHT, forward_text, weight_text
-from .cook_toom_tiles import SIZE, Form, reads
+from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
 from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
 from .gemm_micro import Shape as Kernel
 from .gemm_micro import tile_text
@@ -53,6 +53,7 @@ WORK = 1 << 16  # positions × channels × outputs of an image, below which othe
 BATCH_WORK = 1 << 21  # the same of all images, for a weight's gradient
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
 SHORT = 32  # channels
+WASTE = 1.25  # places that dilated tiles compute, for one that is wanted
 LONG = 384  # terms of windows that are summed in one go
 TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
@@ -84,12 +85,17 @@ def run_cook_toom(
         raise ArgumentError(
             f"backends.cpu.fast_convolution must be one of {', '.join(MODES)}, got {mode!r}"
         )
-    if max(geometry.stride) > 1 or max(geometry.dilation) > 1:
-        return None
-    taps = min(geometry.kernel, geometry.output, key=math.prod)
+    left = math.prod(geometry.kernel) > math.prod(geometry.output)
+    taps, places, strides, gaps = geometry.kernel, geometry.output, *geometry.steps[::3]
+    if left:
+        taps, places, strides, gaps = places, taps, gaps, strides
     outputs = outputs_of(taps, mode)
-    if outputs is None:
+    if outputs is None or max(strides) > 1:
         return None
+    if max(gaps) > 1:  # tiles of all remainders should not reach far beyond the end
+        tiles = map(_tiles, places, outputs, gaps)
+        if math.prod(tiles) * math.prod(outputs) > WASTE * math.prod(places):
+            return None
     return _run_tiles(out, x, w, bias, geometry, backend, relu, outputs)
 
 
@@ -117,7 +123,10 @@ def _run_tiles(
     strides, between = geometry.stride, geometry.dilation
     if left:
         strides, between = between, strides
-    if len(taps) > 3 or math.prod(taps) > TAPS or x.dtype != SINGLE or max(between) > 1:
+    between = tuple([d if r > 1 else 1 for d, r in zip(between, taps, strict=True)])
+    if len(taps) > 3 or math.prod(taps) > TAPS or x.dtype != SINGLE:
+        return None
+    if max(between) > 1 and max(outputs) == 1:
         return None
     if not _pays(x, w, taps, places, left, max(outputs) == 1):
         return None
@@ -125,10 +134,10 @@ def _run_tiles(
     in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
     in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST
     before = low[0] if in_place else None
-    convolution = _Convolution(taps, places, outputs, strides, before)
+    convolution = _Convolution(taps, places, outputs, strides, between, before)
 
     def ready(x: Any) -> Any:
-        behind = reads(convolution.form.points[-1])
+        behind = max(reads(convolution.form.points[-1]), PIECE)
         return x if in_place else padded(x, low, convolution.reach, behind, backend)
 
     images = x.shape[2 if left else 0]
@@ -150,6 +159,11 @@ def _run_tiles(
     if bias is not None:
         out += bias.reshape(*bias.shape, *(1,) * len(taps))
     return False
+
+
+def _tiles(places: int, outputs: int, gap: int) -> int:
+    """How many tiles there are along a dimension; see Note [gaps] in cook_toom_tiles.py."""
+    return places if outputs == 1 else evenly(places, outputs * gap) * gap
 
 
 def _pays(x: Any, w: Any, taps: Shape, places: Shape, left: bool, windows: bool) -> bool:
@@ -197,16 +211,23 @@ class _Convolution:
     """
 
     def __init__(
-        self, taps: Shape, places: Shape, outputs: Shape, strides: Shape, before: int | None
+        self,
+        taps: Shape,
+        places: Shape,
+        outputs: Shape,
+        strides: Shape,
+        gaps: Shape,
+        before: int | None,
     ) -> None:
-        self.taps, self.places, self.outputs, self.strides = taps, places, outputs, strides
+        self.taps, self.places, self.outputs = taps, places, outputs
+        self.strides, self.gaps = strides, gaps
         self.before = before or 0
-        self.form = Form(outputs, taps, *micro_tile(), before is not None)
+        self.form = Form(outputs, taps, *micro_tile(), before is not None, gap=gaps[-1])
         self.points = math.prod(self.form.points)
-        self.tiles = [evenly(p, m) for p, m in zip(places, outputs, strict=True)]
+        self.tiles = [_tiles(*each) for each in zip(places, outputs, gaps, strict=True)]
         self.reach = [
-            (t * m - 1) * s + r
-            for t, m, s, r in zip(self.tiles, outputs, strides, taps, strict=True)
+            (t * m - 1) * s + (r - 1) * d + 1
+            for t, m, s, r, d in zip(self.tiles, outputs, strides, taps, gaps, strict=True)
         ]
 
     # Results at positions --------------------------------------------------------------------
@@ -215,7 +236,8 @@ class _Convolution:
         channels = x.shape[2]
         threads = current_limit()
         shapes = x.shape, x.strides, weights.shape, self.places, self.before, out.strides
-        key = ("forward", *shapes, self.form, self.strides, bias is None, relu, threads)
+        steps = self.strides, self.gaps
+        key = ("forward", *shapes, self.form, *steps, bias is None, relu, threads)
         plan = _plans.get(key)
         if plan is None:
             spread = out.strides[-1] != SIZE
@@ -254,8 +276,10 @@ class _Convolution:
         begins = grid[0] * x.strides[0] + self.steps_in_x(grid) - self.before * SIZE
         ends = grid[0] * out.strides[0] + self.steps(grid, out.strides[3:])
         sizes = [
-            np.minimum(size - index * m, m)
-            for index, m, size in zip(grid[1:], self.outputs, self.places, strict=True)
+            np.clip(-((begin - size) // d), 0, m)
+            for begin, m, d, size in zip(
+                self.firsts(grid), self.outputs, self.gaps, self.places, strict=True
+            )
         ]
         heights = sizes[-2] if len(sizes) > 1 else np.ones_like(sizes[0])
         panels = evenly(len(begins), wide)
@@ -263,7 +287,7 @@ class _Convolution:
         given: list[Any] = [begins, ends, heights, sizes[-1], starts]
         tables: list[Any] = [np.pad(t, (0, behind)) for t in given]
         tables[4][len(starts) :] = x.shape[-1]  # nothing of them is read
-        inside = (starts >= 0) & (starts + reads(form.points[-1]) <= x.shape[-1])
+        inside = (starts >= 0) & (starts + span_of(form.points[-1], form.gap) <= x.shape[-1])
         inside = np.pad(inside, (0, behind), constant_values=not form.in_place)
         whole = tables[2] * tables[3] == math.prod(self.outputs)
         tables += [t.reshape(panels, wide).all(1).astype(np.int64) for t in (whole, inside)]
@@ -291,8 +315,8 @@ class _Convolution:
             "longer_panels": longer,
             "x_group": x.strides[1],
             "x_channel": x.strides[2],
-            "x_plane": self.step(-3),
-            "x_row": self.step(-2),
+            "x_plane": self.step(-3) * self.gap(-3),
+            "x_row": self.step(-2) * self.gap(-2),
             "x_size": x.shape[-1],
             "from": address(tables[0]),
             "to": address(tables[1]),
@@ -306,8 +330,8 @@ class _Convolution:
             "w_row": weights.strides[2],
             "y_group": out.strides[1],
             "y_output": out.strides[2],
-            "y_row": out.strides[-2],
-            "y_step": out.strides[-1],
+            "y_row": out.strides[-2] * self.gap(-2),
+            "y_step": out.strides[-1] * self.gap(-1),
             "tiles": _kernels(form, {panel_rows, panel_rows + bool(longer)}),
             "thread_bytes": _pages(points * block * wide * SIZE * (terms + rows)),
         }
@@ -330,14 +354,22 @@ class _Convolution:
 
     def starts_in_x(self, grid: Any, x: Any) -> Any:
         """Where they begin in a line, or where nothing is read if that is far outside."""
-        starts = grid[-1] * (self.outputs[-1] * self.strides[-1]) - self.before
-        return np.clip(starts, -reads(self.form.points[-1]), x.shape[-1])
+        starts = self.firsts(grid)[-1] * self.strides[-1] - self.before
+        return np.clip(starts, -span_of(self.form.points[-1], self.form.gap), x.shape[-1])
+
+    def gap(self, dim: int) -> int:
+        """That along a dimension from the end, if there is one."""
+        return self.gaps[dim] if -dim <= len(self.gaps) else 1
+
+    def firsts(self, grid: Any) -> list[Any]:
+        """The first place of tiles along each dimension."""
+        moves = zip(grid[1:], self.outputs, self.gaps, strict=True)
+        return [index // d * (m * d) + index % d for index, m, d in moves]
 
     def steps(self, grid: Any, strides: Sequence[int]) -> Any:
         """Where tiles begin in memory with such steps."""
         rank = len(self.outputs)
-        moves = zip(grid[1:], self.outputs, strides[-rank:], strict=True)
-        return sum(index * (m * stride) for index, m, stride in moves)
+        return sum(f * s for f, s in zip(self.firsts(grid), strides[-rank:], strict=True))
 
     # The gradient of a weight ----------------------------------------------------------------
     def weight(self, x: Any, w: Any, backend: Backend) -> Any:
@@ -346,7 +378,8 @@ class _Convolution:
         outputs, rank = w.shape[1], len(self.taps)
         sizes = [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
         if not self.form.in_place:
-            w = padded(w, [0] * rank, sizes, reads(self.outputs[-1]), backend)
+            behind = max(reads(self.outputs[-1]), PIECE)
+            w = padded(w, [0] * rank, sizes, behind, backend)
         wide = self.form.vectors * host().vector // SIZE
         rows, columns = evenly(channels, self.form.rows), evenly(outputs, wide)
         # By the shapes alone, since it shows in the last bits.
@@ -355,7 +388,7 @@ class _Convolution:
         sums = empty((groups, parts, self.points, rows * self.form.rows, columns * wide), SINGLE)
         threads = current_limit()
         shapes = x.shape, x.strides, w.shape, w.strides, self.places, self.before
-        key = ("weight", *shapes, self.form, self.strides, threads)
+        key = ("weight", *shapes, self.form, self.strides, self.gaps, threads)
         plan = _plans.get(key)
         if plan is None:
             plan = _plans.make(key, self.plan_weight, x, w, sizes, sums, threads)
@@ -386,19 +419,20 @@ class _Convolution:
         x_lanes = np.minimum(np.arange(row_panels * form.rows + lanes), channels - 1)
         w_lanes = np.minimum(np.arange(column_panels * wide), outputs - 1)
         steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
-        w_plane, w_row = [0, 0, *steps[:-1]][-2:]
+        gaps = [s * d for s, d in zip(steps, self.gaps, strict=True)]
+        w_plane, w_row = [0, 0, *gaps[:-1]][-2:]
         tables = [
             grid[0] * x.strides[2] + self.steps_in_x(grid) - self.before * SIZE,
             grid[0] * w.strides[2] + self.steps(grid, steps),
             x_lanes * x.strides[0],
             w_lanes * w.strides[1],
             self.starts_in_x(grid, x),
-            grid[-1] * self.outputs[-1],
+            self.firsts(grid)[-1],
         ]
         column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
         column_blocks = -(-column_panels // column_block)
         each = SIZE * (row_panels * form.rows + column_block * wide)  # of a tile at one point
-        depth = max(16, min(DEPTH, cache_sizes()[1] // 2 // each))
+        depth = max(16, min(DEPTH, cache_sizes()[1] // 2 // each)) // PIECE * PIECE
         numbers = {
             "tasks": groups * sums.shape[1] * column_blocks,
             "parts": sums.shape[1],
@@ -409,8 +443,8 @@ class _Convolution:
             "steps": grid.shape[1],
             "depth": depth,
             "x_group": x.strides[1],
-            "x_plane": self.step(-3),
-            "x_row": self.step(-2),
+            "x_plane": self.step(-3) * self.gap(-3),
+            "x_row": self.step(-2) * self.gap(-2),
             "w_group": w.strides[0],
             "w_plane": w_plane,
             "w_row": w_row,

@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 
 from ...kernel.cook_toom import Matrix, transforms
-from .cook_toom_tiles import SIZE, Form, Line, Tiles, reads
+from .cook_toom_tiles import PIECE, SIZE, Form, Line, Tiles, piece_of, span_of
 from .gemm_micro import ADD, PARAMETERS, RELU
 from .gemm_tiles import MOST_ROWS, Target
 from .irbuilder import Function, Value, module
@@ -244,7 +244,7 @@ class _Forward(_Tasks):
                 line = None
                 if border:
                     line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
-                values = self.tile(self.inputs, places, self.steps("x"), line)
+                values = self.tile(self.inputs, places, self.steps("x"), line, self.form.gap)
                 for point, value in enumerate(values):
                     there = f.at(place, f.mul(apart, point))
                     f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
@@ -343,6 +343,14 @@ class _Forward(_Tasks):
                     there = f.at(place, f.mul(self.field["y_step"], number))
                     f.store("<1 x float>", piece, there, SIZE)
             return
+        if self.form.gap > 1:
+            size = piece_of(self.form.gap, self.lanes)
+            for number, value in enumerate(values):
+                for lane in range(0, self.lanes, size):
+                    piece = f.shuffle(self.vector, value, "poison", range(lane, lane + size))
+                    there = f.at(places[lane], number * self.form.gap * SIZE)
+                    f.store(f"<{size} x float>", piece, there, SIZE)
+            return
         for place, piece in zip(places, self.pieces(values), strict=True):
             f.store(type, piece, place, SIZE)
 
@@ -385,8 +393,10 @@ class _Weight(_Tasks):
         group, part = f.div(number, field["parts"]), f.rem(number, field["parts"])
         first = f.mul(block, field["column_block"])
         panels = f.least(f.sub(field["column_panels"], first), field["column_block"])
-        begin = f.div(f.mul(part, field["steps"]), field["parts"])
-        end = f.div(f.mul(f.add(part, 1), field["steps"]), field["parts"])
+        several = piece_of(form.gap, min(self.lanes, PIECE))
+        pieces = f.div(field["steps"], several)
+        begin = f.mul(f.div(f.mul(part, pieces), field["parts"]), several)
+        end = f.mul(f.div(f.mul(f.add(part, 1), pieces), field["parts"]), several)
         narrow, wide = form.rows * SIZE, self.width * SIZE
         # Rows are written as whole vectors, the last of which reaches beyond its panel.
         a_panel = f.add(f.mul(field["depth"], narrow), self.target.vector)
@@ -447,18 +457,22 @@ class _Weight(_Tasks):
         """Some tiles of a panel's channels, at each point: tiles by channels."""
         f = self.f
         begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
-        read = reads(len(matrices[-1][0]))
+        gap = self.form.gap
+        several = piece_of(gap, min(self.lanes, PIECE))
+        read = span_of(len(matrices[-1][0]), gap)
 
         def put(place: str, there: str, line: Line | None) -> None:
             for v in range(vectors):
                 numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
                 places = [f.at(place, self.entry(lanes, n)) for n in numbers]
-                values = self.tile(matrices, places, self.steps(which), line)
-                for number, value in enumerate(values if point else values[:1]):
-                    at = f.at(f.at(there, f.mul(point, number)), v * self.target.vector)
-                    f.store(self.vector, value, at, SIZE)
+                given = matrices, places, self.steps(which), line, gap
+                tiles = [self.tile(*given)] if gap == 1 else self.neighbours(*given)
+                for k, values in enumerate(tiles):
+                    for number, value in enumerate(values if point else values[:1]):
+                        at = f.at(f.at(there, f.mul(point, number)), k * row)
+                        f.store(self.vector, value, f.at(at, v * self.target.vector), SIZE)
 
-        with f.loop(0, depth) as k:
+        with f.loop(0, depth, several) as k:
             place = f.at(base, self.entry(begins, f.add(step, k)))
             there = f.at(to, f.mul(k, row))
             if self.form.in_place:

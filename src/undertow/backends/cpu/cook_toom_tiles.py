@@ -5,6 +5,12 @@ A vector holds the same element of several tiles, or of one tile in several chan
 read from wherever a table says, a row of a tile at a time, and turned. So tiles of any shape and of
 any image are neighbours in a vector, and every value is computed in the same way whichever lane it
 falls into.
+
+Note [gaps]
+With dilation the elements of a tile are a gap apart, and the tiles of a block are the remainders:
+as many neighbours as the gap has, so that their elements are neighbours too. A vector of tiles is
+then read in pieces that need no turning; of channels, as many tiles as a piece has are turned
+together.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...kernel.cook_toom import Matrix
@@ -21,6 +27,8 @@ from .gemm_tiles import Target
 from .irbuilder import Function
 
 SIZE = 4  # bytes of a float
+PIECE = 8  # elements that are turned at once, at most
+WIDEST = 16  # elements of a vector, at most
 
 
 class Form(NamedTuple):
@@ -34,6 +42,7 @@ class Form(NamedTuple):
     spread: bool = False  # neighbours of the result are not neighbours in memory
     bias: bool = False
     relu: bool = False
+    gap: int = 1  # between the elements of a tile along the last dimension
 
     @property
     def windows(self) -> bool:
@@ -51,6 +60,16 @@ def reads(count: int) -> int:
     return 4 if count <= 4 else -(-count // 8) * 8
 
 
+def piece_of(gap: int, most: int) -> int:
+    """How many neighbouring tiles a vector of at most so many elements has; see Note [gaps]."""
+    return math.gcd(gap, most)
+
+
+def span_of(count: int, gap: int) -> int:
+    """How many elements there are from the first to the last that is read for so many."""
+    return reads(count) if gap == 1 else (count - 1) * gap + WIDEST
+
+
 class Line(NamedTuple):
     """A line of elements, and where in it the lanes' tiles start, or the tile of all of them."""
 
@@ -66,12 +85,14 @@ class Tiles:
         self.lanes = target.vector // SIZE
         self.vector = f"<{self.lanes} x float>"
 
-    def read(self, places: Sequence[str], count: int, there: Line | None) -> list[str]:
-        """The first `count` elements at each of a vector's places: a vector for each element."""
+    def read(
+        self, places: Sequence[str], count: int, there: Line | None, begin: int = 0
+    ) -> list[str]:
+        """`count` elements from `begin` on at each of a vector's places: a vector for each."""
         f, lanes = self.f, self.lanes
-        size = min(reads(count), 8, lanes)
+        size = min(reads(count), PIECE, lanes)
         found: list[str] = []
-        for first in range(0, count, size):
+        for first in range(begin, begin + count, size):
             piece, pieces = f"<{size} x float>", []
             for lane, place in enumerate(places):
                 place = f.at(place, first * SIZE)
@@ -84,6 +105,25 @@ class Tiles:
             rows = [self.joined(pieces[i::size], size) for i in range(size)]
             found += self.turned(rows, size)
         return found[:count]
+
+    def read_apart(
+        self, places: Sequence[str], count: int, gap: int, there: Line | None
+    ) -> list[str]:
+        """`count` elements a gap apart at each of a vector's places: a vector for each."""
+        f, size = self.f, piece_of(gap, self.lanes)
+        found = []
+        for first in range(0, count * gap, gap):
+            pieces = []
+            for lane in range(0, self.lanes, size):
+                place = f.at(places[lane], first * SIZE)
+                if there is None:
+                    pieces.append(f.load(f"<{size} x float>", place, SIZE))
+                else:
+                    mask = self.inside(there, lane, first, size)
+                    piece = f"<{size} x float>", f"v{size}f32"
+                    pieces.append(f.load_lanes(*piece, place, mask, SIZE))
+            found.append(self.joined(pieces, size))
+        return found
 
     def inside(self, line: Line, lane: int, first: int, size: int) -> str:
         """Which elements of a lane's tile, from the `first` on, are in the line."""
@@ -182,24 +222,51 @@ class Tiles:
             shape[d], values = len(matrix), found
         return values
 
+    def rows(
+        self, matrices: Sequence[Matrix], places: Sequence[str], steps: Sequence[str]
+    ) -> Iterator[list[str]]:
+        """Where the rows of tiles begin that begin at the lanes' places.
+
+        `steps` are those of all dimensions but the last.
+        """
+        f = self.f
+        counts = [len(matrix[0]) for matrix in matrices]
+        for index in itertools.product(*map(range, counts[:-1])):
+            row = list(places)
+            for step, number in zip(steps, index, strict=True):
+                row = [f.at(place, f.mul(step, number)) for place in row]
+            yield row
+
     def tile(
         self,
         matrices: Sequence[Matrix],
         places: Sequence[str],
         steps: Sequence[str],
         line: Line | None,
+        gap: int,
     ) -> list[str]:
         """Tiles that begin at the lanes' places, transformed: a vector for each point.
 
-        `steps` are those of all dimensions but the last. If the places are in a line whose ends
-        tiles may cross, beyond them are zeros.
+        If the places are in a line whose ends tiles may cross, beyond them are zeros.
         """
-        f = self.f
-        counts = [len(matrix[0]) for matrix in matrices]
-        values = []
-        for index in itertools.product(*map(range, counts[:-1])):
-            row = list(places)
-            for step, number in zip(steps, index, strict=True):
-                row = [f.at(place, f.mul(step, number)) for place in row]
-            values += self.read(row, counts[-1], line)
+        values, count = [], len(matrices[-1][0])
+        for row in self.rows(matrices, places, steps):
+            values += (
+                self.read(row, count, line) if gap == 1 else self.read_apart(row, count, gap, line)
+            )
         return self.transformed(matrices, values)
+
+    def neighbours(
+        self,
+        matrices: Sequence[Matrix],
+        places: Sequence[str],
+        steps: Sequence[str],
+        line: Line | None,
+        gap: int,
+    ) -> list[list[str]]:
+        """The same of as many tiles as a piece has, of which the first begin at the places."""
+        several, count = piece_of(gap, min(self.lanes, PIECE)), len(matrices[-1][0])
+        values: list[list[str]] = []
+        for row in self.rows(matrices, places, steps):
+            values += [self.read(row, several, line, n * gap) for n in range(count)]
+        return [self.transformed(matrices, [v[n] for v in values]) for n in range(several)]

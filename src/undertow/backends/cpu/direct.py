@@ -25,6 +25,7 @@ from .direct_layout import FIRST, TileLayout, classes_of, every, steps_of_six, t
 from .kernels import address, kernel, machine, type_of
 from .plans import STREAMED, Plans, aligned
 
+ALONE = 1 << 17  # multiplications for which no other thread is woken
 SMALL = 1 << 13  # multiplications up to which NumPy is as fast
 # Of a group: pairs of an input and an output channel up to which packing for a matrix product does
 # not pay; those up to which it does not for a short array of few outputs; and outputs for which it
@@ -51,7 +52,8 @@ class _Plan(NamedTuple):
     table: Any
     scratch: int  # bytes for each thread
     parts: int  # sums to be kept; 0: the kernel computes the long array
-    order: list[int] | None = None  # of taps, if not their own
+    order: list[int] | None  # of taps, if not their own
+    alone: bool  # too little to wake another thread for
 
 
 def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
@@ -63,7 +65,7 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
         plan = _plans.make(key, _make, out, x, w, bias, geometry)
     if not plan:
         return False
-    threads = current_limit()
+    threads = 1 if plan.alone else current_limit()
     block = np.zeros(threads * plan.scratch + 3 * STREAM, np.uint8)
     scratch = address(block) + STREAM - 1 & -STREAM
     given = [plan.table]
@@ -186,6 +188,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         size * dtype.itemsize,
         0,
         order,
+        _alone(out, w),
     )
 
 
@@ -296,7 +299,22 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     tall = windows.tile[2] < FLAT and len(rows) > 3
     key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall)
     parts = groups * variants * chunks * -(-outputs // many) * many * len(padded)
-    return _Plan(_load(weigh_function, key), None, many, ints, table, size * dtype.itemsize, parts)
+    return _Plan(
+        _load(weigh_function, key),
+        None,
+        many,
+        ints,
+        table,
+        size * dtype.itemsize,
+        parts,
+        None,
+        _alone(out, w),
+    )
+
+
+def _alone(out: Any, w: Any) -> bool:
+    """Whether one thread multiplies faster than another one wakes up."""
+    return bool(out.size * math.prod(w.shape[2:]) < ALONE)
 
 
 @functools.cache

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from ...kernel.expr import arg
-from ...kernel.fourier import COLUMNS, fft_function, halves_function, turns, twiddles
+from ...kernel.fourier import (
+    COLUMNS,
+    fft_function,
+    halves_function,
+    real_fft_function,
+    turns,
+    twiddles,
+)
 from .. import memory
 from ..fourier import transform
 from ..threads import current_limit
@@ -36,11 +43,13 @@ def run_fft(kind: str, x: Any, dims: tuple[int, ...], size: int, norm: str) -> A
     elif kind != "to_real":
         others = list(dims)
     inverse = kind in ("inverse", "to_real")
-    for dim in others:
+    ours = kind == "real"  # whether the array may be overwritten
+    for dim in reversed(others):  # rows first: columns are better off in one array
         if _fits(x.shape[dim]):
-            x = _along(x, dim, inverse, norm)
+            x = _along(x, dim, inverse, norm, ours)
         else:
             x = transform("inverse" if inverse else "forward", x, (dim,), size, norm)
+        ours = True
     return _whole_of(x, last, size, norm) if kind == "to_real" else x
 
 
@@ -51,16 +60,36 @@ def _half_of(x: Any, dim: int, norm: str) -> Any:
         return transform("real", x, (dim,), n, norm)
     x = np.ascontiguousarray(x)
     pairs = x.view(_COMPLEX[x.dtype])
-    found = _rows(pairs, False, _scale(n, False, norm))
-    return _halves(found, n, False)
+    scale = _scale(n, False, norm)
+    if not _is_long(pairs):
+        return _real_rows(pairs, n, False, scale)
+    return _halves(_rows(pairs, False, scale), n, False)
 
 
 def _whole_of(x: Any, dim: int, n: int, norm: str) -> Any:
     """The kind "to_real" along one dimension."""
     if dim != x.ndim - 1 or not _fits(n // 2) or n % 2:
         return transform("to_real", x, (dim,), n, norm)
-    pairs = _halves(np.ascontiguousarray(x), n, True)
-    return _rows(pairs, True, 2 * _scale(n, True, norm)).view(x.real.dtype)
+    x = np.ascontiguousarray(x)
+    scale = 2 * _scale(n, True, norm)
+    if not _is_long(x):
+        found = _real_rows(x, n, True, scale)
+    else:
+        found = _rows(_halves(x, n, True), True, scale)
+    return found.view(x.real.dtype)
+
+
+def _real_rows(x: Any, n: int, inverse: bool, scale: float) -> Any:
+    """Rows of n real numbers, as pairs, to half of their spectrum, or back."""
+    half = n // 2
+    out = memory.empty((*x.shape[:-1], half if inverse else half + 1), x.dtype)
+    real = x.real.dtype
+    threads = current_limit()
+    planes = [memory.empty((threads * 2 * half,), real) for _ in range(2)]
+    run = kernel("real_fft", real_fft_function, _TYPES[x.dtype], half, inverse)
+    buffers = (out, x, *planes, twiddles(half, real.name), turns(n, real.name))
+    run(pool.pointer(threads), *map(address, buffers), math.prod(x.shape[:-1]), scale)
+    return out
 
 
 def _halves(x: Any, n: int, inverse: bool) -> Any:
@@ -70,6 +99,11 @@ def _halves(x: Any, n: int, inverse: bool) -> Any:
     table = turns(n, x.real.dtype.name)
     run(pool.pointer(), address(out), address(x), address(table), math.prod(x.shape[:-1]))
     return out
+
+
+def _is_long(x: Any) -> bool:
+    """Whether the threads share a row."""
+    return x.shape[-1] >= LONG and math.prod(x.shape[:-1]) < 2 * current_limit()
 
 
 def _fits(n: int) -> bool:
@@ -82,25 +116,25 @@ def _scale(n: int, inverse: bool, norm: str) -> float:
     return 1 / n if (norm == "backward") == inverse else 1.0
 
 
-def _along(x: Any, dim: int, inverse: bool, norm: str) -> Any:
-    """The transform along one dimension of an array."""
+def _along(x: Any, dim: int, inverse: bool, norm: str, ours: bool) -> Any:
+    """The transform along one dimension of an array, in its memory if it is ours."""
     x = np.ascontiguousarray(x)
     n = x.shape[dim]
     scale = _scale(n, inverse, norm)
     lines, columns = math.prod(x.shape[:dim]), math.prod(x.shape[dim + 1 :])
     if columns == 1:
-        return _rows(x.reshape(*x.shape[: dim + 1]), inverse, scale).reshape(x.shape)
-    out = memory.empty(x.shape, x.dtype)
+        return _rows(x.reshape(*x.shape[: dim + 1]), inverse, scale, ours).reshape(x.shape)
+    out = x if ours else memory.empty(x.shape, x.dtype)
     _call(out, x, n, lines, columns, inverse, scale)
     return out
 
 
-def _rows(x: Any, inverse: bool, scale: float) -> Any:
+def _rows(x: Any, inverse: bool, scale: float, ours: bool = False) -> Any:
     """The transform along the last dimension of a contiguous array."""
     n, lines = x.shape[-1], math.prod(x.shape[:-1])
-    if n >= LONG and lines < 2 * current_limit():
+    if _is_long(x):
         return _in_two_steps(x.reshape(lines, n), inverse, scale).reshape(x.shape)
-    out = memory.empty(x.shape, x.dtype)
+    out = x if ours else memory.empty(x.shape, x.dtype)
     _call(out, x, n, lines, 1, inverse, scale)
     return out
 

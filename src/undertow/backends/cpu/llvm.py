@@ -3,8 +3,9 @@
 Note [lanes]
 Inside a vector loop a value is uniform (one scalar for all lanes), affine (an integer that grows by
 a fixed step from lane to lane, as offsets do) or varying (a vector). An affine offset with step one
-is a plain vector load or store, any other a gather or scatter, but for loads with step two: those
-are two vectors and a shuffle, which reads what lies between the elements too, not beyond the last.
+is a plain vector load or store, any other a gather or scatter, but for loads with step minus one,
+which are turned round, and with step two: those are two vectors and a shuffle, which reads what
+lies between the elements too, not beyond the last.
 The last iterations, too few for a vector, run as one vector under a mask, so an element's value
 never depends on where it stands.
 
@@ -12,6 +13,11 @@ Note [pairs]
 Complex numbers lie as pairs: two loads, or two stores, that stand one after the other, at offsets
 with step two of which the second is the first plus one. They are two whole vectors, and two
 shuffles that take the parts out of them or lay them side by side; such stores may stream, too.
+
+Note [transposes]
+As many loads, or stores, as there are lanes that stand one after the other, at offsets of which
+each is the one before plus one: whatever the step between lanes, each lane's elements are a whole
+vector in memory, and the vectors are transposed in registers, where it would take a gather each.
 
 Note [jobs]
 A kernel is exported as `void name(ptr pool, buffers…, params…)`. Each parallel loop becomes a body
@@ -43,7 +49,7 @@ from ...kernel.ir import (
     set_inside,
     traced_combine,
 )
-from .llvm_memory import Memory, paired
+from .llvm_memory import Memory, neighbours
 from .llvm_values import IN_MEMORY, TYPES, Machine, Module, Reg
 
 
@@ -125,16 +131,22 @@ class _Emitter(Memory):
 
     # Statements ---------------------------------------------------------------------------
     def block(self, body: Sequence[Any]) -> None:
-        left = iter(body)
-        before = next(left, None)
-        for s in left:
-            if paired(before, s) and self.pair(before, s):
-                before = next(left, None)
-            else:
-                self.statement(before)
-                before = s
-        if before is not None:
-            self.statement(before)
+        at = 0
+        while at < len(body):
+            done = self.together(body, at)
+            if not done:
+                self.statement(body[at])
+            at += done or 1
+
+    def together(self, body: Sequence[Any], at: int) -> int:
+        """How many statements were taken as one; see Note [pairs] and Note [transposes]."""
+        if not self.lanes:
+            return 0
+        two = neighbours(body, at, 2)
+        if two and self.pair(*two):
+            return 2
+        many = two and neighbours(body, at, self.lanes)
+        return self.lanes if many and self.transpose(many) else 0
 
     def statement(self, s: Any) -> None:
         if isinstance(s, Value):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...kernel.ir import STREAM, WIDTH, Buffer, IRError, Prefetch, Store, Value
 from . import halves
 from .llvm_values import IN_MEMORY, TYPES, Reg, Values, suffix, zero
+
+_TURNED = ("f32", "f64", "i32", "i64")  # types that are the same in memory and in registers
 
 
 class Memory(Values):
@@ -27,6 +29,8 @@ class Memory(Values):
         lanes = self.lanes
         if at.step == 1:
             text = self.contiguous(buffer, at.text, self.mask)
+        elif at.step == -1:
+            text = self.backwards(buffer, at.text)
         elif at.step == 2:
             text = self.every_other(buffer, at.text)
         else:
@@ -47,10 +51,12 @@ class Memory(Values):
 
     def pair(self, first: Any, second: Any) -> bool:
         """Two loads or stores as one, if these are the lanes' pairs; see Note [pairs]."""
-        at = self.reg(first.offset if isinstance(first, Store) else first.args[1])
-        if not self.lanes or at.varying or at.step != 2:
+        buffer, offset = touched(first)
+        at = self.reg(offset)
+        if at.step == -2 and not self.mask and not isinstance(first, Store):
+            return self.pairs_backwards(first, second, at)
+        if at.varying or at.step != 2:
             return False
-        buffer = first.buffer if isinstance(first, Store) else first.args[0]
         lanes, align = self.lanes, WIDTH[buffer.dtype]
         kind = IN_MEMORY[buffer.dtype]
         vector = f"<{lanes} x {kind}>"
@@ -62,24 +68,20 @@ class Memory(Values):
             masks = [self.below(twice), self.below(beyond)]
         offsets = [at.text, self.integer("add", at.text, str(lanes))]
 
-        def shuffled(a: str, b: str, picks: Sequence[int]) -> str:
-            listed = ", ".join(f"i32 {p}" for p in picks)
-            return self.new(f"shufflevector {vector} {a}, {vector} {b}, <{lanes} x i32> <{listed}>")
-
         every = range(lanes)
         if not isinstance(first, Store):
             low, high = (self.contiguous(buffer, o, m) for o, m in zip(offsets, masks, strict=True))
             for v, odd in ((first, 0), (second, 1)):
-                text = shuffled(low, high, [2 * i + odd for i in every])
+                text = self.picked(low, kind, [2 * i + odd for i in every], high)
                 self.values[id(v)] = Reg(self.widen(text, buffer.dtype, lanes), varying=True)
             return True
         re, im = (
             self.narrow(self.vector(self.reg(s.value), s.value.dtype), buffer.dtype, lanes)
             for s in (first, second)
         )
-        for half, offset, mask in zip((0, lanes // 2), offsets, masks, strict=True):
-            text = shuffled(re, im, [half + i // 2 + (i % 2) * lanes for i in every])
-            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {offset}")
+        for half, start, mask in zip((0, lanes // 2), offsets, masks, strict=True):
+            text = self.picked(re, kind, [half + i // 2 + (i % 2) * lanes for i in every], im)
+            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {start}")
             if mask:
                 name = f"@llvm.masked.store.v{lanes}{suffix(kind)}.p0"
                 self.module.declare(name, "void", [vector, "ptr", "i32", f"<{lanes} x i1>"])
@@ -91,6 +93,19 @@ class Memory(Values):
                 self.line(f"store {vector} {text}, ptr {place}, align {wide}, !nontemporal !0")
             else:
                 self.line(f"store {vector} {text}, ptr {place}, align {align}")
+        return True
+
+    def pairs_backwards(self, first: Any, second: Any, at: Reg) -> bool:
+        """The loads of a pair in each lane, where pairs come in descending order."""
+        lanes, kind = self.lanes, IN_MEMORY[first.args[0].dtype]
+        low, high = (
+            self.contiguous(first.args[0], self.integer("sub", at.text, str(less)), "")
+            for less in (2 * lanes - 2, lanes - 2)
+        )
+        for v, odd in ((first, 0), (second, 1)):
+            picks = [2 * (lanes - 1 - i) + odd for i in range(lanes)]
+            text = self.picked(low, kind, picks, high)
+            self.values[id(v)] = Reg(self.widen(text, first.args[0].dtype, lanes), varying=True)
         return True
 
     def every_other(self, buffer: Buffer, offset: str) -> str:
@@ -107,21 +122,69 @@ class Memory(Values):
             self.contiguous(buffer, at, mask)
             for at, mask in zip((offset, second), masks, strict=True)
         )
-        picks = ", ".join(f"i32 {2 * i + (2 * i >= lanes)}" for i in range(lanes))
-        vector = f"<{lanes} x {IN_MEMORY[buffer.dtype]}>"
-        return self.new(f"shufflevector {vector} {low}, {vector} {high}, <{lanes} x i32> <{picks}>")
+        picks = [2 * i + (2 * i >= lanes) for i in range(lanes)]
+        return self.picked(low, IN_MEMORY[buffer.dtype], picks, high)
+
+    def backwards(self, buffer: Buffer, offset: str) -> str:
+        """A vector of elements with step minus one."""
+        picks = range(self.lanes - 1, -1, -1)
+        mask = self.picked(self.mask, "i1", picks) if self.mask else ""
+        first = self.integer("sub", offset, str(self.lanes - 1))
+        found = self.contiguous(buffer, first, mask)
+        return self.picked(found, IN_MEMORY[buffer.dtype], picks)
+
+    def picked(self, a: str, kind: str, picks: Iterable[int], b: str = "poison") -> str:
+        """A vector of the elements of two vectors, counted through, that are listed."""
+        vector, listed = f"<{self.lanes} x {kind}>", ", ".join(f"i32 {p}" for p in picks)
+        return self.new(
+            f"shufflevector {vector} {a}, {vector} {b}, <{self.lanes} x i32> <{listed}>"
+        )
+
+    # Transposes -------------------------------------------------------------------------------
+    def transpose(self, group: Sequence[Any]) -> bool:
+        """As many loads or stores as there are lanes as whole vectors; see Note [transposes]."""
+        buffer, offset = touched(group[0])
+        at = self.reg(offset)
+        if self.mask or at.varying or at.step in (-1, 0, 1, 2) or buffer.dtype not in _TURNED:
+            return False
+        kind, align = IN_MEMORY[buffer.dtype], WIDTH[buffer.dtype]
+        places = [at.text]
+        for _ in group[1:]:
+            places.append(self.integer("add", places[-1], str(at.step)))
+        if isinstance(group[0], Store):
+            rows = [self.vector(self.reg(s.value), s.value.dtype) for s in group]
+            for place, text in zip(places, self.turned(rows, kind), strict=True):
+                where = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {place}")
+                self.line(f"store <{self.lanes} x {kind}> {text}, ptr {where}, align {align}")
+        else:
+            rows = self.turned([self.contiguous(buffer, place, "") for place in places], kind)
+            for v, text in zip(group, rows, strict=True):
+                self.values[id(v)] = Reg(text, varying=True)
+        return True
+
+    def turned(self, rows: list[str], kind: str) -> list[str]:
+        """The columns of a square matrix: blocks change places, in every round larger ones."""
+        lanes, size = self.lanes, 1
+        while size < lanes:
+            low = [i if i & size == 0 else lanes + i - size for i in range(lanes)]
+            high = [i + size if i & size == 0 else lanes + i for i in range(lanes)]
+            for i in range(lanes):
+                if i & size == 0:
+                    a, b = rows[i], rows[i + size]
+                    rows[i] = self.picked(a, kind, low, b)
+                    rows[i + size] = self.picked(a, kind, high, b)
+            size *= 2
+        return rows
 
     def shifted(self, buffer: Buffer, at: Reg, ahead: int) -> Reg:
         """The elements `ahead` of those at an offset, from the vectors that begin there."""
         lanes = self.lanes
-        vector, first = f"<{lanes} x {IN_MEMORY[buffer.dtype]}>", ahead - ahead % lanes
+        first = ahead - ahead % lanes
         text = self.contiguous(buffer, self.integer("add", at.text, str(first)), "")
         if ahead > first:
             more = self.contiguous(buffer, self.integer("add", at.text, str(first + lanes)), "")
-            picks = ", ".join(f"i32 {ahead - first + j}" for j in range(lanes))
-            text = self.new(
-                f"shufflevector {vector} {text}, {vector} {more}, <{lanes} x i32> <{picks}>"
-            )
+            picks = [ahead - first + j for j in range(lanes)]
+            text = self.picked(text, IN_MEMORY[buffer.dtype], picks, more)
         return Reg(self.widen(text, buffer.dtype, lanes), varying=True)
 
     def gather(self, places: str, kind: str, align: int) -> str:
@@ -194,10 +257,7 @@ class Memory(Values):
                 left = self.new(f"add {word} {self.left}, {self.left}")
                 below = self.below(self.new(f"sub {word} {left}, splat (i32 {first})"))
                 mask = self.new(f"and {flags} {below}, {even}")
-            picks = ", ".join(f"i32 {(first + j) // 2}" for j in range(lanes))
-            part = self.new(
-                f"shufflevector {vector} {text}, {vector} poison, <{lanes} x i32> <{picks}>"
-            )
+            part = self.picked(text, kind, [(first + j) // 2 for j in range(lanes)])
             start = self.integer("add", offset, str(first))
             place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {start}")
             self.line(
@@ -250,17 +310,37 @@ class Memory(Values):
         return Reg(self.gather(places, kind, WIDTH[v.dtype]), varying=True)
 
 
-def paired(first: Any, second: Any) -> bool:
-    """Whether two statements touch neighbours in one buffer; see Note [pairs]."""
-    if isinstance(first, Store) and isinstance(second, Store):
-        a, b = first.offset, second.offset
-        same = first.buffer is second.buffer
-    elif isinstance(first, Value) and isinstance(second, Value) and first.op == second.op == "load":
-        a, b = first.args[1], second.args[1]
-        same = first.args[0] is second.args[0] and first.args[2] == second.args[2] == 0
-    else:
-        return False
-    if not same or b.op != "add" or b.args[0] is not a:
-        return False
-    one: Value = b.args[1]
-    return one.op == "const" and one.args[0] == 1
+def touched(s: Any) -> tuple[Buffer, Value]:
+    """Which buffer, and where, a load or a store touches."""
+    return (s.buffer, s.offset) if isinstance(s, Store) else (s.args[0], s.args[1])
+
+
+def neighbours(body: Sequence[Any], first: int, count: int) -> Sequence[Any]:
+    """So many statements from the first on, if they load or store one element after the other."""
+    group = body[first : first + count]
+    kind = _kind(group[0])
+    if len(group) < count or not kind or any(_kind(s) is not kind for s in group):
+        return ()
+    buffer, (base, begin) = touched(group[0])[0], _apart(touched(group[0])[1])
+    for number, s in enumerate(group):
+        other, place = touched(s)
+        root, ahead = _apart(place)
+        if other is not buffer or root is not base or ahead != begin + number:
+            return ()
+    return group
+
+
+def _kind(s: Any) -> type | None:
+    """Store, or Value for a plain load."""
+    if isinstance(s, Value):
+        return Value if s.op == "load" and not s.args[2] else None
+    return Store if isinstance(s, Store) else None
+
+
+def _apart(offset: Value) -> tuple[Value, int]:
+    """An offset as another one and a constant that is added."""
+    ahead = 0
+    while offset.op == "add" and offset.args[1].op == "const":
+        ahead += offset.args[1].args[0]
+        offset = offset.args[0]
+    return offset, ahead

@@ -76,24 +76,27 @@ def run_maps(
         plan = _plans.make(signature, _make, exprs, operands, dtypes, into)
     if not plan:
         return None
-    if plan.paired:
-        numbers = [
-            part for n in numbers for part in ((n.real, n.imag) if n.__class__ is complex else (n,))
-        ]
-    if plan.floating:
-        numbers = [float(n) for n in numbers]  # which tells of an integer that is too large
-        if plan.half is not None:  # compared in the arrays' precision, as in torch
-            numbers = [float(plan.half.type(n)) for n in numbers]
-    elif plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
-        return None  # it would wrap around
-    addresses = list(map(address, arrays))
+    if numbers:
+        if plan.paired:
+            numbers = [
+                part
+                for n in numbers
+                for part in ((n.real, n.imag) if n.__class__ is complex else (n,))
+            ]
+        if plan.floating:
+            numbers = [float(n) for n in numbers]  # which tells of an integer that is too large
+            if plan.half is not None:  # compared in the arrays' precision, as in torch
+                numbers = [float(plan.half.type(n)) for n in numbers]
+        elif plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
+            return None  # it would wrap around
+    addresses = [address(a) for a in arrays]
     if into is not None:
         outs = list(into)
     elif plan.like is None:
         outs = [memory.empty(plan.shape, t, addresses) for t in dtypes]
     else:
         outs = [memory.empty_like(arrays[plan.like], t) for t in dtypes]
-    addresses = [*map(address, outs), *addresses]
+    addresses = [*[address(o) for o in outs], *addresses]
     if plan.stream is not None and (into is None or addresses[0] not in addresses[len(outs) :]):
         heads = {-p % STREAM / o.itemsize for o, p in zip(outs, addresses, strict=False)}
         head = heads.pop()

@@ -14,11 +14,13 @@ import numpy as np
 from ...kernel import small_matrices as build
 from .. import memory
 from ..threads import current_limit
-from .kernels import TYPES, address, kernel
+from .kernels import TYPES, address, kernel, machine
 from .pool import pointer
 
 MANY = 64  # matrices: fewer are LAPACK's
 SMALL = 1024  # elements of a matrix with what stands beside it, in the memory of a thread
+FEW = 16  # rows: so few that pivots are picked by looking through all of them
+UNROLLED = 64  # elements of matrices whose sizes become part of their kernel
 _INT32 = np.dtype(np.int32)
 
 
@@ -47,6 +49,11 @@ def _in_a_row(a: Any, lead: int) -> Any:
     return a.reshape(-1, *a.shape[lead:])
 
 
+def _packed(a: Any) -> bool:
+    """Whether each matrix is contiguous."""
+    return a.strides[1:] == (a.shape[2] * a.itemsize, a.itemsize)
+
+
 def _run(
     function: Callable[..., Any],
     given: tuple[Any, ...],
@@ -56,7 +63,10 @@ def _run(
 ) -> None:
     """A kernel over arrays of matrices, written ones first."""
     dtype = arrays[0].dtype
-    call = kernel(function.__name__.removesuffix("_function"), function, TYPES[dtype], *given)
+    packed = all(_packed(a) for a in arrays if a.ndim == 3)
+    lanes = machine().vector // dtype.itemsize if packed else 0
+    name = function.__name__.removesuffix("_function")
+    call = kernel(name, function, TYPES[dtype], lanes, *given)
     threads = current_limit()
     own = memory.empty((elements * build.GROUP * threads,), dtype)
     steps = [s // a.itemsize for a in arrays for s in a.strides]
@@ -68,7 +78,8 @@ def _lu(lead: Any, arrays: Sequence[Any], pivot: bool) -> Any:
     count, m, n = a.shape
     out = memory.empty(a.shape, a.dtype)
     pivots, info = np.empty((count, min(m, n)), _INT32), np.empty(count, _INT32)
-    _run(build.lu_function, (bool(pivot),), (m, n), (m + 1) * n, (out, pivots, info, a))
+    given = (m <= FEW, bool(pivot), (m, n) if m * n <= UNROLLED else ())
+    _run(build.lu_function, given, (m, n), (m + 1) * n, (out, pivots, info, a))
     return out, pivots, info
 
 
@@ -76,7 +87,8 @@ def _solve(lead: Any, arrays: Sequence[Any]) -> Any:
     a, b = arrays
     count, n, columns = b.shape
     x, info = memory.empty(b.shape, a.dtype), np.empty(count, _INT32)
-    _run(build.solve_function, (), (n, columns), (n + 1) * (n + columns), (x, info, a, b))
+    elements = (n + 1) * (n + columns)
+    _run(build.solve_function, (n <= FEW,), (n, columns), elements, (x, info, a, b))
     return x, info
 
 
@@ -89,7 +101,7 @@ def _diagonals(a: Any) -> tuple[Any, Any]:
     """The diagonals of U of matrices, one matrix beside the other, and the sign of P."""
     count, n, _ = a.shape
     line, exchanges = memory.empty((n, count), a.dtype), np.empty(count, _INT32)
-    _run(build.pivots_function, (), (n,), (n + 1) * n, (line.T, exchanges, a))
+    _run(build.pivots_function, (n <= FEW,), (n,), (n + 1) * n, (line.T, exchanges, a))
     return line, (1 - 2 * (exchanges & 1)).astype(a.dtype)
 
 
@@ -116,7 +128,7 @@ def _triangular(lead: Any, arrays: Sequence[Any], upper: bool, unit: bool) -> An
     _, n, columns = b.shape
     x = memory.empty(b.shape, b.dtype)
     given = (bool(upper), bool(unit))
-    _run(build.triangular_function, given, (n, columns), n * columns, (x, a, b))
+    _run(build.triangular_function, given, (n, columns), n * (n + columns), (x, a, b))
     return (x,)
 
 

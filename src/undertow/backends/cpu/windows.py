@@ -11,14 +11,17 @@ import numpy as np
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.pools import BLOCK, Pool, pool_function
-from ...kernel.windows import Geometry, Padding
+from ...kernel.windows import Geometry, Padding, Spans
 from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
 from .plans import Plans, lay_out
+from .reductions import run_reduce
 
 UNROLLED = 8  # elements of a span that are not worth a loop
 LONG = 4096  # positions of a run at most, where runs are shared between threads
+HOPS = 16  # positions from lane to lane at most, where windows are as even as can be
+FEW, WIDE = 32, 64  # windows at most, and their elements at least, that are summed one by one
 CHANNELS = 8  # from which on they are better lanes than positions are, if they are innermost
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _plans = Plans()
@@ -55,8 +58,61 @@ def run_window(
         size = x.shape[x.ndim - len(kernel) :]
         geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
         plan = _plans.make(key, _make, kind, x, geometry)
-    if not plan:
-        return None
+    return _run(plan, kind, x, divisor) if plan else None
+
+
+def run_spans(kind: str, x: Any, output: Sizes) -> Any:
+    """`Backend.spans`; None if there is no kernel.
+
+    Sums are found along one dimension after the other, first along those that shrink the most,
+    with what lies behind it in lanes. Few wide windows of lines are summed by themselves.
+    """
+    lead = x.ndim - len(output)
+    if kind == "max":
+        return _run_along(kind, x, Spans(x.shape[lead:], output))
+
+    def first(d: int) -> tuple[float, int]:
+        ratio = output[d] / x.shape[lead + d]
+        return ratio, d if ratio < 1 else -d
+
+    for d in sorted(range(len(output)), key=first):
+        size, shape = x.shape[lead + d], [*x.shape]
+        if size == output[d]:
+            continue
+        shape[lead + d] = output[d]
+        behind = math.prod(x.shape[lead + d + 1 :])
+        planes = x.reshape(-1, size, behind).swapaxes(1, 2)
+        spans = Spans((size,), output[d : d + 1])
+        if behind == 1 and output[d] <= FEW and size >= WIDE * output[d]:
+            found = _sum_each(planes, spans)
+        else:
+            found = _run_along(kind, planes, spans)
+        if found is None:
+            return None
+        x = found.swapaxes(1, 2).reshape(shape)
+    return x
+
+
+def _sum_each(x: Any, spans: Spans) -> Any:
+    """A few windows of lines, each by the kernel of sums."""
+    out = memory.empty((*x.shape[:-1], spans.output[0]), x.dtype)
+    for i, (begin, end) in enumerate(spans.bounds(0)):
+        found = run_reduce("sum", x[..., begin:end], (x.ndim - 1,), False)
+        if found is None:
+            return None
+        out[..., i] = found
+    return out
+
+
+def _run_along(kind: str, x: Any, spans: Spans) -> Any:
+    key = (kind, x.shape, x.strides, x.dtype, spans)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make, kind, x, spans)
+    return _run(plan, kind, x) if plan else None
+
+
+def _run(plan: _Plan, kind: str, x: Any, divisor: float = 1.0) -> Any:
     outs = [memory.empty(plan.shape, x.dtype, (address(x),))]
     if plan.indices is not None:
         outs.append(memory.empty(plan.shape, plan.indices))
@@ -67,7 +123,7 @@ def run_window(
     return outs[0] if plan.indices is None else tuple(outs)
 
 
-def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
+def _make(kind: str, x: Any, geometry: Geometry | Spans) -> _Plan:
     """The plan for an array like this."""
     _, (dtype,), _ = lay_out([x])
     rank, output = len(geometry.size), geometry.output
@@ -105,7 +161,7 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
         ints.append(channels)
     else:
         first, count, step = spans[-1]
-        hop, shift = _hops(geometry.stride[-1], geometry.input_dilation[-1])
+        hop, shift = _hops(geometry)
         runs = _runs(first, count, hop, shift, LONG if rank == 1 else output[-1])
         tables.append(runs)
         most = int(count.max())
@@ -129,7 +185,7 @@ def _make(kind: str, x: Any, geometry: Geometry) -> _Plan:
     return _Plan(call, laid, back, indices, tables, held, [together, chunk, *ints])
 
 
-def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
+def _spans(geometry: Geometry | Spans, d: int) -> tuple[Any, Any, int]:
     """The firsts and counts of the windows along a dimension, and the step within them.
 
     See Note [spans] in kernel/pools.
@@ -138,6 +194,9 @@ def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
     >>> firsts.tolist(), counts.tolist(), step
     ([0, 1], [2, 3], 1)
     """
+    if isinstance(geometry, Spans):
+        begin, end = np.array(geometry.bounds(d), np.int64).T.copy()
+        return begin, end - begin, 1
     size, spread, gap = geometry.size[d], geometry.input_dilation[d], geometry.dilation[d]
     start = np.arange(geometry.output[d]) * geometry.stride[d] - geometry.padding[d][0]
     # Of a dilated x, the taps t with start + t * gap = 0 (mod spread) meet elements.
@@ -151,8 +210,18 @@ def _spans(geometry: Geometry, d: int) -> tuple[Any, Any, int]:
     return np.clip(first + skipped * step, 0, size - 1), count, step
 
 
-def _hops(stride: int, spread: int) -> tuple[int, int]:
+def _hops(geometry: Geometry | Spans) -> tuple[int, int]:
     """The positions from lane to lane, and by how many elements of x their windows lie apart."""
+    if isinstance(geometry, Spans):
+        n, m = geometry.size[-1], geometry.output[-1]
+
+        def runs(hop: int) -> float:
+            """About how many there are: one for each remainder, and where it shifts otherwise."""
+            return hop + 2 * m * abs(hop * n / m - round(hop * n / m))
+
+        hop = min(range(1, min(m, HOPS) + 1), key=runs)
+        return hop, round(hop * n / m)
+    stride, spread = geometry.stride[-1], geometry.input_dilation[-1]
     hop = spread // math.gcd(stride, spread)
     return hop, hop * stride // spread
 

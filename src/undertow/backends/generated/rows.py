@@ -22,6 +22,8 @@ from .memory import LargeBlock, TooLarge
 from .products import Products
 
 SHORT = 32  # elements of a row that one thread takes
+_UNIT = 16  # bytes: where arrays in one buffer may begin
+_BYTE = np.dtype(np.uint8)
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
@@ -38,13 +40,17 @@ class Rows(Products):
         arrays = list(operands[: program.elements + program.per_row])
         numbers = [float(n) for n in operands[len(arrays) :]]
         try:
-            plan = self._rows_plan(program, arrays, dims, dtypes)
+            plan, packed = self._rows_plan(program, arrays, dims, dtypes), False
         except TooMany:
-            arrays = self._joined(arrays, len(dtypes))
-            plan = self._rows_plan(program, arrays, dims, dtypes)
+            packed = True
+            try:
+                plan = self._rows_plan(program, arrays, dims, dtypes, packed)
+            except TooMany:
+                arrays = self._joined(arrays, len(dtypes))
+                plan = self._rows_plan(program, arrays, dims, dtypes, packed)
         except NotCompiled:
             return super().rows(program, operands, dims, dtypes)
-        outs = [self.empty(shape, t) for shape, t in plan.extra]
+        outs = self._row_outs(program, plan.extra, packed)
         if 0 in broadcast(*[a.shape for a in arrays]):
             return super().rows(program, operands, dims, dtypes)
         try:
@@ -66,12 +72,32 @@ class Rows(Products):
         arrays: list[StridedArray],
         dims: tuple[int, ...],
         dtypes: Sequence[Any],
+        packed: bool = False,
     ) -> Plan:
+        """The plan of a row program; `packed`: what is made of whole rows lies in one buffer."""
         seen = sharing(arrays)
-        key: list[Any] = ["rows", program, dims, *dtypes, seen]
+        key: list[Any] = ["rows", program, dims, *dtypes, seen, packed]
         for a in arrays:
             key += (a.shape, a.strides, a.dtype)
-        return self.plan(tuple(key), _make_rows, self, program, arrays, dims, dtypes, seen)
+        given = (program, arrays, dims, dtypes, seen, packed)
+        return self.plan(tuple(key), _make_rows, self, *given)
+
+    def _row_outs(self, program: Program, made: Sequence[Any], packed: bool) -> list[StridedArray]:
+        """Fresh arrays for what a row program writes."""
+        if not packed:
+            return [self.empty(shape, t) for shape, t in made]
+        starts, total = [], 0
+        for o, (shape, t) in zip(program.outputs, made, strict=True):
+            starts.append(total)
+            if o.kind == "row":
+                total += -(-math.prod(shape) * t.itemsize // _UNIT) * _UNIT
+        whole = self.empty((total,), _BYTE).buffer
+        return [
+            StridedArray(self, whole, shape, t, None, start)
+            if o.kind == "row"
+            else self.empty(shape, t)
+            for o, (shape, t), start in zip(program.outputs, made, starts, strict=True)
+        ]
 
     def update(
         self,
@@ -107,6 +133,7 @@ def _make_rows(
     dims: tuple[int, ...],
     dtypes: Sequence[Any],
     seen: tuple[int, ...],
+    packed: bool,
 ) -> Made:
     """The plan of a row program; `extra`: the shapes and dtypes of what it writes."""
     shape = broadcast(*[a.shape for a in arrays])
@@ -132,9 +159,14 @@ def _make_rows(
     ints += [n for s in outer[1:] for n in s] + [n for s in inner[1:] for n in s]
     outs = [k.type_of(np.dtype(t)) for _, t in made]
     given = (program, types, compute, outs, (len(kept), len(sizes)), alone)
-    own = (*range(len(outs)), *[s + len(outs) for s in seen])
+    buffers: dict[Any, int] = {}
+    own = [
+        buffers.setdefault("rows" if packed and o.kind == "row" else i, len(buffers))
+        for i, o in enumerate(program.outputs)
+    ]
+    own += [s + len(buffers) for s in seen]
     groups = blocks(rows) if alone else rows
-    return Made("rows", row_function, given, own, tuple(ints), groups, made)
+    return Made("rows", row_function, given, tuple(own), tuple(ints), groups, made)
 
 
 def _make_update(

@@ -62,6 +62,20 @@ class Hooks:
         return _add(getattr(self, event), Hook(fn, **options), prepend)
 
 
+class HooksOf:
+    """One event's hooks as an attribute, by the name that programs know: `_forward_hooks`."""
+
+    def __init__(self, event: str) -> None:
+        self.event = event
+
+    def __get__(self, module: Module | None, kind: Any = None) -> Any:
+        return self if module is None else getattr(module._hooked(), self.event)
+
+    def __set__(self, module: Module, hooks: dict[int, Any]) -> None:
+        kept = {k: fn if isinstance(fn, Hook) else Hook(fn) for k, fn in hooks.items()}
+        setattr(module._hooked(), self.event, kept)
+
+
 def _add(hooks: dict[int, Hook], hook: Hook, prepend: bool) -> RemovableHandle:
     before = dict(hooks)
     if prepend:
@@ -112,6 +126,11 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
     return _global("backward", hook)
 
 
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook` when the last operation of any module has its gradients; deprecated in torch."""
+    return _global("backward_old", hook)
+
+
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(module, name, submodule)` when a module is registered."""
     return _add(_REGISTRATIONS["module"], Hook(hook), False)
@@ -155,8 +174,9 @@ def called(module: Module, args: Any, kwargs: dict[str, Any]) -> Any:
             result = result if answer is None else answer
         if borders is not None:
             result = borders.at_outputs(result)
-        if own.backward_old:
-            _old_backward(module, list(own.backward_old.values()), result)
+        old = hooks("backward_old")
+        if old:
+            _old_backward(module, old, result)
         return result
     except Exception:
         for hook in [h for h in due if h.wants("always_call")]:
@@ -204,8 +224,9 @@ class _Border(Function):
 
     @staticmethod
     def forward(ctx: Any, *values: Tensor) -> Any:
-        ctx.mark_non_differentiable(*[v for v in values if not v.requires_grad])
-        return tuple([v.view_as(v) for v in values])
+        passed = [(v.view_as(v), v.requires_grad) for v in values]
+        ctx.mark_non_differentiable(*[v for v, wanted in passed if not wanted])
+        return tuple([v for v, _ in passed])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeVar, overload
 
+from ...core.modes import is_grad_enabled
 from ...core.tensor import Tensor
 from ...errors import DTypeError
 from ..parameter import Parameter
@@ -144,6 +145,10 @@ class Sequential(_Numbered):
 
     def forward(self, input: Any) -> Any:
         """The last module's output."""
+        if not is_grad_enabled():
+            from .evaluation import evaluated
+
+            return evaluated(self._modules.values(), input)
         for module in self._modules.values():
             input = module(input)
         return input

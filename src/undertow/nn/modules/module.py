@@ -18,7 +18,9 @@ from ..parameter import Buffer, Parameter, is_lazy
 from .calling import (
     GLOBAL_CALLS,
     Hooks,
+    HooksOf,
     called,
+    register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
@@ -65,6 +67,9 @@ class Module:
     _non_persistent_buffers_set: set[str]
     _modules: dict[str, Module | None]
     _hooks: Hooks | None  # None until somebody registers one: a call asks for nothing else
+    _forward_hooks = HooksOf("forward")
+    _forward_pre_hooks = HooksOf("forward_pre")
+    _backward_hooks = HooksOf("backward")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if self.call_super_init:
@@ -680,6 +685,7 @@ def _forget(module: Module, name: str, *registers: str) -> None:
 
 __all__ = [
     "Module",
+    "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",

@@ -148,6 +148,8 @@ def _load_one(
     if not isinstance(value, Tensor):
         return f'"{key}" is a {type(value).__name__} in the state_dict, a tensor is expected.'
     if is_lazy(value):
+        if is_lazy(held):  # neither has a shape: there is nothing to take
+            return None
         return f'"{key}" has no shape yet in the state_dict: call the saved module once first.'
     if is_lazy(held):
         with no_grad():

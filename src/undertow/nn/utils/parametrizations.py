@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 from ...core.modes import no_grad
@@ -39,15 +40,15 @@ def weight_norm(module: T, name: str = "weight", dim: int | None = 0) -> T:
     ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
-
-    def from_hook(state: Any, prefix: str, *_: Any) -> None:
-        """A state of the older form, `nn.utils.weight_norm`, has other names."""
-        for old, new in ((f"{name}_g", "original0"), (f"{name}_v", "original1")):
-            if f"{prefix}{old}" in state:
-                state[f"{prefix}parametrizations.{name}.{new}"] = state.pop(f"{prefix}{old}")
-
-    module._register_load_state_dict_pre_hook(from_hook)
+    module._register_load_state_dict_pre_hook(partial(_from_hook, name))
     return module
+
+
+def _from_hook(name: str, state: Any, prefix: str, *_: Any) -> None:
+    """A state of the older form, `nn.utils.weight_norm`, has other names."""
+    for old, new in ((f"{name}_g", "original0"), (f"{name}_v", "original1")):
+        if f"{prefix}{old}" in state:
+            state[f"{prefix}parametrizations.{name}.{new}"] = state.pop(f"{prefix}{old}")
 
 
 class _SpectralNorm(Module):
