@@ -295,3 +295,11 @@ def test_means_of_nothing_are_quiet():
     assert F.nll_loss(ut.zeros(4, 3), nothing).isnan()
     assert ut.zeros(0).mean().isnan()
     assert ut.zeros(2, 0).mean(1).isnan().all()
+
+
+def test_multi_margin_loss_of_one_sample_has_its_targets_shape() -> None:
+    x = ut.randn(5)
+    loss = ut.nn.functional.multi_margin_loss
+    assert loss(x, ut.tensor([2]), reduction="none").shape == (1,)
+    assert loss(x, ut.tensor(2), reduction="none").shape == ()
+    assert loss(x, ut.tensor([2])).shape == ()

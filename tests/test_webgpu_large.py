@@ -72,6 +72,7 @@ LARGE: dict[str, tuple[Any, Any]] = {
     "softmax": ((3, 4000), lambda x: x.softmax(1)),
     "layer norm": ((9, 500), lambda x: F.layer_norm(x, (500,))),
     "matrices": ((60, 70), lambda x: x @ x.t()),
+    "linear": ((3, 20), lambda x: F.linear(x, x.repeat(500, 1), x.reshape(-1).repeat(25))),
     "batches": ((6, 30, 20), lambda x: x @ x.transpose(1, 2)),
     "wide matrices": ((4, 200), lambda x: x.t() @ x),
 }

@@ -101,7 +101,9 @@ _LAZY |= {
             BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
             IntTensor LongTensor ShortTensor set_default_tensor_type
         """,
+        "core.storage": "TypedStorage UntypedStorage",
         "errors": "OutOfMemoryError",
+        "func": "vmap",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format
             sparse_coo sparse_csc sparse_csr strided

@@ -91,6 +91,8 @@ from .core.modes import (
     set_grad_enabled,
 )
 from .core.printing import get_printoptions, printoptions, set_printoptions
+from .core.storage import TypedStorage as TypedStorage
+from .core.storage import UntypedStorage as UntypedStorage
 from .core.tensor import Tensor
 from .devices import DeviceLike, device, get_default_device, set_default_device
 from .dtypes import (
@@ -128,6 +130,7 @@ from .dtypes import DType as dtype
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .files import load as load
 from .files import save as save
+from .func import vmap as vmap
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
@@ -418,6 +421,33 @@ subtract = sub
 multiply = mul
 negative = neg
 divide = div
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never lazy here."""
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negation is never lazy here."""
+
+def is_tensor(obj: Any) -> builtins.bool:
+    """Whether `obj` is a Tensor."""
+
+def is_floating_point(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a floating one."""
+
+def is_complex(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a complex one."""
+
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether `input` was made in `inference_mode`."""
+
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the one element of `input` is not zero."""
+
+def numel(input: Tensor) -> builtins.int:
+    """The number of elements of `input`."""
+
+def result_type(*operands: Tensor | Number) -> DType:
+    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
 
 def clamp_min(
     input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
@@ -2058,33 +2088,6 @@ def pairwise_distance(
 def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
     """The p-norm distances of all pairs of rows i < j, in order."""
 
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugation is never lazy here."""
-
-def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor itself: negation is never lazy here."""
-
-def is_tensor(obj: Any) -> builtins.bool:
-    """Whether `obj` is a Tensor."""
-
-def is_floating_point(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a floating one."""
-
-def is_complex(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a complex one."""
-
-def is_inference(input: Tensor) -> builtins.bool:
-    """Whether `input` was made in `inference_mode`."""
-
-def is_nonzero(input: Tensor) -> builtins.bool:
-    """Whether the one element of `input` is not zero."""
-
-def numel(input: Tensor) -> builtins.int:
-    """The number of elements of `input`."""
-
-def result_type(*operands: Tensor | Number) -> DType:
-    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
-
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -3349,6 +3352,8 @@ __all__ = [
     "ShortTensor",
     "Size",
     "Tensor",
+    "TypedStorage",
+    "UntypedStorage",
     "abs",
     "abs_",
     "absolute",
@@ -4023,6 +4028,7 @@ __all__ = [
     "view_as_real",
     "view_as_real_copy",
     "view_copy",
+    "vmap",
     "vsplit",
     "vstack",
     "webgpu",

@@ -88,7 +88,10 @@ class Products(Indexing):
                 d = dim - len(sizes) + len(x.shape)  # of its own dimensions
                 whole = d < 0 or x.shape[d] == 1 or (dim >= len(batch) and dim != own)
                 factors.append(x if whole else narrowed(x, d, start, stop))
-            found.append(self.matmul(factors[0], factors[1], bias))
+            own_bias = bias
+            if bias is not None and dim == len(sizes) - 1:
+                own_bias = narrowed(bias, 0, start, stop)
+            found.append(self.matmul(factors[0], factors[1], own_bias))
         return self.concat(found, dim)
 
     def add_product(self, target: StridedArray, a: StridedArray, b: StridedArray) -> bool:

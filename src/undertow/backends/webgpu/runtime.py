@@ -246,7 +246,9 @@ class WebGpuRuntime:
             self._end = at + kernel.slot
             self._recorder.dispatch(self._pass_handle, kernel.handle, found[1], at, groups)
             for b in buffers:
-                _whole(b).batch = self._batch
+                if b.__class__ is tuple:  # a part
+                    b = b[0]
+                b.batch = self._batch
             self._pending += 1
             if self._pending >= self._most:
                 self.submit(kernel.entry if self._most == 1 else _BATCH)
