@@ -53,8 +53,8 @@ def rms_norm(
     """`nn.functional.rms_norm`.
 
     >>> import undertow as ut
-    >>> ut.rms_norm(ut.tensor([3.0, 3.0]), (2,))
-    tensor([1.0000, 1.0000])
+    >>> ut.rms_norm(ut.tensor([1.0, 7.0]), (2,))
+    tensor([0.2000, 1.4000])
     """
     found: Tensor = FUNCTIONAL["rms_norm"](input, normalized_shape, weight, eps)
     return found
