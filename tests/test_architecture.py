@@ -46,6 +46,7 @@ ROOMS = [
     "signal",
     "special",
     # Names where torch has them: probes of devices, settings, and what has a module to itself.
+    "_C",
     "accelerator",
     "cpu",
     "cuda",

@@ -226,6 +226,7 @@ def test_old_names_of_products() -> None:
         assert found.layout is ut.sparse_coo
         np.testing.assert_allclose(found.to_dense().numpy(), wanted)
     assert ut.hspmm(s, d).dense_dim() == 1
+    assert ut.spmm(ut.eye(2), 2 * ut.eye(2)).tolist() == [[2, 0], [0, 2]]  # both may be dense
     for product in (ut.spmm, ut.dsmm):
         np.testing.assert_allclose(product(s, d).numpy(), wanted)
     start = ut.tensor(wanted).to_sparse()

@@ -86,8 +86,8 @@ _LAZY |= {
     name: room or name
     for room, names in {
         "": """
-            accelerator amp compiler cpu cuda distributed func hub jit mps multiprocessing overrides
-            profiler random testing types version webgpu xpu
+            _C accelerator amp compiler cpu cuda distributed func hub jit mps multiprocessing
+            overrides profiler random testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype

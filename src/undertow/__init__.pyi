@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
+from . import _C as _C
 from . import accelerator as accelerator
 from . import amp as amp
 from . import array_api as array_api

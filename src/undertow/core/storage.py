@@ -50,6 +50,9 @@ class UntypedStorage:
     def __len__(self) -> int:
         return self.size()
 
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
     def element_size(self) -> int:
         """How many bytes an element has."""
         return 1

@@ -64,14 +64,14 @@ class _Mask:
     def __init__(self, f: Function, kind: str, dtype: str) -> None:
         self.f = f
         self.kind = kind  # "", "bool", "add" or "causal"
-        self.may_hide = kind in ("bool", "add")  # all keys from a query
-        if self.may_hide:
+        self.given = kind in ("bool", "add")
+        if self.given:
             self.buffer = f.buffer("mask", "bool" if kind == "bool" else dtype)
             self.steps = [f.param(f"mask_{part}") for part in ("batch", "head", "row", "column")]
 
     def start(self, batch: Value, head: Value, row: Value) -> Value | None:
         """The offset of a row's first element of the mask."""
-        if self.may_hide:
+        if self.given:
             return batch * self.steps[0] + head * self.steps[1] + row * self.steps[2]
         return None
 
@@ -138,7 +138,7 @@ def attention_function(name: str, dtype: str, mask: str) -> Function:
                     peak.add(score)
                 before = f.load(scratch, peaks + r)
                 now = _greater(f)(before, peak.get()[0])
-                base = f.select(now == _NEVER, 0.0, now) if masking.may_hide else now
+                base = f.select(now == _NEVER, 0.0, now)
                 total = f.state(f.const(0, dtype), combine=lambda a, b: a + b)
                 with f.vector(seen) as i:
                     weight = elementary.FUNCTIONS["exp"](f, f.load(scratch, line + i) - base)
@@ -160,12 +160,10 @@ def attention_function(name: str, dtype: str, mask: str) -> Function:
                 products.run("more", (scratch, gathered), (scratch, scores), values, corner)
         with f.vector(some) as r:  # many rows at once, since a logarithm takes as long as a row
             total_sum = f.load(scratch, sums + r)
-            nothing = total_sum == 0 if masking.may_hide else None
-            share = 1 / (total_sum if nothing is None else f.select(nothing, 1.0, total_sum))
+            nothing = total_sum == 0  # the mask hides all, or every score is -inf
+            share = 1 / f.select(nothing, 1.0, total_sum)
             found = f.load(scratch, peaks + r) + elementary.FUNCTIONS["log"](f, total_sum)
-            if nothing is not None:
-                found = f.select(nothing, float("inf"), found)
-            f.store(lse, place * rows + first + r, found)
+            f.store(lse, place * rows + first + r, f.select(nothing, float("inf"), found))
             f.store(scratch, sums + r, share)
         with f.loop(some) as r:
             share = f.load(scratch, sums + r)
