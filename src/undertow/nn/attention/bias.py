@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, auto
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
@@ -22,8 +22,8 @@ class CausalVariant(IntEnum):
     ['UPPER_LEFT', 'LOWER_RIGHT']
     """
 
-    UPPER_LEFT = auto()
-    LOWER_RIGHT = auto()
+    UPPER_LEFT = 1
+    LOWER_RIGHT = 2
 
 
 class CausalBias(Tensor):
