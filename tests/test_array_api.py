@@ -104,6 +104,9 @@ CALLS: dict[str, Any] = {
     "vecdot along 0": lambda xp, a: xp.vecdot(a(A), a(B), axis=0),
     "add mixed": lambda xp, a: xp.add(a(np.ones(3, np.float32)), a(np.array(1.0))),
     "less mixed": lambda xp, a: xp.less(a(np.array(127, np.int8)), a(np.array([128, 0], np.int16))),
+    "nextafter, a number": lambda xp, a: xp.nextafter(a(A), 1.0),
+    "a number, nextafter": lambda xp, a: xp.nextafter(1.0, a(A)),
+    "cross, broadcast": lambda xp, a: xp.linalg.cross(a(A[:, :3]), a(B[0, :3])),
     "remainder": lambda xp, a: xp.remainder(a(A), a(B)),
     "pow": lambda xp, a: xp.pow(a(np.abs(A)), 2),
     "sign": lambda xp, a: xp.sign(a(SPECIAL)),
@@ -136,6 +139,12 @@ def test_as_numpy(call: Any) -> None:
         assert isinstance(got, ut.Tensor)
         assert got.dtype.name == wanted.dtype.name
         np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-6, atol=1e-12)
+
+
+def test_outer_keeps_the_signs_of_zeros() -> None:
+    """It multiplies, and adds nothing."""
+    found = xp.linalg.outer(xp.asarray([-0.0, 1.0]), xp.asarray([2.0, -0.0]))
+    assert xp.signbit(found).tolist() == [[True, False], [False, True]]
 
 
 def test_floor_divide_with_infinities() -> None:

@@ -1085,3 +1085,36 @@ def test_a_node_keeps_what_the_user_notes() -> None:
     assert node.next_functions[0][0].metadata == {}
     y.backward()
     assert y.grad_fn.metadata == {"who": "me"}
+
+
+def test_inputs_by_name_give_gradients_by_name() -> None:
+    x, y = (ut.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+    z = (x**2 + x * y).sum()
+    found = ut.autograd.grad(z, {"x": x, "y": y}, retain_graph=True)
+    assert {name: g.tolist() for name, g in found.items()} == {"x": [3.0, 6.0], "y": [1.0, 2.0]}
+    z.backward(inputs={"y": y})
+    assert x.grad is None
+    assert y.grad is not None
+    assert y.grad.tolist() == [1.0, 2.0]
+    with pytest.raises(RuntimeError, match="inputs is empty"):
+        ut.autograd.grad(z, {})
+
+
+def test_batched_gradients_are_a_pass_for_each_row() -> None:
+    x = ut.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    unused = ut.ones(2, requires_grad=True)
+    y = x**3
+    jacobian, second, none = ut.autograd.grad(
+        [y, x * 2],
+        [x, y, unused],
+        [ut.eye(3), None],
+        is_grads_batched=True,
+        allow_unused=True,
+        create_graph=True,
+    )
+    assert jacobian.tolist() == (ut.diag(3 * x**2) + 2).tolist()
+    assert second.tolist() == ut.eye(3).tolist()
+    assert none is None
+    assert ut.autograd.grad(jacobian.sum(), x)[0].tolist() == [6.0, 12.0, 18.0]
+    with pytest.raises(ValueError, match="equally many rows"):
+        ut.autograd.grad([y, y], x, [ut.ones(2, 3), ut.ones(3, 3)], is_grads_batched=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -595,3 +595,16 @@ def test_the_early_stop_of_a_block(asked: bool, ruled: bool | None) -> None:
     y.sum().backward()
     stops = asked if ruled is None else ruled
     assert len(calls) == (1 if stops else 2)
+
+
+def test_a_context_cannot_suppress_an_error_of_the_function() -> None:
+    def fails(x: Any) -> Any:
+        raise ValueError("forward failed")
+
+    with pytest.raises(RuntimeError, match="suppressed an error"):
+        checkpoint(
+            fails,
+            ut.ones(1, requires_grad=True),
+            use_reentrant=False,
+            context_fn=lambda: (suppress(ValueError), nullcontext()),
+        )

@@ -204,10 +204,23 @@ def test_jit_marks_and_refuses() -> None:
         ut.jit.ScriptModule()
 
 
+def test_functions_are_pickled_by_name() -> None:
+    """Whatever a module holds as its activation can be sent to another process."""
+    for space in (ut, ut.nn.functional, ut.linalg, ut.fft, ut.special):
+        for name in space.__all__ if space is ut else dir(space):
+            found = getattr(space, name)
+            if callable(found) and not name.endswith("_"):
+                assert pickle.loads(pickle.dumps(found)) is found, name
+
+
 def test_names_that_programs_ask_for() -> None:
     """What annotations and checks of programs name is there, and is the thing itself."""
     handle = ut.ones(1, requires_grad=True).register_hook(lambda g: g)
     assert isinstance(handle, ut.utils.hooks.RemovableHandle)
+    assert sys.getsizeof(ut.zeros(48).untyped_storage()) > 192
+    assert ut._C._get_tracing_state() is None
+    assert not ut._C._is_tracing()
+    assert ut.utils.model_zoo.load_url is ut.hub.load_state_dict_from_url
     ut._assert(True, "no error")
     with pytest.raises(AssertionError, match="a message"):
         ut._assert(False, "a message")

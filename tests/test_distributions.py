@@ -206,3 +206,40 @@ def test_binomial_counts() -> None:
         assert float(drawn.var()) == pytest.approx(variance, rel=0.1)
         assert float(drawn.min()) >= 0
         assert float(drawn.max()) <= n
+
+
+def test_the_inverse_of_an_inverse_is_the_transform() -> None:
+    d = ut.distributions
+    both = d.ComposeTransform([d.AffineTransform(1.0, 2.0), d.ExpTransform()])
+    assert both.inv.inv is both
+    kept = both.with_cache(1)
+    assert kept.inv.inv is kept
+    assert [part._cache_size for part in kept.parts] == [1, 1]
+    x = ut.tensor(0.5)
+    ut.testing.assert_close(both.inv(both(x)), x)
+
+
+def test_what_is_kept_has_a_history_even_if_first_asked_for_without() -> None:
+    logits = ut.randn(3, requires_grad=True)
+    d = ut.distributions.OneHotCategoricalStraightThrough(logits=logits)
+    d.sample()  # looks at the probabilities, in no_grad
+    assert d.rsample().requires_grad
+
+
+def test_no_sample_of_a_beta_variable_is_an_end() -> None:
+    x = ut.distributions.Beta(0.01, 0.01).sample((2000,))
+    assert 0 < float(x.min()) < 1e-6
+    assert 1 - 1e-6 < float(x.max()) < 1
+
+
+def test_divergence_of_binomials() -> None:
+    d = ut.distributions
+    p, q = (d.Binomial(n, ut.tensor([0.3])) for n in (5, 4))
+    assert d.kl_divergence(p, q).tolist() == [math.inf]
+    with pytest.raises(NotImplementedError, match="no more trials in q"):
+        d.kl_divergence(q, p)
+
+
+def test_gamma_takes_a_number() -> None:
+    d = ut.distributions.Gamma(2.0, 1.0)
+    ut.testing.assert_close(d.log_prob(1), d.log_prob(ut.tensor(1.0)))

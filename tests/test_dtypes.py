@@ -183,3 +183,11 @@ def test_devices() -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_clamp_promotes_all_three_together() -> None:
+    """A zero-dimensional bound does not widen what a bound with dimensions decides."""
+    x, low, high = ut.tensor([True, False]), ut.tensor(0.5, dtype=ut.float64), ut.tensor([0.6, 0.7])
+    assert ut.clamp(x, low, high).dtype is ut.float32
+    assert ut.clamp(x, high, low).dtype is ut.float32
+    assert ut.clamp(x, low, high.double()).dtype is ut.float64

@@ -79,3 +79,36 @@ def test_bag_padding_receives_no_gradient_and_does_not_count() -> None:
     np.testing.assert_array_equal(out.detach().numpy(), [[2, 3], [0, 0]])
     out.sum().backward()
     np.testing.assert_array_equal(weight.grad.numpy()[:, 0], [0.5, 0.5, 0, 0, 0])
+
+
+def test_a_padding_row_gets_nothing_even_of_nan() -> None:
+    table = ut.randn(4, 2, requires_grad=True)
+    at = ut.tensor([0, 3, 3, 1])
+    rows = ut.nn.functional.embedding(at, table, padding_idx=3)
+    lengths = rows.sum(1)
+    scale = ut.tensor([1.0, float("nan"), float("nan"), 2.0])
+    (lengths * scale).sum().backward()
+    assert table.grad is not None
+    np.testing.assert_array_equal(table.grad.numpy(), [[1, 1], [2, 2], [0, 0], [0, 0]])
+
+
+def test_a_frozen_table_may_hold_integers() -> None:
+    table = ut.tensor([[1, 2], [3, 4]])
+    layer = ut.nn.Embedding.from_pretrained(table)
+    assert layer(ut.tensor([1])).tolist() == [[3, 4]]
+    with pytest.raises(RuntimeError, match="only floating"):
+        ut.nn.Embedding.from_pretrained(table, freeze=False)
+
+
+def test_sparse_gradients_of_empty_tables() -> None:
+    layer = ut.nn.Embedding(10, 0, sparse=True)
+    layer(ut.tensor([[0, 2], [9, 3]])).sum().backward()
+    assert layer.weight.grad is not None
+    assert layer.weight.grad.shape == (10, 0)
+
+
+def test_the_last_bag_ends_with_the_indices() -> None:
+    layer = ut.nn.EmbeddingBag(5, 2, include_last_offset=True)
+    at = ut.tensor([0, 1, 2, 3])
+    early, late = (layer(at, ut.tensor([0, 3, end])) for end in (3, 4))
+    ut.testing.assert_close(early, late)

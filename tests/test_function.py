@@ -132,8 +132,8 @@ def test_setup_context_style_takes_defaults_and_keywords() -> None:
 def test_what_a_function_is_not() -> None:
     with pytest.raises(DTypeError, match="apply"):
         Cube()
-    with pytest.raises(DTypeError, match="positional"):
-        Cube.apply(x=leaf(1.0))
+    with pytest.raises(TypeError, match="required argument"):
+        Cube.apply(y=leaf(1.0))
 
     class Empty(Function):
         pass
@@ -1023,3 +1023,42 @@ def test_saved_tensors_that_are_cleared_when_first_asked_for() -> None:
     assert (x.grad.item(), y.grad.item()) == (3, 2)
     with pytest.raises(FreedError, match="first asked for"):
         z.backward()
+
+
+def test_arguments_by_name_stand_where_forward_has_them() -> None:
+    class ScaledMul(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, y: Any, scale: float = 1.0) -> Any:
+            ctx.save_for_backward(x, y)
+            ctx.scale = scale
+            return scale * x * y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return g * ctx.scale * y, g * ctx.scale * x, None
+
+    x, y = (ut.tensor(value, requires_grad=True) for value in (2.0, 3.0))
+    for out in (ScaledMul.apply(x, y=y, scale=5.0), ScaledMul.apply(y=y, scale=5.0, x=x)):
+        assert out.item() == 30.0
+        assert [g.item() for g in ut.autograd.grad(out, (x, y))] == [15.0, 10.0]
+    with pytest.raises(TypeError, match="unexpected"):
+        ScaledMul.apply(x, y, size=1)
+
+
+def test_backward_and_vjp_together_are_an_error() -> None:
+    class Both(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+        @staticmethod
+        def vjp(ctx: Any, g: Any) -> Any:
+            return g
+
+    with pytest.raises(RuntimeError, match="both a backward and a vjp"):
+        Both.apply(ut.ones(1, requires_grad=True)).sum().backward()

@@ -123,3 +123,19 @@ def test_scores_are_not_stored() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4096 * 4096 * 4 / 8
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_row_whose_scores_are_all_minus_infinity_gives_zeros(causal: bool) -> None:
+    """As in torch, and as with a mask that hides all."""
+    keys = np.full((2, 2, 70, 32), -np.inf, np.float32)
+    keys[:, :, 35:] = 0.1
+    values = np.random.default_rng(0).random((2, 2, 70, 32), np.float32)
+    query = ut.ones(2, 2, 70, 32)
+    found = ut.nn.functional.scaled_dot_product_attention(
+        query, ut.tensor(keys), ut.tensor(values), is_causal=causal
+    ).numpy()
+    seen = np.tril(np.ones((70, 70), bool)) if causal else np.ones((70, 70), bool)
+    weights = (seen & (np.arange(70) >= 35)).astype(np.float64)
+    expected = weights / np.maximum(weights.sum(1, keepdims=True), 1) @ values
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -163,3 +165,21 @@ def test_products(left: tuple[int, ...], right: tuple[int, ...], dtype: type) ->
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_exp_near_overflow_and_at_infinities(dtype: Any) -> None:
+    """C99's answers, as NumPy's; the angle may be as small as exp is large."""
+    sizes = [0.0, -0.0, 80.0, 88.8, 90.0, 150.0, 700.0, 710.0, 720.0, 1000.0, -800.0]
+    sizes += [np.inf, -np.inf, np.nan]
+    angles = [0.0, -0.0, 0.5, -2.0, 3.0, 1e-30, 1e-300, np.inf, -np.inf, np.nan]
+    z = np.array([complex(a, b) for a in sizes for b in angles], dtype)
+    with np.errstate(all="ignore"):
+        expected = np.exp(z)
+    (found,) = run_maps((trace(lambda x: call("exp", x), 1),), (z,), (z.dtype,))
+    for part in ("real", "imag"):
+        mine, exact = getattr(found, part), getattr(expected, part)
+        np.testing.assert_allclose(mine, exact, rtol=8 * np.finfo(dtype).eps)
+        number = ~np.isnan(exact)
+        zero = number & (exact == 0)
+        np.testing.assert_array_equal(np.signbit(mine[zero]), np.signbit(exact[zero]))

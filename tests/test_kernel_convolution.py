@@ -230,6 +230,38 @@ def test_halves_are_computed_in_single(dtype: Any) -> None:
     assert ut.equal(found, want.to(dtype))
 
 
+@pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])
+def test_halves_are_converted_a_few_images_at_a_time(
+    dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which changes no bits of results, and sums a weight's gradient in single precision."""
+    ut.manual_seed(0)
+    x, w = (t.to(dtype).requires_grad_() for t in (ut.randn(5, 16, 40), ut.randn(24, 16, 3)))
+    b, seed = ut.randn(24).to(dtype), ut.randn(5, 24, 40).to(dtype)
+    found = []
+    for limit in (1 << 20, 2000, 1):
+        monkeypatch.setattr(conv, "HALVES", limit)
+        y = ut.conv1d(x, w, b, padding=1)
+        found.append([y.detach(), *ut.autograd.grad(y, (x, w), seed)])
+    wide = [t.detach().float().requires_grad_() for t in (x, w)]
+    exact = ut.conv1d(*wide, padding=1)
+    _, slope = ut.autograd.grad(exact, wide, seed.float())
+    for each in found:
+        assert all(ut.equal(a, b) for a, b in zip(each[:2], found[0][:2], strict=True))
+        assert each[2].dtype is dtype
+        assert ut.allclose(each[2].float(), slope, rtol=2e-2 if dtype is ut.bfloat16 else 2e-3)
+
+
+def test_halves_take_no_copies_of_whole_operands() -> None:
+    x, w = ut.ones(64, 16, 4096).half(), ut.ones(16, 16, 9).half()
+    ut.conv1d(x, w, padding=4)
+    tracemalloc.start()
+    ut.conv1d(x, w, padding=4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.5 * x.nbytes  # the result, and a few images in single precision
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 0), (0, 3, 50)])
 def test_empty(shape: tuple[int, ...]) -> None:
     """No elements: the result is the bias, the weight's gradient zero."""

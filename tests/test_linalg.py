@@ -233,6 +233,24 @@ def test_lobpcg_of_a_large_matrix() -> None:
     np.testing.assert_allclose(scaled.numpy(), known[::-1][:2] / 2, atol=1e-5)
 
 
+def test_lobpcg_has_the_gradients_of_eigh_of_a_symmetric_matrix() -> None:
+    """Of first and second order: nothing in the part that a symmetric matrix cannot have."""
+    a = np.random.default_rng(3).standard_normal((6, 6))
+    start = ut.eye(6, 1, dtype=ut.float64)
+    found = []
+    for pair in (
+        lambda A: ut.lobpcg(A, X=start),
+        lambda A: [t[..., -1:] for t in ut.linalg.eigh((A + A.mT) / 2)],
+    ):
+        A = wrap(a @ a.T).requires_grad_()
+        values, vectors = pair(A)
+        aim = (values + (vectors**3).sum() * vectors.sum()).sum()  # of no sign
+        (first,) = ut.autograd.grad(aim, A, create_graph=True)
+        found.append([first.detach(), *ut.autograd.grad((first * wrap(a)).sum(), A)])
+    for ours, known in zip(*found, strict=True):
+        np.testing.assert_allclose(ours.numpy(), known.numpy(), atol=1e-6)
+
+
 # Kernels for many small matrices ---------------------------------------------------------------
 COUNT = MANY + 7  # no multiple of anything
 
@@ -271,6 +289,56 @@ def test_kernels_agree_with_lapack(n: int, columns: int, dtype: Any) -> None:
             assert (f.shape, f.dtype) == (e.shape, e.dtype)
             scale = 1 + np.abs(e).max()
             np.testing.assert_allclose(f / scale, e / scale, atol=20 * loose(dtype), err_msg=kind)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_kernels_are_backward_stable(dtype: Any) -> None:
+    """Random matrices, some nearly singular: errors are rounding, held against float64 or more."""
+    rng = np.random.default_rng(4)
+    a = rng.standard_normal((2000, 8, 8)).astype(dtype)
+    b = rng.standard_normal((2000, 8, 3)).astype(dtype)
+    eps = np.finfo(dtype).eps
+    wide = np.longdouble
+    exact, right = a.astype(wide), b.astype(wide)
+
+    def largest(x: Any) -> Any:
+        return np.abs(x).sum(-1).max(-1)
+
+    def backward(matrix: Any, x: Any) -> Any:
+        return (np.abs(matrix @ x - right) / (np.abs(matrix) @ np.abs(x) + np.abs(right))).max()
+
+    p, lower, upper = (x.numpy().astype(wide) for x in ut.linalg.lu(ut.from_numpy(a)))
+    assert np.abs(lower).max() <= 1  # rows are exchanged
+    assert (np.abs(upper).max((1, 2)) <= 8 * np.abs(exact).max((1, 2))).all()
+    assert (largest(p @ lower @ upper - exact) <= 4 * eps * largest(exact)).all()
+    assert backward(exact, ut.linalg.solve(ut.from_numpy(a), ut.from_numpy(b)).numpy()) <= 12 * eps
+    found = ut.linalg.solve_triangular(ut.from_numpy(a), ut.from_numpy(b), upper=False).numpy()
+    assert backward(np.tril(exact), found) <= 4 * eps
+    condition = np.linalg.cond(a.astype(np.float64), np.inf)
+    inverse = ut.linalg.inv(ut.from_numpy(a)).numpy().astype(wide)
+    identity = largest(exact @ inverse - np.eye(8))
+    assert (identity <= 8 * eps * condition).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+@pytest.mark.parametrize("shape", [(200, 150), (150, 200), (2, 140, 133)])
+def test_qr_of_large_matrices(shape: tuple[int, ...], dtype: Any) -> None:
+    """Panels and products: the same factors as LAPACK's, of zero columns as well."""
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal(shape).astype(dtype)
+    if a.dtype.kind == "c":
+        a += 1j * rng.standard_normal(shape)
+    a[..., 40:50] = 0
+    eps = np.finfo(dtype).eps
+    for mode in ("reduced", "complete"):
+        q, r = (x.numpy() for x in ut.linalg.qr(ut.from_numpy(a), mode))
+        shapes = [x.shape for x in np.linalg.qr(a, mode)]
+        assert [q.shape, r.shape] == shapes
+        assert q.dtype == r.dtype == a.dtype
+        assert np.abs(q @ r - a).max() <= 40 * eps * np.abs(a).max()
+        square = np.swapaxes(q, -2, -1).conj() @ q
+        assert np.abs(square - np.eye(q.shape[-1])).max() <= 40 * eps
+        assert np.abs(np.tril(r, -1)).max() == 0
 
 
 def test_kernels_know_singular_matrices() -> None:

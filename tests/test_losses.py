@@ -295,3 +295,21 @@ def test_means_of_nothing_are_quiet():
     assert F.nll_loss(ut.zeros(4, 3), nothing).isnan()
     assert ut.zeros(0).mean().isnan()
     assert ut.zeros(2, 0).mean(1).isnan().all()
+
+
+def test_multi_margin_loss_of_one_sample_has_its_targets_shape() -> None:
+    x = ut.randn(5)
+    loss = ut.nn.functional.multi_margin_loss
+    assert loss(x, ut.tensor([2]), reduction="none").shape == (1,)
+    assert loss(x, ut.tensor(2), reduction="none").shape == ()
+    assert loss(x, ut.tensor([2])).shape == ()
+
+
+def test_ctc_loss_of_no_input_has_gradient_zero() -> None:
+    x = ut.randn(2, 3, 5).log_softmax(2).requires_grad_()
+    targets = ut.tensor([[1, 2]] * 3)
+    loss = ut.nn.functional.ctc_loss(x, targets, [0] * 3, [0, 1, 2], reduction="none")
+    assert loss.tolist() == [0.0, float("inf"), float("inf")]
+    loss.sum().backward()
+    assert x.grad is not None
+    assert not x.grad.any()

@@ -6,6 +6,7 @@ import copy
 import gc
 import pickle
 import weakref
+from collections import OrderedDict
 from typing import Any
 
 import pytest
@@ -353,3 +354,45 @@ def test_a_prefix_is_taken_off() -> None:
     nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
     assert list(state) == ["weight", "bias"]
     model.load_state_dict(state)
+
+
+def test_parameter_dicts_have_the_order_of_their_keys() -> None:
+    values = {"b": ut.ones(1), "a": ut.ones(2)}
+    assert list(nn.ParameterDict(values)) == ["a", "b"]
+    assert list(nn.ParameterDict(OrderedDict(values)).copy()) == ["b", "a"]
+
+
+def test_modules_may_be_listed_as_often_as_they_occur() -> None:
+    layer = nn.Linear(1, 1)
+    twice = nn.Sequential(layer, layer)
+    assert len(list(twice.modules())) == 2
+    assert len(list(twice.modules(remove_duplicate=False))) == 3
+    with pytest.raises(IndexError, match=r"insert\] index -5 is out of range for 2"):
+        twice.insert(-5, layer)
+
+
+def test_hooks_are_found_under_the_names_that_programs_know() -> None:
+    layer = nn.Linear(1, 1)
+    calls: list[int] = []
+    handle = layer.register_forward_hook(lambda *_: calls.append(1))
+    assert list(layer._forward_hooks) == [handle.id]
+    layer._forward_hooks.clear()
+    layer.register_forward_pre_hook(lambda *_: calls.append(2))
+    layer._forward_pre_hooks = OrderedDict()
+    layer(ut.ones(1))
+    assert calls == []
+
+
+def test_an_argument_without_gradient_stays_so_behind_a_backward_hook() -> None:
+    class Two(nn.Module):
+        def forward(self, x: ut.Tensor, y: ut.Tensor) -> ut.Tensor:
+            seen.append((x.requires_grad, y.requires_grad))
+            return x * y
+
+    seen: list[tuple[bool, bool]] = []
+    module = Two()
+    module.register_full_backward_hook(lambda m, to, of: None)
+    x = ut.ones(2, requires_grad=True)
+    module(x, ut.ones(2)).sum().backward()
+    assert seen == [(True, False)]
+    assert x.grad is not None

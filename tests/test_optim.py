@@ -842,3 +842,14 @@ def test_a_user_writes_an_optimiser() -> None:
     assert seen == [1, 1]
     assert optimizer.state_dict()["state"] == {0: {"count": 2}}
     np.testing.assert_array_equal(x.detach().numpy(), [0.25, 0.25])
+
+
+def test_required_defaults() -> None:
+    """Optimisers of others mark with `required` what every group must give."""
+    from undertow.optim.optimizer import Optimizer, required
+
+    w = ut.ones(1, requires_grad=True)
+    with pytest.raises(ValueError, match=r"\[Optimizer\] parameter group 0 didn't specify.* lr"):
+        Optimizer([w], {"lr": required})
+    assert Optimizer([{"params": [w], "lr": 0.5}], {"lr": required}).param_groups[0]["lr"] == 0.5
+    assert repr(required) == "<required parameter>"

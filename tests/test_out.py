@@ -37,6 +37,30 @@ def test_the_result_is_in_out(info: OpInfo) -> None:
             np.testing.assert_array_equal(host(target), host(wanted))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "avg_pool2d",
+        "avg_pool3d",
+        "gelu",
+        "linear",
+        "logsigmoid",
+        "softplus",
+        "softshrink",
+        "hardshrink",
+    ],
+)
+def test_functions_of_nn(name: str) -> None:
+    """The functions of nn.functional with `out` are torch's."""
+    function = getattr(ut.nn.functional, name)
+    x = ut.arange(16.0).reshape(1, 1, 2, 2, 4) - 7
+    args = {"avg_pool2d": (x[0], 2), "avg_pool3d": (x, 2), "linear": (x, x[0, 0, 0])}
+    given = args.get(name, (x,))
+    out = ut.empty(0)
+    assert function(*given, out=out) is out
+    assert out.equal(function(*given))
+
+
 def test_memory_and_strides_stay() -> None:
     """A tensor that fits is written where it is, views of it see it, its version rises."""
     whole = ut.zeros(2, 3)

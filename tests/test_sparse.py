@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -225,6 +226,7 @@ def test_old_names_of_products() -> None:
         assert found.layout is ut.sparse_coo
         np.testing.assert_allclose(found.to_dense().numpy(), wanted)
     assert ut.hspmm(s, d).dense_dim() == 1
+    assert ut.spmm(ut.eye(2), 2 * ut.eye(2)).tolist() == [[2, 0], [0, 2]]  # both may be dense
     for product in (ut.spmm, ut.dsmm):
         np.testing.assert_allclose(product(s, d).numpy(), wanted)
     start = ut.tensor(wanted).to_sparse()
@@ -353,3 +355,24 @@ def test_unknown_attributes_are_attribute_errors() -> None:
     """So that hasattr answers."""
     assert not hasattr(sparse(A), "no_such_thing")
     assert not hasattr(sparse(A), "_array")
+
+
+def test_sparse_buffers_of_modules() -> None:
+    """A sparse tensor may be a buffer: it is cast, copied, and stands in the state."""
+
+    class Graph(ut.nn.Module):
+        def __init__(self, size: float) -> None:
+            super().__init__()
+            self.register_buffer("edges", (size * ut.eye(2)).to_sparse())
+            self.register_buffer("mask", ut.eye(2).to_sparse(), persistent=False)
+
+    net = Graph(2).double()
+    assert net.edges.dtype is net.mask.dtype is ut.float64
+    assert list(net.state_dict()) == ["edges"]
+    other = Graph(3).double()
+    net.load_state_dict(other.state_dict())
+    assert net.edges.to_dense().tolist() == [[3, 0], [0, 3]]
+    assert net.edges.values() is not other.edges.values()
+    copied = copy.deepcopy(net)
+    copied.edges = ut.zeros(2, 2).to_sparse()
+    assert net.edges.to_dense().sum().item() == 6

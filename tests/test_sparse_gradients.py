@@ -150,3 +150,26 @@ def test_layers() -> None:
             optimizer.step()
             losses.append(loss.item())
         assert losses[-1] < losses[0] / 2
+
+
+@pytest.mark.parametrize("optimizer", [False, True])
+def test_sparse_gradients_are_set_to_zero(optimizer: bool) -> None:
+    layer = ut.nn.Embedding(4, 2, sparse=True)
+    layer(ut.tensor([1, 1, 3])).sum().backward()
+    owner: Any = ut.optim.SGD(layer.parameters(), lr=0.1) if optimizer else layer
+    owner.zero_grad(set_to_none=False)
+    grad: Any = layer.weight.grad
+    assert grad.is_sparse
+    assert grad.shape == (4, 2)
+    assert not grad.to_dense().any()
+    layer(ut.tensor([2])).sum().backward()
+    assert layer.weight.grad.to_dense().tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
+
+
+def test_a_sparse_gradient_can_be_set() -> None:
+    weight = ut.nn.Parameter(ut.ones(3, 2))
+    weight.grad = ut.sparse_coo_tensor([[1]], [[1.0, 2.0]], (3, 2))
+    ut.optim.SGD([weight], lr=1.0).step()
+    assert weight.tolist() == [[1, 1], [0, -1], [1, 1]]
+    with pytest.raises(RuntimeError, match=r"\[grad\] expects shape"):
+        weight.grad = ut.sparse_coo_tensor([[1]], [[1.0]], (3, 1))

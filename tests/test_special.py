@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.backends.cpu.maps import run_maps
 from undertow.backends.reference import compile_map
 from undertow.kernel import airy, bessel, bessel_decay, bessel_waves, erf, gamma, normal, zeta
 from undertow.kernel.expr import Expr, arg, trace
@@ -39,24 +40,8 @@ FUNCTIONS: dict[str, Callable[[Expr], Expr]] = {
     "i1e": bessel.i1e,
 }
 
-# The worst error of dense sweeps plus half an ulp for the rounding of the stored value, in
-# float64 and float32.
-BOUNDS = {
-    "erf": (2.2, 3.2),
-    "erfc": (4.5, 6.6),
-    "erfinv": (3.3, 3.3),
-    "lgamma": (3.9, 5.0),
-    "digamma": (3.6, 4.1),
-    "polygamma1": (3.3, 3.3),
-    "polygamma2": (4.4, 4.4),
-    "polygamma3": (5.9, 5.9),
-    "polygamma5": (8.4, 8.4),
-    "polygamma10": (16.5, 16.5),
-    "i0": (4.9, 5.2),
-    "i0e": (4.5, 4.9),
-    "i1": (4.8, 5.2),
-    "i1e": (3.8, 4.2),
-}
+MOST = 4.0  # ulps, with half an ulp for the rounding of the stored value in float64
+NUMPYS = 5.0  # in float32, where NumPy's own exp and log have errors of 2.5 and 3.8 ulps
 
 TABLE: dict[str, list[list[float]]] = json.loads(
     (Path(__file__).parent / "data" / "special_values.json").read_text()
@@ -74,20 +59,32 @@ def evaluate(name: str, x: Any, dtype: Any = np.float64) -> Any:
     return result
 
 
+def evaluate_by_kernel(name: str, x: Any) -> Any:
+    """The same as a generated kernel."""
+    (result,) = run_maps((EXPRESSIONS[name],), (x,), (x.dtype,)) or (None,)
+    return result
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_error_in_ulps(name: str, dtype: Any) -> None:
+    """At most four, of NumPy's form in float64 and of kernels in float32."""
     rows = [(row[0], row[1], row[2] if len(row) == 3 else abs(row[1])) for row in TABLE[name]]
     x, expected, scale = np.array(rows).T
     with np.errstate(over="ignore", under="ignore"):
         usable = (x == x.astype(dtype)) & np.isfinite(scale.astype(dtype))
         x, expected, scale = x[usable], expected[usable], scale[usable]
         ulp = np.spacing(scale.astype(dtype)).astype(np.float64)
-    errors = np.abs(evaluate(name, x, dtype).astype(np.float64) - expected) / ulp
     assert len(x) >= 15
-    worst = int(np.argmax(errors))
-    bound = BOUNDS[name][0 if dtype is np.float64 else 1]
-    assert errors[worst] <= bound, f"{errors[worst]:.2f} ulp at x = {x[worst]!r}"
+
+    def check(found: Any, bound: float) -> None:
+        errors = np.abs(found.astype(np.float64) - expected) / ulp
+        worst = int(np.argmax(errors))
+        assert errors[worst] <= bound, f"{errors[worst]:.2f} ulp at x = {x[worst]!r}"
+
+    check(evaluate(name, x, dtype), MOST if dtype is np.float64 else NUMPYS)
+    if dtype is np.float32:
+        check(evaluate_by_kernel(name, x.astype(dtype)), MOST)
 
 
 # At inf, -inf, 0.0 and -0.0.
@@ -255,6 +252,7 @@ AGAINST_MPMATH: dict[str, Case] = {
 def test_within_four_ulps(name: str, dtype: Any) -> None:
     """At 40 points; near zeros, ulps of the scale (dense sweeps find no more either)."""
     expr, function, ends, scale = AGAINST_MPMATH[name]
+    most = 4.5 if name == "ai" else 4.0  # Ai has a zero near the end of its interval
     x = np.random.default_rng(5).uniform(*ends, 40).astype(dtype)
     with np.errstate(all="ignore"):
         found = compile_map(trace(expr, 1), 1)(x)
@@ -264,27 +262,32 @@ def test_within_four_ulps(name: str, dtype: Any) -> None:
             exact = function(mp.mpf(at))
             ulp = float(np.spacing(dtype(max(abs(float(exact)), scale))))
             if ulp > np.finfo(dtype).smallest_normal:
-                assert abs(mp.mpf(value) - exact) <= 4.5 * ulp, (name, at)
+                assert abs(mp.mpf(value) - exact) <= most * ulp, (name, at)
 
 
 def test_incomplete_gamma_functions() -> None:
-    """Both within 12 ulps, over all three methods and their edges."""
-    a = np.array([0.01, 0.5, 0.5, 3.0, 3.0, 20.0, 25.0, 25.8, 300.0, 300.0, 2000.0, 0.3])
-    x = np.array([0.3, 0.499, 0.6, 2.9, 3.1, 10.6, 25.0, 50.2, 280.0, 320.0, 2050.0, 8.0])
+    """Both within four ulps, over all methods and their edges, far out as well."""
+    a = [0.01, 0.5, 0.5, 3.0, 3.0, 20.0, 25.0, 25.8, 300.0, 300.0, 2000.0, 0.3]
+    x = [0.3, 0.499, 0.6, 2.9, 3.1, 10.6, 25.0, 50.2, 280.0, 320.0, 2050.0, 8.0]
+    rng = np.random.default_rng(2)
+    more = np.exp(rng.uniform(np.log(0.02), np.log(1500), 60))
+    a, x = np.array([*a, *more]), np.array([*x, *(more * np.exp(rng.uniform(-0.8, 0.7, 60)))])
     lower = ut.igamma(ut.from_numpy(a), ut.from_numpy(x)).tolist()
     upper = ut.igammac(ut.from_numpy(a), ut.from_numpy(x)).tolist()
-    with mp.workdps(60):
+    with mp.workdps(250):  # for 1 - P where Q is small
         for i, (p, q) in enumerate(zip(a.tolist(), x.tolist(), strict=True)):
             # the series, in enough digits
             term = total = 1 / mp.mpf(p)
             k = mp.mpf(p)
-            while term > total * mp.mpf(10) ** -58:
+            while term > total * mp.mpf(10) ** -248:
                 k += 1
                 term *= q / k
                 total += term
             exact = total * mp.exp(p * mp.log(q) - q - mp.loggamma(p))
             for found, value in ((lower[i], exact), (upper[i], 1 - exact)):
-                assert abs(mp.mpf(float(found)) / value - 1) < 12 * 2.3e-16, (p, q)
+                if value > 1e-290:
+                    ulp = float(np.spacing(float(value)))
+                    assert abs(mp.mpf(float(found)) - value) < 4.0 * ulp, (p, q)
 
 
 def test_derivatives_of_zeta_and_erfcx() -> None:

@@ -58,6 +58,19 @@ def test_tensors_in_lists() -> None:
     assert ut.tensor([ut.ones((), device="reference")]).tolist() == [1.0]
 
 
+def test_tensors_of_one_element_in_lists_are_numbers() -> None:
+    """As in torch, whatever their dimensions; with their own dtype."""
+    one = ut.tensor([1.0], dtype=ut.float64, requires_grad=True)
+    for made in (
+        ut.tensor([one, ut.tensor([[2]])]),
+        ut.as_tensor((one, 2)),
+        ut.tensor([1, one + 1]),
+    ):
+        assert made.tolist() == [1.0, 2.0]
+    assert ut.tensor([one]).dtype is ut.float64
+    assert ut.tensor([[ut.tensor([1]), ut.tensor(2)]]).shape == (1, 2)
+
+
 def test_tensor_copies() -> None:
     a = np.zeros(3)
     t = ut.tensor(a)
@@ -448,3 +461,7 @@ def test_pickle(protocol: int) -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_vectors_of_no_elements_join_along_any_dim() -> None:
+    assert ut.cat([ut.empty(0), ut.empty(0)], dim=1).shape == (0,)

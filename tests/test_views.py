@@ -547,14 +547,46 @@ def test_saved_copy_of_what_is_overwritten() -> None:
     check(w.grad, scale * X)
 
 
-def test_changes_through_data_are_noticed() -> None:
-    """`.data` shares memory and version, unlike in torch."""
+def test_changes_through_data_are_not_noticed() -> None:
+    """`.data` shares memory and not the version, as in torch; `detach` shares both."""
     x = leaf()
     z = x * x
     x.data.zero_()
     check(x, np.zeros((2, 3)))
+    assert x._version == 0
+    z.sum().backward()
+    check(x.grad, np.zeros((2, 3)))
+    x = leaf()
+    z = x * x
+    x.detach().zero_()
     with pytest.raises(VersionError, match=r"\[mul\]"):
         z.sum().backward()
+
+
+def test_parts_written_through_data_by_a_function() -> None:
+    """A buffer that is filled step by step while products of its parts are recorded."""
+
+    class Assign(ut.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, buffer: ut.Tensor, value: ut.Tensor, i: int) -> ut.Tensor:
+            ctx.i = i
+            buffer.data[i] = value
+            return buffer
+
+        @staticmethod
+        def backward(ctx: Any, g: ut.Tensor) -> Any:
+            rest = g.clone()
+            rest[ctx.i] = 0
+            return rest, g[ctx.i], None
+
+    w = ut.tensor(2.0, requires_grad=True)
+    buffer, total = ut.zeros(3), ut.tensor(1.0)
+    for i in range(3):
+        buffer = Assign.apply(buffer, w * total, i)
+        total = (buffer[: i + 1] * w).sum()
+    total.backward()  # w² + 2w⁴ + w⁶
+    assert total.item() == 4 + 32 + 64
+    assert w.grad.item() == 4 + 64 + 192
 
 
 # Modes, flags and hooks -------------------------------------------------------------------------

@@ -277,6 +277,14 @@ def main() -> None:
             11,
             11,
         )
+    t.fit(
+        "INVERSE_FACTORIAL",
+        "(1 / gamma(1 + t) - 1) / (t (1 - t)) by t up to 1",
+        lambda x: (mp.rgamma(1 + x) - 1) / (x * (1 - x)),
+        0,
+        1,
+        15,
+    )
     count = 32
     roots, slopes = [], []
     for i in range(count, 0, -1):

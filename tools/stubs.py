@@ -113,6 +113,8 @@ def known_names() -> dict[str, tuple[str, str]]:
         ("TypeAlias", "typing"),
         ("overload", "typing"),
         ("RemovableHandle", "undertow.core.node"),
+        ("TypedStorage", "undertow.core.storage"),
+        ("UntypedStorage", "undertow.core.storage"),
     ):
         found[name] = (source, name)
     return found

@@ -36,6 +36,7 @@ _FUNCTIONS: dict[str, Function] = {
     "cholesky": lambda m, a, d, b: m.linalg.cholesky_ex(d),
     "lu_factor": lambda m, a, d, b: m.linalg.lu_factor(a),
     "solve_triangular": lambda m, a, d, b: m.linalg.solve_triangular(a, b, upper=False),
+    "solve_triangle": lambda m, a, d, b: m.linalg.solve_triangular(d, b, upper=False),
     "solve": lambda m, a, d, b: m.linalg.solve(a, b),
     "inv": lambda m, a, d, b: m.linalg.inv(a),
     "det": lambda m, a, d, b: m.linalg.det(a),
@@ -45,7 +46,7 @@ _FUNCTIONS: dict[str, Function] = {
     "eigvalsh": lambda m, a, d, b: m.linalg.eigvalsh(d),
 }
 _SMALL = ("cholesky", "lu_factor", "solve_triangular", "solve", "inv", "det")
-_ONE = [name for name in _FUNCTIONS if name != "det"]  # which overflows
+_ONE = [n for n in _FUNCTIONS if n not in ("det", "solve_triangular")]  # which overflow
 
 
 def _multiplied(m: Any, lu: Any, pivots: Any) -> Any:
@@ -79,7 +80,7 @@ def _row(name: str, shape: tuple[int, ...], dtype: str, bar: float, aim: float) 
     title = f"{name} {'x'.join(map(str, shape))} {dtype}"
     product = _PRODUCTS.get(name)
     of = "triangle" if name == "solve_triangular" else "matrix"
-    exact = product is not None or name in ("svdvals", "eigvalsh")
+    exact = product is not None or name in ("svdvals", "eigvalsh", "solve_triangle")
     return Workload(
         title,
         forward(_FUNCTIONS[name], *arrays),

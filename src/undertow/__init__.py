@@ -86,8 +86,8 @@ _LAZY |= {
     name: room or name
     for room, names in {
         "": """
-            accelerator amp compiler cpu cuda distributed func hub jit mps multiprocessing overrides
-            profiler random testing types version webgpu xpu
+            _C accelerator amp compiler cpu cuda distributed func hub jit mps multiprocessing
+            overrides profiler random testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
@@ -101,7 +101,9 @@ _LAZY |= {
             BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
             IntTensor LongTensor ShortTensor set_default_tensor_type
         """,
+        "core.storage": "TypedStorage UntypedStorage",
         "errors": "OutOfMemoryError",
+        "func": "vmap",
         "layouts": """
             channels_last channels_last_3d contiguous_format layout memory_format preserve_format
             sparse_coo sparse_csc sparse_csr strided

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
+from . import _C as _C
 from . import accelerator as accelerator
 from . import amp as amp
 from . import array_api as array_api
@@ -91,6 +92,8 @@ from .core.modes import (
     set_grad_enabled,
 )
 from .core.printing import get_printoptions, printoptions, set_printoptions
+from .core.storage import TypedStorage as TypedStorage
+from .core.storage import UntypedStorage as UntypedStorage
 from .core.tensor import Tensor
 from .devices import DeviceLike, device, get_default_device, set_default_device
 from .dtypes import (
@@ -128,6 +131,7 @@ from .dtypes import DType as dtype
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .files import load as load
 from .files import save as save
+from .func import vmap as vmap
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
@@ -418,6 +422,33 @@ subtract = sub
 multiply = mul
 negative = neg
 divide = div
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never lazy here."""
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negation is never lazy here."""
+
+def is_tensor(obj: Any) -> builtins.bool:
+    """Whether `obj` is a Tensor."""
+
+def is_floating_point(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a floating one."""
+
+def is_complex(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a complex one."""
+
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether `input` was made in `inference_mode`."""
+
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the one element of `input` is not zero."""
+
+def numel(input: Tensor) -> builtins.int:
+    """The number of elements of `input`."""
+
+def result_type(*operands: Tensor | Number) -> DType:
+    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
 
 def clamp_min(
     input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
@@ -2058,33 +2089,6 @@ def pairwise_distance(
 def pdist(input: Tensor, p: builtins.float = 2) -> Tensor:
     """The p-norm distances of all pairs of rows i < j, in order."""
 
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugation is never lazy here."""
-
-def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor itself: negation is never lazy here."""
-
-def is_tensor(obj: Any) -> builtins.bool:
-    """Whether `obj` is a Tensor."""
-
-def is_floating_point(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a floating one."""
-
-def is_complex(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a complex one."""
-
-def is_inference(input: Tensor) -> builtins.bool:
-    """Whether `input` was made in `inference_mode`."""
-
-def is_nonzero(input: Tensor) -> builtins.bool:
-    """Whether the one element of `input` is not zero."""
-
-def numel(input: Tensor) -> builtins.int:
-    """The number of elements of `input`."""
-
-def result_type(*operands: Tensor | Number) -> DType:
-    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
-
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -2573,6 +2577,212 @@ def lu_unpack(
 
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`linalg.lu_solve` with its arguments in an older order."""
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Ints,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: builtins.float = 1e-05,
+    cudnn_enable: builtins.bool = True,
+) -> Tensor:
+    """`nn.functional.layer_norm`."""
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Ints,
+    weight: Tensor | None = None,
+    eps: builtins.float | None = None,
+) -> Tensor:
+    """`nn.functional.rms_norm`."""
+
+def group_norm(
+    input: Tensor,
+    num_groups: builtins.int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: builtins.float = 1e-05,
+    cudnn_enabled: builtins.bool = True,
+) -> Tensor:
+    """`nn.functional.group_norm`."""
+
+def batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: builtins.bool,
+    momentum: builtins.float,
+    eps: builtins.float,
+    cudnn_enabled: builtins.bool = True,
+) -> Tensor:
+    """`nn.functional.batch_norm`, with weight and bias before the running statistics."""
+
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: builtins.bool,
+    momentum: builtins.float,
+    eps: builtins.float,
+    cudnn_enabled: builtins.bool = True,
+) -> Tensor:
+    """`nn.functional.instance_norm`, with weight and bias before the running statistics."""
+
+def dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
+    """`nn.functional.dropout`."""
+
+def alpha_dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
+    """`nn.functional.alpha_dropout`."""
+
+def feature_alpha_dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
+    """`nn.functional.feature_alpha_dropout`."""
+
+def feature_dropout(input: Tensor, p: builtins.float, train: builtins.bool) -> Tensor:
+    """Whole channels of (N, C, …) are set to zero: `nn.functional.dropout2d` of any size."""
+
+def embedding(
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: builtins.int = -1,
+    scale_grad_by_freq: builtins.bool = False,
+    sparse: builtins.bool = False,
+) -> Tensor:
+    """`nn.functional.embedding`, with the table first; a negative `padding_idx` is none."""
+
+def adaptive_max_pool1d(input: Tensor, output_size: Ints) -> tuple[Tensor, Tensor]:
+    """`nn.functional.adaptive_max_pool1d` with the positions."""
+
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+) -> tuple[Tensor, Tensor]:
+    """`nn.functional.max_pool1d` with the positions."""
+
+def affine_grid_generator(
+    theta: Tensor, size: Sequence[builtins.int], align_corners: builtins.bool
+) -> Tensor:
+    """`nn.functional.affine_grid`."""
+
+def constant_pad_nd(input: Tensor, pad: Sequence[builtins.int], value: Number = 0) -> Tensor:
+    """`nn.functional.pad` with a constant."""
+
+def grid_sampler(
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`nn.functional.grid_sample`; modes are numbers, in the order of their names there."""
+
+def grid_sampler_2d(
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`nn.functional.grid_sample` of images; modes are numbers, in the order of their names there."""
+
+def grid_sampler_3d(
+    input: Tensor,
+    grid: Tensor,
+    interpolation_mode: builtins.int,
+    padding_mode: builtins.int,
+    align_corners: builtins.bool,
+) -> Tensor:
+    """`nn.functional.grid_sample` of volumes; modes are numbers, in the order of their names there."""
+
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: builtins.bool,
+    output_padding: Ints,
+    groups: builtins.int,
+) -> Tensor:
+    """`conv1d`, `conv2d`, `conv3d` or their transposes, by the dimensions of the weight."""
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: builtins.int = 0,
+) -> Tensor:
+    """`nn.functional.binary_cross_entropy_with_logits`."""
+
+def cosine_embedding_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: builtins.float = 0.0,
+    reduction: builtins.int = 0,
+) -> Tensor:
+    """`nn.functional.cosine_embedding_loss`."""
+
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: builtins.float = 1.0, reduction: builtins.int = 0
+) -> Tensor:
+    """`nn.functional.hinge_embedding_loss`."""
+
+def margin_ranking_loss(
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: builtins.float = 0.0,
+    reduction: builtins.int = 0,
+) -> Tensor:
+    """`nn.functional.margin_ranking_loss`."""
+
+def kl_div(
+    input: Tensor, target: Tensor, reduction: builtins.int = 0, *, log_target: builtins.bool = False
+) -> Tensor:
+    """`nn.functional.kl_div`."""
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: builtins.bool,
+    full: builtins.bool,
+    eps: builtins.float,
+    reduction: builtins.int,
+) -> Tensor:
+    """`nn.functional.poisson_nll_loss`."""
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: builtins.float = 1.0,
+    p: builtins.float = 2.0,
+    eps: builtins.float = 1e-06,
+    swap: builtins.bool = False,
+    reduction: builtins.int = 0,
+) -> Tensor:
+    """`nn.functional.triplet_margin_loss`."""
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[builtins.int],
+    target_lengths: Tensor | Sequence[builtins.int],
+    blank: builtins.int = 0,
+    reduction: builtins.int = 0,
+    zero_infinity: builtins.bool = False,
+) -> Tensor:
+    """`nn.functional.ctc_loss`."""
 
 def empty_strided(
     size: Ints,
@@ -3143,6 +3353,8 @@ __all__ = [
     "ShortTensor",
     "Size",
     "Tensor",
+    "TypedStorage",
+    "UntypedStorage",
     "abs",
     "abs_",
     "absolute",
@@ -3152,6 +3364,7 @@ __all__ = [
     "acosh",
     "acosh_",
     "adaptive_avg_pool1d",
+    "adaptive_max_pool1d",
     "add",
     "addbmm",
     "addcdiv",
@@ -3161,9 +3374,11 @@ __all__ = [
     "addmv_",
     "addr",
     "adjoint",
+    "affine_grid_generator",
     "alias_copy",
     "all",
     "allclose",
+    "alpha_dropout",
     "amax",
     "amin",
     "aminmax",
@@ -3214,9 +3429,11 @@ __all__ = [
     "backends",
     "baddbmm",
     "bartlett_window",
+    "batch_norm",
     "bernoulli",
     "bfloat16",
     "bilinear",
+    "binary_cross_entropy_with_logits",
     "bincount",
     "binomial",
     "bitwise_and",
@@ -3274,6 +3491,7 @@ __all__ = [
     "conj",
     "conj_physical",
     "conj_physical_",
+    "constant_pad_nd",
     "contiguous",
     "contiguous_format",
     "conv1d",
@@ -3283,17 +3501,20 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "convolution",
     "copysign",
     "corrcoef",
     "cos",
     "cos_",
     "cosh",
     "cosh_",
+    "cosine_embedding_loss",
     "cosine_similarity",
     "count_nonzero",
     "cov",
     "cpu",
     "cross",
+    "ctc_loss",
     "cuda",
     "cummax",
     "cummin",
@@ -3323,6 +3544,7 @@ __all__ = [
     "divide",
     "dot",
     "double",
+    "dropout",
     "dsmm",
     "dsplit",
     "dstack",
@@ -3330,6 +3552,7 @@ __all__ = [
     "dtypes",
     "e",
     "einsum",
+    "embedding",
     "empty",
     "empty_like",
     "empty_permuted",
@@ -3351,6 +3574,8 @@ __all__ = [
     "expm1",
     "expm1_",
     "eye",
+    "feature_alpha_dropout",
+    "feature_dropout",
     "fft",
     "files",
     "fill",
@@ -3404,6 +3629,10 @@ __all__ = [
     "gradient",
     "greater",
     "greater_equal",
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "group_norm",
     "gru",
     "gru_cell",
     "gt",
@@ -3412,6 +3641,7 @@ __all__ = [
     "hann_window",
     "hardshrink",
     "heaviside",
+    "hinge_embedding_loss",
     "histc",
     "histogram",
     "histogramdd",
@@ -3438,6 +3668,7 @@ __all__ = [
     "inference_mode",
     "initial_seed",
     "inner",
+    "instance_norm",
     "int",
     "int16",
     "int32",
@@ -3475,8 +3706,10 @@ __all__ = [
     "istft",
     "jit",
     "kaiser_window",
+    "kl_div",
     "kron",
     "kthvalue",
+    "layer_norm",
     "layout",
     "lcm",
     "lcm_",
@@ -3520,6 +3753,7 @@ __all__ = [
     "lu_solve",
     "lu_unpack",
     "manual_seed",
+    "margin_ranking_loss",
     "masked",
     "masked_fill",
     "masked_scatter",
@@ -3529,6 +3763,7 @@ __all__ = [
     "matrix_power",
     "max",
     "max_pool1d",
+    "max_pool1d_with_indices",
     "max_pool2d",
     "max_pool3d",
     "maximum",
@@ -3596,6 +3831,7 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson",
+    "poisson_nll_loss",
     "polar",
     "polygamma",
     "positive",
@@ -3635,6 +3871,7 @@ __all__ = [
     "resolve_conj",
     "resolve_neg",
     "result_type",
+    "rms_norm",
     "rnn_relu",
     "rnn_relu_cell",
     "rnn_tanh",
@@ -3759,6 +3996,7 @@ __all__ = [
     "triangular_solve",
     "tril",
     "tril_indices",
+    "triplet_margin_loss",
     "triu",
     "triu_indices",
     "true_divide",
@@ -3791,6 +4029,7 @@ __all__ = [
     "view_as_real",
     "view_as_real_copy",
     "view_copy",
+    "vmap",
     "vsplit",
     "vstack",
     "webgpu",

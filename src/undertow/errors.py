@@ -32,8 +32,8 @@ class DTypeError(UndertowError, TypeError, RuntimeError):
     """A dtype, or the Python type of an argument, does not fit the op."""
 
 
-class DimError(UndertowError, IndexError):
-    """A dimension number is out of range for the tensor."""
+class DimError(UndertowError, IndexError, RuntimeError):
+    """A dimension number is out of range for the tensor, or it has too few dimensions."""
 
 
 class BoundsError(UndertowError, IndexError, RuntimeError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .core.storage import UntypedStorage
 from .core.tensor import Tensor
 from .errors import ArgumentError, DTypeError
 from .shapes import as_int
@@ -173,13 +174,13 @@ def compiled_with_cxx11_abi() -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """False: a tensor's memory is no object of its own here.
+    """Whether this is what `x.storage()` or `x.untyped_storage()` gives.
 
     >>> import undertow as ut
-    >>> ut.is_storage(ut.ones(2))
-    False
+    >>> ut.is_storage(ut.ones(2)), ut.is_storage(ut.ones(2).untyped_storage())
+    (False, True)
     """
-    return False
+    return isinstance(obj, UntypedStorage)
 
 
 def _assert(condition: Any, message: str) -> None:

@@ -60,3 +60,53 @@ def test_stft_aligned_to_the_window() -> None:
         window = torch.hann_window(4, dtype=torch.float64)
         expected = torch.stft(torch.from_numpy(x), 8, 3, 4, window, **how)
         np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:stft with return_complex=False")
+@pytest.mark.parametrize("width", [None, 5, 4])
+@pytest.mark.parametrize("size", [7, 8])
+@pytest.mark.parametrize(
+    ("center", "pad_mode", "onesided", "normalized"),
+    [
+        (True, "reflect", None, False),
+        (True, "constant", True, True),
+        (True, "replicate", False, False),
+        (True, "circular", True, False),
+        (False, "reflect", None, True),
+        (False, "reflect", False, False),
+    ],
+)
+def test_stft_and_istft(
+    size: int,
+    width: int | None,
+    center: bool,
+    pad_mode: str,
+    onesided: bool | None,
+    normalized: bool,
+) -> None:
+    """Odd and even frames, shorter windows, every way to pad, half spectra and whole ones."""
+    rng = np.random.default_rng(size)
+    x = rng.standard_normal((2, 37))
+    window = rng.uniform(0.5, 1.5, width or size)
+    how = {"center": center, "normalized": normalized, "onesided": onesided}
+
+    def both(module, x):
+        given = (size, 2, width, module.from_numpy(window))
+        signal = module.from_numpy(x)
+        results = [
+            module.stft(signal, *given, pad_mode=pad_mode, return_complex=as_complex, **how)
+            for as_complex in (True, False)
+        ]
+        results.append(module.stft(signal + 0j, *given, center, pad_mode, normalized))
+        if center or not width:
+            results.append(module.istft(results[0], *given, **how))
+            results.append(module.istft(results[0], *given, length=30, **how))
+        else:  # no window covers the ends
+            with pytest.raises(RuntimeError):
+                module.istft(results[0], *given, **how)
+        return [t.numpy() for t in results]
+
+    for signal in (x, x[0]):
+        for found, expected in zip(both(ut, signal), both(torch, signal), strict=True):
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -153,11 +153,23 @@ logical_xor = _binary(ut.logical_xor)
 maximum = _binary(ut.maximum)
 minimum = _binary(ut.minimum)
 multiply = _binary(ut.mul)
-nextafter = _binary(ut.nextafter)
 not_equal = _binary(ut.ne)
 pow = _binary(ut.pow)
 remainder = _binary(ut.remainder)
 subtract = _binary(ut.sub)
+
+
+def nextafter(x1: Any, x2: Any, /) -> Tensor:
+    """The next number after `x1` in the direction of `x2`; one of them may be a number.
+
+    >>> import undertow.array_api as xp
+    >>> xp.nextafter(xp.asarray([0.0]), 1) > 0
+    tensor([True])
+    """
+    a, b = together(x1, x2)
+    like = a if isinstance(a, Tensor) else b
+    a, b = (t if isinstance(t, Tensor) else ut.full_like(like, t) for t in (a, b))
+    return ut.nextafter(a, b)
 
 
 def sign(x: Tensor, /) -> Tensor:

@@ -80,7 +80,10 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross product of vectors of three elements along an axis."""
-    return _ut.linalg.cross(*together(x1, x2), dim=axis)
+    a, b = together(x1, x2)
+    ndim = max(a.ndim, b.ndim)
+    a, b = (t.reshape((1,) * (ndim - t.ndim) + t.shape) for t in (a, b))
+    return _ut.linalg.cross(a, b, dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:
@@ -128,7 +131,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     a, b = together(x1, x2)
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"[outer] takes two vectors, got shapes {a.shape} and {b.shape}")
-    return _ut.outer(a, b)
+    return a.unsqueeze(1) * b  # not a product of matrices, which starts at +0
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:

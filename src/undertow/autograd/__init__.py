@@ -8,7 +8,7 @@ from ..core.modes import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from . import anomaly, function, functional, graph
+from . import anomaly, function, functional, grad_mode, graph
 from .anomaly import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
@@ -36,6 +36,7 @@ __all__ = [
     "functional",
     "get_workers",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
     "graph",

@@ -13,8 +13,8 @@ gradient without a history, no zeros are claimed.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 from .. import dtypes
 from ..backends.quiet import restore, silence
@@ -22,7 +22,7 @@ from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
 from ..core.node import AccumulateGrad, Derivative, Node, Zero
-from ..core.register import attach
+from ..core.register import FUNCTIONS, attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from . import executors, stacks
@@ -79,7 +79,9 @@ def backward(
     if inputs is None:
         _run(roots, seeds, None, False, retain_graph, create_graph, workers)
         return
-    targets = _listed("backward", "inputs", inputs)
+    targets = _listed(
+        "backward", "inputs", tuple(inputs.values()) if isinstance(inputs, dict) else inputs
+    )
     if not targets:
         raise ArgumentError("[backward] inputs is empty; leave it out to reach every leaf")
     edges = [_edge("backward", i, t) for i, t in enumerate(targets)]
@@ -113,6 +115,21 @@ _method.__name__ = _method.__qualname__ = "backward"
 attach("backward", _method)
 
 
+@overload
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: dict[str, Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    workers: int | None = None,
+) -> dict[str, Any]: ...
+@overload
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
@@ -125,8 +142,25 @@ def grad(
     materialize_grads: bool = False,
     *,
     workers: int | None = None,
-) -> tuple[Any, ...]:
+) -> tuple[Any, ...]: ...
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor] | dict[str, Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+    *,
+    workers: int | None = None,
+) -> tuple[Any, ...] | dict[str, Any]:
     """The gradients of `outputs` with respect to `inputs`; no `.grad` is touched.
+
+    Inputs by name, as `dict(model.named_parameters())`, give gradients by name. With
+    `is_grads_batched=True` every row of `grad_outputs` is a pass of its own, and the gradients have
+    a row for each.
 
     >>> import undertow as ut
     >>> x = ut.tensor(2.0, requires_grad=True)
@@ -134,11 +168,31 @@ def grad(
     >>> ut.autograd.grad(first, x)
     (tensor(12.),)
     """
-    if not only_inputs or is_grads_batched:
+    if not only_inputs:
         raise UnsupportedError(
-            "[grad] only_inputs=False and is_grads_batched=True are not supported; use backward() "
-            "for the leaves, and a loop over the gradients"
+            "[grad] only_inputs=False is not supported; use backward() for the leaves"
         )
+    rest = create_graph, only_inputs, allow_unused
+    if isinstance(inputs, dict):
+        found = grad(
+            outputs,
+            tuple(inputs.values()),
+            grad_outputs,
+            retain_graph,
+            *rest,
+            is_grads_batched,
+            materialize_grads,
+            workers=workers,
+        )
+        return dict(zip(inputs, found, strict=True))
+    if is_grads_batched:
+
+        def one_row(seeds: Any, retain: bool | None) -> tuple[Any, ...]:
+            return grad(
+                outputs, inputs, seeds, retain, *rest, False, materialize_grads, workers=workers
+            )
+
+        return _by_rows(one_row, grad_outputs, retain_graph)
     if allow_unused is False and materialize_grads:
         raise ArgumentError("[grad] materialize_grads=True needs allow_unused True or left out")
     targets = _listed("grad", "inputs", inputs)
@@ -171,6 +225,29 @@ def grad(
                 g = _varying(g, roots, edges, made and node_of(g) not in given)
         results.append(g)
     return tuple(results)
+
+
+def _by_rows(
+    one_row: Callable[[Any, bool | None], tuple[Any, ...]],
+    grad_outputs: Any,
+    retain_graph: bool | None,
+) -> tuple[Any, ...]:
+    """The gradients for each row of the cotangents, stacked; None where every row has None."""
+    seeds = _listed("grad", "grad_outputs", grad_outputs)
+    counts = {g.shape[0] if g.ndim else 0 for g in seeds if g is not None}
+    if len(counts) != 1 or 0 in counts:
+        raise ArgumentError(
+            "[grad] is_grads_batched=True needs grad_outputs with equally many rows, at least one; "
+            f"got {sorted(counts)} rows"
+        )
+    (count,) = counts
+    rows = [
+        one_row([None if g is None else g[i] for g in seeds], i < count - 1 or retain_graph)
+        for i in range(count)
+    ]
+    stack = FUNCTIONS["stack"]
+    columns = ([g for g in column if g is not None] for column in zip(*rows, strict=True))
+    return tuple(stack(column) if column else None for column in columns)
 
 
 def _only_rules(task: Task) -> bool:

@@ -250,7 +250,12 @@ def checkpoint(
     frame = _Frame(function, args, kwargs, preserve_rng_state, second, stop)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
         result = function(*args, **kwargs)
-    frame.completed = True
+        frame.completed = True
+    if not frame.completed:
+        raise GradientError(
+            "[checkpoint] a context of context_fn suppressed an error of the function, so there is "
+            "no result; let errors pass"
+        )
     return result
 
 

@@ -166,6 +166,11 @@ class FunctionCtx(Node):
         rule = self._function.backward
         if rule is Function.backward:
             rule = self._function.vjp
+        elif self._function.vjp is not Function.backward:
+            raise GradientError(
+                f"[{self.name()}] has both a backward and a vjp, which are two names of one thing; "
+                "define one of them"
+            )
         tracked, probes = _tracked(grads) if current().grad else (grads, None)
         if self._function.boxed_grads_call:
             # The engine's own list, so that to empty it is to free them; hooks want them as well.
@@ -350,21 +355,18 @@ class Function:
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it."""
-        if cls._split:
+        if cls._split or kwargs:
             import inspect
 
-            bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+            lead = () if cls._split else (None,)  # in the place of ctx
+            bound = inspect.signature(cls.forward).bind(*lead, *args, **kwargs)
             bound.apply_defaults()
             if bound.kwargs:
                 raise ArgumentError(
                     f"[{cls.__name__}] forward must not have keyword-only arguments, got "
                     f"{', '.join(bound.kwargs)}"
                 )
-            args = bound.args
-        elif kwargs:
-            raise DTypeError(
-                f"[{cls.__name__}] apply takes positional arguments, got {', '.join(kwargs)}"
-            )
+            args = bound.args[len(lead) :]
         ctx = cls._ctx(args)
         if ctx._recording:
             _check_nested(cls.__name__, args)

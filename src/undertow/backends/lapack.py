@@ -17,6 +17,7 @@ from .bunch_kaufman import flat, ldl, ldl_solve, size
 
 Arrays = tuple[Any, ...]
 _BLOCK = 32  # columns that are eliminated one by one before a product does the rest
+_LARGE = 128  # rows and columns from which on products are worth their panels
 
 
 # Triangular factors ----------------------------------------------------------------------------
@@ -277,9 +278,48 @@ _PADE = [
 
 # Orthogonal factors ----------------------------------------------------------------------------
 def _qr(a: Any, mode: str) -> Arrays:
+    if min(a.shape[-2:]) > _LARGE:
+        return _qr_by_panels(a, mode)
     if mode == "r":
         return np.empty(0, a.dtype), np.linalg.qr(a, "r")
     return tuple(np.linalg.qr(a, "complete" if mode == "complete" else "reduced"))
+
+
+def _qr_by_panels(a: Any, mode: str) -> Arrays:
+    """QR of large matrices: panels by LAPACK, the rest by products.
+
+    The reflections of a panel are I - V T Vᴴ. LAPACK's own blocks are as narrow, but what NumPy
+    brings along takes several times as long with them, and computes float32 in float64.
+    """
+    m, n = a.shape[-2:]
+    least = min(m, n)
+    r = np.array(a)
+    panels = []
+    for start in range(0, least, _BLOCK):
+        stop = min(start + _BLOCK, least)
+        packed, tau = np.linalg.qr(r[..., start:, start:stop], "raw")
+        packed = np.swapaxes(packed, -2, -1)
+        v = np.tril(packed, -1)
+        v[..., range(stop - start), range(stop - start)] = 1
+        vh = _adjoint(v)
+        # T⁻¹ = diag(1/tau) + the upper triangle of VᴴV; a tau may be 0
+        factors = tau[..., None] * np.eye(stop - start, dtype=a.dtype)
+        t = np.linalg.solve(
+            np.eye(stop - start, dtype=a.dtype) + factors @ np.triu(vh @ v, 1), factors
+        )
+        r[..., start:, start:stop] = np.triu(packed)
+        rest = r[..., start:, stop:]
+        rest -= v @ (_adjoint(t) @ (vh @ rest))
+        panels.append((start, v, t, vh))
+    if mode == "r":
+        return np.empty(0, a.dtype), r[..., :least, :].copy()
+    width = m if mode == "complete" else least
+    q = np.zeros((*a.shape[:-2], m, width), a.dtype)
+    q[..., range(width), range(width)] = 1
+    for start, v, t, vh in reversed(panels):
+        rest = q[..., start:, start:]
+        rest -= v @ (t @ (vh @ rest))
+    return q, r[..., : m if mode == "complete" else least, :].copy()
 
 
 def _geqrf(a: Any) -> Arrays:

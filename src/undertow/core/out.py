@@ -53,6 +53,10 @@ _WITHOUT = frozenset(
     special.log_softmax special.softmax
     """.split()  # noqa: SIM905
 )
+# Of nn.functional, which are not at the top.
+_FUNCTIONAL = frozenset(
+    ["avg_pool2d", "avg_pool3d", "gelu", "linear", "logsigmoid", "softplus", "softshrink"]
+)
 # What computes in the dtype of `out` unless it is told another one; functions that make a tensor do
 # so as well.
 _IN_ITS_DTYPE = frozenset(("cumprod", "cumsum", "mean", "nanmean", "nansum", "prod", "sum"))
@@ -60,7 +64,9 @@ _IN_ITS_DTYPE = frozenset(("cumprod", "cumsum", "mean", "nanmean", "nansum", "pr
 
 def takes_out(name: str, space: str = "") -> bool:
     """Whether `ut.name`, or `ut.space.name`, takes `out`."""
-    return space in _SPACES and f"{space}.{name}" not in _WITHOUT if space else name in TAKES_OUT
+    if space:
+        return space in _SPACES and f"{space}.{name}" not in _WITHOUT
+    return name in TAKES_OUT or name in _FUNCTIONAL
 
 
 def into(

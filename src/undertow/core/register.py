@@ -114,12 +114,12 @@ def function(
         fn.__module__ = "undertow.nn.functional" if functional and not at_top else "undertow"
         called = with_out(fn, whole) if given_out else fn
         if space:
-            fn.__module__ = f"undertow.{space}"
+            called.__module__ = fn.__module__ = f"undertow.{space}"
             _add(SPACES.setdefault(space, {}), public, called)
         if at_top:
             _add(FUNCTIONS, public, called)
         if functional:
-            _add(FUNCTIONAL, public, fn)
+            _add(FUNCTIONAL, public, fn if at_top else called)
         if not space if method is None else method:
             attach(method if isinstance(method, str) else public, fn)
         if inplace:

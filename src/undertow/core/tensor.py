@@ -315,7 +315,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
-            if not isinstance(value, Tensor):
+            given: Any = value  # a sparse tensor may be a gradient, and is no Tensor
+            if not isinstance(given, Tensor) and not getattr(given, "is_sparse", False):
                 raise DTypeError(
                     f"[grad] can be set to a Tensor or None, got {type(value).__name__}"
                 )
@@ -398,12 +399,14 @@ class Tensor(TensorMethods, metaclass=TensorType):
 
     @property
     def data(self) -> Tensor:
-        """The same memory without history.
+        """The same memory without history, and with a version of its own.
 
-        Unlike in torch a change through it raises the version, so that a gradient which needs the
-        old value is an error and not a wrong number.
+        A change through it is not noticed by a gradient that needs the old value, as in torch:
+        programs that know what they do write to parts that nobody needs. `detach` notices.
         """
-        return self.detach()
+        found = self.detach()
+        found._alias = new_alias(Version(), inference=share(found).inference)
+        return found
 
     @data.setter
     def data(self, value: Tensor) -> None:

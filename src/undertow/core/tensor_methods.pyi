@@ -22,6 +22,7 @@ from ..ops.spectra import OldSVD
 from ..ops.triangular import TriangularSolution
 from ..shapes import Ints
 from .generator import Generator
+from .storage import TypedStorage, UntypedStorage
 from .tensor import Tensor
 
 Index: TypeAlias = (
@@ -294,6 +295,115 @@ class TensorMethods:
     def __ifloordiv__(self, other: Tensor | Number) -> Tensor: ...
     def __imod__(self, other: Tensor | Number) -> Tensor: ...
     def __ipow__(self, other: Tensor | Number) -> Tensor: ...
+    def __repr__(self) -> str: ...
+    def __format__(self, spec: str) -> str: ...
+    def __len__(self) -> builtins.int: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __reversed__(self) -> Tensor: ...
+    def __contains__(self, element: Any) -> builtins.bool: ...
+    def __bool__(self) -> builtins.bool: ...
+    def __float__(self) -> builtins.float: ...
+    def __int__(self) -> builtins.int: ...
+    def __complex__(self) -> complex: ...
+    def __index__(self) -> builtins.int: ...
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Tensor: ...
+    def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
+    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any: ...
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: builtins.bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on a device, itself if it is there: `to(device)`, in the standard's words."""
+    @overload
+    def to(
+        self,
+        dtype: DTypeLike,
+        non_blocking: builtins.bool = False,
+        copy: builtins.bool = False,
+        *,
+        memory_format: Any = None,
+    ) -> Tensor:
+        """The tensor in another dtype or on another device; itself when nothing changes."""
+    @overload
+    def to(
+        self,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+        non_blocking: builtins.bool = False,
+        copy: builtins.bool = False,
+        *,
+        memory_format: Any = None,
+    ) -> Tensor:
+        """The tensor in another dtype or on another device; itself when nothing changes."""
+    @overload
+    def to(
+        self,
+        other: Tensor,
+        non_blocking: builtins.bool = False,
+        copy: builtins.bool = False,
+        *,
+        memory_format: Any = None,
+    ) -> Tensor:
+        """The tensor in another dtype or on another device; itself when nothing changes."""
+    def float(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.float32)`."""
+    def double(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.float64)`."""
+    def half(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.float16)`."""
+    def bfloat16(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.bfloat16)`."""
+    def int(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int32)`."""
+    def long(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int64)`."""
+    def short(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int16)`."""
+    def char(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int8)`."""
+    def byte(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.uint8)`."""
+    def bool(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.bool)`."""
+    def cfloat(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.complex64)`."""
+    def cdouble(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.complex128)`."""
+    @overload
+    def type(self) -> str:
+        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
+    @overload
+    def type(self, dtype: DTypeLike, non_blocking: builtins.bool = False) -> Tensor:
+        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
+    def type_as(self, other: Tensor) -> Tensor:
+        """The tensor in the dtype and on the device of `other`."""
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """The tensor in the CPU's memory; itself when it is there."""
+    def resolve_conj(self) -> Tensor:
+        """The tensor itself: conjugation is never lazy here."""
+    def resolve_neg(self) -> Tensor:
+        """The tensor itself: negation is never lazy here."""
+    def item(self) -> builtins.int | builtins.float:
+        """The one element as a Python number (a complex one too, which its type leaves out)."""
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
+    def numpy(self, *, force: builtins.bool = False) -> NDArray[Any]:
+        """The elements as a NumPy array that shares the tensor's memory."""
+    def copy_(self, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
+        """Copy the elements of `src`, broadcast, cast and moved to this device, into this tensor."""
+    def fill_(self, value: Tensor | Number) -> Tensor:
+        """Set every element to `value`, a number or a zero-dimensional tensor."""
+    def zero_(self) -> Tensor:
+        """Set every element to zero."""
     def clamp_min(self, other: Tensor | Number) -> Tensor:
         """The elements, but at least `min`; at the bound the gradient goes to `input`."""
     def clamp_min_(self, other: Tensor | Number) -> Tensor:
@@ -658,34 +768,6 @@ class TensorMethods:
         """A view of position `index` of dimension `dim`, without that dimension."""
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy that does."""
-    def __repr__(self) -> str: ...
-    def __format__(self, spec: str) -> str: ...
-    def __len__(self) -> builtins.int: ...
-    def __iter__(self) -> Iterator[Tensor]: ...
-    def __reversed__(self) -> Tensor: ...
-    def __contains__(self, element: Any) -> builtins.bool: ...
-    def __bool__(self) -> builtins.bool: ...
-    def __float__(self) -> builtins.float: ...
-    def __int__(self) -> builtins.int: ...
-    def __complex__(self) -> complex: ...
-    def __index__(self) -> builtins.int: ...
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
-    def __copy__(self) -> Tensor: ...
-    def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
-    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any: ...
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: Any = None,
-        dl_device: Any = None,
-        copy: builtins.bool | None = None,
-    ) -> Any: ...
-    def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """The tensor on a device, itself if it is there: `to(device)`, in the standard's words."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in memory of its own that gradients flow through."""
     @overload
@@ -832,8 +914,8 @@ class TensorMethods:
     def __delitem__(self, key: Any) -> None: ...
     def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
         """All choices of `r` elements of a vector in order, as rows."""
-    def split(self, split_size_or_sections: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+    def split(self, split_size: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """`ut.split` of this tensor; torch's method has another word for the sizes."""
     def split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
     ) -> tuple[Tensor, ...]:
@@ -1390,87 +1472,6 @@ class TensorMethods:
     @overload
     def sum_to_size(self, size: Sequence[builtins.int]) -> Tensor:
         """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
-    @overload
-    def to(
-        self,
-        dtype: DTypeLike,
-        non_blocking: builtins.bool = False,
-        copy: builtins.bool = False,
-        *,
-        memory_format: Any = None,
-    ) -> Tensor:
-        """The tensor in another dtype or on another device; itself when nothing changes."""
-    @overload
-    def to(
-        self,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-        non_blocking: builtins.bool = False,
-        copy: builtins.bool = False,
-        *,
-        memory_format: Any = None,
-    ) -> Tensor:
-        """The tensor in another dtype or on another device; itself when nothing changes."""
-    @overload
-    def to(
-        self,
-        other: Tensor,
-        non_blocking: builtins.bool = False,
-        copy: builtins.bool = False,
-        *,
-        memory_format: Any = None,
-    ) -> Tensor:
-        """The tensor in another dtype or on another device; itself when nothing changes."""
-    def float(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.float32)`."""
-    def double(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.float64)`."""
-    def half(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.float16)`."""
-    def bfloat16(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.bfloat16)`."""
-    def int(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int32)`."""
-    def long(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int64)`."""
-    def short(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int16)`."""
-    def char(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int8)`."""
-    def byte(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.uint8)`."""
-    def bool(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.bool)`."""
-    def cfloat(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.complex64)`."""
-    def cdouble(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.complex128)`."""
-    @overload
-    def type(self) -> str:
-        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
-    @overload
-    def type(self, dtype: DTypeLike, non_blocking: builtins.bool = False) -> Tensor:
-        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
-    def type_as(self, other: Tensor) -> Tensor:
-        """The tensor in the dtype and on the device of `other`."""
-    def cpu(self, memory_format: Any = None) -> Tensor:
-        """The tensor in the CPU's memory; itself when it is there."""
-    def resolve_conj(self) -> Tensor:
-        """The tensor itself: conjugation is never lazy here."""
-    def resolve_neg(self) -> Tensor:
-        """The tensor itself: negation is never lazy here."""
-    def item(self) -> builtins.int | builtins.float:
-        """The one element as a Python number (a complex one too, which its type leaves out)."""
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
-    def numpy(self, *, force: builtins.bool = False) -> NDArray[Any]:
-        """The elements as a NumPy array that shares the tensor's memory."""
-    def copy_(self, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
-        """Copy the elements of `src`, broadcast, cast and moved to this device, into this tensor."""
-    def fill_(self, value: Tensor | Number) -> Tensor:
-        """Set every element to `value`, a number or a zero-dimensional tensor."""
-    def zero_(self) -> Tensor:
-        """Set every element to zero."""
     def diagonal(
         self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
     ) -> Tensor:
@@ -1502,10 +1503,8 @@ class TensorMethods:
         """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
-    def unsafe_split(
-        self, split_size_or_sections: Ints, dim: builtins.int = 0
-    ) -> tuple[Tensor, ...]:
-        """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+    def unsafe_split(self, split_size: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """`ut.split` of this tensor; torch's method has another word for the sizes."""
     def unsafe_split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
     ) -> tuple[Tensor, ...]:
@@ -1630,6 +1629,10 @@ class TensorMethods:
         """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """`linalg.lu_solve` with its arguments in an older order."""
+    def untyped_storage(self) -> UntypedStorage:
+        """The bytes that this tensor and its views look at."""
+    def storage(self) -> TypedStorage:
+        """The memory that this tensor and its views look at, as elements of its dtype."""
     def new_empty_strided(
         self,
         size: Ints,
@@ -1641,12 +1644,12 @@ class TensorMethods:
         """`empty_strided` in the dtype and on the device of this tensor."""
     def set_(
         self,
-        source: Tensor | None = None,
+        source: Tensor | UntypedStorage | None = None,
         storage_offset: builtins.int = 0,
         size: Ints | None = None,
         stride: Ints | None = None,
     ) -> Tensor:
-        """Look at the memory of another tensor instead, or at none; both then share it."""
+        """Look at the memory of another tensor instead, or at a storage or at none; both then share it."""
     @overload
     def flip(self, *order: builtins.int) -> Tensor:
         """A copy with the elements along `dims` in reverse."""

@@ -6,6 +6,7 @@ from math import nan
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..dtypes import finfo
 from ..errors import ShapeError
 from ..nn.functional import one_hot
 from ..ops.comparison import where
@@ -60,7 +61,9 @@ class Dirichlet(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        return log_standard_gamma(self.concentration.expand(shape)).softmax(-1)
+        x = log_standard_gamma(self.concentration.expand(shape)).softmax(-1)
+        info = finfo(x.dtype)  # no sample is 0 or 1, where the density may be infinite
+        return x.clamp(info.tiny, 1 - info.eps / 2)
 
     def log_prob(self, value: Tensor) -> Tensor:
         a, v = self.concentration, self._checked(value)

@@ -55,7 +55,9 @@ class Gamma(ExponentialFamily):
         drawn = standard_gamma(self.concentration.expand(shape)) / self.rate
         return drawn.clamp(min=finfo(drawn.dtype).tiny)
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Tensor | float) -> Tensor:
+        if not isinstance(value, Tensor):
+            value = self.rate.new_tensor(value)
         a, v = self.concentration, self._checked(value)
         return a.xlogy(self.rate) + (a - 1).xlogy(v) - self.rate * v - a.lgamma()
 

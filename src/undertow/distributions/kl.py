@@ -120,8 +120,8 @@ def _beta(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Any, q: Any) -> Tensor:
-    if bool((p.total_count > q.total_count).any()):
-        raise UnsupportedError("[kl_divergence] of Binomials needs no more trials in p than in q")
+    if bool((p.total_count < q.total_count).any()):
+        raise UnsupportedError("[kl_divergence] of Binomials needs no more trials in q than in p")
     ratio = p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p()
     return where(p.total_count == q.total_count, p.total_count * ratio, inf)
 

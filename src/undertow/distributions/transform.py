@@ -184,6 +184,7 @@ class ComposeTransform(Transform):
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.parts = [p.with_cache(cache_size) for p in parts] if cache_size else list(parts)
+        self._inverse_of: ComposeTransform | None = None
 
     @property
     def domain(self) -> Any:
@@ -222,7 +223,16 @@ class ComposeTransform(Transform):
 
     @property
     def inv(self) -> Transform:
-        return ComposeTransform([p.inv for p in reversed(self.parts)])
+        if self._inverse_of is not None:
+            return self._inverse_of
+        inverse = ComposeTransform([p.inv for p in reversed(self.parts)])
+        inverse._inverse_of = self
+        return inverse
+
+    def with_cache(self, cache_size: int = 1) -> Any:
+        if self._cache_size == cache_size:
+            return self
+        return ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:

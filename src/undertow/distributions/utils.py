@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ..core.foreign import NUMBERS
+from ..core.modes import enable_grad
 from ..core.tensor import Tensor
 from ..dtypes import finfo, get_default_dtype
 from ..errors import DTypeError
@@ -64,7 +65,8 @@ class lazy_property(Generic[T]):
     def __get__(self, instance: Any, owner: Any = None) -> T:
         if instance is None:
             return self  # type: ignore[return-value]
-        value = self.wrapped(instance)
+        with enable_grad():  # it is kept for others, who may want its history
+            value = self.wrapped(instance)
         instance.__dict__[self.name] = value
         return value
 

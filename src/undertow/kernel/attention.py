@@ -64,21 +64,30 @@ class _Mask:
     def __init__(self, f: Function, kind: str, dtype: str) -> None:
         self.f = f
         self.kind = kind  # "", "bool", "add" or "causal"
-        if kind in ("bool", "add"):
+        self.given = kind in ("bool", "add")
+        if self.given:
             self.buffer = f.buffer("mask", "bool" if kind == "bool" else dtype)
             self.steps = [f.param(f"mask_{part}") for part in ("batch", "head", "row", "column")]
 
     def start(self, batch: Value, head: Value, row: Value) -> Value | None:
         """The offset of a row's first element of the mask."""
-        if self.kind in ("bool", "add"):
+        if self.given:
             return batch * self.steps[0] + head * self.steps[1] + row * self.steps[2]
         return None
 
-    def apply(self, score: Value, start: Value | None, row: Value, column: Value) -> Value:
+    def seen(self, row: Value, begin: Value, few: Value) -> Value:
+        """How many keys of a block a query looks at; a causal one at the first, at least."""
+        return self.f.call("minimum", row + 1 - begin, few) if self.kind == "causal" else few
+
+    def clear(self, scratch: Buffer, line: Value, seen: Value, few: Value) -> None:
+        """No weight for the keys that a query does not look at."""
+        if self.kind == "causal":
+            with self.f.vector(few - seen) as i:
+                self.f.store(scratch, line + seen + i, 0)
+
+    def apply(self, score: Value, start: Value | None, column: Value) -> Value:
         """The score of a query and a key."""
         f = self.f
-        if self.kind == "causal":
-            return f.select(column <= row, score, _NEVER)
         if start is None:
             return score
         given = f.load(self.buffer, start + column * self.steps[3])
@@ -120,39 +129,44 @@ def attention_function(name: str, dtype: str, mask: str) -> Function:
                 row = first + r
                 line = scores + r * pitch
                 mask_start = masking.start(batch, head, row)
+                seen = masking.seen(row, begin, few)
                 peak = f.state(f.const(_NEVER, dtype), combine=_greater(f))
-                with f.vector(few) as i:
+                with f.vector(seen) as i:
                     score = f.load(scratch, line + i) * scale
-                    score = masking.apply(score, mask_start, row, begin + i)
+                    score = masking.apply(score, mask_start, begin + i)
                     f.store(scratch, line + i, score)
                     peak.add(score)
                 before = f.load(scratch, peaks + r)
-                now = f.call("maximum", before, peak.get()[0])
-                base = f.select(now == _NEVER, 0.0, now) if mask else now
+                now = _greater(f)(before, peak.get()[0])
+                base = f.select(now == _NEVER, 0.0, now)
                 total = f.state(f.const(0, dtype), combine=lambda a, b: a + b)
-                with f.vector(few) as i:
+                with f.vector(seen) as i:
                     weight = elementary.FUNCTIONS["exp"](f, f.load(scratch, line + i) - base)
                     f.store(scratch, line + i, weight)
                     total.add(weight)
-                fade = elementary.FUNCTIONS["exp"](f, before - base)
+                masking.clear(scratch, line, seen, few)
                 f.store(scratch, peaks + r, now)
-                f.store(scratch, sums + r, f.load(scratch, sums + r) * fade + total.get()[0])
-                with f.branch(number > 0), f.vector(depth) as i:
-                    at = gathered + r * depth + i
-                    f.store(scratch, at, f.load(scratch, at) * fade)
+                with f.branch(number > 0):
+                    fade = elementary.FUNCTIONS["exp"](f, before - base)
+                    f.store(scratch, sums + r, f.load(scratch, sums + r) * fade)
+                    with f.vector(depth) as i:
+                        at = gathered + r * depth + i
+                        f.store(scratch, at, f.load(scratch, at) * fade)
+                f.store(scratch, sums + r, f.load(scratch, sums + r) + total.get()[0])
             values = (heads.buffers["v"], start["v"] + begin * heads.row("v"))
             with f.branch(number == 0):
                 products.run("first", (scratch, gathered), (scratch, scores), values, corner)
             with f.branch(number > 0):
                 products.run("more", (scratch, gathered), (scratch, scores), values, corner)
-        with f.loop(some) as r:
+        with f.vector(some) as r:  # many rows at once, since a logarithm takes as long as a row
             total_sum = f.load(scratch, sums + r)
-            nothing = total_sum == 0 if mask else None
-            share = 1 / (total_sum if nothing is None else f.select(nothing, 1.0, total_sum))
+            nothing = total_sum == 0  # the mask hides all, or every score is -inf
+            share = 1 / f.select(nothing, 1.0, total_sum)
             found = f.load(scratch, peaks + r) + elementary.FUNCTIONS["log"](f, total_sum)
-            if nothing is not None:
-                found = f.select(nothing, float("inf"), found)
-            f.store(lse, place * rows + first + r, found)
+            f.store(lse, place * rows + first + r, f.select(nothing, float("inf"), found))
+            f.store(scratch, sums + r, share)
+        with f.loop(some) as r:
+            share = f.load(scratch, sums + r)
             out = start["out"] + (first + r) * heads.row("out")
             with f.vector(depth) as i:
                 f.store(
@@ -208,14 +222,17 @@ def attention_backward_function(name: str, dtype: str, mask: str) -> Function:
                     mask_start = masking.start(batch, head, row)
                     known = f.load(lse, place * rows + row)
                     dot_value = f.load(scratch, inner + r)
-                    with f.vector(few) as i:
+                    seen = masking.seen(row, begin, few)
+                    with f.vector(seen) as i:
                         here = r * pitch + i
                         score = f.load(scratch, weights + here) * scale
-                        score = masking.apply(score, mask_start, row, begin + i)
+                        score = masking.apply(score, mask_start, begin + i)
                         weight = elementary.FUNCTIONS["exp"](f, score - known)
                         slope = weight * (f.load(scratch, slopes + here) - dot_value) * scale
                         f.store(scratch, weights + here, weight)
                         f.store(scratch, slopes + here, slope)
+                    masking.clear(scratch, weights + r * pitch, seen, few)
+                    masking.clear(scratch, slopes + r * pitch, seen, few)
                 products.run("dv", place_of["dv"], p, place_of["g"], corner)
                 products.run("dq", place_of["dq"], s, place_of["k"], corner)
                 products.run("dk", place_of["dk"], s, place_of["q"], corner)
@@ -235,4 +252,5 @@ def _corner(f: Function, block: Value, blocks: Value, begin: Value, keys: Value)
 
 
 def _greater(f: Function) -> Callable[[Value, Value], Value]:
-    return lambda a, b: f.call("maximum", a, b)
+    """The greater of two scores, in one instruction; a NaN may be lost, but not from the sum."""
+    return lambda a, b: f.select(a > b, a, b)

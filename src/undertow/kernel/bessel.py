@@ -51,6 +51,10 @@ _I1_NEAR = (
     1.0,
 )
 
+# The function divided by its derivative, roughly.
+_I0_SLOPE = (0.12, 0.35, 1.0)
+_I1_SLOPE = (0.13, 0.2, 2.0)
+
 # sqrt(x) exp(-x) I0(x), and the same of I1, in 16/x - 1, x in [8, inf].
 _I0_FAR = (
     1.0881994785468934e-10,
@@ -108,43 +112,51 @@ _I1_FAR = (
 def i0(x: Expr) -> Expr:
     """The modified Bessel function of order 0: even, 1 at 0, growing like exp(|x|).
 
-    Worst error 4.4 ulp in float64, 4.7 in float32.
+    Worst error 3.3 ulp in float64, 3.7 in float32.
     """
-    return where(abs(x) < 8.0, _near(x, _I0_NEAR), _grown(x, _I0_FAR))
+    return where(abs(x) < 8.0, _near(x, _I0_NEAR, _I0_SLOPE), _grown(x, _I0_FAR))
 
 
 def i0e(x: Expr) -> Expr:
     """`i0` scaled by exp(-|x|), which stays finite everywhere.
 
-    Worst error 4.0 ulp in float64, 4.4 in float32.
+    Worst error 2.6 ulp in float64, 3.7 in float32.
     """
     a = abs(x)
-    return where(a < 8.0, call("exp", -a) * _near(x, _I0_NEAR), _far(a, _I0_FAR))
+    return where(a < 8.0, call("exp", -a) * _near(x, _I0_NEAR, _I0_SLOPE), _far(a, _I0_FAR))
 
 
 def i1(x: Expr) -> Expr:
     """The modified Bessel function of order 1, the derivative of `i0`: odd.
 
-    Worst error 4.3 ulp in float64, 4.7 in float32.
+    Worst error 3.2 ulp in float64, 3.8 in float32.
     """
-    near = (0.5 * x) * _near(x, _I1_NEAR)
+    near = (0.5 * x) * _near(x, _I1_NEAR, _I1_SLOPE)
     return where(abs(x) < 8.0, near, call("copysign", _grown(x, _I1_FAR), x))
 
 
 def i1e(x: Expr) -> Expr:
     """`i1` scaled by exp(-|x|), which stays finite everywhere.
 
-    Worst error 3.3 ulp in float64, 3.7 in float32.
+    Worst error 2.6 ulp in float64, 3.2 in float32.
     """
     a = abs(x)
-    near = (0.5 * x) * (call("exp", -a) * _near(x, _I1_NEAR))
+    near = (0.5 * x) * (call("exp", -a) * _near(x, _I1_NEAR, _I1_SLOPE))
     return where(a < 8.0, near, call("copysign", _far(a, _I1_FAR), x))
 
 
-def _near(x: Expr, table: tuple[float, ...]) -> Operand:
-    """The polynomial for |x| <= 8."""
+def _near(x: Expr, table: tuple[float, ...], slope: tuple[float, ...]) -> Operand:
+    """The polynomial f for |x| <= 8.
+
+    What rounding takes from (x/2)**2 is found with the help of a short number near x/2, and counts
+    by f'/f, for which 1 / slope(x/2) is near enough.
+    """
     half = 0.5 * call("minimum", abs(x), 8.0)
-    return polynomial(half * half, table)
+    square = half * half
+    short = call("rint", half * 512.0) * 0.001953125
+    lost = (short * short - square) + (half - short) * (half + short)
+    value = polynomial(square, table)
+    return value + value * (lost / polynomial(half, slope))
 
 
 def _far(a: Expr, table: tuple[float, ...]) -> Expr:
@@ -153,12 +165,15 @@ def _far(a: Expr, table: tuple[float, ...]) -> Expr:
 
 
 def _grown(x: Expr, table: tuple[float, ...]) -> Expr:
-    """`_far` times exp(|x|), with exp(8) on the other side because exp overflows too early.
+    """`_far` times exp(|x|), with exp(8) in the table because exp overflows too early.
 
     The bound replaces inf / inf by an overflow, in any precision.
     """
     a = call("minimum", abs(x), 10000.0)
-    return (2980.9579870417283 * _far(a, table)) * call("exp", a - 8.0)
+    *rest, first = (c * 2980.9579870417283 for c in table)
+    short = 16.0 * round(first / 16)  # exact in float32
+    series = short + polynomial(16.0 / a - 1.0, (*rest, first - short))
+    return series / call("sqrt", a) * call("exp", a - 8.0)
 
 
 def even_i(order: int, x: Expr, scaled: bool = False) -> Expr:

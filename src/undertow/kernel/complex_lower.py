@@ -6,9 +6,11 @@ functions) is left to the reference backend, and so are comparisons of size, whi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .evaluate import INFINITY, NAN
 from .expr import Expr
 from .ir import Value
 from .lower import Lowering, NotCompiled
@@ -127,9 +129,34 @@ def _abs(c: L, z: Pair) -> Value:
 
 
 def _exp(c: L, z: Pair) -> Pair:
-    size = c.real("exp", z.re)
-    im = size * c.real("sin", z.im)
-    return Pair(size * c.real("cos", z.im), c.f.select(c.real("eq", z.im, 0), z.im, im))
+    """C99's, also where exp of the real part alone would overflow, and at infinities."""
+    f = c.f
+    cos, sin = c.real("cos", z.im), c.real("sin", z.im)
+    edge = 80.0 if z.re.dtype == "f32" else 700.0
+
+    def product(size: Value, *factors: Value) -> tuple[Value, Value]:
+        re, im = size * cos, size * sin
+        for factor in factors:
+            re, im = re * factor, im * factor
+        return re, f.select(c.real("eq", z.im, 0), z.im, im)
+
+    def far() -> tuple[Value, Value]:
+        """In up to three steps, since the sine may be as small as exp is large."""
+        rest, factors = z.re, []
+        for _ in range(2):
+            beyond = rest > edge
+            factors.append(f.select(beyond, f.const(math.exp(edge), rest.dtype), 1.0))
+            rest = f.select(beyond, rest - edge, rest)
+        re, im = product(c.real("exp", rest), *factors)
+        infinite = f.call("abs", z.re) == INFINITY
+        limit = infinite & ~(f.call("abs", z.im) < INFINITY)  # of an angle that is not finite
+        above = z.re > 0
+        nothing = f.call("copysign", f.const(0.0, rest.dtype), z.im)
+        found = f.select(above, z.re, 0.0), f.select(above, NAN, nothing)
+        return f.select(limit, found[0], re), f.select(limit, found[1], im)
+
+    near = f.call("abs", z.re) < edge
+    return Pair(*f.rare(~near, product(c.real("exp", z.re)), far))
 
 
 def _log(c: L, z: Pair) -> Pair:

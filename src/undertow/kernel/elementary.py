@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from . import elementary_arith as arith
 from .elementary_erf import erf
+from .elementary_erf import one_plus_erf as one_plus_erf
 from .elementary_exp import cosh, exp, exp2, expm1, sinh, tanh
 from .elementary_inverse import acos, asin, atan, atan2
 from .elementary_log import acosh, asinh, atanh, log, log1p, log2, log10

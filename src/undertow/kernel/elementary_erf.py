@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .elementary_exp import expm1_sum
-from .evaluate import Table, at_most, polynomial
+from .elementary_exp import expm1_sum, one_minus_exp
+from .evaluate import Table, at_most, estrin, polynomial
 from .ir import Function, Value
 
 # -log(1 - erf(a)) = a + a * table, for a up to where erf rounds to 1: -27.6, -55.3
@@ -60,3 +60,12 @@ def erf(f: Function, x: Value) -> Value:
     p = f.fma(a, table, a)
     low = f.fma(a, table, a - p)
     return f.call("copysign", expm1_sum(f, -p, -low), x)
+
+
+def one_plus_erf(f: Function, x: Value) -> Value:
+    """1 + erf(x), of which only the absolute error shows."""
+    if x.dtype != "f32":
+        return 1.0 + erf(f, x)
+    a = at_most(f, f.call("abs", x), _MOST[x.dtype])
+    p = f.fma(a, estrin(f, a, _ERF[x.dtype]), a)
+    return 1.0 + f.call("copysign", one_minus_exp(f, -p), x)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .evaluate import FORMAT, Table, at_least, at_most, nearest, polynomial, power_of_two
+from .evaluate import FORMAT, Table, at_least, at_most, estrin, nearest, polynomial, power_of_two
 from .ir import Function, Value
 
 LOG2_E = 1 / math.log(2)
@@ -129,6 +129,13 @@ def exp(f: Function, x: Value) -> Value:
     low, high = _EXP_RANGE[x.dtype]
     n, _, r = _reduce(f, at_least(f, at_most(f, x, high), low))
     return f.call("scale", f.fma(r, polynomial(f, r, _EXP[x.dtype]), 1.0), n)
+
+
+def one_minus_exp(f: Function, x: Value) -> Value:
+    """1 - e**x to the precision of 1, where 2**n is a normal number."""
+    _, shifted, r = _reduce(f, x)
+    grown = f.fma(r, estrin(f, r, _EXP[x.dtype]), 1.0)
+    return f.fma(-grown, power_of_two(f, shifted), 1.0)
 
 
 def exp_sum(f: Function, x: Value, more: Value) -> Value:

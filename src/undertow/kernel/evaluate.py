@@ -55,6 +55,17 @@ def polynomial(f: Function, x: Value, table: Sequence[float]) -> Value:
     return _horner(f, x, joined, table[-2:])
 
 
+def estrin(f: Function, x: Value, table: Sequence[float]) -> Value:
+    """The same by Estrin's scheme: the shortest chain of operations, and the least accurate."""
+    parts: list[Operand] = list(reversed(table))
+    while len(parts) > 1:
+        pairs = zip(parts[::2], parts[1::2], strict=False)
+        alone = parts[len(parts) // 2 * 2 :]
+        parts = [*[f.fma(x, high, low) for low, high in pairs], *alone]
+        x = x * x
+    return f.value(parts[0], x.dtype)
+
+
 def _horner(f: Function, x: Value, result: Operand, table: Sequence[float]) -> Value:
     for c in table:
         result = f.fma(x, result, c)

@@ -10,35 +10,39 @@ gamma(a) gamma(-a) = -pi / (a sin(pi a)) lead back to x. The factors a of the tw
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from math import comb, factorial, inf, nan, pi
+from functools import partial
+from math import ceil, comb, factorial, floor, inf, log2, nan, pi
 
 from .expr import Expr, call, polynomial, where
 
-# log gamma(1 + t) / (t (t - 1)) - 0.4375 in t, t in [0, 3].
+# log gamma(1 + t) / (t (t - 1)) - 0.5625 + t / 16 in t, t in [0, 4.625].
 _LGAMMA_NEAR_P = (
-    -8.577993029156307e-07,
-    -8.178089541822021e-05,
-    -0.0021464470663623003,
-    -0.022959507244985914,
-    -0.1161336381384093,
-    -0.28599947796389136,
-    -0.2922711967311104,
-    0.03782313443172575,
-    0.27847463434371045,
-    0.13971566490153287,
+    3.7904951429676306e-07,
+    2.2943048038715787e-05,
+    0.0004147952264533253,
+    0.0025809729441507046,
+    -0.0005171228830927503,
+    -0.06899862347711135,
+    -0.2961329956553303,
+    -0.5431829313145272,
+    -0.4541316032116692,
+    -0.1265658468286082,
+    0.01471566490153283,
 )
 
 _LGAMMA_NEAR_Q = (
-    1.979616037398412e-06,
-    0.00020761819740754223,
-    0.006335723831552411,
-    0.08367193812940361,
-    0.5661283333714182,
-    2.1337997969050173,
-    4.6346276830093025,
-    5.738202953731988,
-    3.748513119379957,
+    -2.3373725367685444e-11,
+    6.06948308284085e-06,
+    0.0004208137183494715,
+    0.010032322690607406,
+    0.11320860344316741,
+    0.6902387524560339,
+    2.4237982839239325,
+    5.011930213322384,
+    5.993115495264856,
+    3.818075640477091,
     1.0,
 )
 
@@ -111,9 +115,9 @@ _SINPI = (
 def lgamma(x: Expr) -> Expr:
     """log|gamma(x)|, infinite at the poles 0, -1, -2, ...
 
-    Between 1 and 4 a quotient times (y - 1)(y - 2), so that the zeros at 1 and 2 keep their
-    relative accuracy; above 4 Stirling's formula with a fitted correction; Note [reflection] for
-    the rest. Worst error 3.4 ulp in float64, 4.5 in float32; for x < 0, where it has many zeros,
+    Between 1 and 5.625 a quotient times (y - 1)(y - 2), so that the zeros at 1 and 2 keep their
+    relative accuracy; above Stirling's formula with a fitted correction; Note [reflection] for
+    the rest. Worst error 3.3 ulp in float64 and float32; for x < 0, where it has many zeros,
     2 eps of 1 + max(|lgamma(x)|, |lgamma(-x)|).
     """
     a = abs(x)
@@ -126,8 +130,8 @@ def lgamma(x: Expr) -> Expr:
     stirling = (y - 0.5) * (call("log", y) - 1.0) + (
         w * polynomial(w * w, LGAMMA_FAR) + 0.4189385332046727  # (log(2 pi) - 1) / 2
     )
-    near = factors * (0.4375 + ratio) + 0.0  # the sum makes lgamma(1) 0.0, not -0.0
-    core = where(a < 4.0, near, stirling)
+    near = factors * (0.5625 - 0.0625 * t + ratio) + 0.0  # the sum makes lgamma(1) 0.0, not -0.0
+    core = where(a < 5.625, near, stirling)
     negative = x < 0.0
     below = (1 / pi) * abs(_sin_pi(_from_nearest(a))) * call("maximum", a, 1.0)
     divisor = where(negative, below, call("minimum", a, 1.0))
@@ -138,7 +142,7 @@ def lgamma(x: Expr) -> Expr:
 def lgamma_of_one_plus(t: Expr) -> Expr:
     """`lgamma(1 + t)` for t >= 0, accurate also where 1 + t is rounded."""
     ratio = call("div", polynomial(t, _LGAMMA_NEAR_P), polynomial(t, _LGAMMA_NEAR_Q))
-    return where(t < 3.0, t * (t - 1.0) * (0.4375 + ratio), lgamma(1.0 + t))
+    return where(t < 4.625, t * (t - 1.0) * (0.5625 - 0.0625 * t + ratio), lgamma(1.0 + t))
 
 
 def digamma(x: Expr) -> Expr:
@@ -180,9 +184,9 @@ def polygamma(order: int, x: Expr) -> Expr:
     Euler and Maclaurin's formula for the Hurwitz zeta function: ten terms of the sum over
     (x + k)**-(order + 1), then the integral and seven Bernoulli corrections from x + 10 on.
     Below -1/2 the reflection formula, whose derivatives are polynomials in cot(pi x). The poles
-    take the sign of the limit from the right, as in torch. Worst error for x > 0 in either
-    precision: 2.8 ulp for order 1, 3.9 for 2, 5.4 for 3, 7.9 for 5, 16 for 10; for x < 0 about
-    as much of the nearest pole's term. Above order 30 float32 cannot hold the reflection.
+    take the sign of the limit from the right, as in torch. Worst error for x > 0 and orders to 10
+    3 ulp in float64, 3.5 in float32; for x < 0 a few of the nearest pole's term, by the order.
+    Above order 30 float32 cannot hold the reflection.
     """
     if order < 0:
         raise ValueError(f"[polygamma] the order must not be negative, got {order}")
@@ -190,20 +194,33 @@ def polygamma(order: int, x: Expr) -> Expr:
         return digamma(x)
     reflected = x < -0.5
     y = where(reflected, 1.0 - x, x)
+    near = y < 1.0
+    # order! is put under the power as a power of two to the power, so that neither leaves the
+    # range of float32 before the result does; what is left of it comes last.
+    bits = log2(factorial(order)) / (order + 1)
+    low, high = floor(bits), ceil(bits) if order <= 30 else floor(bits)
 
-    def power(u: Expr) -> Expr:
-        """order! u**order, without an intermediate factorial that float32 could not hold."""
-        result = u
-        for k in range(2, order + 1):
-            result = result * (u * float(k))
-        return result
+    def either(x: Expr, factor: Callable[[int], float]) -> Expr:
+        """x times a factor of the bits that serve y."""
+        return where(near, x * factor(low), x * factor(high))
+
+    def power(k: int, exponent: float) -> Expr:
+        """(y + k)**-exponent in these units."""
+        base = y + float(k)
+        found = call("pow", either(abs(base), lambda b: 2.0**-b), -exponent)
+        if k == 0:
+            return call("copysign", found, y) if order % 2 == 0 else found
+        part = base - y
+        lost = (y - (base - part)) + (float(k) - part)  # what rounding took from y + k
+        lost = where(y < 2.0**60, lost, 0.0)
+        return found - found * (exponent * (lost / base))
 
     u = 1.0 / (y + 10.0)
     corrections = u * polynomial(u * u, _maclaurin_coefficients(order)) + 0.5
-    integral = power(u) * (u * corrections + 1.0 / order)
-    terms = [power(u) * u for u in (1.0 / (y + float(k)) for k in range(10))]
+    integral = either(power(10, float(order)), lambda b: 2.0**b) * (u * corrections + 1.0 / order)
+    terms = [power(k, order + 1.0) for k in range(10)]
     # The largest last: near 0 that is the first term, far out the integral.
-    total = (integral + sum(terms[8:0:-1], terms[9])) + terms[0]
+    total = either((integral + sum(terms[8:0:-1], terms[9])) + terms[0], partial(_left, order))
     # total is the value at y but for the sign. Differentiating psi(x) = psi(1 - x) - pi cot(pi x)
     # leaves it negative in every order.
     cot = polynomial(_cot_pi(x), _cot_derivative(order))
@@ -211,6 +228,11 @@ def polygamma(order: int, x: Expr) -> Expr:
     value = where(reflected, below, total if order % 2 else -total)
     pole = _negative_integer(x) | call("eq", x, 0.0)
     return where(pole, inf if order % 2 else -inf, value)
+
+
+def _left(order: int, bits: int) -> float:
+    """order! in units of 2**(bits (order + 1))."""
+    return float(Fraction(factorial(order), 2 ** (bits * (order + 1))))
 
 
 def _maclaurin_coefficients(order: int) -> tuple[float, ...]:

@@ -61,10 +61,13 @@ class Lowering:
         if node.head == "const":
             return node.args[0]
         if id(node) not in self.done:
-            given = [self._visit(a) for a in node.args]
-            key = (node.head, *map(self._identity, given))
+            head, args = node.head, node.args
+            if head == "add" and _is_one(args[0]) and args[1].head == "erf":
+                head, args = "one_plus_erf", args[1].args
+            given = [self._visit(a) for a in args]
+            key = (head, *map(self._identity, given))
             if key not in self.known:
-                self.known[key] = self._call(node.head, given)
+                self.known[key] = self._call(head, given)
             self.done[id(node)] = self.known[key]
             self.kept.append(node)
         return self.done[id(node)]
@@ -125,6 +128,8 @@ class Lowering:
                 return f.call(head, *values)
             if head in elementary.FUNCTIONS:
                 return elementary.FUNCTIONS[head](f, *values)
+            if head == "one_plus_erf":  # of which gelu is made
+                return elementary.one_plus_erf(f, *values)
         elif head in _WHOLE:
             return values[0]
         elif head in ("fmax", "fmin"):
@@ -172,6 +177,10 @@ def _is_natural(exponent: Value) -> bool:
     if exponent.op == "maximum":
         return any(_is_natural(a) for a in exponent.args)
     return exponent.dtype[0] == "u" or (exponent.op == "const" and exponent.args[0] >= 0)
+
+
+def _is_one(node: Expr) -> bool:
+    return node.head == "const" and node.args[0] == 1
 
 
 def _fits(number: int, dtype: str) -> bool:

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 from .accumulators import LAST, Accumulator, Kept, Position, accumulator
 from .complex_lower import PARTS, ComplexLowering, Pair
 from .expr import Expr
-from .ir import FLOATS, STREAM, WIDTH, Function, State, Value
+from .ir import FLOATS, Function, State, Value
 from .lower import Lowering, NotCompiled
-from .maps import AHEAD, NUMBER, Operand, converted, load_pair, store_pair
+from .maps import NUMBER, Operand, converted, load_pair, store_pair
 from .offsets import Offset, at_row, moved, plus, product, quotient, times
 
 RUN = 2048  # elements along a row; see Note [short and long sums] of accumulators
@@ -176,14 +176,6 @@ class _Builder:
         state = f.state(*kinds.inits(kinds.short), combine=kinds.combine)
         with f.vector(count, unroll=4) as i:
             offsets = self._moved(bases, plus(start, i), -1)
-            for b, p, s, two in zip(
-                self.ins, offsets, self.reduced_steps, self.paired, strict=True
-            ):
-                if isinstance(s[-1], int) and s[-1] == 1:
-                    place = times(p, 2) if two else p
-                    for line in (0, STREAM) if two else (0,):
-                        ahead = f.value((AHEAD + line) // WIDTH[b.dtype], "i64")
-                        f.prefetch(b, plus(place, ahead))
             state.add(*kinds.element(self._value(offsets)))
         return state.get()
 

@@ -304,9 +304,9 @@ def _of_two(name: str, a: Any, b: Any, **kwargs: Any) -> MaskedTensor:
 def _where(condition: Any, input: Any, other: Any) -> MaskedTensor:
     if not isinstance(condition, Tensor):
         raise DTypeError(f"[where] the condition must be a Tensor, got {type(condition).__name__}")
-    masks = [x._mask if isinstance(x, MaskedTensor) else True for x in (input, other)]
-    chosen: Any = where(condition, *masks)
-    return MaskedTensor._of(where(condition, _data(input), _data(other)), chosen.bool())
+    here, there = (x._mask if isinstance(x, MaskedTensor) else True for x in (input, other))
+    data = where(condition, _data(input), _data(other))
+    return MaskedTensor._of(data, where(condition, here, there))
 
 
 def _joined(name: str, tensors: Any, *args: Any, **kwargs: Any) -> MaskedTensor:

@@ -58,7 +58,7 @@ def threshold(
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The elements of size above `lambd`, and zero in place of the others."""
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """The elements moved towards zero by `lambd`, at most to zero."""
 
 def hardsigmoid(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor:
@@ -88,10 +88,12 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """`input * sigmoid(input)`, elementwise; also known as swish."""
 
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(
+    input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None
+) -> Tensor:
     """`log(1 + exp(beta * input)) / beta`; the element itself where beyond `threshold`."""
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """`log(sigmoid(input))` without overflow."""
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -103,7 +105,7 @@ def softsign(input: Tensor) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """`input - tanh(input)`, elementwise."""
 
-def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
     """`input` times the normal distribution function of it; 'tanh' approximates that."""
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -244,6 +246,8 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of images (N, C, H, W) or (C, H, W); see `avg_pool1d`."""
 
@@ -255,6 +259,8 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W); see `avg_pool2d`."""
 
@@ -665,7 +671,9 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """The binary cross entropy of each class's logit, averaged over the classes."""
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """`input @ weight.T + bias`, for a weight of shape (out, in) or (in)."""
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

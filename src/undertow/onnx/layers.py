@@ -8,7 +8,8 @@ from typing import Any
 from .. import dtypes
 from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
-from ..kernel.windows import Geometry
+from ..kernel.tables import span_taps
+from ..kernel.windows import Geometry, Spans
 from .ops import spread, writes
 from .writer import Writer
 
@@ -169,6 +170,22 @@ def _sum_pool(w: Writer) -> Any:
     y = _pooled(w, "AveragePool", count_include_pad=1)
     factor = math.prod(geometry.kernel) / w.param("divisor")
     return y if factor == 1 else w.node("Mul", y, w.number(factor))
+
+
+@writes("span_sum", "span_max")
+def _spans(w: Writer) -> Any:
+    """What each window sees, along one dimension after the other; the last element repeated."""
+    spans, x = w.param("spans"), w.x
+    kind, rank = "Max" if w.call.op.name == "span_max" else "Sum", len(spans.size)
+    for d in range(rank):
+        places, exists = span_taps(Spans(spans.size[d : d + 1], spans.output[d : d + 1]))
+        axis = w.rank - rank + d
+        x = w.node("Gather", x, w.graph.tensor(FUNCTIONS["tensor"](places.tolist())), axis=axis)
+        if kind == "Sum" and not exists.all():
+            inside = exists.reshape(*exists.shape, *(1,) * (rank - 1 - d)).tolist()
+            x = w.node("Where", w.graph.tensor(FUNCTIONS["tensor"](inside)), x, w.number(0))
+        x = w.reduce(kind, x, (axis + 1,), False)
+    return x
 
 
 # Norms -------------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ from . import (  # noqa: F401
     padding,
     pivoted,
     pooling,
+    positional,
+    positional_losses,
     random,
     raw_memory,
     rearrange,

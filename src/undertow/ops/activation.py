@@ -11,7 +11,7 @@ from ..core.dispatch import elementwise
 from ..core.fast import binary_function, inplace_elementwise, unary_function
 from ..core.inplace import inplace as inplace_form
 from ..core.op import Op, elementwise_op
-from ..core.register import FUNCTIONAL, elementwise_function, function
+from ..core.register import FUNCTIONAL, FUNCTIONS, elementwise_function, function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, ShapeError
 from ..kernel.erf import erf as erf_expr
@@ -650,5 +650,5 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     return _gated(*halves)
 
 
-FUNCTIONAL["sigmoid"] = sigmoid
-FUNCTIONAL["tanh"] = tanh
+FUNCTIONAL["sigmoid"] = FUNCTIONS["sigmoid"]
+FUNCTIONAL["tanh"] = FUNCTIONS["tanh"]

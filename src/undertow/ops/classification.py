@@ -456,9 +456,8 @@ def multi_margin_loss(
         raise ArgumentError(f"[{op}] p must be 1 or 2, got {p}")
     if input.ndim not in (1, 2) or not input.shape[-1]:
         raise ShapeError(f"[{op}] input must be (C) or (N, C) with C > 0, got {input.shape}")
-    if input.ndim == 1 and target.shape == (1,):
-        target = target.reshape(())
-    target = _labels(op, input._array.shape, target)
+    alone = input.ndim == 1 and target.shape == (1,)
+    target = _labels(op, input._array.shape, target.reshape(()) if alone else target)
     classes = input.shape[-1]
     message = f"[{op}] class index {{}} is out of range for {{}} classes"
     require_within(target, 0, classes, message, classes)
@@ -472,6 +471,7 @@ def multi_margin_loss(
     if weight is not None:
         _check_weight(op, weight, classes)
         loss = loss * class_weights(weight, target)
+    loss = loss.reshape(1) if alone else loss  # the target's shape
     return reduced(op, loss, reduction, size_average, reduce)
 
 

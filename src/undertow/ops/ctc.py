@@ -119,6 +119,8 @@ def _likelihood(
     # Before the first step nothing has been said: the one state that fits is the first.
     later = log_probs.new_full((batch, size - 1), _NEVER)
     alpha = result = cat([log_probs.new_zeros((batch, 1)), later], 1)
+    if not any(inputs):  # no step will be looked at, and the gradient is zero
+        result = result + log_probs[:0].sum()
     frames = _integers(inputs, log_probs).unsqueeze(1)
     for t, score in enumerate(scores, 1):
         before = cat([gap, alpha], 1)

@@ -82,8 +82,9 @@ _scaled_rows = Op(
     lambda k, weight, indices, scale: k.take(weight, (indices,)),
     inputs="weight indices scale",
     vjp={
+        # What is scaled by 0 is left out, whatever it is: NaN as well.
         "weight": lambda g, indices, scale, weight_shape: unindex(
-            g * scale, (indices,), (0,), weight_shape
+            where(scale == 0, 0, g * scale), (indices,), (0,), weight_shape
         )
     },
 )
@@ -123,7 +124,7 @@ def _rows_apart(indices: Tensor, weight: Tensor, padding_idx: int | None) -> Ten
     def hand_on(rows: Tensor) -> None:
         values, rows.grad = rows.grad, None
         assert values is not None
-        at, values = indices.reshape(-1), values.reshape(-1, weight.shape[1])
+        at, values = indices.reshape(-1), values.reshape(indices.numel(), weight.shape[1])
         if padding_idx is not None:
             counted = at != padding_idx
             at, values = at[counted], values[counted]
@@ -291,11 +292,6 @@ def _bags(
         raise ArgumentError(
             f"[{op}] offsets must rise from 0 to at most the {total} indices, got {listed}"
         )
-    if include_last:
-        if listed[-1] != total:
-            raise ArgumentError(
-                f"[{op}] with include_last_offset=True the last offset must be the number of "
-                f"indices, {total}, got {listed[-1]}"
-            )
+    if include_last:  # the last bag ends with the indices, whatever the last offset is
         return starts[:-1], total
     return starts, total if listed else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..core.dispatch import cast
 from ..core.op import elementwise_op
 from ..core.register import alias, elementwise_function, function
 from ..core.tensor import Tensor
@@ -9,6 +10,7 @@ from ..dtypes import Number
 from ..errors import ArgumentError
 from ..kernel.expr import call
 from .comparison import isnan, where
+from .conversion import result_type
 
 clamp_min = elementwise_function(
     elementwise_op(
@@ -62,6 +64,9 @@ def clamp(
     """
     if min is None and max is None:
         raise ArgumentError("[clamp] needs min, max or both, got neither")
+    if isinstance(min, Tensor) and isinstance(max, Tensor):
+        # Of all three, since a zero-dimensional bound must not widen what the other one decides.
+        input = cast(input, result_type(input, min, max))
     if min is not None:
         input = clamp_min(input, min)
     return input if max is None else clamp_max(input, max)

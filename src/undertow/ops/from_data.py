@@ -53,12 +53,14 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         return _converted(op, from_dlpack(data)._array, dtype)
     elif dtype is None and type(data) is float:
         dtype = dtypes.get_default_dtype()
+    elif isinstance(next(_leaves(data), None), Tensor):
+        data = _scalars(data)
     try:
         array = np.array(data)
     except OverflowError:
         raise _too_large(op, data) from None
     except (ValueError, TypeError, GradientError, DeviceError):
-        array = np.array(_plain(op, data, 0))
+        array = np.array(_plain(op, _scalars(data), 0))
     if array.dtype.kind not in "biufcV":
         _plain(op, data, 0)  # raises for what is not a number
         raise _too_large(op, data)
@@ -94,6 +96,13 @@ def _plain(op: str, data: Any, depth: int) -> Any:
                 f"{i} has {parts[1]}; pad it to one length"
             )
     return members
+
+
+def _scalars(data: Any) -> Any:
+    """Tensors of one element, in lists, with no dimensions: as in torch they stand for numbers."""
+    if isinstance(data, Tensor):
+        return data.detach().reshape(()) if data.numel() == 1 else data
+    return [_scalars(d) for d in data] if isinstance(data, (list, tuple)) else data
 
 
 def _leaves(data: Any) -> Any:

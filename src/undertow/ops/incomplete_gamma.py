@@ -29,12 +29,12 @@ from .transcendental import exp, log, xlogy
 @functools.cache
 def _expressions(m: int, j: int) -> tuple[tuple[Expr, ...], Expr, Expr]:
     """The three steps towards M(m, j): where it begins and ends, Newton's, and Gauss's."""
-    from ..kernel.gamma_integrals import nearer, node, start
+    from ..kernel.gamma_integrals import nearer, nodes, start
 
     a, x = arg(0), arg(1)
     bounded = call("maximum", x, 0.5) if m == j == 0 else x
-    args = [arg(i) for i in range(7)]
-    return (bounded, *start(a, bounded)), nearer(*args[:4]), node(m, j)(*args)
+    args = [arg(i) for i in range(5 + 2 * _TOGETHER)]
+    return (bounded, *start(a, bounded)), nearer(*args[:4]), nodes(m, j, _TOGETHER)(*args)
 
 
 @functools.cache
@@ -55,23 +55,25 @@ def _front_expr(a: Expr, x: Expr) -> Expr:
 def _integrate(k: Forms, a: Array, x: Array, m: int, j: int) -> Array:
     """M(m, j) of Note [moments]; M(0, 0), where a series takes over, at max(x, 1/2).
 
-    A step at a time, since all nodes together would be a kernel that takes minutes to compile.
+    A few nodes at a time, since all together would be a kernel that takes minutes to compile.
     """
     from ..kernel.gamma_integrals import NEWTON
     from ..kernel.special_tables import GAUSS, GAUSS_WEIGHT
 
-    first, nearer, node = _expressions(m, j)
+    first, nearer, nodes = _expressions(m, j)
     dtype = a.dtype
     x, sign, slope, end = k.maps(first, (a, x), (dtype,) * 4)
     for _ in range(NEWTON):
         end = k.map(nearer, (x, sign, slope, end), dtype)
     total = k.full(end.shape, 0, dtype)
-    for at, weight in zip(GAUSS, GAUSS_WEIGHT, strict=True):
-        total = k.map(node, (x, sign, slope, end, total, at, weight), dtype)
+    for i in range(len(GAUSS) - _TOGETHER, -1, -_TOGETHER):  # small terms first
+        given = (*GAUSS[i : i + _TOGETHER], *GAUSS_WEIGHT[i : i + _TOGETHER])
+        total = k.map(nodes, (x, sign, slope, end, total, *given), dtype)
     return k.map(_PRODUCT, (total, end), dtype)
 
 
 _PRODUCT = arg(0) * arg(1)
+_TOGETHER = 4  # nodes
 
 
 def _side(a: Tensor, x: Tensor) -> Tensor:

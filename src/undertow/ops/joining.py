@@ -125,7 +125,7 @@ def promoted(tensors: list[Tensor]) -> list[Tensor]:
 def _join(op: str, tensors: list[Tensor], dim: Any) -> Tensor:
     tensors = promoted(tensors)
     shape = next((s for t in tensors if (s := t._array.shape) != (0,)), (0,))
-    d = own_dim(op, dim, len(shape))
+    d = 0 if shape == (0,) else own_dim(op, dim, len(shape))  # along any dim, as in torch
     if len(shape) != 1:  # a vector of no elements joins with anything, as in torch
         none = (*shape[:d], 0, *shape[d + 1 :])
         tensors = [reshaped(t, none) if t._array.shape == (0,) else t for t in tensors]
@@ -480,7 +480,7 @@ def cut(x: Tensor, dim: int, lengths: Sequence[int]) -> tuple[Tensor, ...]:
     return _together(_split, x, dim, entries)
 
 
-@function()
+@function(method=False)
 def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`.
 
@@ -496,6 +496,12 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[T
     if step < 0 or (step == 0 and size):
         raise ArgumentError(f"[split] the size of a part must be positive, got {step}")
     return _equal_parts(tensor, d, step)
+
+
+@function(name="split", top=False)
+def _split_method(self: Tensor, split_size: Ints, dim: int = 0) -> tuple[Tensor, ...]:
+    """`ut.split` of this tensor; torch's method has another word for the sizes."""
+    return split(self, split_size, dim)
 
 
 def _equal_parts(x: Tensor, dim: int, step: int) -> tuple[Tensor, ...]:

@@ -102,6 +102,8 @@ def lobpcg(
         B = expand(B, A.shape)
     if B is not None and (A.requires_grad or B.requires_grad):
         raise UnsupportedError("[lobpcg] has no gradient with B; detach the matrices")
+    if A.requires_grad:  # so that the gradient is symmetric, and right to any order
+        A = (A + A.mT) / 2
     bound = finfo(A.dtype).eps ** 0.5 if tol is None else float(tol)
     rounds = 1000 if niter is None or niter < 0 else as_int("lobpcg", "niter", niter)
     with no_grad():
@@ -117,6 +119,8 @@ def lobpcg(
             pairs.append(_iterated(one[0], one[1], weight, shortcut, count, rounds, bound, most))
         values = reshaped(stack([v for v, _ in pairs]), (*A.shape[:-2], count))
         vectors = reshaped(stack([x for _, x in pairs]), (*A.shape[:-1], count))
+        if A.ndim > 2:  # as in torch, where autocast shows only in a single matrix's vectors
+            vectors = vectors.to(A.dtype)
     if B is not None:
         return values, vectors
     found: tuple[Tensor, Tensor] = apply(_lobpcg, (A, values, vectors), (most,))

@@ -8,6 +8,7 @@ from .. import dtypes
 from ..backends.registry import backend_on
 from ..core.modes import no_grad
 from ..core.register import attach, function
+from ..core.storage import UntypedStorage, seen_as
 from ..core.tensor import Tensor
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike
@@ -90,15 +91,17 @@ def new_empty_strided(
 
 def set_(
     self: Tensor,
-    source: Tensor | None = None,
+    source: Tensor | UntypedStorage | None = None,
     storage_offset: int = 0,
     size: Ints | None = None,
     stride: Ints | None = None,
 ) -> Tensor:
-    """Look at the memory of another tensor instead, or at none; both then share it.
+    """Look at the memory of another tensor instead, or at a storage or at none; both then share it.
 
     With a size, and strides if they are not row-major, at a part of it from `storage_offset` on.
     """
+    if isinstance(source, UntypedStorage):
+        source = seen_as(source, self.dtype)
     if self.requires_grad or (source is not None and source.requires_grad):
         raise GradientError("[set_] neither tensor may require gradients; detach() it first")
     if source is None:

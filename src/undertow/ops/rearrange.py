@@ -10,7 +10,7 @@ from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, DimError, ShapeError
+from ..errors import ArgumentError, DimError, DTypeError, ShapeError
 from ..shapes import Ints, Shape, as_int, wrap_dim, wrap_dims
 from .movement import along, reshaped, sizes, transpose
 
@@ -72,6 +72,8 @@ def flip(input: Tensor, *order: Ints, dims: Ints | None = None) -> Tensor:
     >>> ut.tensor([1, 2, 3]).flip(0)
     tensor([3, 2, 1])
     """
+    if not order and dims is None:
+        raise DTypeError("[flip] needs the dims to reverse; flip(()) is a copy")
     given = sizes("flip", order, dims)
     return apply(_flip, (input,), (wrap_dims("flip", given, input.ndim) if given else (),))
 

@@ -434,18 +434,18 @@ def nanquantile(
 
 # Histograms ------------------------------------------------------------------------------------
 _bin = trace(  # those outside go to a bin of their own behind the others
-    lambda x, low, width, bins: call(
+    lambda x, low, high, width, bins: call(
         "where",
-        (x >= low) & (x <= low + width),
-        call("minimum", call("floor", (x - low) / width * bins), bins - 1),
+        (x >= low) & (x <= high),
+        call("minimum", call("floor", (x - low) * bins / width), bins - 1),
         bins,
     ),
-    4,
+    5,
 )
 
 
 def _histc_forward(k: Forms, x: Array, bins: int, low: float, high: float) -> Any:
-    place = k.map(_bin, [x, low, high - low, float(bins)], x.dtype)
+    place = k.map(_bin, [x, low, high, high - low, float(bins)], x.dtype)
     count = k.bincount(k.cast(place, dtypes.int64.numpy), None, bins + 1)
     return k.cast(k.slice(count, (slice(0, bins),)), x.dtype)
 
@@ -477,8 +477,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise ArgumentError(f"[histc] the range must be finite, got {low} to {high}")
     if low > high:
         raise ArgumentError(f"[histc] max must not be below min, got min={low} and max={high}")
-    if low == high:
-        low, high = low - 1, high + 1
+    if low == high:  # all are in the middle; their distance, since 1 can be below their rounding
+        input, low, high = input - low, -1.0, 1.0
     return apply(_histc, (input,), (bins, low, high))
 
 

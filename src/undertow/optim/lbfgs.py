@@ -130,7 +130,7 @@ class LBFGS(Optimizer):
                 self._remember(state, g - before, d * t, group["history_size"])
                 d = _direction(state, g)
             before, loss_before = g.clone(), loss
-            t = min(1.0, 1.0 / g.abs().sum().item()) * lr if state["n_iter"] == 1 else lr
+            t = min(1.0, 1.0 / (g.abs().sum().item() or 1.0)) * lr if state["n_iter"] == 1 else lr
             slope = g.dot(d).item()
             if slope > -tolerance_change:
                 break

@@ -38,6 +38,16 @@ _KINDS = (
 )
 
 
+class _Required:
+    """A default that is none: every group must give the value; written by optimisers of others."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before every step of every optimiser.
 
@@ -177,6 +187,11 @@ class Optimizer:
         if names:
             param_group["param_names"] = names
         for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ArgumentError(
+                    f"[{type(self).__name__}] parameter group {len(self.param_groups)} didn't "
+                    f"specify a value of required optimization parameter {name}"
+                )
             param_group.setdefault(name, default)
         if len(set(params)) != len(params):
             warnings.warn(

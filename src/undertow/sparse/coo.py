@@ -85,6 +85,12 @@ class SparseCOO(SparseTensor):
         first = self._places.new_zeros(self._nnz())
         return reduce(lambda place, row: place * row[1] + row[0], rows, first)
 
+    def zero_(self) -> SparseCOO:
+        """Forget all elements: in place, and without a history."""
+        self._places, self._values = self._places[:, :0], self._values.detach()[:0]
+        self._coalesced = True
+        return self
+
     def coalesce(self) -> SparseCOO:
         """The same tensor with its coordinates in order, each once."""
         if self._coalesced:

@@ -284,8 +284,8 @@ def sparse_mask(input: Any, mask: Any) -> SparseTensor:
     """
     if not isinstance(mask, SparseTensor) or tuple(mask.shape) != tuple(input.shape):
         raise ShapeError(
-            f"[sparse_mask] the mask is a sparse tensor of shape {tuple(input.shape)}, got "
-            f"{type(mask).__name__} of shape {tuple(mask.shape)}"
+            f"[sparse_mask] the mask must be a sparse tensor of shape {tuple(input.shape)}, got "
+            f"{type(mask).__name__} of shape {tuple(getattr(mask, 'shape', ()))}"
         )
     places = mask.to_sparse_coo().coalesce()
     if isinstance(input, SparseTensor):

@@ -8,6 +8,7 @@ from ..core.tensor import Tensor
 from ..errors import DTypeError, ShapeError
 from ..ops.creation import arange
 from ..ops.joining import stack
+from ..ops.matmul import mm as dense_mm
 from ..ops.scan import cumsum
 from ..ops.scatter import index_select
 from .compressed import SparseCompressed, SparseCSR
@@ -150,5 +151,16 @@ def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1)
 
 
 # The names of old programs.
-spmm = dsmm = mm
+def spmm(mat1: Any, mat2: Any) -> Any:
+    """`sparse.mm`, or the product of two dense matrices.
+
+    >>> import undertow as ut
+    >>> ut.spmm(ut.eye(2).to_sparse(), ut.ones(2, 1)).equal(ut.spmm(ut.eye(2), ut.ones(2, 1)))
+    True
+    """
+    sparse = isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor)
+    return mm(mat1, mat2) if sparse else dense_mm(mat1, mat2)
+
+
+dsmm = spmm
 hsmm, saddmm = hspmm, sspaddmm

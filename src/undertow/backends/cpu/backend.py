@@ -97,7 +97,7 @@ class CpuBackend(NumpyBackend):
     def prepare(
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
     ) -> Callable[..., Any]:
-        return prepared(exprs, arrays, largest, self.maps)
+        return prepared(exprs, arrays, largest, lambda *given: run_maps(*given), self.maps)
 
     def direct(self, expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
         return direct(expr, arrays)

@@ -41,6 +41,7 @@ from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
+HALVES = 1 << 20  # elements of half precision that are converted at a time, about
 _RELU = call("maximum", arg(0), 0)
 
 
@@ -76,13 +77,10 @@ def run_conv(
         if relu:
             _cut_off(out, backend)
         return True
-    if x.itemsize == 2:
-        wide = empty(out.shape, _SINGLE)
-        x, w, bias = (None if a is None else backend.cast(a, _SINGLE) for a in (x, w, bias))
-        run_conv(wide, x, w, bias, geometry, backend, relu)
-        backend.assign(out, wide)
-        return True
     if not out.size:
+        return True
+    if x.itemsize == 2:
+        _in_single(out, x, w, bias, geometry, backend, relu)
         return True
     if not x.size or not w.size:
         parts = ()
@@ -96,6 +94,41 @@ def run_conv(
         if relu and not done:
             _cut_off(target, backend)
     return True
+
+
+def _in_single(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
+) -> None:
+    """Half precision by single, of a few images at a time, which are all that is converted."""
+
+    def wide(a: Any) -> Any:
+        return None if a is None else backend.cast(a, _SINGLE)
+
+    bias = wide(bias)
+    left = math.prod(geometry.kernel) > math.prod(geometry.output)
+    images = x.shape[2 if left else 0]  # see Note [two products]
+    whole = x.size + (w.size if left else out.size)
+    several = max(1, HALVES * images // max(whole, 1))
+    parts = [slice(first, first + several) for first in range(0, max(images, 1), several)]
+    if not left:
+        w = wide(w)
+        for part in parts:
+            made = empty(out[part].shape, _SINGLE)
+            run_conv(made, wide(x[part]), w, bias, geometry, backend, relu)
+            backend.assign(out[part], made)
+        return
+    total = empty(out.shape, _SINGLE)
+    made = total if len(parts) < 2 else empty(out.shape, _SINGLE)
+    for number, part in enumerate(parts):
+        into = made if number else total
+        run_conv(into, wide(x[:, :, part]), wide(w[:, :, part]), None, geometry, backend)
+        if number:
+            total += made
+    if bias is not None:
+        total += bias.reshape(*bias.shape, *(1,) * len(geometry.size))
+    if relu:
+        _cut_off(total, backend)
+    backend.assign(out, total)
 
 
 def _cut_off(out: Any, backend: Backend) -> None:

@@ -41,19 +41,19 @@ _BOOL = np.dtype(bool)
 
 
 def prepared(
-    exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool, maps: Callable[..., Any]
+    exprs: tuple[Expr, ...],
+    arrays: tuple[bool, ...],
+    largest: bool,
+    kernel: Callable[..., Any],
+    maps: Callable[..., Any],
 ) -> Callable[..., Any]:
-    """The function of `Backend.prepare`; large arrays go to a kernel, or else to `maps`."""
+    """The function of `Backend.prepare`; large arrays go to `kernel`, which may give None."""
     kinds = [_BOOL if is_boolean(e) else None for e in exprs]
-    run_maps: Any = None
 
     def large(operands: tuple[Any, ...], dtype: Any) -> Any:
-        nonlocal run_maps
-        if run_maps is None:  # imported with the first kernel
-            from .maps import run_maps
         dtypes = tuple([kind or dtype for kind in kinds])
         # Halves come at any size, for which `maps` has to choose.
-        found = run_maps(exprs, operands, dtypes) if dtype.itemsize > 2 else None
+        found = kernel(exprs, operands, dtypes) if dtype.itemsize > 2 else None
         if found is None:
             found = maps(exprs, operands, dtypes)
         return found if len(exprs) > 1 else found[0]

@@ -23,6 +23,7 @@ from .pool import pointer
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
+ALONE = 1 << 16  # elements across that one thread has done before another one wakes up
 _plans = Plans()
 
 
@@ -137,6 +138,7 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
     as_given = [source if o.kind == "element" else None for o in program.outputs]
     dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
     alone = blocks == 1 and (n <= PIECE or not _has_columns(program))
+    alone = alone or (across and math.prod(shape) <= ALONE)
     all_made = outs + [((size + each,), dtype) for size, each in scratch]
     small: list[Callable[[], Any]] = []
     if alone and source is None and max(math.prod(s) for s, _ in all_made) * 8 < memory.LARGE:

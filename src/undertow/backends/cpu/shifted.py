@@ -31,6 +31,7 @@ from .gemm_micro import RELU
 
 LINE = 64  # bytes of memory that caches hold together
 CHANNELS = 16  # summed by one product: fewer are not worth passing over the result for
+FAR = 4  # places of the copy for one of the input or the result: more are zeros between far taps
 WASTE = 1.2  # places per position in two dimensions, beyond which windows are faster
 
 
@@ -55,6 +56,8 @@ def run_shifted(
         return None
     reach = [n + (o - 1) * s for n, o, s in zip(inner, outer, steps, strict=True)]
     if rank == 2 and reach[-1] > WASTE * inner[-1]:
+        return None
+    if math.prod(reach) > FAR * max(math.prod(inner), math.prod(geometry.size)):
         return None
     if (math.prod(inner) if left else w.shape[2]) < CHANNELS:
         return None

@@ -74,6 +74,10 @@ class _Numbered(Module):
                 f"[{type(self).__name__}.insert] takes a Module, got {type(module).__name__}"
             )
         modules = list(self)
+        if not -len(modules) <= index <= len(modules):
+            raise IndexError(
+                f"[{type(self).__name__}.insert] index {index} is out of range for {len(modules)}"
+            )
         modules.insert(index, module)
         self._renumber(modules)
         return self
@@ -371,7 +375,7 @@ class ParameterDict(Module):
 
     def copy(self) -> ParameterDict:
         """Another dictionary with the same values."""
-        return ParameterDict({key: self[key] for key in self})
+        return ParameterDict([(key, self[key]) for key in self])
 
     def setdefault(self, key: str, default: Any = None) -> Any:
         """The value of a key, set to `default` first if there is none."""
@@ -417,7 +421,12 @@ class ParameterDict(Module):
         return [self[key] for key in self._keys]
 
     def update(self, parameters: Any) -> None:
-        """Add or replace values, given as a mapping or as pairs."""
+        """Add or replace values, given as a mapping or as pairs; a dict's in the order of its keys.
+
+        So the parameters have torch's order, by which optimizers number them.
+        """
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            parameters = [(key, parameters[key]) for key in sorted(parameters)]
         for key, value in _pairs("ParameterDict.update", parameters):
             self[key] = value
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ...core.modes import no_grad
 from ...core.node import RemovableHandle
+from ...core.other_kinds import OtherKind
 from ...core.tensor import Tensor
 from ...dtypes import DType
 from ...errors import ArgumentError, DTypeError
@@ -34,6 +35,7 @@ from .calling import (
 from .state import IncompatibleKeys, load_state, state_of
 
 T = TypeVar("T", bound="Module")
+_BUFFERS = (Tensor, OtherKind)  # a sparse tensor may be a buffer, and is none of ours
 _REGISTERS = ("_parameters", "_buffers", "_modules")
 
 
@@ -128,7 +130,7 @@ class Module:
 
     def _replace(self, register: str, name: str, value: Any) -> None:
         """Assign to a name that is taken: None, or (for a buffer) another tensor."""
-        if value is not None and not (register == "_buffers" and isinstance(value, Tensor)):
+        if value is not None and not (register == "_buffers" and isinstance(value, _BUFFERS)):
             kind = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "child module"}
             wanted = {
                 "_parameters": "undertow.nn.Parameter",
@@ -195,7 +197,7 @@ class Module:
         self._ready("buffer")
         self._new_name("register_buffer", name, "_buffers")
         if tensor is not None:
-            if not isinstance(tensor, Tensor):
+            if not isinstance(tensor, _BUFFERS):
                 raise DTypeError(
                     f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' "
                     "(undertow.Tensor or None required)"
@@ -288,9 +290,9 @@ class Module:
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """Itself and every module below, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Itself and every module below, each once unless told otherwise."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:

@@ -28,6 +28,7 @@ class _Table(Module):
         weight: Tensor | None,
         device: Any,
         dtype: Any,
+        learned: bool = True,
     ) -> None:
         name = type(self).__name__
         self.num_embeddings = num_embeddings
@@ -40,6 +41,7 @@ class _Table(Module):
         self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
         if weight is None:
             self.weight = new_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
+            self.weight.requires_grad_(learned)
             self.reset_parameters()
         elif weight.shape != (num_embeddings, embedding_dim):
             raise ArgumentError(
@@ -47,7 +49,7 @@ class _Table(Module):
                 f"{weight.shape} and ({num_embeddings}, {embedding_dim})"
             )
         else:
-            self.weight = Parameter(weight)
+            self.weight = Parameter(weight, learned)
 
     def reset_parameters(self) -> None:
         """Normal values, and zeros in the row `padding_idx`."""
@@ -100,8 +102,7 @@ class Embedding(_Table):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        self._make(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype)
-        self.weight.requires_grad_(not _freeze)
+        self._make(num_embeddings, embedding_dim, padding_idx, _weight, device, dtype, not _freeze)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(

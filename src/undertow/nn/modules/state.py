@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.modes import no_grad
+from ...core.other_kinds import OtherKind
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, DTypeError
 from ..parameter import Parameter, is_lazy
@@ -145,6 +146,10 @@ def _load_one(
     module: Module, name: str, key: str, held: Any, value: Any, assign: bool
 ) -> str | None:
     """Copy or assign one tensor; what is wrong with it, if it does not fit."""
+    alike: Any = isinstance(held, OtherKind) and type(value) is type(held)
+    if alike and value.shape == held.shape:
+        setattr(module, name, value if assign else value.clone())
+        return None
     if not isinstance(value, Tensor):
         return f'"{key}" is a {type(value).__name__} in the state_dict, a tensor is expected.'
     if is_lazy(value):
@@ -196,7 +201,8 @@ def load_state(
         for name, child in below._modules.items():
             if child is not None:
                 path = f"{prefix}{name}."
-                load(child, {k: v for k, v in part.items() if k.startswith(path)}, path)
+                inside = {k: v for k, v in part.items() if k.startswith(path)}
+                load(child, inside, path)  # noqa: F821 - it is deleted when all is done
         found = IncompatibleKeys(missing, unexpected)
         if below._hooks is not None:
             for hook in list(below._hooks.load.values()):
@@ -207,6 +213,7 @@ def load_state(
                     )
 
     load(module, copied, "")
+    del load  # it holds itself and the whole state, which should go now
     if strict:
         for what, names in (("Unexpected", unexpected), ("Missing", missing)):
             if names:

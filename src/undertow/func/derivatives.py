@@ -1,0 +1,324 @@
+"""Derivatives of functions as functions.
+
+Note [levels]
+A transform differentiates by tensors of its own: views of its arguments where these have a history
+outside, else leaves that nobody else has. The derivative is recorded only where the result depends
+on something else that wants a gradient: an argument of a transform around this one, or a tensor
+that the function found by itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..autograd.api import grad as gradients
+from ..core.modes import enable_grad, is_grad_enabled
+from ..core.node import AccumulateGrad
+from ..core.tensor import Tensor, node_of
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..ops.joining import stack
+from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+
+ArgNums = int | tuple[int, ...]
+
+
+def _own(op: str, tree: Any) -> tuple[list[Tensor], TreeSpec]:
+    """The tensors of a tree, to differentiate by; see Note [levels]."""
+    leaves, spec = tree_flatten(tree)
+    for x in leaves:
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"[{op}] differentiates by tensors, got {type(x).__name__}")
+    with enable_grad():
+        own = [x.view(x.shape) if x.requires_grad else x.detach().requires_grad_() for x in leaves]
+    return own, spec
+
+
+def _depend_on_others(outputs: list[Tensor], own: list[Tensor]) -> bool:
+    """Whether anything but `own` leaves, which nobody else has, wants a gradient of these."""
+    mine = {id(x) for x in own}
+    waiting = [node for o in outputs if (node := node_of(o)) is not None]
+    seen = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, AccumulateGrad) and id(node.variable) not in mine:
+            return True
+        waiting += [parent for parent in node.parents if parent is not None]
+    return False
+
+
+class _Call:
+    """A function called with tensors of its own in place of some arguments."""
+
+    def __init__(
+        self, op: str, func: Callable[..., Any], args: Any, kwargs: Any, argnums: ArgNums, aux: bool
+    ) -> None:
+        several = isinstance(argnums, tuple)
+        self.op = op
+        numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+        for n in numbers:
+            if not -len(args) <= n < len(args):
+                raise ArgumentError(
+                    f"[{op}] argnums={argnums}, but there are {len(args)} arguments"
+                )
+        chosen = tuple(args[n] for n in numbers) if several else args[numbers[0]]
+        self.own, self.inputs = _own(op, chosen)
+        replaced = list(args)
+        found = tree_unflatten(self.own, self.inputs)
+        for n, value in zip(numbers, found if several else (found,), strict=True):
+            replaced[n] = value
+        self.recorded = is_grad_enabled()
+        with enable_grad():
+            result = func(*replaced, **kwargs)
+        self.aux: Any = None
+        if aux:
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise DTypeError(f"[{op}] has_aux=True wants the function to return (output, aux)")
+            result, self.aux = result
+        self.leaves, self.outputs = tree_flatten(result)
+        for x in self.leaves:
+            if not isinstance(x, Tensor):
+                raise DTypeError(f"[{op}] the function must return tensors, got {type(x).__name__}")
+        self.recorded = self.recorded and _depend_on_others(self.leaves, self.own)
+
+    def result(self, tensors: list[Tensor] | None = None, spec: TreeSpec | None = None) -> Any:
+        """The output, or a tree of derivatives, with a history only if it has one outside."""
+        found = self.leaves if tensors is None else tensors
+        found = found if self.recorded else [x.detach() for x in found]
+        return tree_unflatten(found, self.outputs if spec is None else spec)
+
+    def kept(self) -> Any:
+        """What the function returned beside its output."""
+        if self.recorded:
+            return self.aux
+        return tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, self.aux)
+
+    def pull(
+        self, outputs: list[Tensor], by: list[Tensor], seeds: list[Tensor], record: bool
+    ) -> list[Tensor]:
+        """The product of `seeds` with the derivative of `outputs`; zeros where there is none."""
+        pairs = [(o, s) for o, s in zip(outputs, seeds, strict=True) if o.requires_grad]
+        if not pairs:
+            return [x.detach().new_zeros(x.shape) for x in by]
+        roots, vectors = zip(*pairs, strict=True)
+        with enable_grad():
+            return list(
+                gradients(
+                    roots, by, vectors, retain_graph=True, create_graph=record,
+                    materialize_grads=True,
+                )
+            )  # fmt: skip
+
+    def like_outputs(self, cotangents: Any) -> list[Tensor]:
+        """Cotangents that were given, in the order of the outputs."""
+        found, spec = tree_flatten(cotangents)
+        if spec != self.outputs and not (self.outputs.is_leaf() and len(found) == 1):
+            raise ArgumentError(f"[{self.op}] cotangents have another structure than the outputs")
+        return _fitting(self.op, "cotangent", found, self.leaves)
+
+
+def _fitting(op: str, what: str, given: list[Any], like: list[Tensor]) -> list[Tensor]:
+    for a, x in zip(given, like, strict=True):
+        if not isinstance(a, Tensor) or a.shape != x.shape:
+            shape = a.shape if isinstance(a, Tensor) else type(a).__name__
+            raise ShapeError(f"[{op}] a {what} of {shape} does not fit {x.shape}")
+    return given
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, and its value; see `grad`.
+
+    >>> import undertow as ut
+    >>> ut.func.grad_and_value(lambda x: x**3)(ut.tensor(2.0))
+    (tensor(12.), tensor(8.))
+    """
+
+    @functools.wraps(func)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        call = _Call("grad", func, args, kwargs, argnums, has_aux)
+        if not call.outputs.is_leaf() or call.leaves[0].ndim:
+            shapes = ", ".join(str(x.shape) for x in call.leaves)
+            raise ShapeError(f"[grad] the function must return one number, got shapes {shapes}")
+        (output,) = call.leaves
+        found = call.pull([output], call.own, [output.detach().new_ones(())], call.recorded)
+        value = call.result()
+        return call.result(found, call.inputs), (value, call.kept()) if has_aux else value
+
+    return both
+
+
+def grad(
+    func: Callable[..., Any], argnums: ArgNums = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, whose value is one number.
+
+    It is taken by the argument `argnums`, or by several. With `has_aux` the function returns
+    something else beside the number, which comes back beside the gradient.
+
+    >>> import undertow as ut
+    >>> cube = lambda x: x**3
+    >>> ut.func.grad(cube)(ut.tensor(2.0)), ut.func.grad(ut.func.grad(cube))(ut.tensor(2.0))
+    (tensor(12.), tensor(12.))
+    """
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The output of `func`, and a function from cotangents of it to those of the arguments.
+
+    >>> import undertow as ut
+    >>> out, pull = ut.func.vjp(lambda x, y: x * y, ut.tensor(2.0), ut.tensor(3.0))
+    >>> pull(ut.tensor(10.0))
+    (tensor(30.), tensor(20.))
+    """
+    call = _Call("vjp", func, primals, {}, tuple(range(len(primals))), has_aux)
+
+    def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        seeds = call.like_outputs(given)
+        outer = is_grad_enabled() and any(s.requires_grad for s in seeds)
+        record = (call.recorded or outer) if create_graph is None else create_graph
+        found = call.pull(call.leaves, call.own, seeds, record)
+        found = found if record else [x.detach() for x in found]
+        return tree_unflatten(found, call.inputs)
+
+    return (call.result(), pull, call.kept()) if has_aux else (call.result(), pull)
+
+
+def _pushed(call: _Call) -> Callable[..., Any]:
+    """The product of the derivative with tangents, by Note [double backward]."""
+    probes = [x.detach().new_ones(x.shape).requires_grad_() for x in call.leaves]
+    rows = call.pull(call.leaves, call.own, probes, True)
+
+    def push(*tangents: Any) -> Any:
+        found, spec = tree_flatten(tangents)
+        if spec != call.inputs:
+            raise ArgumentError(f"[{call.op}] tangents have another structure than the arguments")
+        given = _fitting(call.op, "tangent", found, call.own)
+        outer = call.recorded or (is_grad_enabled() and any(t.requires_grad for t in given))
+        result = call.pull(rows, probes, given, outer)
+        return tree_unflatten(result if outer else [x.detach() for x in result], call.outputs)
+
+    return push
+
+
+def jvp(
+    func: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """The output of `func`, and the change of it when the arguments change by `tangents`.
+
+    >>> import undertow as ut
+    >>> ut.func.jvp(lambda x: x * x, (ut.tensor(3.0),), (ut.tensor(10.0),))
+    (tensor(9.), tensor(60.))
+    """
+    call = _Call("jvp", func, tuple(primals), {}, tuple(range(len(primals))), has_aux)
+    out = call.result(), _pushed(call)(*tangents)
+    return (*out, call.kept()) if has_aux else out
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The output of `func`, and a function from tangents of the arguments to those of the output.
+
+    >>> import undertow as ut
+    >>> out, push = ut.func.linearize(ut.sin, ut.zeros(2))
+    >>> push(ut.tensor([1.0, 2.0]))
+    tensor([1., 2.])
+    """
+    call = _Call("linearize", func, primals, {}, tuple(range(len(primals))), False)
+    return call.result(), _pushed(call)
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: ArgNums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that returns all derivatives of `func`, of shape (*output, *argument).
+
+    A tree of outputs gives a tree, of trees over the arguments. The rows are computed one by one.
+
+    >>> import undertow as ut
+    >>> ut.func.jacrev(ut.sin)(ut.zeros(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        call = _Call("jacrev", func, args, kwargs, argnums, has_aux)
+        found = [call.result(_rows(call, output), call.inputs) for output in call.leaves]
+        whole = tree_unflatten(found, call.outputs)
+        return (whole, call.kept()) if has_aux else whole
+
+    return jacobian
+
+
+def _rows(call: _Call, output: Tensor) -> list[Tensor]:
+    """The Jacobian of one output by each input."""
+    rows = []
+    for j in range(output.numel()):
+        seed = output.detach().new_zeros(output.numel())
+        seed[j] = 1
+        rows.append(call.pull([output], call.own, [seed.reshape(output.shape)], call.recorded))
+    shapes = [output.shape + x.shape for x in call.own]
+    if not rows:
+        return [x.detach().new_zeros(s) for x, s in zip(call.own, shapes, strict=True)]
+    return [stack(c).reshape(s) for c, s in zip(zip(*rows, strict=True), shapes, strict=True)]
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: ArgNums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """What `jacrev` returns: there is one direction of differentiation here.
+
+    >>> import undertow as ut
+    >>> ut.func.jacfwd(lambda x: x[0] * x)(ut.tensor([2.0, 3.0]))
+    tensor([[4., 0.],
+            [3., 2.]])
+    """
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any]:
+    """A function that returns all second derivatives of `func`.
+
+    >>> import undertow as ut
+    >>> ut.func.hessian(lambda x: x.prod())(ut.tensor([2.0, 3.0]))
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
+    """The function itself: changes in place need no help here.
+
+    >>> import undertow as ut
+    >>> ut.func.functionalize(lambda x: x.clone().add_(1))(ut.zeros(1))
+    tensor([1.])
+    """
+    return func

@@ -1,0 +1,51 @@
+"""`untyped_storage()` and `storage()`: where a tensor's memory is, how large, what it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import undertow as ut
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3), (300, 400)])
+def test_bytes_of_fresh_memory(shape: Any) -> None:
+    x = ut.zeros(shape)
+    memory = x.untyped_storage()
+    assert memory.nbytes() == len(memory) == 4 * x.numel()
+    assert memory.data_ptr() == x.data_ptr()
+    assert memory.device == x.device
+    assert ut.is_storage(memory)
+    assert isinstance(x.storage(), ut.TypedStorage)
+    assert len(x.storage()) == x.numel()
+
+
+def test_views_have_the_memory_of_their_base_and_copies_do_not() -> None:
+    x = ut.arange(12, dtype=ut.float32).reshape(3, 4)
+    c = ut.ones(3, dtype=ut.complex64)
+    for view, base in [(x[1:, 2], x), (x.T, x), (x.flip(0).T[0:0], x.flip(0)), (c.imag, c)]:
+        memory = view.untyped_storage()
+        assert memory.nbytes() == base.untyped_storage().nbytes()
+    assert x[1:].untyped_storage().data_ptr() == x.data_ptr()
+    assert c.imag.untyped_storage().data_ptr() == c.data_ptr()
+    assert x.clone().untyped_storage().data_ptr() != x.data_ptr()
+
+
+def test_elements_can_be_read_and_written() -> None:
+    x = ut.arange(4)
+    memory = x[2:].storage()
+    assert (memory.size(), memory.dtype, memory.element_size()) == (4, ut.int64, 8)
+    assert (memory[1], memory.tolist(), list(memory)) == (1, [0, 1, 2, 3], [0, 1, 2, 3])
+    memory[0] = 7
+    assert x.tolist() == [7, 1, 2, 3]
+    assert memory.untyped().nbytes() == 32
+
+
+def test_set_takes_storages() -> None:
+    x = ut.arange(6)
+    y = ut.empty(0, dtype=ut.int64).set_(x.storage(), 1, (2, 2), (1, 2))
+    assert y.tolist() == [[1, 3], [2, 4]]
+    assert y.data_ptr() == x.data_ptr() + 8
+    z = ut.empty(0, dtype=ut.int32).set_(x.untyped_storage())
+    assert z.shape == (12,)
