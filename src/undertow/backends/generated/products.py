@@ -44,21 +44,23 @@ class Products(Indexing):
         out = self.empty((*batch, rows, columns), a.dtype)
         if not out.size:
             return out
-        if any(x.buffer.__class__ is LargeBlock for x in (out, a, b)):
+        if any(x.buffer.__class__ is LargeBlock for x in (out, a, b, bias or a)):
             return self._cut_matmul(a, b, bias)
         if not terms:
             zero = self.full(out.shape, 0, a.dtype)
             return zero if bias is None else self.map(_SUM, (zero, bias), a.dtype)
         if bias is None and out.size <= THIN and terms > THIN and not is_half(a.dtype):
-            left = self.slice(a, (..., slice(None), None, slice(None)))
-            right = self.slice(self.transposed(b), (..., None, slice(None), slice(None)))
-            dims = (len(batch) + 2,)
-            found: StridedArray = self.map_reduce(
-                "sum", _PRODUCT, (left, right), dims, False, a.dtype
-            )
-            return found
+            return self._summed(a, b)
         self._multiply(out, a, b, bias, False)
         return out
+
+    def _summed(self, a: StridedArray, b: StridedArray) -> StridedArray:
+        """A product of matrices as a reduction, for few results of many terms."""
+        left = self.slice(a, (..., slice(None), None, slice(None)))
+        right = self.slice(self.transposed(b), (..., None, slice(None), slice(None)))
+        dims = (max(len(left.shape), len(right.shape)) - 1,)
+        found: StridedArray = self.map_reduce("sum", _PRODUCT, (left, right), dims, False, a.dtype)
+        return found
 
     def _cut_matmul(
         self, a: StridedArray, b: StridedArray, bias: StridedArray | None
@@ -70,16 +72,17 @@ class Products(Indexing):
             self.copy(x) if little and visible(self, [x], 0) is None else x
             for x, little in zip((a, b), few, strict=True)
         )
-        seen = visible(self, [a, b], 0)
+        seen = visible(self, [a, b, *([] if bias is None else [bias])], 0)
         batch = broadcast(a.shape[:-2], b.shape[:-2])
         rows, columns = a.shape[-2], b.shape[-1]
         nbytes = math.prod(batch) * rows * columns * a.dtype.itemsize
         if seen is not None and nbytes <= most:
-            return self.matmul(seen[0], seen[1], bias)
+            return self.matmul(seen[0], seen[1], None if bias is None else seen[2])
         sizes = (*batch, rows, columns)
         dim = max(range(len(sizes)), key=lambda d: (d < len(batch) and sizes[d] > 1, sizes[d]))
         if sizes[dim] == 1:
-            raise TooLarge(max(a.buffer.nbytes, b.buffer.nbytes))
+            total = self._summed(a, b)
+            return total if bias is None else self.map(_SUM, (total, bias), a.dtype)
         half = sizes[dim] // 2
         found = []
         for start, stop in ((0, half), (half, sizes[dim])):
