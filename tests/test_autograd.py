@@ -1105,7 +1105,7 @@ def test_batched_gradients_are_a_pass_for_each_row() -> None:
     unused = ut.ones(2, requires_grad=True)
     y = x**3
     jacobian, second, none = ut.autograd.grad(
-        [y, x * 2],
+        [y, (x * 2).sum()],
         [x, y, unused],
         [ut.eye(3), None],
         is_grads_batched=True,
