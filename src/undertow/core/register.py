@@ -23,6 +23,7 @@ from .fast import binary_function, inplace_elementwise, unary_function
 from .foreign import BOOLEANS, INTEGERS, NUMBERS
 from .generator import Generator
 from .inplace import inplace
+from .old_orders import in_new_order
 from .op import Op
 from .other_kinds import other_kind
 from .out import into, takes_out, with_out
@@ -200,6 +201,9 @@ def guarded(
             kind = other_kind((*args, *kwargs.values()))
             if kind is not None:
                 return kind._answer(name, args, kwargs)
+            numbers = in_new_order(name, args, kwargs)
+            if numbers is not None:
+                return wrapped(*[a for a in args if isinstance(a, Tensor)], **numbers)
             if str(error).startswith(f"[{name}]"):
                 raise
             names = fn.__code__.co_varnames[: fn.__code__.co_argcount]

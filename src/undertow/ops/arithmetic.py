@@ -38,7 +38,7 @@ attach("__add__", _plus)
 attach("__radd__", _plus)
 
 
-@function(guard=False)
+@function()
 def add(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """`input + alpha * other`, elementwise.
 
@@ -66,7 +66,7 @@ attach("__sub__", _minus)
 attach("__rsub__", _from)
 
 
-@function(guard=False)
+@function()
 def sub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
     """`input - alpha * other`, elementwise.
 
@@ -88,7 +88,9 @@ def _publish_scaled(fn: Callable[..., Tensor], op: Op, sign: int) -> None:
         _plus_scaled, lambda a, b, alpha: fn(a, b, alpha=sign * alpha), name
     )
 
-    def method(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    def method(self: Tensor, other: Any, *more: Any, alpha: Any = 1) -> Tensor:
+        if more:
+            return plain(self, other, *more)  # see core/old_orders
         if alpha.__class__ in (int, float) and alpha != 1:
             return scaled(self, other, sign * alpha)
         return plain(self, other) if alpha.__class__ is int else plain(self, other, alpha=alpha)
@@ -534,7 +536,7 @@ def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
 
 
 # Several at once -----------------------------------------------------------------------------
-@function(inplace=True, guard=False)
+@function(inplace=True)
 def addcmul(
     input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
 ) -> Tensor:
@@ -548,7 +550,7 @@ def addcmul(
     return _plus(input, product if value == 1 else _scaled("addcmul", value, product, input))
 
 
-@function(inplace=True, guard=False)
+@function(inplace=True)
 def addcdiv(
     input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
 ) -> Tensor:
