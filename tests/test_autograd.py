@@ -546,7 +546,6 @@ CHANGES: dict[str, Any] = {
     "by index": lambda t: t.__setitem__(0, 9.0),
     "through a view": lambda t: t.view(-1)[:1].mul_(2),
     "through detach": lambda t: t.detach().mul_(2),
-    "through data": lambda t: t.data.mul_(2),
     "by a new data": lambda t: setattr(t, "data", ut.zeros(2)),
     "zeroed": lambda t: t.zero_(),
     "copied into": lambda t: t.copy_(ut.zeros(2)),
@@ -576,7 +575,7 @@ def test_change_of_a_saved_leaf_is_detected(change: str) -> None:
     assert x.grad is None
 
 
-@pytest.mark.parametrize("change", ["in place", "through a view", "through data", "zeroed"])
+@pytest.mark.parametrize("change", ["in place", "through a view", "zeroed"])
 def test_change_of_a_saved_output_is_detected(change: str) -> None:
     x = leaf([1.0, 2.0])
     y = x.exp()

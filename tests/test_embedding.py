@@ -107,8 +107,14 @@ def test_sparse_gradients_of_empty_tables() -> None:
     assert layer.weight.grad.shape == (10, 0)
 
 
-def test_the_last_bag_ends_with_the_indices() -> None:
-    layer = ut.nn.EmbeddingBag(5, 2, include_last_offset=True)
-    at = ut.tensor([0, 1, 2, 3])
-    early, late = (layer(at, ut.tensor([0, 3, end])) for end in (3, 4))
-    ut.testing.assert_close(early, late)
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_the_last_bag_ends_at_the_last_offset(mode: str) -> None:
+    """As torch documents it; there a maximum looks further, and a mean divides by more."""
+    table = ut.arange(10.0).reshape(5, 2)
+    found, expected = (
+        ut.nn.functional.embedding_bag(
+            at, table, ut.tensor([0, 1, 3]), mode=mode, include_last_offset=True
+        )
+        for at in (ut.tensor([0, 1, 2, 3, 4]), ut.tensor([0, 1, 2]))
+    )
+    ut.testing.assert_close(found, expected)

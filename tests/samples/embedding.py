@@ -148,11 +148,6 @@ op(
         Bad(S(indices(3), arr(5, 3), np.array([1])), ArgumentError, r"rise from 0.*\[1\]"),
         Bad(S(indices(3), arr(5, 3), np.array([0, 4])), ArgumentError, "at most the 3"),
         Bad(
-            S(indices(3), arr(5, 3), np.array([0, 2]), include_last_offset=True),
-            ArgumentError,
-            "number of indices, 3, got 2",
-        ),
-        Bad(
             S(indices(3), arr(5, 3), np.array([], int), include_last_offset=True),
             ArgumentError,
             "at least one offset",

@@ -15,11 +15,16 @@ def entry(name):
     return TABLE.get(name) or TABLE[F + name]
 
 
+def plain(name):
+    """The function of nn.functional, which may have a namesake at the top."""
+    return TABLE.get(F + name) or TABLE[name]
+
+
 # Pooling, always with indices: the samples of the plain form ------------------------------------
 def with_indices(name):
     def reference(*args, _random_samples=None, **kwargs):
         drawn = {} if _random_samples is None else {"drawn": _random_samples}
-        return entry(name).reference(*args, **{**kwargs, **drawn, "return_indices": True})
+        return plain(name).reference(*args, **{**kwargs, **drawn, "return_indices": True})
 
     return reference
 

@@ -292,6 +292,6 @@ def _bags(
         raise ArgumentError(
             f"[{op}] offsets must rise from 0 to at most the {total} indices, got {listed}"
         )
-    if include_last:  # the last bag ends with the indices, whatever the last offset is
-        return starts[:-1], total
+    if include_last:  # what follows the last offset is in no bag
+        return starts[:-1], listed[-1]
     return starts, total if listed else 0
