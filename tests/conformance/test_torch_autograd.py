@@ -951,9 +951,9 @@ def test_a_hook_survives_a_change_of_its_view() -> None:
         assert x.grad.tolist() == [5, 50, 0]
 
 
-def test_data_raises_the_version() -> None:
-    """torch computes a wrong gradient when a saved tensor is changed through `.data`."""
-    for lib, expected in ((torch, [6.0]), (ut, "error")):
+def test_data_has_a_version_of_its_own() -> None:
+    """A way past the check, which programs take on purpose; `detach` is none in ours."""
+    for lib, expected in ((torch, [6.0]), (ut, [6.0])):
         x, w = leaf(lib, [1.0]), lib.tensor([3.0])
         y = x * w
         w.data.mul_(2)

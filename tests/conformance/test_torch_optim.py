@@ -526,7 +526,7 @@ def test_complex_parameters(name: str) -> None:
             loss.backward()
             return loss
 
-        losses = [float(optimizer.step(closure)) for _ in range(4)]
+        losses = [optimizer.step(closure).item() for _ in range(4)]
         found.append([np.asarray(losses), z.detach().numpy(), x.detach().numpy()])
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)

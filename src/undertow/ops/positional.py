@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.modes import Switch
 from ..core.register import FUNCTIONAL, function
 from ..core.tensor import Tensor
 from ..dtypes import Number
@@ -354,5 +355,6 @@ def convolution(
     else:
         more = more[::-1]
     name = f"conv_transpose{dims}d" if transposed else f"conv{dims}d"
-    found: Tensor = FUNCTIONAL[name](input, weight, bias, stride, padding, *more)
+    with Switch(autocast=None):  # it is on no list of autocast, as in torch
+        found: Tensor = FUNCTIONAL[name](input, weight, bias, stride, padding, *more)
     return found
