@@ -1,6 +1,7 @@
 """Settings of every test run, and the devices that `device_suite.py` is run for."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -11,6 +12,8 @@ from zlib import crc32
 import pytest
 
 os.environ.setdefault("UNDERTOW_CHECK_IR", "1")  # every generated kernel is checked
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEAST = 0.95  # of the real samples must run on a device, for the rest there are reasons
 PACKAGE = Path(__file__).parent / "device_package"

@@ -204,3 +204,9 @@ def test_trees() -> None:
         _pytree.tree_unflatten([1, 2], spec)
     with pytest.raises(ValueError, match=r"\[tree_map\] the trees differ"):
         _pytree.tree_map(max, [1], (1,))
+
+
+def test_inference_mode_is_an_error() -> None:
+    """Nothing is recorded there, and zeros would be wrong."""
+    with ut.inference_mode(), pytest.raises(ut.errors.GradientError, match="inference_mode"):
+        ut.func.grad(lambda v: v**3)(ut.tensor(2.0))

@@ -680,3 +680,22 @@ def test_an_interrupted_compilation_comes_to_its_end() -> None:
     assert finished.wait(10)
     with pytest.raises(ZeroDivisionError):
         jit._undisturbed(lambda: 1 // 0)
+
+
+def test_what_runs_at_exit_may_compile() -> None:
+    """The main thread has the lock for good then, and must not wait for another one."""
+    code = (
+        "import atexit\n"
+        "atexit.register(lambda: print(ut.ones(3000, 7).cosh().sum().item() > 0))\n"
+        "import undertow as ut\n"
+        "ut.ones(3000, 7).exp()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "UNDERTOW_CACHE": "0"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout == "True\n"

@@ -431,3 +431,11 @@ def test_bad_arguments(tmp_path: Path) -> None:
         ut.load(tmp_path / "f")
     ut.save(ut.ones(2), tmp_path / "f")
     assert ut.load(tmp_path / "f", weights_only=None, encoding="ascii").tolist() == [1, 1]
+
+
+def test_arrays_without_dimensions(tmp_path: Path) -> None:
+    path = tmp_path / "zero"
+    ut.save({"a": np.array(5), "b": np.float32(2)}, path)
+    found = ut.load(path)
+    assert found["a"].shape == ()
+    assert (int(found["a"]), found["b"]) == (5, 2.0)

@@ -246,8 +246,14 @@ def _by_rows(
         for i in range(count)
     ]
     stack = FUNCTIONS["stack"]
-    columns = ([g for g in column if g is not None] for column in zip(*rows, strict=True))
-    return tuple(stack(column) if column else None for column in columns)
+    found: list[Any] = []
+    for column in zip(*rows, strict=True):
+        known = next((g for g in column if g is not None), None)
+        if known is None:
+            found.append(None)
+        else:
+            found.append(stack([known.new_zeros(known.shape) if g is None else g for g in column]))
+    return tuple(found)
 
 
 def _only_rules(task: Task) -> bool:

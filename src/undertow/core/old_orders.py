@@ -33,17 +33,18 @@ def in_new_order(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> di
     {'alpha': 0.5}
     """
     words = _WORDS.get(name, ())
-    numbers = [a for a in args if type(a) in (int, float, complex)]
+    numbers = [a for a in args if isinstance(a, (int, float, complex))]
     tensors = len(args) - len(numbers)
     takes = 2 if words == ("alpha",) else 3
     if not 1 <= len(numbers) <= len(words) or tensors != takes or kwargs:
         return None
-    if not isinstance(args[-1], Tensor):
+    first = words == _BETA_ALPHA or isinstance(args[0], Tensor)  # beta may stand before all
+    if not first or not isinstance(args[-1], Tensor):
         return None
     found = dict(zip(words, numbers, strict=False))
     told = ", ".join(f"{word}={number}" for word, number in found.items())
     warnings.warn(
         f"This overload of {name} is deprecated: numbers before tensors; use {name}(…, {told})",
-        stacklevel=4,
+        stacklevel=3,
     )
     return found

@@ -14,6 +14,7 @@ from ..errors import (
     DTypeError,
     OutOfMemoryError,
     UndertowError,
+    UnsupportedError,
 )
 from ..layouts import strided
 from .autocast import EVER, POLICIES, autocasting
@@ -178,6 +179,7 @@ def guarded(
 
     @functools.wraps(fn)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        out: Any = None
         try:
             if not kwargs and policy is None:
                 return fn(*args)
@@ -199,6 +201,10 @@ def guarded(
             return fn(*args, **kwargs)
         except Exception as error:
             kind = other_kind((*args, *kwargs.values()))
+            if kind is not None and out is not None:
+                raise UnsupportedError(
+                    f"[{name}] out= is for dense tensors, got a {type(kind).__name__}"
+                ) from error
             if kind is not None:
                 return kind._answer(name, args, kwargs)
             numbers = in_new_order(name, args, kwargs)

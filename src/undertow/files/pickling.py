@@ -87,10 +87,12 @@ class Pickle:
             write(self, obj)
         elif isinstance(obj, Tensor):
             self._tensor(obj)
-        elif is_foreign(obj) and not obj.shape and hasattr(obj, "item"):
-            self._save(plain_number(obj))
         elif is_foreign(obj):
-            self._array(obj)
+            number = plain_number(obj) if not obj.shape and hasattr(obj, "item") else obj
+            if number is obj:  # also an array without dimensions
+                self._array(obj)
+            else:
+                self._save(number)
         else:
             raise self._refused(obj)
 

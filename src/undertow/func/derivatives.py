@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.api import grad as gradients
-from ..core.modes import enable_grad, is_grad_enabled
+from ..core.modes import current, enable_grad, is_grad_enabled
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, node_of
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..ops.joining import stack
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
@@ -27,6 +27,10 @@ ArgNums = int | tuple[int, ...]
 def _own(op: str, tree: Any) -> tuple[list[Tensor], TreeSpec]:
     """The tensors of a tree, to differentiate by; see Note [levels]."""
     leaves, spec = tree_flatten(tree)
+    if current().inference:
+        raise GradientError(
+            f"[{op}] nothing is recorded inside inference_mode; use no_grad, or call it outside"
+        )
     for x in leaves:
         if not isinstance(x, Tensor):
             raise DTypeError(f"[{op}] differentiates by tensors, got {type(x).__name__}")

@@ -49,6 +49,7 @@ LEVEL = 2  # of LLVM's optimisation pipeline
 
 T = TypeVar("T")
 _lock = threading.RLock()
+_exiting = False  # whether the main thread has the lock for good
 _loaded: dict[str, tuple[int, str]] = {}  # key -> address, note
 
 
@@ -70,7 +71,7 @@ _made: _Tools | None = None
 
 def _undisturbed(work: Callable[[], T]) -> T:
     """What `work` returns, done where no signal handler runs; see Note [interrupts]."""
-    if threading.current_thread() is not threading.main_thread():
+    if _exiting or threading.current_thread() is not threading.main_thread():
         return work()
     outcome: list[Any] = []
     done = threading.Lock()
@@ -418,7 +419,14 @@ if sys.implementation.name != "cpython" or address(_sample) != _sample.ctypes.da
         return int(array.__array_interface__["data"][0])
 
 
-atexit.register(_lock.acquire, timeout=5.0)
+@atexit.register
+def _close() -> None:
+    """Keep everybody but this thread out of LLVM; what it still compiles, it compiles itself."""
+    global _exiting
+    _lock.acquire(timeout=5.0)
+    _exiting = True
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
