@@ -220,7 +220,8 @@ def guarded(
             if not _arose_inside(error):
                 raise
             if isinstance(error, _ABOUT_ARGUMENTS):  # of the function that this one is made of
-                error.args = (f"[{name}]{str(error).partition(']')[2]}",)
+                told = str(error)
+                error.args = (f"[{name}]{told.partition(']')[2] or f' {told}'}",)
             if isinstance(error, UndertowError):
                 raise
             if isinstance(error, (TypeError, AttributeError)):

@@ -12,6 +12,7 @@ from typing import Any
 from ..backends.registry import backend_of
 from ..devices import device as Device
 from ..dtypes import DType
+from ..errors import UnsupportedError
 from .register import attach
 from .tensor import Tensor
 
@@ -99,8 +100,11 @@ class TypedStorage(UntypedStorage):
         return self._tensor.as_strided((self._elements(),), (1,), 0)
 
     def __getitem__(self, index: Any) -> Any:
-        found = self._whole()[index]
-        return TypedStorage(found) if isinstance(index, slice) else found.item()
+        if isinstance(index, slice):
+            raise UnsupportedError(
+                "[storage] has no slices, as in torch; slice untyped_storage() or the tensor"
+            )
+        return self._whole()[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._whole()[index] = value

@@ -17,6 +17,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast
+from ..core.modes import current
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
@@ -240,13 +241,16 @@ def linear_cross_entropy(
         # Else the plain way answers, or says what is wrong.
         fixed = weight is None or (node_of(weight) is None and weight.dtype is input.dtype)
         sound = reduction in REDUCTIONS and 0 <= label_smoothing <= 1 and input.is_floating_point()
+        biases = [] if linear_bias is None else [linear_bias]
+        alike = all(t.dtype is input.dtype for t in (linear_weight, *biases))
+        sound = sound and alike and input.numel() > 0 and current().autocast is None
         if fixed and sound and target.dtype is dtypes.int64 and linear_weight.ndim == 2:
             operands = (input, linear_weight, linear_bias, target, weight)
             return _in_chunks(*operands, reduction, ignored, label_smoothing, options)
         warnings.warn(
             "[linear_cross_entropy] options are ignored: chunks need class indices (int64), a "
-            "linear_weight of two dimensions and class weights of its dtype without gradient; got "
-            f"a target of {target.dtype} and linear_weight of shape {linear_weight.shape}",
+            "linear_weight of two dimensions, class weights of its dtype without gradient, at least "
+            f"one row, and no autocast; got {input.shape[:-1]} rows, a target of {target.dtype} and linear_weight of shape {linear_weight.shape}",
             stacklevel=2,
         )
     flat = linear_weight.reshape(-1, linear_weight.shape[-1])
