@@ -247,12 +247,14 @@ def linear_cross_entropy(
         if fixed and sound and target.dtype is dtypes.int64 and linear_weight.ndim == 2:
             operands = (input, linear_weight, linear_bias, target, weight)
             return _in_chunks(*operands, reduction, ignored, label_smoothing, options)
-        warnings.warn(
-            "[linear_cross_entropy] options are ignored: chunks need class indices (int64), a "
-            "linear_weight of two dimensions, class weights of its dtype without gradient, at least "
-            f"one row, and no autocast; got {input.shape[:-1]} rows, a target of {target.dtype} and linear_weight of shape {linear_weight.shape}",
-            stacklevel=2,
-        )
+        if input.numel():
+            warnings.warn(
+                "[linear_cross_entropy] options are ignored: chunks need class indices (int64), a "
+                "linear_weight of two dimensions, class weights of its dtype without gradient, and "
+                f"no autocast; got a target of {target.dtype} and linear_weight of shape "
+                f"{linear_weight.shape}",
+                stacklevel=2,
+            )
     flat = linear_weight.reshape(-1, linear_weight.shape[-1])
     logits = linear(input, flat, None if linear_bias is None else linear_bias.reshape(-1))
     return cross_entropy(
