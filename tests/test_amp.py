@@ -155,6 +155,14 @@ def test_switches() -> None:
     assert (A @ B).dtype is ut.float32
 
 
+def test_off_is_off() -> None:
+    """A region that switches autocast off leaves functions as they are."""
+    x, w, target = ut.randn(4, 3), ut.randn(5, 3), ut.tensor([0, 1, 2, 3])
+    options = ut.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    with ut.autocast("cpu", enabled=False):  # a warning would fail this test
+        ut.nn.functional.linear_cross_entropy(x, w, target, options=options)
+
+
 def test_bad_regions() -> None:
     """A dtype that is not supported warns and switches off; a device that nobody knows raises."""
     with pytest.warns(UserWarning, match=r"undertow\.float32 is not supported"):

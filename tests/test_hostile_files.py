@@ -13,6 +13,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -487,6 +488,10 @@ def array_pickle(dtype: Any = "f8", shape: Any = (2,), content: bytes = b"\0" * 
         {"shape": [2]},
         {"shape": (1,) * 40},
         {"shape": ("a",)},
+        {"shape": (2**62, 2**62, 0), "content": b""},
+        {"shape": (2**47, 2, 0), "content": b""},
+        {"dtype": "S0", "shape": (2**40,), "content": b""},
+        {"dtype": "U2", "content": b"\xff" * 16},
         {"content": b"\0" * 15},
     ],
     ids=str,
@@ -495,6 +500,16 @@ def test_arrays_are_checked(changed: dict[str, Any]) -> None:
     """Shape, dtype and bytes have to fit together, and objects are no numbers."""
     assert ut.load(checkpoint(array_pickle())).tolist() == [0.0, 0.0]
     refuses(array_pickle(**changed), "NumPy")
+
+
+def test_dtypes_of_numpy() -> None:
+    """A dtype is one of NumPy's, in the order of its state, and leaves NumPy's own alone."""
+    state = pickle.dumps((3, ">", None, None, None, 99, 99, 0), 2)[2:-1]
+    found = ut.load(checkpoint(b"\x80\x02cnumpy\ndtype\n(U\x02f8\x89\x88tR" + state + b"b."))
+    assert found == np.dtype(">f8")
+    assert (found.itemsize, found.alignment) == (8, 8)
+    assert np.dtype("f8").isnative
+    assert ut.load(checkpoint(array_pickle("U2", content=b"a\0\0\0" * 4))).tolist() == ["aa", "aa"]
 
 
 def test_arrays_are_made_in_one_way() -> None:

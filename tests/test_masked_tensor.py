@@ -148,6 +148,26 @@ def test_what_it_is() -> None:
     assert isinstance(x, MaskedTensor)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "amin", "argmax", "argmin"])
+@pytest.mark.parametrize("dim", [None, 0, 1])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_shapes_of_reductions(name: str, dim: int | None, keepdim: bool) -> None:
+    """The mask of a result has its shape."""
+    found = getattr(make(), name)(dim=dim, keepdim=keepdim)
+    wanted = (
+        getattr(ut.tensor(DATA), name)(dim=dim, keepdim=keepdim).shape if name != "prod" else None
+    )
+    assert found.get_mask().shape == found.get_data().shape == found.shape
+    assert wanted is None or found.shape == wanted
+
+
+def test_a_result_that_is_larger() -> None:
+    row = masked_tensor(ut.tensor(DATA[0]), ut.tensor(MASK[0]))
+    found = row + ut.ones(3, 4)
+    assert found.get_mask().shape == (3, 4)
+    assert found.get_mask().numpy().tolist() == [MASK[0].tolist()] * 3
+
+
 @pytest.mark.parametrize(
     "call, error, words",
     [

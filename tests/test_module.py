@@ -381,6 +381,11 @@ def test_hooks_are_found_under_the_names_that_programs_know() -> None:
     layer._forward_pre_hooks = OrderedDict()
     layer(ut.ones(1))
     assert calls == []
+    layer._forward_hooks[123] = lambda *_: calls.append(3)
+    layer._forward_pre_hooks = {5: lambda *_: calls.append(4)}
+    layer._forward_pre_hooks[6] = lambda *_: calls.append(5)
+    layer(ut.ones(1))
+    assert calls == [4, 5, 3]
 
 
 def test_an_argument_without_gradient_stays_so_behind_a_backward_hook() -> None:

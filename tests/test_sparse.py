@@ -376,3 +376,8 @@ def test_sparse_buffers_of_modules() -> None:
     copied = copy.deepcopy(net)
     copied.edges = ut.zeros(2, 2).to_sparse()
     assert net.edges.to_dense().sum().item() == 6
+
+
+def test_where_needs_a_dense_condition() -> None:
+    with pytest.raises(NotImplementedError, match="where"):
+        ut.where(ut.eye(2).to_sparse(), 1.0, 0.0)

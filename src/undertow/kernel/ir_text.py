@@ -7,7 +7,7 @@ from typing import Any
 
 from .ir import Barrier, Branch, Function, Invoke, Prefetch, Set, State, Store, Value
 
-_SYMBOLS = {
+SYMBOLS = {
     "add": "+",
     "sub": "-",
     "mul": "*",
@@ -84,8 +84,8 @@ def _formula(v: Value) -> str:
         return f"{v.args[0]!r} ? {v.args[1]!r} : {v.args[2]!r}"
     if v.op in ("cast", "bitcast"):
         return f"{'(' if v.op == 'cast' else 'bits('}{v.dtype}) {v.args[0]!r}"
-    if v.op in _SYMBOLS and len(v.args) == 2:
-        return f"{v.args[0]!r} {_SYMBOLS[v.op]} {v.args[1]!r}"
+    if v.op in SYMBOLS and len(v.args) == 2:
+        return f"{v.args[0]!r} {SYMBOLS[v.op]} {v.args[1]!r}"
     sign = {"neg": "-", "not": "!"}.get(v.op)
     if sign:
         return f"{sign}{v.args[0]!r}"

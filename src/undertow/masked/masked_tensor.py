@@ -321,14 +321,17 @@ def _joined(name: str, tensors: Any, *args: Any, **kwargs: Any) -> MaskedTensor:
 
 
 def _any(mask: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    return mask.any() if dim is None else mask.any(dim, keepdim=keepdim)
+    if dim is None and not keepdim:
+        return mask.any()
+    return mask.any(tuple(range(mask.ndim)) if dim is None else dim, keepdim=keepdim)
 
 
 def _unary(name: str) -> Callable[..., Any]:
     def method(self: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
         if any(isinstance(a, MaskedTensor) for a in args):
             return _of_two(name, self, *args, **kwargs)
-        return MaskedTensor._of(getattr(self._data, name)(*args, **kwargs), self._mask)
+        found = getattr(self._data, name)(*args, **kwargs)
+        return MaskedTensor._of(found, self._mask.expand(found.shape))
 
     return method
 
@@ -370,6 +373,7 @@ def _reduction(name: str) -> Callable[..., Any]:
         if dim is None and self.ndim and name.startswith("arg"):
             flat = MaskedTensor._of(self._data.flatten(), self._mask.flatten())
             found = SPACES["masked"][name](flat._data, 0, mask=flat._mask)
+            found = found.reshape((1,) * self.ndim) if keepdim else found
         else:
             kwargs |= {"keepdim": keepdim, "dtype": dtype, "mask": self._mask}
             found = SPACES["masked"][name](self._data, dim=dim, **kwargs)

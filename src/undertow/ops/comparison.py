@@ -62,10 +62,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         and alike((input, other), condition._array.shape)
     ):
         return apply(_where, (condition, input, other))
-    condition = _condition(condition)
-    if input is None and other is None:
-        return condition.nonzero(as_tuple=True)
     try:
+        condition = _condition(condition)
+        if input is None and other is None:
+            return condition.nonzero(as_tuple=True)
         x, y = operand("where", input), operand("where", other)
     except NotDense as met:
         return met.kind._answer("where", (condition, input, other), {})

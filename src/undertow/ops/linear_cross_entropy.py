@@ -16,8 +16,8 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.base import Array, Forms
+from ..core.autocast import autocast_on
 from ..core.dispatch import apply, cast
-from ..core.modes import current
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
@@ -243,7 +243,7 @@ def linear_cross_entropy(
         sound = reduction in REDUCTIONS and 0 <= label_smoothing <= 1 and input.is_floating_point()
         biases = [] if linear_bias is None else [linear_bias]
         alike = all(t.dtype is input.dtype for t in (linear_weight, *biases))
-        sound = sound and alike and input.numel() > 0 and current().autocast is None
+        sound = sound and alike and input.numel() > 0 and not autocast_on()
         if fixed and sound and target.dtype is dtypes.int64 and linear_weight.ndim == 2:
             operands = (input, linear_weight, linear_bias, target, weight)
             return _in_chunks(*operands, reduction, ignored, label_smoothing, options)

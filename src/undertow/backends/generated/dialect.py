@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from ...kernel.ir import FLOATS, INTEGERS, SIGNED
+from ...kernel.ir_text import SYMBOLS as C_SYMBOLS
 
 
 class Binding(NamedTuple):
@@ -58,24 +59,7 @@ class Dialect:
         "f32": "float",
         "f64": "double",
     }
-    SYMBOLS: ClassVar[dict[str, str]] = {
-        "add": "+",
-        "sub": "-",
-        "mul": "*",
-        "div": "/",
-        "rem": "%",
-        "and": "&",
-        "or": "|",
-        "xor": "^",
-        "shl": "<<",
-        "shr": ">>",
-        "lt": "<",
-        "le": "<=",
-        "gt": ">",
-        "ge": ">=",
-        "eq": "==",
-        "ne": "!=",
-    }
+    SYMBOLS: ClassVar[dict[str, str]] = C_SYMBOLS
     FUNCTIONS: ClassVar[dict[str, str]] = {
         "sqrt": "sqrt",
         "floor": "floor",

@@ -39,19 +39,26 @@ class Hook:
         return bool(self.options.get(option))
 
 
+class _Listed(dict[int, Any]):
+    """The hooks of an event; a function that a program writes into it becomes one."""
+
+    def __setitem__(self, key: int, fn: Any) -> None:
+        super().__setitem__(key, fn if isinstance(fn, Hook) else Hook(fn))
+
+
 class Hooks:
     """All hooks of one module, by what they wait for."""
 
     def __init__(self) -> None:
-        self.forward_pre: dict[int, Hook] = {}
-        self.forward: dict[int, Hook] = {}
-        self.backward_pre: dict[int, Hook] = {}
-        self.backward: dict[int, Hook] = {}
-        self.backward_old: dict[int, Hook] = {}
-        self.state_dict_pre: dict[int, Hook] = {}
-        self.state_dict: dict[int, Hook] = {}
-        self.load_pre: dict[int, Hook] = {}
-        self.load: dict[int, Hook] = {}
+        self.forward_pre: dict[int, Hook] = _Listed()
+        self.forward: dict[int, Hook] = _Listed()
+        self.backward_pre: dict[int, Hook] = _Listed()
+        self.backward: dict[int, Hook] = _Listed()
+        self.backward_old: dict[int, Hook] = _Listed()
+        self.state_dict_pre: dict[int, Hook] = _Listed()
+        self.state_dict: dict[int, Hook] = _Listed()
+        self.load_pre: dict[int, Hook] = _Listed()
+        self.load: dict[int, Hook] = _Listed()
 
     def add(
         self, event: str, fn: Callable[..., Any], prepend: bool, **options: Any
@@ -72,7 +79,9 @@ class HooksOf:
         return self if module is None else getattr(module._hooked(), self.event)
 
     def __set__(self, module: Module, hooks: dict[int, Any]) -> None:
-        kept = {k: fn if isinstance(fn, Hook) else Hook(fn) for k, fn in hooks.items()}
+        kept = _Listed()
+        for key, fn in hooks.items():
+            kept[key] = fn
         setattr(module._hooked(), self.event, kept)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ... import dtypes
+from ...core.autocast import autocast_on
 from ...core.modes import current
 from ...core.tensor import Tensor
 from .. import functional as F
@@ -37,7 +38,7 @@ def evaluated(modules: Iterable[Module], x: Any) -> Any:
     """The output of the last module, each called with what the one before it gave."""
     listed = [*modules, None, None]
     state = current()
-    fuse = state.around is None and state.autocast is None and not GLOBAL_CALLS
+    fuse = state.around is None and not autocast_on() and not GLOBAL_CALLS
     while (layer := listed.pop(0)) is not None:
         norm, relu = None, False
         if fuse and type(layer) in _CONVOLUTIONS and _fits(layer, x):
