@@ -116,6 +116,25 @@ def test_subclasses_and_autocast_are_not_fused(fused: list[Any]) -> None:
     assert fused == []
 
 
+def test_a_class_that_was_changed_is_not_fused(
+    fused: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As libraries that watch or replace layers do."""
+    model, x = block(1), data(1)
+    monkeypatch.setattr(nn.ReLU, "forward", lambda self, x: x * 0 + 7)
+    with ut.no_grad():
+        assert model(x).unique().tolist() == [7.0]
+    assert fused == [(True, False)]
+
+
+def test_a_norm_without_eps_is_not_taken_in(fused: list[Any]) -> None:
+    model, x = block(1), data(1)
+    model[1].eps = 0.0
+    with ut.no_grad():
+        model(x)
+    assert fused == []
+
+
 def test_an_error_names_the_layer() -> None:
     model = block(1)
     with ut.no_grad(), pytest.raises(ShapeError, match=r"input channels.*\n.*in 0: Conv1d\(4, 6"):

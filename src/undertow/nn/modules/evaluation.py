@@ -31,6 +31,9 @@ _CONVOLUTIONS: dict[type, Any] = {
     Conv2d: (BatchNorm2d, F.conv2d),
     Conv3d: (BatchNorm3d, F.conv3d),
 }
+_FORWARDS = {
+    kind: kind.forward for kind in (*_CONVOLUTIONS, BatchNorm1d, BatchNorm2d, BatchNorm3d, ReLU)
+}
 _LITTLE = 2  # passes over the result of one image that taking in a norm may cost
 
 
@@ -51,8 +54,12 @@ def evaluated(modules: Iterable[Module], x: Any) -> Any:
 
 
 def _bare(module: Any) -> bool:
-    """Whether a call is its class's forward and nothing else."""
-    return module._hooks is None and "forward" not in module.__dict__
+    """Whether a call is the forward that its class was written with, and nothing else."""
+    return (
+        module._hooks is None
+        and "forward" not in module.__dict__
+        and type(module).forward is _FORWARDS[type(module)]
+    )
 
 
 def _fits(layer: Any, x: Any) -> bool:
@@ -71,7 +78,7 @@ def _takes_in(layer: Any, norm: Any, x: Tensor) -> bool:
         return False
     given = (norm.running_mean, norm.running_var, norm.weight, norm.bias)
     kept = [t for t in given if t is not None]
-    if norm.running_mean is None or norm.running_var is None:
+    if norm.running_mean is None or norm.running_var is None or not norm.eps > 0:
         return False
     if any(t.dtype is not x.dtype or t.shape != (layer.out_channels,) for t in kept):
         return False
