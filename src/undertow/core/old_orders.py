@@ -29,7 +29,8 @@ def in_new_order(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> di
     """The numbers among the arguments of a call by their names; None if it is no such call.
 
     >>> import undertow as ut
-    >>> in_new_order("add", (ut.ones(2), 0.5, ut.ones(2)), {})
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     in_new_order("add", (ut.ones(2), 0.5, ut.ones(2)), {})
     {'alpha': 0.5}
     """
     words = _WORDS.get(name, ())

@@ -4,14 +4,13 @@ import sys as _sys
 
 from . import constraints as constraints
 from . import utils as utils
-from .bernoulli import Bernoulli, ContinuousBernoulli, RelaxedBernoulli
+from .bernoulli import Bernoulli, ContinuousBernoulli
 from .beta import Beta, Dirichlet, Kumaraswamy
 from .categorical import (
     Categorical,
     Multinomial,
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
-    RelaxedOneHotCategorical,
 )
 from .constraint_registry import biject_to, transform_to
 from .counts import Binomial, Geometric, NegativeBinomial, Poisson
@@ -25,6 +24,7 @@ from .matrices import LKJCholesky, Wishart
 from .mixture_same_family import MixtureSameFamily
 from .multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
 from .normal import HalfNormal, LogisticNormal, LogNormal, Normal
+from .relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
 from .transformed_distribution import Independent, TransformedDistribution
 from .transforms import (
     AbsTransform,
@@ -121,9 +121,9 @@ __all__ = [
 ]
 # torch has a module for each distribution; what stands together here is found there as well.
 _TORCH_MODULES = {
-    "bernoulli": "continuous_bernoulli relaxed_bernoulli",
+    "bernoulli": "continuous_bernoulli",
     "beta": "dirichlet kumaraswamy",
-    "categorical": "multinomial one_hot_categorical relaxed_categorical",
+    "categorical": "multinomial one_hot_categorical",
     "counts": "binomial geometric negative_binomial poisson",
     "exponential": "generalized_pareto pareto weibull",
     "gamma": "chi2 fishersnedecor inverse_gamma studentT",
@@ -131,6 +131,7 @@ _TORCH_MODULES = {
     "matrices": "lkj_cholesky wishart",
     "multivariate_normal": "lowrank_multivariate_normal",
     "normal": "half_normal log_normal logistic_normal",
+    "relaxed": "relaxed_bernoulli relaxed_categorical",
     "transformed_distribution": "independent",
 }
 for _home, _names in _TORCH_MODULES.items():

@@ -1,4 +1,4 @@
-"""Distributions of a probability: of ones and zeros, and the continuous ones that resemble them."""
+"""Distributions of a probability: of ones and zeros, and the continuous one that resembles them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from . import constraints
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .location_scale import open_uniform
-from .transformed_distribution import TransformedDistribution
-from .transforms import SigmoidTransform
 from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
 
 
@@ -203,75 +201,3 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
         wide = (y.expm1().abs()).log() - y.abs().log()
         found: Tensor = where(near, 0.5 * x + x.square() / 24, wide)
         return found
-
-
-class LogitRelaxedBernoulli(Binary):
-    """The logit of a `RelaxedBernoulli` variable.
-
-    >>> import undertow as ut
-    >>> t = ut.distributions.relaxed_bernoulli
-    >>> t.LogitRelaxedBernoulli(ut.tensor(1.0), 0.5).log_prob(ut.tensor(0.0))
-    tensor(-1.3863)
-    """
-
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.temperature = temperature
-        super().__init__(self._given(probs, logits), validate_args=validate_args)
-
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
-        p = clamp_probs(self.probs.expand(self._extended_shape(sample_shape)))
-        u = clamp_probs(open_uniform(p.shape, p))
-        return (u.log() - (-u).log1p() + p.log() - (-p).log1p()) / self.temperature
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        logits, v = broadcast_all(self.logits, self._checked(value))
-        d = logits - v * self.temperature
-        (temperature,) = broadcast_all(self.temperature)
-        return temperature.log() + d - 2 * d.exp().log1p()
-
-
-class RelaxedBernoulli(TransformedDistribution):
-    """A number between 0 and 1 near to either, the nearer the lower the `temperature`.
-
-    >>> import undertow as ut
-    >>> ut.distributions.RelaxedBernoulli(ut.tensor(1.0), 0.5).log_prob(ut.tensor(0.5))
-    tensor(0.)
-    """
-
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
-    has_rsample = True
-
-    def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
-        super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How far it is from ones and zeros."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithm of the odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of one, at temperature zero."""
-        return self.base_dist.probs

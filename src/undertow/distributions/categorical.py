@@ -1,4 +1,4 @@
-"""Distributions over categories: an index, a one-hot vector, counts, and relaxed ones."""
+"""Distributions over categories: an index, a one-hot vector, and counts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from ..shapes import Size
 from . import constraints
 from .counts import Binomial
 from .distribution import Distribution
-from .location_scale import open_uniform
-from .transformed_distribution import TransformedDistribution
-from .transforms import ExpTransform
-from .utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from .utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 
 class Categories(Distribution):
@@ -246,79 +243,3 @@ class Multinomial(Categories):
         weights = (counts + 1).lgamma()
         expected = (trials.log_prob(counts).exp() * weights).sum((0, -1))
         return self.total_count * self._entropy() - math.lgamma(self.total_count + 1) + expected
-
-
-class ExpRelaxedCategorical(Categories):
-    """The logarithm of a `RelaxedOneHotCategorical` variable.
-
-    >>> import undertow as ut
-    >>> t = ut.distributions.relaxed_categorical
-    >>> t.ExpRelaxedCategorical(ut.tensor(1.0), ut.tensor([0.5, 0.5])).event_shape
-    (2,)
-    """
-
-    has_rsample = True
-    support = constraints.real_vector
-
-    def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.temperature = temperature
-        shape = self._given(probs, logits)
-        super().__init__(shape[:-1], shape[-1:], validate_args=validate_args)
-
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
-        u = clamp_probs(open_uniform(self._extended_shape(sample_shape), self.logits))
-        scores = (self.logits - (-u.log()).log()) / self.temperature
-        return scores - scores.logsumexp(-1, keepdim=True)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        n = self._count
-        logits, v = broadcast_all(self.logits, self._checked(value))
-        (temperature,) = broadcast_all(self.temperature)
-        score = logits - v * temperature
-        score = (score - score.logsumexp(-1, keepdim=True)).sum(-1)
-        return score + math.lgamma(n) + (n - 1) * temperature.log()
-
-
-class RelaxedOneHotCategorical(TransformedDistribution):
-    """Proportions near to a one-hot vector, the nearer the lower the `temperature`.
-
-    >>> import undertow as ut
-    >>> d = ut.distributions.RelaxedOneHotCategorical(ut.tensor(1.0), ut.tensor([0.5, 0.5]))
-    >>> d.log_prob(ut.tensor([0.5, 0.5]))
-    tensor(0.)
-    """
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.simplex
-    has_rsample = True
-
-    def __init__(
-        self,
-        temperature: Any,
-        probs: Any = None,
-        logits: Any = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
-        super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How far it is from a one-hot vector."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the categories, at temperature zero."""
-        return self.base_dist.probs

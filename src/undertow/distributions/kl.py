@@ -17,6 +17,7 @@ from .bernoulli import Bernoulli, ContinuousBernoulli
 from .beta import Beta, Dirichlet
 from .categorical import Categorical, OneHotCategorical
 from .counts import Binomial, Geometric, Poisson
+from .covariance import half_log_det, squared_length
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .exponential import Exponential, Pareto
@@ -25,10 +26,8 @@ from .location_scale import Cauchy, Gumbel, Laplace, Uniform
 from .multivariate_normal import (
     LowRankMultivariateNormal,
     MultivariateNormal,
-    half_log_det,
     low_rank_log_det,
     low_rank_squared_length,
-    squared_length,
 )
 from .normal import HalfNormal, Normal
 from .transformed_distribution import Independent, TransformedDistribution

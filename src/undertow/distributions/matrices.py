@@ -8,7 +8,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ArgumentError, ShapeError
-from ..linalg import cholesky, solve_triangular
+from ..linalg import cholesky
 from ..nn.functional import pad
 from ..ops.comparison import where
 from ..ops.creation import arange
@@ -17,11 +17,11 @@ from ..ops.random import randn
 from ..shapes import Size
 from . import constraints
 from .beta import Beta
+from .covariance import OfCovariance, half_log_det
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
 from .gamma import Chi2
-from .multivariate_normal import half_log_det, precision_to_scale_tril
-from .utils import broadcast_all, lazy_property
+from .utils import broadcast_all
 
 
 def _log_mvgamma(x: Tensor, p: int) -> Tensor:
@@ -30,7 +30,7 @@ def _log_mvgamma(x: Tensor, p: int) -> Tensor:
     return (x.unsqueeze(-1) - steps).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(OfCovariance, ExponentialFamily):
     """Sums of `df` outer products of normal vectors, of a covariance given in one of three ways.
 
     >>> import undertow as ut
@@ -41,19 +41,8 @@ class Wishart(ExponentialFamily):
 
     support = constraints.positive_definite
     has_rsample = True
-    event_dims = {
-        "covariance_matrix": 2,
-        "precision_matrix": 2,
-        "scale_tril": 2,
-        "_unbroadcasted_scale_tril": 2,
-    }
     _mean_carrier_measure = 0
-    arg_constraints = {
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-        "df": constraints.dependent,
-    }
+    arg_constraints = {"df": constraints.dependent, **OfCovariance.arg_constraints}
     df: Tensor
 
     def __init__(
@@ -64,18 +53,11 @@ class Wishart(ExponentialFamily):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        chosen = {name: value for name, value in given.items() if value is not None}
-        if len(chosen) != 1:
-            raise ArgumentError(
-                "[Wishart] needs exactly one of covariance_matrix, precision_matrix and "
-                f"scale_tril, got {[*chosen]}"
-            )
-        ((name, matrix),) = chosen.items()
+        name, matrix = self._one_of(
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
         if matrix.ndim < 2:
             raise ShapeError(f"[Wishart] needs a matrix {name}, got shape {matrix.shape}")
         (df,) = broadcast_all(df)
@@ -85,36 +67,8 @@ class Wishart(ExponentialFamily):
         if bool((df <= event[-1] - 1).any()):
             raise ArgumentError(f"[Wishart] df must be above {event[-1] - 1}, the size less one")
         self.df = df.expand(batch)
-        setattr(self, name, matrix.expand(batch + event))
+        self._keep(name, matrix, batch)
         super().__init__(batch, event, validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(matrix)
-
-    def _whole(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance of the vectors."""
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance of the vectors."""
-        factor = self._unbroadcasted_scale_tril
-        eye = factor.new_ones((factor.shape[-1],)).diag().expand(factor.shape)
-        inverse = solve_triangular(factor, eye, upper=False)
-        return self._whole(inverse.mT @ inverse)
 
     @property
     def mean(self) -> Tensor:

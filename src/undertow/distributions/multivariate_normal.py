@@ -6,35 +6,18 @@ import math
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, ShapeError
+from ..errors import ShapeError
 from ..linalg import cholesky, solve_triangular
 from ..ops.joining import broadcast_shapes
 from ..ops.random import randn
 from ..shapes import Size
 from . import constraints
+from .covariance import OfCovariance, half_log_det, squared_length
 from .distribution import Distribution
 from .utils import lazy_property
 
 
-def squared_length(scale_tril: Tensor, x: Tensor) -> Tensor:
-    """x' (L L')^-1 x, for the vectors along the last dimension."""
-    solved = solve_triangular(scale_tril, x.unsqueeze(-1), upper=False)
-    return solved.squeeze(-1).square().sum(-1)
-
-
-def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse of a matrix."""
-    flipped = cholesky(precision.flip((-2, -1))).flip((-2, -1)).mT
-    eye = precision.new_ones((precision.shape[-1],)).diag()
-    return solve_triangular(flipped, eye.expand(flipped.shape), upper=False)
-
-
-def half_log_det(scale_tril: Tensor) -> Tensor:
-    """log |L| of Cholesky factors."""
-    return scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-
-
-class MultivariateNormal(Distribution):
+class MultivariateNormal(OfCovariance):
     """A normal vector of a mean and a covariance: given by itself, its inverse, or its factor.
 
     >>> import undertow as ut
@@ -43,19 +26,8 @@ class MultivariateNormal(Distribution):
     tensor(-1.8379)
     """
 
-    arg_constraints = {
-        "loc": constraints.real_vector,
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-    }
-    event_dims = {
-        "loc": 1,
-        "covariance_matrix": 2,
-        "precision_matrix": 2,
-        "scale_tril": 2,
-        "_unbroadcasted_scale_tril": 2,
-    }
+    arg_constraints = {"loc": constraints.real_vector, **OfCovariance.arg_constraints}
+    event_dims = {"loc": 1, **OfCovariance.event_dims}
     support = constraints.real_vector
     has_rsample = True
 
@@ -67,18 +39,11 @@ class MultivariateNormal(Distribution):
         scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        given = {
-            "covariance_matrix": covariance_matrix,
-            "precision_matrix": precision_matrix,
-            "scale_tril": scale_tril,
-        }
-        chosen = {name: value for name, value in given.items() if value is not None}
-        if len(chosen) != 1:
-            raise ArgumentError(
-                "[MultivariateNormal] needs exactly one of covariance_matrix, precision_matrix and "
-                f"scale_tril, got {[*chosen]}"
-            )
-        ((name, matrix),) = chosen.items()
+        name, matrix = self._one_of(
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
+            scale_tril=scale_tril,
+        )
         if loc.ndim < 1 or matrix.ndim < 2:
             raise ShapeError(
                 f"[MultivariateNormal] needs a vector loc and a matrix {name}, got shapes "
@@ -86,36 +51,8 @@ class MultivariateNormal(Distribution):
             )
         batch = Size(broadcast_shapes(loc.shape[:-1], matrix.shape[:-2]))
         self.loc = loc.expand(batch + loc.shape[-1:])
-        setattr(self, name, matrix.expand(batch + matrix.shape[-2:]))
+        self._keep(name, matrix, batch)
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
-        if name == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        elif name == "covariance_matrix":
-            self._unbroadcasted_scale_tril = cholesky(matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(matrix)
-
-    def _whole(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The Cholesky factor of the covariance."""
-        return self._whole(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._whole(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The inverse of the covariance."""
-        factor = self._unbroadcasted_scale_tril
-        eye = factor.new_ones((factor.shape[-1],)).diag().expand(factor.shape)
-        inverse = solve_triangular(factor, eye, upper=False)
-        return self._whole(inverse.mT @ inverse)
 
     @property
     def mean(self) -> Tensor:

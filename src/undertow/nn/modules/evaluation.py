@@ -26,14 +26,13 @@ from .calling import GLOBAL_CALLS, with_path
 from .conv import Conv1d, Conv2d, Conv3d
 from .module import Module
 
-_CONVOLUTIONS: dict[type, Any] = {
+_CONVOLUTIONS: dict[type[Module], Any] = {
     Conv1d: (BatchNorm1d, F.conv1d),
     Conv2d: (BatchNorm2d, F.conv2d),
     Conv3d: (BatchNorm3d, F.conv3d),
 }
-_FORWARDS = {
-    kind: kind.forward for kind in (*_CONVOLUTIONS, BatchNorm1d, BatchNorm2d, BatchNorm3d, ReLU)
-}
+_OTHERS: list[type[Module]] = [BatchNorm1d, BatchNorm2d, BatchNorm3d, ReLU]
+_FORWARDS = {kind: kind.forward for kind in [*_CONVOLUTIONS, *_OTHERS]}
 _LITTLE = 2  # passes over the result of one image that taking in a norm may cost
 
 
