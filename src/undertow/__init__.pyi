@@ -2378,6 +2378,25 @@ def tensordot(
 ) -> Tensor:
     """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
 
+def fake_quantize_per_tensor_affine(
+    input: Tensor,
+    scale: builtins.float | Tensor,
+    zero_point: builtins.int | Tensor,
+    quant_min: builtins.int,
+    quant_max: builtins.int,
+) -> Tensor:
+    """The multiples of `scale` nearest to the elements, from `quant_min` to `quant_max` of them."""
+
+def fake_quantize_per_channel_affine(
+    input: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    axis: builtins.int,
+    quant_min: builtins.int,
+    quant_max: builtins.int,
+) -> Tensor:
+    """`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of `axis`."""
+
 def gradient(
     input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: builtins.int = 1
 ) -> tuple[Tensor, ...]:
@@ -2559,6 +2578,44 @@ def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> 
 
 def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
     """`linalg.pinv` with a tolerance relative to the largest singular value."""
+
+def native_layer_norm(
+    input: Tensor,
+    normalized_shape: Ints,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: builtins.float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`nn.functional.layer_norm`, the means and one over the standard deviations."""
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: builtins.int,
+    C: builtins.int,
+    HxW: builtins.int,
+    group: builtins.int,
+    eps: builtins.float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`nn.functional.group_norm` of (N, C, …), the means and one over the standard deviations."""
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: builtins.bool,
+    momentum: builtins.float,
+    eps: builtins.float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`nn.functional.batch_norm`, and in training the means and one over standard deviations."""
+
+def native_dropout(
+    input: Tensor, p: builtins.float, train: builtins.bool | None
+) -> tuple[Tensor, Tensor]:
+    """`nn.functional.dropout`, and which elements were kept; `train` None is training."""
 
 def lu(
     A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False
@@ -3574,6 +3631,8 @@ __all__ = [
     "expm1",
     "expm1_",
     "eye",
+    "fake_quantize_per_channel_affine",
+    "fake_quantize_per_tensor_affine",
     "feature_alpha_dropout",
     "feature_dropout",
     "fft",
@@ -3795,7 +3854,11 @@ __all__ = [
     "nansum",
     "narrow",
     "narrow_copy",
+    "native_batch_norm",
     "native_channel_shuffle",
+    "native_dropout",
+    "native_group_norm",
+    "native_layer_norm",
     "ne",
     "neg",
     "neg_",
