@@ -752,7 +752,7 @@ def test_errors_leave_the_engine_usable() -> None:
     y.register_hook(lambda g: 1 / 0)
     with pytest.raises(ZeroDivisionError) as caught:
         y.backward()
-    assert any("MulBackward" in note for note in caught.value.__notes__)
+    assert any("MulBackward0" in note for note in caught.value.__notes__)
     assert ut.is_grad_enabled()
     (x * 2).backward()
     assert x.grad.item() == 2
@@ -777,9 +777,9 @@ def test_nested_backward_inside_a_hook() -> None:
 def test_grad_fn_and_next_functions() -> None:
     x, y = leaf([1.0]), ut.ones(1)
     z = (x * y).exp()
-    assert z.grad_fn.name() == "ExpBackward"
+    assert z.grad_fn.name() == "ExpBackward0"
     ((mul, index),) = z.grad_fn.next_functions
-    assert mul.name() == "MulBackward"
+    assert mul.name() == "MulBackward0"
     assert index == 0
     (acc, _), (none, _) = mul.next_functions
     assert acc.name() == "AccumulateGrad"
@@ -787,7 +787,7 @@ def test_grad_fn_and_next_functions() -> None:
     assert none is None
     assert x.grad_fn is None
     assert isinstance(z.grad_fn, ut.autograd.graph.Node)
-    assert "ExpBackward" in repr(z.grad_fn)
+    assert "ExpBackward0" in repr(z.grad_fn)
 
 
 def test_is_leaf() -> None:

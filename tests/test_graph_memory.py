@@ -62,7 +62,7 @@ def test_retain_graph_keeps_values() -> None:
     assert all(w() is not None for w in watched)
     y.backward()
     assert all(w() is None for w in watched)
-    with pytest.raises(FreedError, match=r"MulBackward.*retain_graph"):
+    with pytest.raises(FreedError, match=r"MulBackward0.*retain_graph"):
         y.backward()
 
 
@@ -321,7 +321,7 @@ def test_unpack_must_return_the_tensor() -> None:
     ):
         with saved_tensors_hooks(lambda t: t, wrong):
             y = x.exp().sum()
-        with pytest.raises(GradientError, match=r"ExpBackward.*unpack"):
+        with pytest.raises(GradientError, match=r"ExpBackward0.*unpack"):
             y.backward()
     assert x.grad is None
 

@@ -243,7 +243,7 @@ def test_wrong_hooks() -> None:
     for wrong in (ut.ones(3), ut.ones(2, dtype=ut.float64), 1.0):
         a = x * 2
         a.register_hook(lambda g, w=wrong: w)  # type: ignore[misc]
-        with pytest.raises(GradientError, match=r"MulBackward.*a tensor hook"):
+        with pytest.raises(GradientError, match=r"MulBackward0.*a tensor hook"):
             a.sum().backward()
     assert x.grad is None
 
@@ -434,9 +434,9 @@ def test_wrong_node_hooks() -> None:
         run("register_hook", lambda gi, go: (gi[0],))
     with pytest.raises(GradientError, match="2 gradients for 1 outputs"):
         run("register_prehook", lambda go: (go[0], go[0]))
-    with pytest.raises(GradientError, match=r"MulBackward.*a prehook"):
+    with pytest.raises(GradientError, match=r"MulBackward0.*a prehook"):
         run("register_prehook", lambda go: (ut.ones(3),))
-    with pytest.raises(GradientError, match="MulBackward"):
+    with pytest.raises(GradientError, match="MulBackward0"):
         run("register_hook", lambda gi, go: (ut.ones(3), gi[1]))
     with pytest.raises(GradientError, match="changed a gradient in place"):
         run("register_hook", lambda gi, go: (gi[0].mul_(2), None)[1])

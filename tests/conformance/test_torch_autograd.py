@@ -598,10 +598,10 @@ def switching_leaves(lib: Any) -> Any:
 
 # The graph -----------------------------------------------------------------------------------
 def shape_of(node: Any, depth: int = 4) -> Any:
-    """The names and edges of a graph; torch numbers its names: MulBackward0."""
+    """The names and edges of a graph."""
     if node is None:
         return None
-    name = node.name().rsplit("::", 1)[-1].rstrip("0123456789")
+    name = node.name().rsplit("::", 1)[-1]
     if depth == 0:
         return name
     return name, [(shape_of(n, depth - 1), i) for n, i in node.next_functions]

@@ -9,7 +9,7 @@ lists where it departs from the standard.
 >>> x = ut.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True)
 >>> xp = x.__array_namespace__()
 >>> xp.mean(xp.permute_dims(x, (1, 0)), axis=1)
-tensor([2.0000, 3.5000], grad_fn=<MeanBackward>)
+tensor([2.0000, 3.5000], grad_fn=<MeanBackward0>)
 """
 
 from importlib import import_module

@@ -20,7 +20,7 @@ class detect_anomaly(Switch):
     ...         y.backward()
     ...     except ut.errors.GradientError as error:
     ...         print(str(error).split(";")[0])
-    [RdivBackward] its backward returned NaN in gradient 0
+    [RdivBackward0] its backward returned NaN in gradient 0
     """
 
     __slots__ = ()

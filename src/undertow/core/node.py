@@ -119,8 +119,8 @@ class Node:
         return tuple(zip(self.parents, self.indices, strict=True))
 
     def name(self) -> str:
-        """torch's manner of naming: `MulBackward`."""
-        return "".join(p.capitalize() for p in self.plan.op.name.split("_") if p) + "Backward"
+        """torch's manner of naming: `MulBackward0`."""
+        return "".join(p.capitalize() for p in self.plan.op.name.split("_") if p) + "Backward0"
 
     @property
     def metadata(self) -> dict[Any, Any]:
@@ -286,7 +286,7 @@ class Zero(Node):
         self._begin(tuple(n for n, _ in sources), tuple(i for _, i in sources), (meta,))
 
     def name(self) -> str:
-        return "ZeroBackward"
+        return "ZeroBackward0"
 
     def backward(self, grads: list[Any], wanted: Any) -> Any:
         found = []

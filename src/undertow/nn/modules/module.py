@@ -55,7 +55,7 @@ class Module:
     ...         return self.slope * x
     >>> line = Line()
     >>> line(ut.tensor(3.0))
-    tensor(6., grad_fn=<MulBackward>)
+    tensor(6., grad_fn=<MulBackward0>)
     >>> dict(line.state_dict())
     {'slope': tensor(2.)}
     """
