@@ -526,3 +526,27 @@ def test_is_inference() -> None:
         x = ut.ones(2)
     assert ut.is_inference(x)
     assert not ut.is_inference(ut.ones(2))
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        lambda: ut.autocast("cpu"),
+        lambda: ut.autograd.detect_anomaly(),
+        lambda: ut.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x),
+        lambda: ut.autograd.set_multithreading_enabled(False),
+    ],
+)
+def test_what_was_set_inside_another_mode_stays(mode: Any) -> None:
+    """As in torch: a mode ends itself and nothing else."""
+    with mode():
+        ut.set_grad_enabled(False)
+    assert not ut.is_grad_enabled()
+    with mode():
+        ut.set_grad_enabled(True)
+    assert ut.is_grad_enabled()
+    with ut.no_grad():
+        ut.set_grad_enabled(True)
+    with ut.inference_mode():
+        pass
+    assert ut.is_grad_enabled()

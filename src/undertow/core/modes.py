@@ -118,6 +118,14 @@ class Switch:
         return state.but(**self._changes)
 
     def __exit__(self, *exc: object) -> None:
+        # `set_grad_enabled(False)` inside stays, as in torch, unless this is a mode of recording.
+        grad = current().grad
+        self._leave()
+        state = current()
+        if state.grad is not grad and "grad" not in self._changes:
+            enter(with_grad(state, grad))
+
+    def _leave(self, *exc: object) -> None:
         # At once, before a signal handler can come between. The last token is ours unless another
         # thread or task has entered the same object since; a token knows its context and refuses to
         # be used in another.
@@ -246,6 +254,8 @@ class _GradSwitch(Switch):
 
     def _next(self, state: State) -> State:
         return with_grad(state, self._grad and not state.inference)
+
+    __exit__ = Switch._leave
 
 
 class no_grad(_GradSwitch):
