@@ -568,6 +568,27 @@ def test_an_error_of_a_sample(error: Exception, raised: type[Exception]) -> None
     assert numbers(iterator) == [[6, 7], [8, 9], [10, 11]]
 
 
+def test_an_error_ends_the_workers_without_the_cycle_collector() -> None:
+    """Whoever caught it and went on has no workers left: they belong to an iterator that is gone."""
+    workers = []
+
+    def run() -> None:
+        iterator = iter(load(failing(ValueError("bad sample"))))
+        workers.extend(pids(iterator))
+        list(iterator)
+
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            run()
+        except ValueError:
+            pass
+        assert gone(workers)
+    finally:
+        gc.enable()
+
+
 def test_an_error_of_a_type_that_only_the_worker_has() -> None:
     def sample(i: int) -> int:
         class Local(Exception):
