@@ -6,6 +6,7 @@ hang if that were wrong. A test that takes longer than its watchdog fails with a
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -569,8 +570,8 @@ def test_an_error_of_a_sample(error: Exception, raised: type[Exception]) -> None
 
 
 def test_an_error_ends_the_workers_without_the_cycle_collector() -> None:
-    """Whoever caught it and went on has no workers left: they belong to an iterator that is gone."""
-    workers = []
+    """Whoever caught it and went on has none left: they belong to an iterator that is gone."""
+    workers: list[int] = []
 
     def run() -> None:
         iterator = iter(load(failing(ValueError("bad sample"))))
@@ -580,10 +581,8 @@ def test_an_error_ends_the_workers_without_the_cycle_collector() -> None:
     gc.collect()
     gc.disable()
     try:
-        try:
+        with contextlib.suppress(ValueError):
             run()
-        except ValueError:
-            pass
         assert gone(workers)
     finally:
         gc.enable()

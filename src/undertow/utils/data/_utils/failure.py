@@ -62,4 +62,4 @@ class ExceptionWrapper:
         try:
             raise exception
         finally:
-            del exception  # or a cycle of its traceback keeps the loader's workers until it is found
+            del exception  # or its traceback, a cycle, keeps the loader's workers for long
