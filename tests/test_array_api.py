@@ -179,6 +179,12 @@ def test_expm1_of_complex_limits(z: complex, wanted: complex) -> None:
     np.testing.assert_allclose([got.real, got.imag], [wanted.real, wanted.imag], rtol=1e-11)
 
 
+@pytest.mark.parametrize("real", [0.0, -0.0])
+def test_expm1_of_complex_zero(real: float) -> None:
+    got = xp.expm1(xp.asarray([complex(real, 0.0)]))[0].item()
+    assert math.copysign(1, got.real) == math.copysign(1, got.imag) == 1
+
+
 @pytest.mark.parametrize("real", [math.inf, -math.inf])
 @pytest.mark.parametrize("imag", [0.0, -0.0, 1.0, -1.0, 2.0, -2.0])
 def test_tanh_of_complex_limits(real: float, imag: float) -> None:

@@ -196,7 +196,7 @@ def expm1(x: Tensor, /) -> Tensor:
     a, b = ut.real(x), ut.imag(x)
     lost = (a == -math.inf) & ~ut.isfinite(b)  # the angle of what vanishes does not matter
     b = ut.where(lost, 0, b)
-    real = ut.expm1(a) * ut.cos(b) - 2 * ut.sin(b / 2) ** 2
+    real = ut.expm1(a) * ut.cos(b) - 2 * ut.sin(b / 2) ** 2 + 0.0  # which is no negative zero
     real = ut.where(a == math.inf, ut.where(ut.isfinite(b), real, a), real)
     return ut.complex(real, ut.where(b == 0, b, ut.exp(a) * ut.sin(b)))
 
