@@ -82,7 +82,8 @@ def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backen
     """
     whole = math.prod(reach)
     lines = -(-(whole + behind) * x.itemsize // LINE) | 1
-    made = empty((*x.shape[:3], lines * LINE // x.itemsize), x.dtype)
+    # Zeros also behind them: no NaN to wait for where nobody reads.
+    made = backend.full((*x.shape[:3], lines * LINE // x.itemsize), 0, x.dtype)
     places = made[..., :whole].reshape(*x.shape[:3], *reach)
     assert places.base is not None  # a view
     into: list[Any] = [slice(None)] * 3
@@ -90,11 +91,8 @@ def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backen
     for size, n, first in zip(x.shape[3:], reach, low, strict=True):
         begin, skipped = max(first, 0), max(-first, 0)
         count = max(min(size - skipped, n - begin), 0)
-        places[(*into, slice(0, begin))] = 0
-        places[(*into, slice(begin + count, n))] = 0
         into.append(slice(begin, begin + count))
         of.append(slice(skipped, skipped + count))
-    made[..., whole:] = 0  # no NaN to wait for where nobody reads
     backend.assign(places[tuple(into)], x[tuple(of)])
     return made
 
