@@ -65,7 +65,7 @@ CHANNELS = 16  # fewer are not worth transforming
 WORK = 1 << 16  # positions × channels × outputs of an image, below which other ways are faster
 BATCH_WORK = 1 << 21  # the same of all images, for a weight's gradient
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
-SHORT = 32  # channels
+SHORT, MIDDLING = 32, 96  # terms of a sum, else: more in one go have larger errors
 WASTE = 1.25  # places that dilated tiles compute, for one that is wanted
 MOST_TAPS = 5  # of a phase along a dimension
 MOST_PHASES = 8  # the code has all of them one after the other, and must be compiled
@@ -477,7 +477,7 @@ class _Convolution:
         """How many terms are summed in one go; by the shapes alone, since it shows in the bits."""
         if self.form.windows:
             return -(-terms // evenly(terms, LONG))
-        return SHORT if max(self.form.points) >= MANY_POINTS else terms
+        return SHORT if max(self.form.points) >= MANY_POINTS else MIDDLING
 
     def steps_in_x(self, grid: Any) -> Any:
         """Where tiles begin in the input, in place or padded."""
