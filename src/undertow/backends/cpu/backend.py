@@ -99,8 +99,10 @@ class CpuBackend(NumpyBackend):
     ) -> Callable[..., Any]:
         return prepared(exprs, arrays, largest, lambda *given: run_maps(*given), self.maps)
 
-    def direct(self, expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
-        return direct(expr, arrays)
+    def direct(
+        self, expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]
+    ) -> Direct | None:
+        return direct(expr, arrays, dtypes)
 
     def update(
         self,
