@@ -41,6 +41,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from pickle import PickleBuffer
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -234,6 +235,15 @@ def owns(array: Any) -> bool:
     >>> whole = empty((1000, 1000), np.float32)
     >>> owns(whole), owns(whole[1:])
     (True, False)
+
+    So it is of one that was reshaped, and of which nobody has the original.
+
+    >>> owns(np.ones((2, 3)).reshape(6)), owns(np.ones((2, 3))[1])
+    (True, False)
     """
     base = array.base
-    return base is None or base.__class__ is PickleBuffer
+    if base is None or base.__class__ is PickleBuffer:
+        return True
+    if base.__class__ is not np.ndarray or getrefcount(base) > 3 or base.size != array.size:
+        return False  # held by the array, by `base` and by the question
+    return base.base is None or base.base.__class__ is PickleBuffer

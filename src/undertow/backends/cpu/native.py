@@ -6,8 +6,8 @@ of numbers, their bytes, the call. A function of CPython's is a machine address 
 `PyObject *f(PyObject *self, PyObject **args, Py_ssize_t count)`, and LLVM can make one as well as a
 C compiler. So there are two, made once for all kernels and all ufuncs; what they are about is a
 table of 64-bit numbers, the `self` of the function:
-  launch  puts the addresses of arrays, what the plan knows and numbers side by side (Note [packed
-          arguments]) on the stack, and calls a kernel.
+  launch  puts the pool, the addresses of arrays, what the plan knows and numbers side by side (Note
+          [packed arguments]) on the stack, and calls a kernel.
   guard   asks what every small call asks of its arrays, class, dtype and number of elements, and
           calls a ufunc; or gives None.
 Both read an array's fields where NumPy's own headers, and so every compiled extension, have them;
@@ -30,6 +30,7 @@ from .jit import load
 
 _HEAD = object.__basicsize__  # Python's own fields, the class last; an array's are behind them
 _FASTCALL = 0x80  # how a function takes its arguments: METH_FASTCALL
+_WORD = (1 << 64) - 1
 _KINDS = {"f32": 0, "f64": 1, "i64": 2}
 
 
@@ -65,10 +66,10 @@ def possible() -> bool:
 def launcher(
     address: int, buffers: int, known: Sequence[int], kinds: Sequence[str], release: bool
 ) -> Callable[..., None]:
-    """A kernel as a function of its arrays and then its numbers, of these `kinds`; see `launch`.
+    """A kernel as a function of its pool, its arrays and then its numbers, of these `kinds`.
 
-    `known` are the integers between them, which a plan knows. Its pool is that of one thread.
-    `release` tells that other threads of Python may run meanwhile.
+    `known` are the integers between them, which a plan knows. `release` tells that other threads of
+    Python may run meanwhile.
     """
     head = [address, buffers, len(known), len(kinds), int(release), id(None)]
     names = "Py_IncRef PyFloat_AsDouble PyLong_AsUnsignedLongLongMask PyErr_Occurred"
@@ -90,24 +91,27 @@ def guard(
     return _function("guard", [*facts, *known, *_symbols("Py_IncRef Py_DecRef PyObject_Vectorcall")])
 
 
-_alive: list[Any] = []  # what functions refer to by address; they are made once and stay
+_alive: list[Any] = []  # what guards refer to by address: there is one for each door
 
 
+@functools.cache
 def _symbols(names: str) -> list[int]:
-    found = [ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in names.split()]
+    found = [ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p) for n in names.split()]
     return [f.value or 0 for f in found]
+
+
+@functools.cache
+def _method(name: str) -> _Method:
+    return _Method(name.encode(), load(name, _TEXTS[name]), _FASTCALL, None)
 
 
 def _function(name: str, table: list[int]) -> Callable[..., Any]:
     """One of the functions of this file, with a table as its `self`."""
-    method = _Method(name.encode(), load(name, _TEXTS[name]), _FASTCALL, None)
-    _alive.append(method)
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    made: Callable[..., Any] = make(
-        ctypes.addressof(method), np.array(table, np.uint64).view(np.int64), None
-    )
+    make = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    )(("PyCFunction_NewEx", ctypes.pythonapi))
+    words = np.array([word & _WORD for word in table], np.uint64)
+    made: Callable[..., Any] = make(ctypes.addressof(_method(name)), words, None)
     return made
 
 
@@ -156,8 +160,10 @@ def _field(name: str, of: str, offset: int, kind: str = "ptr") -> str:
   %{name} = load {kind}, ptr %{name}.place"""
 
 
-_BUFFER = f"""{_given("array", "%b.i")}{_field("data", "array", 0)}
+_BUFFER = f"""
   %b.place = add i64 %b.i, 1
+{_given("array", "%b.place")}
+{_field("data", "array", 0)}
   %b.to = getelementptr i64, ptr %packed, i64 %b.place
   store ptr %data, ptr %b.to"""
 _KNOWN = """
@@ -167,7 +173,7 @@ _KNOWN = """
   %k.to = getelementptr i64, ptr %packed, i64 %k.place
   store i64 %k.value, ptr %k.to"""
 _NUMBER = f"""
-  %n.index = add i64 %n.i, %buffers
+  %n.index = add i64 %n.i, %first
 {_given("number", "%n.index")}
   %n.place = add i64 %n.i, %then
   %n.to = getelementptr i64, ptr %packed, i64 %n.place
@@ -202,7 +208,9 @@ define ptr @launch(ptr %self, ptr %args, i64 %count) {{
   %then = add i64 %first, %known
   %all = add i64 %then, %numbers
   %packed = alloca i64, i64 %all, align 16
-  store i64 0, ptr %packed
+{_given("pool", "0")}
+  %handle = call i64 %Long(ptr %pool)
+  store i64 %handle, ptr %packed
 {_loop("b", "%buffers", _BUFFER)}
 {_loop("k", "%known", _KNOWN)}
 {_loop("n", "%numbers", _NUMBER)}
