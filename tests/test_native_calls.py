@@ -103,13 +103,13 @@ def test_launch(release: bool) -> None:
     store = native.launcher(load("store", STORE), 1, [2], ["f32"], release)
     x = np.zeros(4, np.float32)
     for given, stored in ((1.5, 1.5), (7, 7.0), (1e300, np.inf), (-1.0, -1.0)):
-        assert store(x, given) is None
+        assert store(0, x, given) is None
         assert x.tolist() == [0, 0, stored, 0]
     with pytest.raises(TypeError):
-        store(x, "1")
+        store(0, x, "1")
     before = sys.getrefcount(x)
     for _ in range(1000):
-        store(x, 0.5)
+        store(0, x, 0.5)
     assert sys.getrefcount(x) == before
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -180,7 +180,7 @@ class Backend(ABC):
     def direct(
         self, expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]
     ) -> Direct | None:
-        """What computes `expr` for small operands; its answer is None for those that `prepare` is for.
+        """What computes `expr` for small operands; its answer is None for what `prepare` is for.
 
         The arrays come first and have one of `dtypes`; beside integers, the third, numbers are
         ints. Operands may be anything else, too: it has to look.

@@ -41,7 +41,6 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from pickle import PickleBuffer
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -241,9 +240,12 @@ def owns(array: Any) -> bool:
     >>> owns(np.ones((2, 3)).reshape(6)), owns(np.ones((2, 3))[1])
     (True, False)
     """
-    base = array.base
+    base: Any = array.base
     if base is None or base.__class__ is PickleBuffer:
         return True
-    if base.__class__ is not np.ndarray or getrefcount(base) > 3 or base.size != array.size:
-        return False  # held by the array, by `base` and by the question
-    return base.base is None or base.base.__class__ is PickleBuffer
+    if base.__class__ is not np.ndarray or base.size != array.size:
+        return False
+    if not getrefcount or getrefcount(base) > 3:  # by the array, by `base` and by the question
+        return False
+    below: Any = base.base
+    return below is None or below.__class__ is PickleBuffer

@@ -7,7 +7,7 @@ What this is for a backward: the fused step of `autograd/engine`.
 Note [small calls]
 A multiply of 4×4 takes NumPy 0.4 microseconds, and a call of a Python function 0.05. So a door asks
 each question once and calls nothing that it can do without, in this order:
-  1. Are the modes as usual? Then `compute`, which came from the backend (`Backend.direct`) and stays
+  1. Are the modes as usual? Then `compute`, which came from the backend (`Backend.direct`) and is
      in the door's own variables, asks for the class of the arrays, their dtypes and their sizes: a
      ufunc behind a few instructions of machine code, once the door has been used often. For other
      arrays it gives None, and they go to what the backend has prepared for them (`Prepared`).

@@ -27,6 +27,7 @@ _C_TYPES = {
     "f64": ctypes.c_double,
 }
 _CODES = {"ptr": "q", "i64": "q", "f32": "f4x", "f64": "d"}
+QUICK = 1 << 13  # elements that take less time than other threads of Python to wake up
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 
 

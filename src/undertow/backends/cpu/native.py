@@ -88,7 +88,9 @@ def guard(
     _alive.append(kept)
     compute_id, whole, *known = [0 if k is None else id(k) for k in kept]
     facts = [compute_id, whole, sum(arrays), len(arrays), limit, id(np.ndarray), id(int), id(None)]
-    return _function("guard", [*facts, *known, *_symbols("Py_IncRef Py_DecRef PyObject_Vectorcall")])
+    return _function(
+        "guard", [*facts, *known, *_symbols("Py_IncRef Py_DecRef PyObject_Vectorcall")]
+    )
 
 
 _alive: list[Any] = []  # what guards refer to by address: there is one for each door
@@ -107,9 +109,9 @@ def _method(name: str) -> _Method:
 
 def _function(name: str, table: list[int]) -> Callable[..., Any]:
     """One of the functions of this file, with a table as its `self`."""
-    make = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    )(("PyCFunction_NewEx", ctypes.pythonapi))
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
     words = np.array([word & _WORD for word in table], np.uint64)
     made: Callable[..., Any] = make(ctypes.addressof(_method(name)), words, None)
     return made

@@ -67,9 +67,7 @@ def prepared(
     return scope["run"]
 
 
-def direct(
-    expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]
-) -> Direct | None:
+def direct(expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]) -> Direct | None:
     """The function of `Backend.direct`: a ufunc, where `expr` is one, behind what must be asked.
 
     Who is called often gets machine code for that, see Note [native calls].

@@ -17,13 +17,12 @@ from ...kernel.rows import BLOCK, GROUP, LINE, PIECE, kept_again, rows_function
 from ...kernel.rows_across import STRIPE, rows_across_function, slots
 from .. import memory
 from ..threads import current_limit
-from .kernels import address, kernel, launching
+from .kernels import QUICK, address, kernel, launching
 from .plans import Plans, known, lay_out, like, result_type, row_major, some, streams, typed
 from .pool import pointer
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
-QUICK = 1 << 13  # elements that take less time than other threads of Python to wake up
 ALONE = 1 << 16  # elements across that one thread has done before another one wakes up
 _plans = Plans()
 
