@@ -54,6 +54,18 @@ DILATED = [
     ((2, 12, 10, (26, 34), (3, 3), (2, 4), 1), (2, 4)),
     ((1, 12, 9, (7, 9, 50), (1, 2, 3), (0, 2, 0), 1), (2, 3, 2)),
 ]
+# batch, channels, outputs, size, kernel, padding, groups; and the stride
+PHASES = [
+    ((2, 16, 24, (121,), (8,), (1,), 1), 4),
+    ((3, 5, 18, (90,), (3,), (4,), 1), 2),
+    ((2, 32, 12, (170,), (11,), (0,), 2), 3),
+    ((1, 7, 9, (80,), (13,), (6,), 1), 5),
+    ((2, 16, 16, (17, 29), (3, 3), (1, 1), 1), 2),
+    ((2, 8, 17, (21, 24), (4, 4), (1, 1), 1), 2),
+    ((2, 6, 10, (22, 23), (4, 3), (0, 5), 2), 2),
+    ((2, 8, 10, (19, 24), (5, 2), (2, 0), 1), (3, 1)),
+    ((1, 6, 18, (7, 12, 13), (3, 3, 4), (1, 1, 1), 1), 2),
+]
 FEW = CASES[:2] + CASES[6:7]
 
 
@@ -177,6 +189,71 @@ def test_windows(case, stride, answers, monkeypatch):
     finally:
         ut.set_num_threads(limit)
     assert all(bool((a == b).all()) for a, b in zip(found, again, strict=True))
+
+
+@pytest.mark.parametrize(("case", "stride"), PHASES, ids=str)
+def test_phases(case, stride, answers, monkeypatch):
+    """Strides by phases, with the same bits for any number of threads, in any batch."""
+    monkeypatch.setattr(cook_toom, "GAIN", 9)
+    monkeypatch.setattr(conv, "_FILLED", 0)
+    arrays = given(case)
+    found = gradients(case, arrays, stride=stride)
+    assert answers[0] is True
+    assert answers[-1] is False
+    expected = gradients(case, arrays, ut.float64, "reference", stride)
+    for mine, right in zip(found, expected, strict=True):
+        right = right.cpu()
+        assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+    limit = ut.get_num_threads()
+    try:
+        ut.set_num_threads(1 if limit > 1 else 2)
+        again = gradients(case, arrays, stride=stride)
+    finally:
+        ut.set_num_threads(limit)
+    assert all(bool((a == b).all()) for a, b in zip(found, again, strict=True))
+    last = gradients(case, [arrays[0][-1:], *arrays[1:]], stride=stride)
+    assert bool((last[0][0] == found[0][-1]).all())
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize(("case", "stride"), [PHASES[0], PHASES[4]], ids=str)
+def test_what_is_not_finite_in_phases(case, stride, value, which, answers, monkeypatch):
+    monkeypatch.setattr(cook_toom, "GAIN", 9)
+    arrays = given(case)
+    arrays[which].flat[arrays[which].size // 2] = value
+    found = gradients(case, arrays, stride=stride)
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    for mine, right in zip(found, gradients(case, arrays, stride=stride), strict=True):
+        assert bool((mine.isnan() == right.isnan()).all())
+        assert bool((mine.isinf() == right.isinf()).all())
+
+
+def test_plans_of_phases_know_which_have_taps(answers, monkeypatch):
+    """Of 3 × 3 taps some phases have one less, of 4 × 4 none, in products of the same shapes."""
+    monkeypatch.setattr(cook_toom, "GAIN", 9)
+    rng = np.random.default_rng(0)
+    x = ut.from_numpy(rng.standard_normal((1, 16, 16, 16), dtype=np.float32))
+    for taps in (3, 4, 3):
+        w = ut.from_numpy(rng.standard_normal((16, 16, taps, taps), dtype=np.float32))
+        right = F.conv2d(x.double(), w.double(), stride=2, padding=1)
+        assert float((F.conv2d(x, w, stride=2, padding=1) - right).abs().max()) < 1e-4
+
+
+BY_PHASES = [((5,), 2), ((7,), 2), ((8,), 4), ((9,), 4), ((3, 3), 2), ((4, 4), 2), ((5, 5), 2)]
+
+
+@pytest.mark.parametrize(("taps", "stride"), BY_PHASES, ids=str)
+def test_errors_of_phases(taps, stride, answers):
+    """At most twice those of a plain sum, as of the forms they are made of."""
+    size = (402,) if len(taps) == 1 else (22, 22)
+    x, w, _ = given((1, 64, 16, size, taps, None, 1))
+    found = function(len(size))(ut.from_numpy(x), ut.from_numpy(w), stride=stride).numpy()[0]
+    assert answers == [True]
+    every = (slice(None), *[slice(None, None, stride)] * len(size))
+    exact = plain(x[0].astype(np.float64), w, np.float64)[every]
+    sums = plain(x[0], w, np.float32)[every]
+    assert np.square(found - exact).mean() ** 0.5 <= 2 * np.square(sums - exact).mean() ** 0.5
 
 
 @pytest.mark.parametrize("case", FEW, ids=str)

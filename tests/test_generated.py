@@ -15,6 +15,7 @@ from recording_runtime import Recording, recording
 from undertow.backends import registry
 from undertow.backends.generated.backend import GeneratedBackend
 from undertow.kernel.expr import trace
+from undertow.kernel.groups.products import Tile
 
 SINGLE = np.dtype(np.float32)
 SUM = trace(lambda a, b: a + b, 2)
@@ -83,6 +84,24 @@ def test_more_groups_than_a_dimension_holds(k: GeneratedBackend) -> None:
     out = small.full((10_000,), 1, SINGLE)
     assert runtime(small).launches[-1].groups == (4, 3, 1)
     assert out.shape == (10_000,)
+
+
+def test_the_limits_decide_on_tiles_of_products() -> None:
+    """The largest tile of which enough is used, and that fits; see Note [tiles of groups]."""
+    backend = recording(tiles=(Tile(16, 16, depth=8), Tile(8, 8), Tile(4, 4)), shared_bytes=16384)
+
+    def groups(rows: int, columns: int) -> tuple[int, int]:
+        a, b = (backend.empty(shape, SINGLE) for shape in ((rows, 40), (40, columns)))
+        backend.matmul(a, b)
+        launch = runtime(backend).launches[-1]
+        return launch.groups[0], launch.kernel.group
+
+    assert groups(256, 300) == (2 * 3, 64)  # of 128 * 128
+    assert groups(95, 300) == (2 * 5, 64)  # of 64 * 64
+    assert groups(47, 300) == (2 * 10, 64)  # of 32 * 32
+    assert groups(15, 300) == (-(-15 * 300 // 1024), 256)  # a thread for each
+    backend = recording(tiles=(Tile(16, 8, 4, 16), Tile(4, 4)), shared_bytes=8192)
+    assert groups(256, 300) == (8 * 10, 64)  # a larger one needs more memory
 
 
 def test_nothing_is_launched_for_no_elements(k: GeneratedBackend) -> None:

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 
 import undertow as ut
 import undertow.nn.functional as F
+from undertow.backends.registry import backend_on
+from undertow.kernel.groups.products import Tile
 
 pytestmark = pytest.mark.webgpu
 
@@ -35,6 +38,23 @@ def test_devices(adapter: Any) -> None:
         ut.ones(2, device="webgpu:77")
     with pytest.raises(ut.errors.DeviceError, match="expects a device such as 'webgpu:0'"):
         ut.webgpu.synchronize("cpu")
+
+
+@pytest.mark.parametrize("tile", [Tile(16, 16, depth=8), Tile(8, 8), Tile(2, 4, 4, 8, 8)])
+def test_products_by_any_tile(tile: Tile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Larger and smaller than their groups, square or not, at edges, in each order of memory."""
+    backend = backend_on("webgpu")
+    monkeypatch.setattr(backend, "limits", replace(backend.limits, tiles=(tile,)))
+    monkeypatch.setattr(backend.launcher, "plans", {})
+    ut.manual_seed(0)
+    a, b, c = ut.randn(2, 131, 37), ut.randn(37, 140), ut.randn(140)
+    for left, right in ((a, b), (a.mT.contiguous().mT, b.T.contiguous().T)):
+        found = left.to("webgpu") @ right.to("webgpu") + c.to("webgpu")
+        np.testing.assert_allclose(found.cpu(), left @ right + c, rtol=1e-4, atol=1e-4)
+    x, w = ut.randn(3, 9, 53), ut.randn(131, 9, 3)
+    found = F.conv1d(x.to("webgpu"), w.to("webgpu"), stride=2, padding=4, dilation=2)
+    expected = F.conv1d(x, w, stride=2, padding=4, dilation=2)
+    np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_float64_and_complex_numbers_are_errors_that_name_the_fix() -> None:

@@ -13,12 +13,22 @@ sums over channels are most of them, so those are made in short blocks where the
 "auto" uses forms whose error is at most twice that of a plain sum, "fast" others too;
 `tests/test_cook_toom.py` measures them. Whether a form is used for results at positions depends on
 shapes, but not on the size of the batch, so that a result has the same bits in every batch.
+
+Note [phases]
+With a stride s, taps that are s apart see elements that are s apart. So the elements of each
+remainder, a phase, are an input of their own, over which every s-th tap slides with stride 1, and
+the result is the sum over phases as over channels. The padded copy of the input lays them out. If
+s does not divide the taps, some phases have a tap less; in its place stands a zero, which is the
+weight's value at the last point (infinity), so that they are left out there. The gradient of the
+weight is the same with results in the place of weights. In the gradient of the input the phases are
+those of the results: see `phases` in kernel/windows.py and `_together` in conv.py.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -48,12 +58,15 @@ MODES = ("exact", "auto", "fast")
 LINES = {2: 4, 3: 4, 4: 4, 5: 4, 6: 2, 7: 2}
 SQUARES = {2: 2, 3: 2, 4: 2, 5: 2}
 FASTER_SQUARES = {2: 4, 3: 4}
+BESIDE = {1: 2}  # along a dimension of one tap, beside one of several
 CHANNELS = 16  # fewer are not worth transforming
 WORK = 1 << 16  # positions × channels × outputs of an image, below which other ways are faster
 BATCH_WORK = 1 << 21  # the same of all images, for a weight's gradient
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
 SHORT = 32  # channels
 WASTE = 1.25  # places that dilated tiles compute, for one that is wanted
+MOST_PHASES = 16  # more would be copied in small pieces
+GAIN = 0.7  # products by phases for one without, at most
 LONG = 384  # terms of windows that are summed in one go
 TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
@@ -72,7 +85,7 @@ def outputs_of(taps: Shape, mode: str) -> Shape | None:
     if len(taps) == 1 or max(taps[:-1]) == 1:
         found = [1] * (len(taps) - 1) + [LINES.get(taps[-1], 0)]
     else:  # of planes, if there are several
-        table = SQUARES | FASTER_SQUARES if mode == "fast" else SQUARES
+        table = BESIDE | SQUARES | (FASTER_SQUARES if mode == "fast" else {})
         found = [1] * (len(taps) - 2) + [table.get(r, 0) for r in taps[-2:]]
     return tuple(found) if all(found) and mode != "exact" else None
 
@@ -85,25 +98,119 @@ def run_cook_toom(
         raise ArgumentError(
             f"backends.cpu.fast_convolution must be one of {', '.join(MODES)}, got {mode!r}"
         )
-    left = math.prod(geometry.kernel) > math.prod(geometry.output)
-    taps, places, strides, gaps = geometry.kernel, geometry.output, *geometry.steps[::3]
-    if left:
-        taps, places, strides, gaps = places, taps, gaps, strides
-    outputs = outputs_of(taps, mode)
-    if outputs is None or max(strides) > 1:
-        return None
-    if max(gaps) > 1:  # tiles of all remainders should not reach far beyond the end
-        tiles = map(_tiles, places, outputs, gaps)
-        if math.prod(tiles) * math.prod(outputs) > WASTE * math.prod(places):
+    slides, phases = _slides(geometry), None
+    if max(slides.strides) > 1:
+        if max(slides.gaps) > 1:
             return None
-    return _run_tiles(out, x, w, bias, geometry, backend, relu, outputs)
+        if math.prod(map(min, slides.taps, slides.strides)) > MOST_PHASES:
+            return None
+        phases = _phases(slides.taps, slides.strides)
+        slides = slides._replace(taps=phases.taps, strides=(1,) * len(phases.taps))
+    outputs = outputs_of(slides.taps, mode)
+    if outputs is None or (phases and not phases.pay(outputs)):
+        return None
+    if max(slides.gaps) > 1:  # tiles of all remainders should not reach far beyond the end
+        tiles = map(_tiles, slides.places, outputs, slides.gaps)
+        if math.prod(tiles) * math.prod(outputs) > WASTE * math.prod(slides.places):
+            return None
+    return _run_tiles(out, x, w, bias, geometry, backend, relu, slides, outputs, phases)
 
 
 def run_windows(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
 ) -> bool | None:
     """The same as sums over windows, of any stride: tiles of one output, without transforms."""
-    return _run_tiles(out, x, w, bias, geometry, backend, relu, (1,) * len(geometry.kernel))
+    slides = _slides(geometry)
+    if max(slides.gaps) > 1:
+        return None
+    outputs = (1,) * len(slides.taps)
+    return _run_tiles(out, x, w, bias, geometry, backend, relu, slides, outputs)
+
+
+class _Slides(NamedTuple):
+    """What slides over the input, by dimension: a kernel, or in its place a cotangent."""
+
+    taps: Shape
+    places: Shape
+    strides: Shape  # of places
+    gaps: Shape  # between taps
+
+
+def _slides(geometry: Geometry) -> _Slides:
+    taps, places, strides, gaps = geometry.kernel, geometry.output, *geometry.steps[::3]
+    if math.prod(taps) > math.prod(places):
+        taps, places, strides, gaps = places, taps, gaps, strides
+    return _Slides(taps, places, strides, tuple(map(_gap, gaps, taps)))
+
+
+def _gap(gap: int, taps: int) -> int:
+    return gap if taps > 1 else 1
+
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+class _Phases:
+    """The phases of strided taps: how many taps each has, and their order; see Note [phases]."""
+
+    def __init__(self, taps: Shape, apart: Shape) -> None:
+        self.strided, self.apart = taps, apart
+        self.taps = tuple([-(-r // s) for r, s in zip(taps, apart, strict=True)])
+        each = [range(min(r, s)) for r, s in zip(taps, apart, strict=True)]
+        self.firsts = sorted(itertools.product(*each), key=self.order)
+
+    def ends(self, first: Shape) -> tuple[bool, ...]:
+        """Along which dimensions a phase has a last tap."""
+        rows = zip(first, self.taps, self.apart, self.strided, strict=True)
+        return tuple([b + (a - 1) * s < r for b, a, s, r in rows])
+
+    def order(self, first: Shape) -> int:
+        """So that those with a last tap in a row, in a column and in both are neighbours."""
+        *_, row, column = (True, *self.ends(first))
+        return (2 if row else 3) if not column else (1 if row else 0)
+
+    def ranges(self, outputs: Shape) -> Ranges:
+        """The first phase that has a weight at a point, and the end of them, for each point."""
+        ends = [self.ends(first) for first in self.firsts]
+        found = []
+        every = [range(m + r - 1) for m, r in zip(outputs, self.taps, strict=True)]
+        for point in itertools.product(*every):
+            last = [i == count[-1] for i, count in zip(point, every, strict=True)]
+            if len(point) > 2:
+                last[0] = False  # those of planes would not be neighbours
+            wanted = [all(e or not i for e, i in zip(end, last, strict=True)) for end in ends]
+            there = [n for n, w in enumerate(wanted) if w]
+            found.append((there[0], there[-1] + 1))
+        return tuple(found)
+
+    def pay(self, outputs: Shape) -> bool:
+        """Whether there are few enough products to make a copy of the input for."""
+        products = sum(end - begin for begin, end in self.ranges(outputs))
+        return products <= GAIN * math.prod(self.strided) * math.prod(outputs)
+
+    def places(self) -> list[tuple[slice, ...]]:
+        """The taps of each phase among all of them."""
+        return [tuple(map(slice, f, (None,) * len(f), self.apart)) for f in self.firsts]
+
+    def weights(self, w: Any, backend: Backend) -> Any:
+        """Weights with the phases as channels; a phase that has a tap less ends with zero."""
+        channels = w.shape[2]
+        made: Any = np.zeros((*w.shape[:2], len(self.firsts) * channels, *self.taps), w.dtype)
+        for number, phase in enumerate(self.places()):
+            of = w[(..., *phase)]
+            there = made[:, :, number * channels : (number + 1) * channels]
+            backend.assign(there[(..., *map(slice, of.shape[3:]))], of)
+        return made
+
+    def spread(self, out: Any, found: Any, backend: Backend) -> None:
+        """Write the gradient of such weights as that of the weights."""
+        for number, phase in enumerate(self.places()):
+            into = out[(..., *phase)]
+            of = found[number * len(out) : (number + 1) * len(out)]
+            backend.assign(into, of[(..., *map(slice, into.shape[3:]))])
+
+
+_phases = functools.lru_cache(maxsize=256)(_Phases)
 
 
 def _run_tiles(
@@ -114,37 +221,32 @@ def _run_tiles(
     geometry: Geometry,
     backend: Backend,
     relu: bool,
+    slides: _Slides,
     outputs: Shape,
+    phases: _Phases | None = None,
 ) -> bool | None:
-    left = math.prod(geometry.kernel) > math.prod(geometry.output)
-    taps, places = geometry.kernel, geometry.output
-    if left:
-        taps, places = places, taps
-    strides, between = geometry.stride, geometry.dilation
-    if left:
-        strides, between = between, strides
-    between = tuple([d if r > 1 else 1 for d, r in zip(between, taps, strict=True)])
+    taps, left = slides.taps, math.prod(geometry.kernel) > math.prod(geometry.output)
     if len(taps) > 3 or math.prod(taps) > TAPS or x.dtype != SINGLE:
         return None
-    if max(between) > 1 and max(outputs) == 1:
-        return None
-    if not _pays(x, w, taps, places, left, max(outputs) == 1):
+    if not _pays(x, w, slides, left, max(outputs) == 1, phases):
         return None
     low = [pair[0] for pair in geometry.padding]
     in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
-    in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST
+    in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST and phases is None
     before = low[0] if in_place else None
-    convolution = _Convolution(taps, places, outputs, strides, between, before)
+    ranges = None if phases is None else phases.ranges(outputs)
+    convolution = _Convolution(slides, outputs, before, ranges)
 
     def ready(x: Any) -> Any:
         behind = max(reads(convolution.form.points[-1]), PIECE)
-        return x if in_place else padded(x, low, convolution.reach, behind, backend)
+        given = () if phases is None else (phases.apart, phases.firsts, 0 if left else 2)
+        return x if in_place else padded(x, low, convolution.reach, behind, backend, *given)
 
     images = x.shape[2 if left else 0]
     several = max(1, TILES // math.prod(convolution.tiles))
     parts = [slice(first, first + several) for first in range(0, images, several)]
     if not left:
-        weights = convolution.transformed(w, backend)
+        weights = convolution.transformed(phases.weights(w, backend) if phases else w, backend)
         for part in parts:
             if not convolution.forward(out[part], ready(x[part]), weights, bias, relu):
                 return None  # see Note [what is not finite]
@@ -155,7 +257,10 @@ def _run_tiles(
         if found is None:
             return None
         total = found if len(parts) == 1 else total + found
-    backend.assign(out, total)
+    if phases is None:
+        backend.assign(out, total)
+    else:
+        phases.spread(out, total, backend)
     if bias is not None:
         out += bias.reshape(*bias.shape, *(1,) * len(taps))
     return False
@@ -166,12 +271,16 @@ def _tiles(places: int, outputs: int, gap: int) -> int:
     return places if outputs == 1 else evenly(places, outputs * gap) * gap
 
 
-def _pays(x: Any, w: Any, taps: Shape, places: Shape, left: bool, windows: bool) -> bool:
+def _pays(
+    x: Any, w: Any, slides: _Slides, left: bool, windows: bool, phases: _Phases | None
+) -> bool:
     """Whether there is enough to multiply."""
     channels, outputs = x.shape[0 if left else 2], w.shape[1]
+    if phases:
+        channels *= len(phases.firsts)
     if windows:
-        channels *= math.prod(taps)
-    work = math.prod(places) * channels * outputs
+        channels *= math.prod(slides.taps)
+    work = math.prod(slides.places) * channels * outputs
     enough = work * x.shape[2] >= BATCH_WORK if left else work >= WORK
     return enough and min(channels, outputs) >= CHANNELS
 
@@ -211,16 +320,11 @@ class _Convolution:
     """
 
     def __init__(
-        self,
-        taps: Shape,
-        places: Shape,
-        outputs: Shape,
-        strides: Shape,
-        gaps: Shape,
-        before: int | None,
+        self, slides: _Slides, outputs: Shape, before: int | None, ranges: Ranges | None
     ) -> None:
-        self.taps, self.places, self.outputs = taps, places, outputs
-        self.strides, self.gaps = strides, gaps
+        self.taps, self.places, self.strides, self.gaps = slides
+        taps, places, strides, gaps = slides
+        self.outputs, self.ranges = outputs, ranges
         self.before = before or 0
         self.form = Form(outputs, taps, *micro_tile(), before is not None, gap=gaps[-1])
         self.points = math.prod(self.form.points)
@@ -236,7 +340,7 @@ class _Convolution:
         channels = x.shape[2]
         threads = current_limit()
         shapes = x.shape, x.strides, weights.shape, self.places, self.before, out.strides
-        steps = self.strides, self.gaps
+        steps = self.strides, self.gaps, self.ranges
         key = ("forward", *shapes, self.form, *steps, bias is None, relu, threads)
         plan = _plans.get(key)
         if plan is None:
@@ -294,6 +398,7 @@ class _Convolution:
         # A block stays in the second cache, beside what passes by; threads get several each.
         terms = channels * math.prod(self.taps) if form.windows else channels
         points = 1 if form.windows else self.points
+        tables += self.terms(terms)
         fits = max(cache_sizes()[1] // 2 // (points * terms * wide * SIZE), 1)
         blocks = max(evenly(panels, fits), min(panels, evenly(2 * threads, groups)))
         block = -(-panels // blocks)
@@ -310,6 +415,8 @@ class _Convolution:
             "terms": terms,
             "depth": self.depth(terms),
             "outputs": outputs,
+            "first_terms": address(tables[7]),
+            "end_terms": address(tables[8]),
             "row_panels": row_panels,
             "panel_rows": panel_rows,
             "longer_panels": longer,
@@ -336,6 +443,12 @@ class _Convolution:
             "thread_bytes": _pages(points * block * wide * SIZE * (terms + rows)),
         }
         return _planned(forward_text, form, FORWARD, numbers, tables, threads)
+
+    def terms(self, count: int) -> list[Any]:
+        """The first of so many terms that has a weight at a point, and the end, for each point."""
+        ranges = self.ranges or [(0, 1)] * self.points
+        each = count // max(end for _, end in ranges)
+        return [np.array(side, np.int64) * each for side in zip(*ranges, strict=True)]
 
     def depth(self, terms: int) -> int:
         """How many terms are summed in one go; by the shapes alone, since it shows in the bits."""
@@ -388,11 +501,15 @@ class _Convolution:
         sums = empty((groups, parts, self.points, rows * self.form.rows, columns * wide), SINGLE)
         threads = current_limit()
         shapes = x.shape, x.strides, w.shape, w.strides, self.places, self.before
-        key = ("weight", *shapes, self.form, self.strides, self.gaps, threads)
+        key = ("weight", *shapes, self.form, self.strides, self.gaps, self.ranges, threads)
         plan = _plans.get(key)
         if plan is None:
             plan = _plans.make(key, self.plan_weight, x, w, sizes, sums, threads)
         _run(plan, x, w, sums)
+        if self.ranges:  # what was left out is for taps that are not there
+            for point, (first, end) in enumerate(zip(*self.panels(channels), strict=True)):
+                sums[:, :, point, : first * self.form.rows] = 0
+                sums[:, :, point, end * self.form.rows :] = 0
         if self.form.windows:
             result = backend.reduce("sum", sums, (1,), False) if parts > 1 else sums[:, 0]
         else:
@@ -408,6 +525,11 @@ class _Convolution:
                 return None
         shaped = result.reshape(groups, *self.taps, *sums.shape[3:])[..., :channels, :outputs]
         return shaped.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank))
+
+    def panels(self, channels: int) -> list[Any]:
+        """The first panel of channels that has a tap at a point, and the end, for each point."""
+        first, end = self.terms(channels)
+        return [first // self.form.rows, -(-end // self.form.rows)]
 
     def plan_weight(self, x: Any, w: Any, sizes: list[int], sums: Any, threads: int) -> _Planned:
         channels, groups, images = x.shape[:3]
@@ -428,6 +550,7 @@ class _Convolution:
             w_lanes * w.strides[1],
             self.starts_in_x(grid, x),
             self.firsts(grid)[-1],
+            *self.panels(channels),
         ]
         column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
         column_blocks = -(-column_panels // column_block)
@@ -439,6 +562,8 @@ class _Convolution:
             "column_blocks": column_blocks,
             "column_block": column_block,
             "row_panels": row_panels,
+            "first_panels": address(tables[6]),
+            "end_panels": address(tables[7]),
             "column_panels": column_panels,
             "steps": grid.shape[1],
             "depth": depth,

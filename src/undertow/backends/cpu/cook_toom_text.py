@@ -39,6 +39,8 @@ FORWARD = [
     "panels",  # of tiles
     "channels",
     "terms",  # of a sum at one point: channels, or channels and taps
+    "first_terms",  # tables, by point: those that have a weight there, from the first to the end
+    "end_terms",
     "depth",  # of them that are summed at a time
     "outputs",
     "row_panels",
@@ -72,6 +74,8 @@ WEIGHT = [
     "column_blocks",
     "column_block",  # panels of one
     "row_panels",
+    "first_panels",  # tables, by point: those of rows that are wanted there
+    "end_panels",
     "column_panels",
     "steps",  # tiles in all
     "depth",  # that are multiplied at a time
@@ -252,28 +256,27 @@ class _Forward(_Tasks):
     def multiply(self, w: str, rows: Value) -> None:
         """Some rows of outputs for all tiles of the block, at each point."""
         f, field, wide = self.f, self.field, self.width * SIZE
-        with (
-            f.loop(0, self.points) as point,
-            f.loop(0, self.count) as panel,
-            f.loop(0, field["terms"], field["depth"]) as term,
-        ):
-            a = f.at(f.at(w, f.mul(point, field["w_point"])), f.mul(term, SIZE))
-            b = f.at(self.scratch, f.mul(point, self.point_bytes))
-            b = f.at(f.at(b, f.mul(panel, self.panel_bytes)), f.mul(term, wide))
-            given: dict[str, Value] = {
-                "k": f.least(f.sub(field["terms"], term), field["depth"]),
-                "a": a,
-                "a_row": field["w_row"],
-                "a_k": SIZE,
-                "b": b,
-                "b_k": wide,
-                "c": f.at(f.at(self.sums, f.mul(point, self.sum_point)), f.mul(panel, wide)),
-                "c_row": self.sum_row,
-                "columns": self.width,
-                "mode": f.select(f.compare("ne", term, 0), ADD, 0),
-                "next": a,
-            }
-            self.call_tile(rows, given)
+        firsts, ends = self.table("first_terms"), self.table("end_terms")
+        with f.loop(0, self.points) as point, f.loop(0, self.count) as panel:
+            first, end = self.entry(firsts, point), self.entry(ends, point)
+            with f.loop(first, end, field["depth"]) as term:
+                a = f.at(f.at(w, f.mul(point, field["w_point"])), f.mul(term, SIZE))
+                b = f.at(self.scratch, f.mul(point, self.point_bytes))
+                b = f.at(f.at(b, f.mul(panel, self.panel_bytes)), f.mul(term, wide))
+                given: dict[str, Value] = {
+                    "k": f.least(f.sub(end, term), field["depth"]),
+                    "a": a,
+                    "a_row": field["w_row"],
+                    "a_k": SIZE,
+                    "b": b,
+                    "b_k": wide,
+                    "c": f.at(f.at(self.sums, f.mul(point, self.sum_point)), f.mul(panel, wide)),
+                    "c_row": self.sum_row,
+                    "columns": self.width,
+                    "mode": f.select(f.compare("ne", term, first), ADD, 0),
+                    "next": a,
+                }
+                self.call_tile(rows, given)
 
     def give(self, output: Value, row: str, panel: str) -> None:
         """One output of a panel's tiles: back from points, and to where they belong."""
@@ -418,10 +421,11 @@ class _Weight(_Tasks):
                 lanes = f.mul(f.add(first, panel), self.width)
                 self.lay_out(w, "w", self.taps, lanes, step, depth, to, wide, b_point, form.vectors)
             mode = f.select(f.compare("ne", step, begin), ADD, 0)
+            firsts, ends = self.table("first_panels"), self.table("end_panels")
             with (
                 f.loop(0, self.points) as point,
                 f.loop(0, panels) as column,
-                f.loop(0, field["row_panels"]) as row,
+                f.loop(self.entry(firsts, point), self.entry(ends, point)) as row,
             ):
                 left = f.at(f.at(self.scratch, f.mul(point, a_point)), f.mul(row, a_panel))
                 right = f.at(f.at(b, f.mul(point, b_point)), f.mul(column, b_panel))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...kernel.expr import trace
 from ...kernel.groups.elements import blocks
-from ...kernel.groups.products import DEPTH, SIDE, THREADS, Product, product_function
+from ...kernel.groups.products import Product, Tile, product_function
 from ...kernel.groups.windows import Convolution, conv_function, window_function, window_ints
 from ...kernel.ir import FLOATS, WIDTH
 from ...kernel.layout import Sizes
@@ -23,8 +23,7 @@ from .launching import Made, sharing
 from .layouts import broadcast, countable, overlap, row_major, steps_in
 from .memory import LargeBlock, TooLarge
 
-SMALL = 16  # rows or columns: fewer waste a tile
-LITTLE = 48  # rows or columns: up to here tiles of 32
+USED, USED_OF_LAST = 0.75, 0.5  # of a tile's rows and columns: fewer take a smaller one, or none
 DEEP = 2048  # terms of a piece, where there are few tiles
 FEW = 64  # tiles
 THIN = 512  # terms and fewer results: a reduction
@@ -240,19 +239,19 @@ def _product(
         extra = ((cut.pieces, *shape), np.dtype(a.dtype if into == dtype else np.float32))
         seen, bias, add = (0, *[s - seen[1] + 1 for s in seen[1:3]]), None, False
     along = (a_steps[-1] == 1, b_steps[-1] == 1)
-    p = Product(into, dtype, compute, len(batch), bias is not None, add, along, cut.part)
+    p = Product(into, dtype, compute, len(batch), bias is not None, add, along, cut.tile)
     ints = [count, rows, columns, terms, cut.piece, *batch]
     ints += [*out_steps[:-2], step, *out_steps[-2:], *a_steps, *b_steps]
     if bias is not None:
         ints += steps_in(bias, (columns,))
-    groups = cut.groups if cut.part else blocks(count * rows * columns)
+    groups = cut.groups if cut.tile else blocks(count * rows * columns)
     return Made("product", product_function, (p,), seen, tuple(ints), groups, extra, cut.threads)
 
 
 class _Cut(NamedTuple):
     """How a product is cut into tiles and pieces."""
 
-    part: int  # of a tile, see `tiles`; 0: there are no tiles
+    tile: Tile | None  # None: there are no tiles
     piece: int
     pieces: int = 1
     groups: int = 0
@@ -260,22 +259,27 @@ class _Cut(NamedTuple):
     @property
     def threads(self) -> int:
         """Of a group, if not as many as usual."""
-        return THREADS if self.part else 0
+        return self.tile.threads if self.tile else 0
 
 
 def _cut(k: Products, compute: str, count: int, rows: int, columns: int, terms: int) -> _Cut:
-    small = min(rows, columns)
-    part = 8 if small > LITTLE else 4
-    tile = SIDE * part
-    fits = 2 * tile * DEPTH * WIDTH[compute] <= k.limits.shared_bytes
-    if small < SMALL or not fits or k.launcher.group < THREADS:
-        return _Cut(0, terms)
-    tiles = count * -(-rows // tile) * -(-columns // tile)
+    tile = next((t for t in k.limits.tiles if _suits(k, t, compute, rows, columns)), None)
+    if tile is None:
+        return _Cut(None, terms)
+    tiles = count * -(-rows // tile.height) * -(-columns // tile.width)
     piece = terms
     if tiles < FEW and terms >= 2 * DEEP and compute in FLOATS:
         piece = DEEP
     pieces = -(-terms // piece)
-    return _Cut(part, piece, pieces, tiles * pieces)
+    return _Cut(tile, piece, pieces, tiles * pieces)
+
+
+def _suits(k: Products, tile: Tile, compute: str, rows: int, columns: int) -> bool:
+    """Whether the device can have such tiles, and enough of one is used."""
+    fits = tile.shared * WIDTH[compute] <= k.limits.shared_bytes
+    share = USED if tile != k.limits.tiles[-1] else USED_OF_LAST
+    used = rows >= share * tile.height and columns >= share * tile.width
+    return fits and used and tile.threads <= k.launcher.group
 
 
 def _conv(
@@ -297,7 +301,7 @@ def _conv(
     countable(out.shape)
     cut = _cut(k, compute, groups, outputs, columns, terms)
     if bias is not None or relu:
-        cut = _Cut(cut.part, terms, 1, cut.groups // cut.pieces)
+        cut = _Cut(cut.tile, terms, 1, cut.groups // cut.pieces)
     out_steps, extra, step = steps_in(out, out.shape), None, 0
     if cut.pieces > 1:
         step = out.size
@@ -310,12 +314,12 @@ def _conv(
     into = dtype if cut.pieces == 1 else compute
     lies = any(n > 1 for n in geometry.input_dilation)
     kinds = (into, dtype, compute, len(positions), bias is not None, relu)
-    c = Convolution(*kinds, along, cut.part, lies)
+    c = Convolution(*kinds, along, cut.tile, lies)
     ints = [groups, outputs, columns, terms, cut.piece, *_windows(geometry), *positions]
     ints += [step, *out_steps, *x_steps, *w_steps]
     if bias is not None:
         ints += steps_in(bias, bias.shape)
-    count = cut.groups if cut.part else blocks(groups * outputs * columns)
+    count = cut.groups if cut.tile else blocks(groups * outputs * columns)
     return Made("conv", conv_function, (c,), seen, tuple(ints), count, extra, cut.threads)
 
 

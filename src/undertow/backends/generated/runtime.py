@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ...kernel.groups.products import Tile
 from .dialect import Dialect
 
 PART_STEP = 256  # bytes
@@ -46,6 +47,7 @@ class Limits:
     float16: bool = False  # in buffers; computed in single precision anyway
     float64: bool = False
     int64: bool = True  # native, or written by the dialect as two words
+    tiles: tuple[Tile, ...] = (Tile(8, 8), Tile(4, 4))  # of products, the largest first
 
 
 class DeviceBuffer(Protocol):

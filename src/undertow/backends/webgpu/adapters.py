@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from ...errors import AbsentDeviceError, DeviceError
+from ...kernel.groups.products import Tile
 from ..generated.runtime import Limits
 
 # What WebGPU guarantees everywhere: kernels are written for these unless more is asked for.
@@ -26,6 +27,9 @@ DEFAULT_LIMITS = {
     "min-uniform-buffer-offset-alignment": 256,
     "min-storage-buffer-offset-alignment": 256,
 }
+# A driver in software computes as many threads at once as a vector has lanes, but each of their
+# loads by itself, which takes as long as thirty multiplications: sums may rather leave registers.
+SOFTWARE_TILES = (Tile(16, 16, depth=8), *Limits.tiles)
 _ORDER = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")  # the best one is "webgpu:0"
 
 
@@ -108,4 +112,5 @@ def start(adapter: Any) -> tuple[Any, Limits]:
         float16=True,  # packed in words, converted by our own text
         float64=False,
         int64=True,
+        tiles=SOFTWARE_TILES if adapter.info["adapter_type"] == "CPU" else Limits.tiles,
     )

@@ -1,12 +1,13 @@
 """Products of matrices for groups: tiles in the memory of a group and in registers.
 
 Note [tiles of groups]
-A group computes a square tile of a product, of 64 rows and columns or of 32. DEPTH terms at a time,
-its threads bring what they all need of both factors into the group's memory; then each thread adds
-to its 8 * 8 or 4 * 4 sums, which are in registers. What the factors are is told by functions of a
-row, a term and a column: elements of matrices, or those that a convolution's windows look at, which
-are never laid out in memory. Where there are few tiles and many terms, terms are cut into pieces of
-a fixed length, whose sums are added up by another launch.
+A group computes a tile of a product. Some terms at a time, its threads bring what they all need of
+both factors into the group's memory; then each thread adds to its own sums, a small tile again,
+which are in registers. How large both are is told by a `Tile`, which the device's limits decide on.
+What the factors are is told by functions of a row, a term and a column: elements of matrices, or
+those that a convolution's windows look at, which are never laid out in memory. Where there are few
+tiles and many terms, terms are cut into pieces of a fixed length, whose sums are added up by
+another launch.
 
 Note [places of terms]
 Where an element lies is worked out in two parts, that of its row or column once, before all terms,
@@ -25,11 +26,42 @@ from ..maps import converted
 from ..offsets import Offset, at_row, plus, quotient
 from .elements import each, steps_of
 
-DEPTH, THREADS = 16, 64
-SIDE = 8  # threads along a side of a tile
-
 Term = Sequence[Value]
 Element = Callable[[Term], Value]
+
+
+class Tile(NamedTuple):
+    """What a group and its threads compute; see Note [tiles of groups].
+
+    >>> Tile(8, 8).height, Tile(8, 8).threads
+    (64, 64)
+    """
+
+    rows: int  # sums of a thread
+    columns: int
+    down: int = 8  # threads
+    across: int = 8
+    depth: int = 16  # terms in the group's memory at once
+
+    @property
+    def height(self) -> int:
+        """Rows of the group's tile."""
+        return self.rows * self.down
+
+    @property
+    def width(self) -> int:
+        """Columns of it."""
+        return self.columns * self.across
+
+    @property
+    def threads(self) -> int:
+        """Of the group."""
+        return self.down * self.across
+
+    @property
+    def shared(self) -> int:
+        """Elements in the memory of the group."""
+        return (self.height + self.width) * self.depth
 
 
 class Sizes(NamedTuple):
@@ -47,7 +79,8 @@ class Factors(NamedTuple):
 
     left: Callable[[Value], Element]  # of a row: the element at a term
     right: Callable[[Value], Element]  # of a column
-    store: Callable[[Value, Value, Value], None]  # of a row, a column and a sum
+    into: Callable[[Value], Offset]  # of a column: where its results begin
+    store: Callable[[Value, Offset, Value, Value], None]  # of a row, that, the column and a sum
     digits: Sequence[Value]  # the sizes of a term's digits after the first
 
 
@@ -55,58 +88,70 @@ def tiles(
     f: Function,
     sizes: Sizes,
     compute: str,
-    part: int,
+    tile: Tile,
     along: tuple[bool, bool],
     factors: Callable[..., Factors],
 ) -> None:
     """The kernel's loops; see Note [tiles of groups].
 
-    A thread has `part * part` sums. `along` tells of both factors whether neighbouring terms lie
-    together in memory, rather than rows or columns.
+    `along` tells of both factors whether neighbouring terms lie together in memory, rather than
+    rows or columns.
     """
     f.exact = False
-    tile = SIDE * part
-    shared = [f.shared(name, compute, DEPTH * tile) for name in ("left", "right")]
-    down, across = (quotient(n, f.value(tile, "i32")) for n in (sizes.rows, sizes.columns))
+    extents = (tile.height, tile.width)
+    shared = [
+        f.shared(name, compute, tile.depth * n)
+        for name, n in zip(("left", "right"), extents, strict=True)
+    ]
+    down, across = (
+        quotient(n, f.value(extent, "i32"))
+        for n, extent in zip((sizes.rows, sizes.columns), extents, strict=True)
+    )
     pieces = quotient(sizes.terms, sizes.piece)
     zero = f.const(0, compute)
     with f.parallel(sizes.batches * pieces * down * across) as block:
-        column0 = (block % across) * tile
+        column0 = (block % across) * tile.width
         rest = block // across
-        row0 = (rest % down) * tile
+        row0 = (rest % down) * tile.height
         rest = rest // down
         number = rest % pieces
         given = factors(rest // pieces, number)
         begin = number * sizes.piece
         terms = f.call("minimum", sizes.terms - begin, sizes.piece)
-        with f.vector(THREADS) as t:
-            top, side = (t // SIDE) * part, (t % SIDE) * part
+        with f.vector(tile.threads) as t:
+            top, side = (t // tile.across) * tile.rows, (t % tile.across) * tile.columns
             brought = [
-                _Brought(f, into, t, tile, lies, start, size, element, zero)
-                for into, lies, start, size, element in (
-                    (shared[0], along[0], row0, sizes.rows, given.left),
-                    (shared[1], along[1], column0, sizes.columns, given.right),
+                _Brought(f, into, t, tile, extent, lies, start, size, element, zero)
+                for into, extent, lies, start, size, element in (
+                    (shared[0], tile.height, along[0], row0, sizes.rows, given.left),
+                    (shared[1], tile.width, along[1], column0, sizes.columns, given.right),
                 )
             ]
-            sums = f.state(*[zero] * part * part, combine=lambda *both: both)
-            with f.loop(quotient(terms, f.value(DEPTH, "i32"))) as step:
+            sums = f.state(*[zero] * tile.rows * tile.columns, combine=lambda *both: both)
+            with f.loop(quotient(terms, f.value(tile.depth, "i32"))) as step:
                 for factor in brought:
-                    factor.bring(begin, step * DEPTH, terms, given.digits)
+                    factor.bring(begin, step * tile.depth, terms, given.digits)
                 f.barrier()
-                with f.loop(DEPTH) as term:
-                    line = term * tile
+                with f.loop(tile.depth) as term:
                     a, b = (
-                        [f.load(held, line + at + i) for i in range(part)]
-                        for held, at in zip(shared, (top, side), strict=True)
+                        [f.load(held, term * extent + at + i) for i in range(count)]
+                        for held, extent, at, count in (
+                            (shared[0], tile.height, top, tile.rows),
+                            (shared[1], tile.width, side, tile.columns),
+                        )
                     )
-                    sums.set(
-                        *[added(f, a[i // part], b[i % part], s) for i, s in enumerate(sums.get())]
-                    )
+                    n = tile.columns
+                    sums.set(*[added(f, a[i // n], b[i % n], s) for i, s in enumerate(sums.get())])
                 f.barrier()
-            for i, total in enumerate(sums.get()):
-                row, column = row0 + top + i // part, column0 + side + i % part
-                with f.branch((row < sizes.rows) & (column < sizes.columns)):
-                    given.store(row, column, total)
+            found = sums.get()
+            for j in range(tile.columns):
+                column = column0 + side + j
+                with f.branch(column < sizes.columns):
+                    into = given.into(column)
+                    for i in range(tile.rows):
+                        row = row0 + top + i
+                        with f.branch(row < sizes.rows):
+                            given.store(row, into, column, found[i * tile.columns + j])
 
 
 class _Brought:
@@ -121,21 +166,25 @@ class _Brought:
         f: Function,
         into: Buffer,
         t: Value,
-        tile: int,
+        tile: Tile,
+        extent: int,
         lies: bool,
         start: Value,
         size: Value,
         element: Callable[[Value], Element],
         zero: Value,
     ) -> None:
-        self.f, self.into, self.tile, self.zero = f, into, tile, zero
-        count = tile * DEPTH // THREADS
+        self.f, self.into, self.extent, self.zero = f, into, extent, zero
+        threads, depth = tile.threads, tile.depth
         if lies:
-            self.term, self.terms = t % DEPTH, 1
-            places = [t // DEPTH + i * (THREADS // DEPTH) for i in range(count)]
+            self.term, self.terms = t % depth, 1
+            together = threads // depth
+            places = [t // depth + i * together for i in range(extent // together)]
         else:
-            self.term, self.terms = (t // tile) * count, count
-            places = [t % tile]
+            together = min(extent, threads)
+            self.terms = depth * together // threads
+            self.term = (t // together) * self.terms
+            places = [t % together + i * together for i in range(extent // together)]
         self.lines: list[tuple[Value, Value, Element]] = []
         for place in places:
             inside = start + place < size
@@ -151,7 +200,7 @@ class _Brought:
             safe = [f.select(there, term[0], 0), *term[1:]]
             for place, inside, element in self.lines:
                 value = f.select(inside & there, f.cast(element(safe), self.zero.dtype), self.zero)
-                f.store(self.into, (self.term + i) * self.tile + place, value)
+                f.store(self.into, (self.term + i) * self.extent + place, value)
             term = following(f, term, digits)
 
 
@@ -193,7 +242,7 @@ class Product(NamedTuple):
     bias: bool
     add: bool  # to what is there
     along: tuple[bool, bool]
-    part: int  # see `tiles`; 0: a thread for each element
+    tile: Tile | None  # None: a thread for each element
 
 
 def product_function(name: str, double: bool, p: Product) -> Function:
@@ -215,12 +264,15 @@ def product_function(name: str, double: bool, p: Product) -> Function:
     starts = [s[: p.batch] for s in (out_steps, a_steps, b_steps)]
 
     def factors(number: Value, piece: Value | None) -> Factors:
-        into, at_a, at_b = at_row(number, batch, starts)
+        start, at_a, at_b = at_row(number, batch, starts)
         if piece is not None:
-            into = plus(into, piece * out_steps[p.batch])
+            start = plus(start, piece * out_steps[p.batch])
 
-        def store(row: Value, column: Value, total: Value) -> None:
-            place = _at(into, row, column, out_steps)
+        def into(column: Value) -> Offset:
+            return plus(column * out_steps[-1], start)
+
+        def store(row: Value, first: Offset, column: Value, total: Value) -> None:
+            place = plus(row * out_steps[-2], first)
             if bias is not None and bias_step is not None:
                 total = total + f.cast(f.load(bias, column * bias_step), p.compute)
             if p.add:
@@ -234,17 +286,19 @@ def product_function(name: str, double: bool, p: Product) -> Function:
 
             return at
 
-        return Factors(elements(a, at_a, a_steps), elements(b, at_b, b_steps), store, ())
+        factor = elements(a, at_a, a_steps), elements(b, at_b, b_steps)
+        return Factors(*factor, into, store, ())
 
-    if p.part:
-        tiles(f, sizes, p.compute, p.part, p.along, factors)
+    if p.tile:
+        tiles(f, sizes, p.compute, p.tile, p.along, factors)
         return f
     f.exact = False
     with each(f, sizes.batches * sizes.rows * sizes.columns) as i:
         column, rest = i % sizes.columns, i // sizes.columns
         row = rest % sizes.rows
         given = factors(rest // sizes.rows, None)
-        given.store(row, column, summed(f, given, row, column, [sizes.terms], p.compute))
+        total = summed(f, given, row, column, [sizes.terms], p.compute)
+        given.store(row, given.into(column), column, total)
     return f
 
 
@@ -259,8 +313,3 @@ def summed(
         a, b = f.cast(left(term), compute), f.cast(right(term), compute)
         total.set(added(f, a, b, total.get()[0]))
     return total.get()[0]
-
-
-def _at(base: Offset, first: Value, second: Value, steps: Sequence[Offset]) -> Value:
-    """An offset along the last two dimensions."""
-    return plus(first * steps[-2] + second * steps[-1], base)  # type: ignore[return-value]

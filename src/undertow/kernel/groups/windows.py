@@ -15,7 +15,7 @@ from ..ir import FLOATS, Function, Value
 from ..maps import converted
 from ..offsets import Offset, at_row, plus
 from .elements import each, number_of, steps_of
-from .products import Element, Factors, Sizes, Term, apart, summed, tiles
+from .products import Element, Factors, Sizes, Term, Tile, apart, summed, tiles
 
 
 class _Window:
@@ -140,7 +140,7 @@ class Convolution(NamedTuple):
     bias: bool
     relu: bool
     along: tuple[bool, bool]
-    part: int  # see `tiles`; 0: a thread for each result
+    tile: Tile | None  # None: a thread for each result
     apart: bool  # whether elements of the input lie apart
 
 
@@ -168,9 +168,9 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
     kernel = [window.kernel for window in windows]
 
     def factors(group: Value, piece: Value | None) -> Factors:
-        into: Offset = group * out_steps[2]
+        first: Offset = group * out_steps[2]
         if piece is not None:
-            into = plus(into, piece * out_steps[0])
+            first = plus(first, piece * out_steps[0])
         at_x, at_w = group * x_steps[1], group * w_steps[0]
 
         def left(row: Value) -> Element:
@@ -202,11 +202,15 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
 
             return element
 
-        def store(row: Value, column: Value, total: Value) -> None:
+        def into(column: Value) -> Offset:
             image, *at = apart(column, positions)
-            place = plus(plus(image * out_steps[1], row * out_steps[3]), into)
+            place = plus(image * out_steps[1], first)
             for p, step in zip(at, out_steps[4:], strict=True):
                 place = plus(place, p * step)
+            return place
+
+        def store(row: Value, begin: Offset, column: Value, total: Value) -> None:
+            place = plus(row * out_steps[3], begin)
             if bias is not None:
                 at_bias = plus(group * bias_steps[0], row * bias_steps[1])
                 total = total + f.cast(f.load(bias, at_bias), c.compute)
@@ -214,10 +218,10 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
                 total = f.select(total < 0, 0, total)
             f.store(out, place, converted(f, total, out.scalar))
 
-        return Factors(left, right, store, kernel)
+        return Factors(left, right, into, store, kernel)
 
-    if c.part:
-        tiles(f, sizes, c.compute, c.part, c.along, factors)
+    if c.tile:
+        tiles(f, sizes, c.compute, c.tile, c.along, factors)
         return f
     f.exact = False
     with each(f, sizes.batches * sizes.rows * sizes.columns) as i:
@@ -225,5 +229,6 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
         row = rest % sizes.rows
         given = factors(rest // sizes.rows, None)
         terms = [sizes.terms // math.prod(kernel, start=f.value(1, "i32")), *kernel]
-        given.store(row, column, summed(f, given, row, column, terms, c.compute))
+        total = summed(f, given, row, column, terms, c.compute)
+        given.store(row, given.into(column), column, total)
     return f
