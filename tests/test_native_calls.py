@@ -187,3 +187,47 @@ def test_results_of_doors_are_freed() -> None:
     array = (x * x)._array
     held = sys.getrefcount(array)
     assert held == 2
+
+
+@pytest.mark.parametrize("size", [4, 3000])
+def test_in_place_changes_that_are_made_often(size: int) -> None:
+    x, count = ut.zeros(size), ut.tensor(0)
+    for _ in range(OFTEN + 5):
+        x.add_(1.0)
+        count.add_(1)
+    assert x.tolist() == [OFTEN + 5] * size
+    assert count.item() == OFTEN + 5
+    assert x._version == count._version == OFTEN + 5
+    array = x._array
+    x.mul_(ut.full((size,), 2.0))
+    assert x._array is array
+    square = ut.arange(4.0).reshape(2, 2)
+    square.add_(square.t())
+    assert square.tolist() == [[0, 3], [3, 6]]
+    assert ut.arange(3).add_(2**40).tolist() == [2**40, 2**40 + 1, 2**40 + 2]
+    with pytest.raises(ut.errors.UndertowError):
+        count.mul_(0.5)
+
+
+def test_running_statistics_are_stored() -> None:
+    mean, variance = ut.zeros(2), ut.ones(2)
+    x = ut.tensor([[1.0, 2.0], [3.0, 6.0]], requires_grad=True)
+    ut.nn.functional.batch_norm(x, mean, variance, training=True)
+    assert mean.tolist() == pytest.approx([0.2, 0.4])
+    assert mean._version == variance._version == 1
+    assert not mean.requires_grad
+    with ut.inference_mode():
+        inside = ut.zeros(2)
+    with pytest.raises(ut.errors.InplaceError, match="inference"):
+        ut.nn.functional.batch_norm(x, inside, variance, training=True)
+
+
+def test_a_reshaped_gradient_is_kept_as_it_is() -> None:
+    from undertow.backends.memory import owns
+
+    whole = np.ones((2, 3))
+    view = whole.reshape(6)
+    assert not owns(view)  # `whole` has it, too
+    del whole
+    assert owns(view)
+    assert not owns(view[1:])

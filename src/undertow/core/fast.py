@@ -260,6 +260,15 @@ class Later(Prepared):
             self.direct = found or _NOTHING
         return run
 
+    def at_once(self, x: Any, *others: Any) -> Any:
+        """What `direct` gives, None if it gives up."""
+        if self.kind is None:
+            self.of(x)
+        try:
+            return self.direct.compute(x, *others)
+        except _GIVE_UP:
+            return None
+
     def other(self, x: Any, *others: Any) -> Any:
         """The result for arrays of one dtype and backend, of any size; None: for `elementwise`."""
         dtype = x.dtype
@@ -285,6 +294,8 @@ def inplace_elementwise(
     """The in-place method of an elementwise op; without gradients it computes into the memory."""
     slow = inplace(function, name)
     single, double, long = _taken(op)
+    # What computes small ones, as for a door: of arrays alone, and with a number at the end.
+    both = [Later(op, (True,) * (op.arity - n) + (False,) * n) for n in (0, 1) if n < op.arity <= 2]
 
     def method(self: Tensor, *others: Any, **kwargs: Any) -> Tensor:
         x = self._array
@@ -300,10 +311,12 @@ def inplace_elementwise(
             return slow(self, *others)
         k = OF_CLASS.get(x.__class__) or x.backend
         operands = [x]
+        numbers = 0
         for other in others:
             kind = other.__class__
             if (kind is float and not whole) or (kind is int and -_EXACT <= other <= _EXACT):
                 operands.append(other)
+                numbers += 1
                 continue
             if not isinstance(other, Tensor):
                 return slow(self, *others)
@@ -315,7 +328,11 @@ def inplace_elementwise(
                 return slow(self, *others)
             operands.append(y)
         check_writable(name, self)
-        k.run(_into, operands, (op.expr,))
+        r = both[numbers].at_once(*operands) if both else None
+        if r is not None and r.dtype is dtype:
+            k.assign(x, r)
+        else:
+            k.run(_into, operands, (op.expr,))
         share(self).version.value += 1
         return self
 
