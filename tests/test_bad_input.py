@@ -212,3 +212,32 @@ def test_methods(call: Any, message: str) -> None:
     """Methods and attributes of a tensor, and options, answer with errors of ours too."""
     with pytest.raises(ut.errors.UndertowError, match=message):
         call(ut.ones(2, 3))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum(True),
+        lambda x: x.max(True),
+        lambda x: x.topk(1, True),
+        lambda x: x.sort(True),
+        lambda x: x.softmax(True),
+        lambda x: x.transpose(False, True),
+        lambda x: x.sum((0, True)),
+        lambda x: ut.cat([x, x], True),
+        lambda x: ut.tensor(1.0).sum(True),
+    ],
+)
+def test_a_bool_is_no_dim(call: Any) -> None:
+    """An argument in the wrong place, which was read as dim=1."""
+    with pytest.raises(TypeError, match="must be an integer, got bool"):
+        call(ut.ones(2, 3))
+
+
+def test_the_number_of_threads_has_a_limit() -> None:
+    """2**65 of them were accepted, and the next kernel crashed the process."""
+    before = ut.get_num_threads()
+    for number in (0, -1, 4097, 2**65):
+        with pytest.raises(ValueError, match="expects 1 to 4096"):
+            ut.set_num_threads(number)
+    assert ut.get_num_threads() == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -169,3 +170,36 @@ def test_gradients_of_complex_products_are_the_same_by_both_ways() -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_a_part_can_be_set_to_a_number() -> None:
+    x = ut.tensor([1 + 2j, 3 + 4j])
+    x.real = 0
+    x.imag = 0.5
+    assert x.tolist() == [0.5j, 0.5j]
+
+
+def test_logarithms_of_zero_add_up() -> None:
+    """Whatever the angles of the zeros are; it was NaN."""
+    zero, other = complex(-math.inf, 0.0), complex(-math.inf, 2.0)
+    found = ut.logaddexp(ut.tensor([zero]), ut.tensor([other]))
+    assert found.real.tolist() == [-math.inf]
+    total = ut.tensor([zero, other, 1 + 1j]).logcumsumexp(0)
+    assert total.real.tolist() == [-math.inf, -math.inf, 1.0]
+    assert total[2].item() == 1 + 1j
+
+
+def test_pairs_in_a_dimension_of_size_one() -> None:
+    """The stride of a single element says nothing about where elements are."""
+    x = ut.arange(6.0).reshape(3, 2, 1).transpose(1, 2)
+    assert x.stride() == (2, 1, 1)
+    assert ut.view_as_complex(x).tolist() == [[1j], [2 + 3j], [4 + 5j]]
+
+
+def test_masked_variance_is_that_of_distances() -> None:
+    x = np.array([1 + 2j, 3 - 1j, 0.5 + 1j, 9.0])
+    mask = ut.tensor([True, True, True, False])
+    for name in ("var", "std"):
+        found = getattr(ut.masked, name)(ut.tensor(x), 0, mask=mask)
+        assert found.dtype == ut.complex128
+        np.testing.assert_allclose(found.numpy(), getattr(np, name)(x[:3], ddof=1))

@@ -70,3 +70,22 @@ def test_agrees_with_numpy(name):
             np.testing.assert_allclose(
                 found.detach().numpy(), exact.detach().numpy(), rtol=1e-12, atol=1e-13
             )
+
+
+@pytest.mark.parametrize("size", [7, 100_000])
+def test_integers_between_bounds_that_are_not(size: int) -> None:
+    """Bounds are truncated to integers; tensors of many elements failed in the kernel."""
+    x = ut.arange(size) - 3
+    assert F.hardtanh(x, -1.5, 2.5)[:7].tolist() == [-1, -1, -1, 0, 1, 2, 2]
+    assert F.threshold(x, 0.5, 7.9)[:7].tolist() == [7, 7, 7, 7, 1, 2, 3]
+    assert F.relu6(x)[:7].tolist() == [0, 0, 0, 0, 1, 2, 3]
+
+
+def test_bounds_that_the_integers_do_not_have() -> None:
+    """-1 was 255, so everything was 1 between -1 and 1."""
+    x = ut.tensor([0, 3], dtype=ut.uint8)
+    with pytest.raises(ValueError, match=r"\[hardtanh\] -1.0 has no value in undertow.uint8"):
+        F.hardtanh(x)
+    with pytest.raises(ValueError, match=r"\[threshold\] -9.0 has no value"):
+        F.threshold(x, 1.0, -9.0)
+    assert F.hardtanh(x, 0, 1).tolist() == [0, 1]

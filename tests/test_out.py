@@ -124,3 +124,36 @@ def test_without_gradients_inputs_may_require_them() -> None:
     assert not out.requires_grad
     assert ut.argmax(x, out=ut.empty((), dtype=ut.int64)).item() == 0
     assert ut.sum(x.detach(), 0, out=None).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("fill", "wanted"),
+    [
+        (lambda out: ut.arange(0, 4, out=out), [0, 1, 2, 3]),
+        (lambda out: ut.range(0, 3, out=out), [0, 1, 2, 3]),
+        (lambda out: ut.linspace(0, 3, 4, out=out), [0, 1, 2, 3]),
+        (lambda out: ut.logspace(0, 3, 4, out=out), [1, 10, 100, 1000]),
+    ],
+)
+def test_numbers_in_order_fill_any_shape_of_their_number(fill: Any, wanted: list[int]) -> None:
+    """A view of as many elements is filled where it is; it got memory of its own instead."""
+    x = ut.zeros(2, 3)
+    part = x[:, 1:]
+    assert fill(part) is part
+    a, b, c, d = wanted
+    assert x.tolist() == [[0, a, b], [0, c, d]]
+
+
+def test_a_permutation_fills_any_shape_of_its_size() -> None:
+    x = ut.zeros(2, 3)
+    ut.randperm(4, out=x[:, 1:])
+    assert sorted(x.reshape(-1).tolist()) == [0, 0, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "nansum", "cumsum", "cumprod"])
+def test_a_dtype_that_is_not_that_of_out(name: str) -> None:
+    """Which of the two was meant? As in torch, an error."""
+    out = ut.empty(0)
+    with pytest.raises(TypeError, match="is not that of out"):
+        getattr(ut, name)(ut.ones(3), 0, dtype=ut.float64, out=out)
+    getattr(ut, name)(ut.ones(3), 0, dtype=ut.float32, out=out)

@@ -366,3 +366,21 @@ def test_a_moment_and_the_mean_are_one_node(name: str) -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_nansum_in_integers() -> None:
+    """NaN counts as zero before the numbers are cast, so it need not have a value there."""
+    x = ut.tensor([1.0, float("nan"), 3.0])
+    assert ut.nansum(x, dtype=ut.int32).item() == 4
+
+
+def test_masked_reductions_of_zero_dimensions() -> None:
+    """Dimensions 0 and -1 of a single number are there for all reductions, masked ones, too."""
+    x = ut.tensor(2.0)
+    for dim in (None, 0, -1, (0,)):
+        assert ut.masked.mean(x, dim).item() == 2.0
+        assert ut.masked.mean(x, dim, keepdim=True, mask=ut.tensor(True)).item() == 2.0
+        assert ut.masked.var(x, dim, unbiased=False).item() == 0.0
+        assert ut.masked.prod(x, dim).item() == 2.0
+    with pytest.raises(IndexError, match="dim 1"):
+        ut.masked.mean(x, 1)

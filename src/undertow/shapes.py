@@ -78,7 +78,7 @@ def as_shape(op: str, sizes: Any) -> Shape:
 
 def wrap_dim(op: str, dim: Any, ndim: int, name: str = "dim") -> int:
     """`dim` counted from the front; a zero-dimensional tensor accepts 0 and -1, as in torch."""
-    d = dim if dim.__class__ is int else as_int(op, name, dim)
+    d = dim if dim.__class__ is int else _as_dim(op, name, dim)
     limit = ndim or 1
     if not -limit <= d < limit:
         raise DimError(
@@ -86,6 +86,13 @@ def wrap_dim(op: str, dim: Any, ndim: int, name: str = "dim") -> int:
             f"expected {-limit} to {limit - 1}"
         )
     return d + limit if d < 0 else d
+
+
+def _as_dim(op: str, name: str, dim: Any) -> int:
+    # A bool here is an argument in the wrong place: x.sum(True), x.topk(4, True).
+    if isinstance(dim, bool):
+        raise DTypeError(f"[{op}] {name} must be an integer, got bool {dim}; name the argument")
+    return as_int(op, name, dim)
 
 
 def wrap_dims(op: str, dims: Any, ndim: int) -> tuple[int, ...]:

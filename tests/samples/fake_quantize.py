@@ -20,6 +20,13 @@ def by_channel(x, scale, zero, axis, low, high):
     return seen(x, scale.reshape(shape), zero.reshape(shape), low, high)
 
 
+def torch_by_channel(x, scale, zero, *rest):
+    """torch takes these dtypes only."""
+    import torch
+
+    return torch.fake_quantize_per_channel_affine(x, scale.float(), zero.int(), *rest)
+
+
 op(
     "fake_quantize_per_tensor_affine",
     seen,
@@ -30,5 +37,6 @@ op(
     "fake_quantize_per_channel_affine",
     by_channel,
     [S(Const(arr(3, 4)), SCALE, ZERO, 0, -4, 5), S(Const(arr(2, 3, 2)), SCALE, ZERO, -2, 0, 9)],
+    torch=torch_by_channel,
     bad=[Bad(S(arr(3, 4), SCALE, ZERO, 1, 0, 7), SHAPE, r"each of the 4 indices.*\(3,\)")],
 )

@@ -22,6 +22,8 @@ from typing import Any
 
 from ..errors import ArgumentError
 
+MOST_THREADS = 4096  # a process that starts many more runs out of memory maps, and crashes
+
 _number = 0  # 0: not set yet
 _limit = 0  # 0: no limit beyond the number
 _sharing = 0  # runs that share the cores at this moment
@@ -52,8 +54,8 @@ def set_num_threads(number: int) -> None:
     >>> ut.set_num_threads(before)
     """
     global _number
-    if type(number) is not int or number < 1:
-        raise ArgumentError(f"[set_num_threads] expects a positive integer, got {number!r}")
+    if type(number) is not int or not 1 <= number <= MOST_THREADS:
+        raise ArgumentError(f"[set_num_threads] expects 1 to {MOST_THREADS}, got {number!r}")
     _number = number
 
 
@@ -95,8 +97,8 @@ if hasattr(os, "register_at_fork"):
 def _initial() -> int:
     given = os.environ.get("UNDERTOW_NUM_THREADS", "")
     if given:
-        if not given.isdecimal() or int(given) < 1:
-            raise ArgumentError(f"UNDERTOW_NUM_THREADS must be a positive integer, got {given!r}")
+        if not given.isdecimal() or not 1 <= int(given) <= MOST_THREADS:
+            raise ArgumentError(f"UNDERTOW_NUM_THREADS must be 1 to {MOST_THREADS}, got {given!r}")
         return int(given)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -28,7 +28,8 @@ _LISTS = {
     SINGLE: """
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy
         binary_cross_entropy_with_logits cdist
-        cosine_embedding_loss cross_entropy ctc_loss fractional_max_pool2d fractional_max_pool3d
+        cosine_embedding_loss cross_entropy ctc_loss fake_quantize_per_tensor_affine
+        fractional_max_pool2d fractional_max_pool3d
         grid_sample hinge_embedding_loss huber_loss kl_div l1_loss lp_pool3d margin_ranking_loss
         max_pool3d max_unpool1d max_unpool2d max_unpool3d mse_loss
         multi_margin_loss multilabel_margin_loss nanquantile nll_loss poisson_nll_loss polar prod

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.registry import backend_of
+from ..dtypes import as_dtype
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError
 from .inplace import overwrite
 from .modes import current
@@ -60,6 +61,9 @@ _FUNCTIONAL = frozenset(
 # What computes in the dtype of `out` unless it is told another one; functions that make a tensor do
 # so as well.
 _IN_ITS_DTYPE = frozenset(("cumprod", "cumsum", "mean", "nanmean", "nansum", "prod", "sum"))
+
+# What fills an `out` of as many elements in its order, whatever its shape.
+_IN_ITS_SHAPE = frozenset(("arange", "linspace", "logspace", "randperm", "range"))
 
 
 def takes_out(name: str, space: str = "") -> bool:
@@ -125,7 +129,7 @@ def _in_its_dtype(name: str, fn: Callable[..., Any], out: Tensor, kwargs: dict[s
     wanted = kwargs.get("dtype")
     if wanted is None:
         kwargs["dtype"] = out.dtype
-    elif makes and wanted != out.dtype:
+    elif as_dtype(wanted) is not out.dtype:
         raise DTypeError(f"[{name}] dtype={wanted} is not that of out, {out.dtype}; leave it out")
     if makes and kwargs.get("device") is None:
         kwargs["device"] = out.device
@@ -150,6 +154,8 @@ def _put(name: str, out: Tensor, result: Tensor) -> None:
             f"[{name}] the result is on device {str(result.device)!r} and out on "
             f"{str(out.device)!r}; move one of them first"
         )
+    if name in _IN_ITS_SHAPE and out.numel() == result.numel():
+        result = result.view(out.shape)
     if out.shape != result.shape:
         if out.numel():
             warnings.warn(

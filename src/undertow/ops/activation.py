@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .. import dtypes
 from ..core.conjugate import conjugate
 from ..core.dispatch import elementwise
 from ..core.fast import binary_function, inplace_elementwise, unary_function
@@ -30,6 +31,19 @@ Function = Callable[..., Tensor]
 
 def _clipped(x: Expr, low: Operand, high: Operand) -> Expr:
     return call("minimum", call("maximum", x, low), high)
+
+
+def _as_its_numbers(op: str, input: Tensor, *numbers: float) -> tuple[float, ...]:
+    """The numbers as an integer tensor can hold them: truncated, as in torch."""
+    if input._array.dtype.kind not in "iu":
+        return numbers
+    range_ = dtypes.iinfo(input.dtype)
+    for number in numbers:
+        if not range_.min <= number <= range_.max:
+            raise ArgumentError(
+                f"[{op}] {number} has no value in {input.dtype}; convert the input first"
+            )
+    return tuple(int(number) for number in numbers)
 
 
 def _published_inplace(
@@ -102,7 +116,7 @@ _hardtanh_op = elementwise_op(
 def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     if min_val > max_val:
         raise ArgumentError(f"[hardtanh] min_val {min_val} must not exceed max_val {max_val}")
-    return elementwise(_hardtanh_op, input, min_val, max_val)
+    return elementwise(_hardtanh_op, input, *_as_its_numbers("hardtanh", input, min_val, max_val))
 
 
 hardtanh_ = _published_inplace(
@@ -203,7 +217,7 @@ _threshold_op = elementwise_op(
 
 
 def _threshold(input: Tensor, threshold: float, value: float) -> Tensor:
-    return elementwise(_threshold_op, input, threshold, value)
+    return elementwise(_threshold_op, input, *_as_its_numbers("threshold", input, threshold, value))
 
 
 threshold_ = _published_inplace(

@@ -93,12 +93,19 @@ def imag(input: Tensor) -> Tensor:
     return apply(_part, (input,), ("imag",))
 
 
-def _set_real(self: Tensor, value: Tensor) -> None:
-    overwrite("real", real(self), value)
+def _set_part(part: Tensor, name: str, value: Tensor | float) -> None:
+    if isinstance(value, Tensor):
+        overwrite(name, part, value)
+    else:
+        part.fill_(value)
 
 
-def _set_imag(self: Tensor, value: Tensor) -> None:
-    overwrite("imag", imag(self), value)
+def _set_real(self: Tensor, value: Tensor | float) -> None:
+    _set_part(real(self), "real", value)
+
+
+def _set_imag(self: Tensor, value: Tensor | float) -> None:
+    _set_part(imag(self), "imag", value)
 
 
 attach("real", property(real, _set_real))
@@ -144,7 +151,8 @@ def view_as_complex(input: Tensor) -> Tensor:
             f"[view_as_complex] expects float32 or float64, got {input.dtype}; convert it first"
         )
     strides = input.stride()
-    aligned = strides[-1:] == (1,) and not any(s % 2 for s in strides[:-1])
+    pairs = zip(input.shape[:-1], strides, strict=False)
+    aligned = strides[-1:] == (1,) and not any(s % 2 for size, s in pairs if size != 1)
     if input.shape[-1:] != (2,) or (input.numel() and (not aligned or input.storage_offset() % 2)):
         raise ShapeError(
             f"[view_as_complex] expects a last dimension of size 2 and stride 1 with even other "

@@ -16,14 +16,15 @@ from ..core.register import FUNCTIONS, function
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike
 from ..errors import ShapeError
-from ..shapes import Ints, broadcast_shapes
+from ..shapes import Ints, broadcast_shapes, wrap_dims
 from .comparison import where
 
 
 def _dims(input: Tensor, dim: Any) -> tuple[int, ...]:
-    if dim is None:
-        return tuple(range(input.ndim))
-    return (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = (dim,) if isinstance(dim, int) else dim
+    if dims is None or not input.ndim:
+        return wrap_dims("masked", dims, input.ndim)
+    return tuple(dims)
 
 
 def _widest(dtype: Any, sign: int) -> float:
@@ -262,7 +263,8 @@ def _spread(
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     centred = x - _mean(x, kept, dims, True)
-    total = _sum(centred.square(), kept, dims, keepdim)
+    # A complex variance is that of the distances; it stays complex, as torch's does.
+    total = _sum(centred * centred.conj(), kept, dims, keepdim)
     count = _count(x, kept, dims, keepdim) - correction
     return total / (count.clamp(min=0) if isinstance(count, Tensor) else max(count, 0))
 

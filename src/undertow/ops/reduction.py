@@ -497,10 +497,9 @@ def nansum(
     tensor(4.)
     """
     dims = wrap_dims("nansum", dim, input.ndim)
-    input = accumulator(input, dtype)
     if input._array.dtype.kind not in "iub":
         input = where(isnan(input), 0, input)
-    return apply(_sum, (input,), (dims, keepdim))
+    return apply(_sum, (accumulator(input, dtype),), (dims, keepdim))
 
 
 @function()

@@ -385,7 +385,10 @@ def _complex_log_sum(a: Expr, b: Expr) -> Operand:
     first = call("real", a) >= call("real", b)
     larger, smaller = choose(first, a, b), choose(first, b, a)
     gap = choose(call("eq", a, b), 0, smaller - larger)
-    return larger + call("log1p", call("exp", gap))
+    # Of two zeros' logarithms, whatever their angles, the sum is one again.
+    return choose(
+        call("real", larger) == -math.inf, larger, larger + call("log1p", call("exp", gap))
+    )
 
 
 logaddexp = _binary(

@@ -17,11 +17,12 @@ shapes, but not on the size of the batch, so that a result has the same bits in 
 Note [phases]
 With a stride s, taps that are s apart see elements that are s apart. So the elements of each
 remainder, a phase, are an input of their own, over which every s-th tap slides with stride 1, and
-the result is the sum over phases as over channels. The padded copy of the input lays them out. If
-s does not divide the taps, some phases have a tap less; in its place stands a zero, which is the
-weight's value at the last point (infinity), so that they are left out there. The gradient of the
-weight is the same with results in the place of weights. In the gradient of the input the phases are
-those of the results: see `phases` in kernel/windows.py and `_together` in conv.py.
+the result is the sum over phases as over channels. Their elements stand by turns, so that tiles of
+all phases are read together. If s does not divide the taps, some phases have a tap less; in its
+place stands a zero, which is the weight's value at the last point (infinity), so that they are left
+out there. The gradient of the weight is the same with results in the place of weights. In the
+gradient of the input the phases are those of the results: see `phases` in kernel/windows.py and
+`_together` in conv.py.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ GAIN = 0.7  # products by phases for one without, at most
 LONG = 384  # terms of windows that are summed in one go
 TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
-PARTS = 4 << 20  # bytes of all sums of a weight's gradient
+PARTS = 8 << 20  # bytes of all sums of a weight's gradient
 LONGEST = 1 << 31  # elements of a line in place, where positions have 32 bits
 TILES = 1 << 15  # of as many images as are computed at a time: a plan has tables of them
 TABLES = 128 << 20  # bytes of all plans that are remembered
@@ -105,7 +106,7 @@ def run_cook_toom(
         if math.prod(map(min, slides.taps, slides.strides)) > MOST_PHASES:
             return None
         phases = _phases(slides.taps, slides.strides)
-        slides = slides._replace(taps=phases.taps, strides=(1,) * len(phases.taps))
+        slides = slides._replace(taps=phases.taps)
     outputs = outputs_of(slides.taps, mode)
     if outputs is None or (phases and not phases.pay(outputs)):
         return None
@@ -157,7 +158,7 @@ class _Phases:
         self.strided, self.apart = taps, apart
         self.taps = tuple([-(-r // s) for r, s in zip(taps, apart, strict=True)])
         each = [range(min(r, s)) for r, s in zip(taps, apart, strict=True)]
-        self.firsts = sorted(itertools.product(*each), key=self.order)
+        self.firsts = tuple(sorted(itertools.product(*each), key=self.order))
 
     def ends(self, first: Shape) -> tuple[bool, ...]:
         """Along which dimensions a phase has a last tap."""
@@ -169,6 +170,7 @@ class _Phases:
         *_, row, column = (True, *self.ends(first))
         return (2 if row else 3) if not column else (1 if row else 0)
 
+    @functools.lru_cache(maxsize=1024)  # noqa: B019 (phases are few and remembered themselves)
     def ranges(self, outputs: Shape) -> Ranges:
         """The first phase that has a weight at a point, and the end of them, for each point."""
         ends = [self.ends(first) for first in self.firsts]
@@ -206,8 +208,7 @@ class _Phases:
         """Write the gradient of such weights as that of the weights."""
         for number, phase in enumerate(self.places()):
             into = out[(..., *phase)]
-            of = found[number * len(out) : (number + 1) * len(out)]
-            backend.assign(into, of[(..., *map(slice, into.shape[3:]))])
+            backend.assign(into, found[(number, ..., *map(slice, into.shape[3:]))])
 
 
 _phases = functools.lru_cache(maxsize=256)(_Phases)
@@ -232,15 +233,13 @@ def _run_tiles(
         return None
     low = [pair[0] for pair in geometry.padding]
     in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
-    in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST and phases is None
+    in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST
     before = low[0] if in_place else None
-    ranges = None if phases is None else phases.ranges(outputs)
-    convolution = _Convolution(slides, outputs, before, ranges)
+    convolution = _Convolution(slides, outputs, before, phases)
 
     def ready(x: Any) -> Any:
-        behind = max(reads(convolution.form.points[-1]), PIECE)
-        given = () if phases is None else (phases.apart, phases.firsts, 0 if left else 2)
-        return x if in_place else padded(x, low, convolution.reach, behind, backend, *given)
+        behind = max(reads(convolution.form.width), PIECE)
+        return x if in_place else padded(x, low, convolution.reach, behind, backend)
 
     images = x.shape[2 if left else 0]
     several = max(1, TILES // math.prod(convolution.tiles))
@@ -258,7 +257,7 @@ def _run_tiles(
             return None
         total = found if len(parts) == 1 else total + found
     if phases is None:
-        backend.assign(out, total)
+        backend.assign(out, total[0])
     else:
         phases.spread(out, total, backend)
     if bias is not None:
@@ -320,18 +319,24 @@ class _Convolution:
     """
 
     def __init__(
-        self, slides: _Slides, outputs: Shape, before: int | None, ranges: Ranges | None
+        self, slides: _Slides, outputs: Shape, before: int | None, phases: _Phases | None
     ) -> None:
         self.taps, self.places, self.strides, self.gaps = slides
         taps, places, strides, gaps = slides
-        self.outputs, self.ranges = outputs, ranges
-        self.before = before or 0
-        self.form = Form(outputs, taps, *micro_tile(), before is not None, gap=gaps[-1])
-        self.points = math.prod(self.form.points)
+        self.outputs, self.before = outputs, before or 0
+        form = Form(outputs, taps, *micro_tile(), before is not None, gap=gaps[-1])
+        self.ranges: Ranges = ((0, 1),) * math.prod(form.points)
+        last = [(r - 1) * d + 1 for r, d in zip(taps, gaps, strict=True)]  # that a place sees
+        if phases is not None:
+            form = form._replace(apart=phases.apart, phases=phases.firsts)
+            self.ranges = phases.ranges(outputs)
+            last = [r * s for r, s in zip(taps, strides, strict=True)]
+        self.form, self.phases = form, max(len(form.phases), 1)
+        self.points = math.prod(form.points)
         self.tiles = [_tiles(*each) for each in zip(places, outputs, gaps, strict=True)]
         self.reach = [
-            (t * m - 1) * s + (r - 1) * d + 1
-            for t, m, s, r, d in zip(self.tiles, outputs, strides, taps, gaps, strict=True)
+            (t * m - 1) * s + n
+            for t, m, s, n in zip(self.tiles, outputs, strides, last, strict=True)
         ]
 
     # Results at positions --------------------------------------------------------------------
@@ -391,16 +396,16 @@ class _Convolution:
         given: list[Any] = [begins, ends, heights, sizes[-1], starts]
         tables: list[Any] = [np.pad(t, (0, behind)) for t in given]
         tables[4][len(starts) :] = x.shape[-1]  # nothing of them is read
-        inside = (starts >= 0) & (starts + span_of(form.points[-1], form.gap) <= x.shape[-1])
+        inside = (starts >= 0) & (starts + span_of(form.width, form.gap) <= x.shape[-1])
         inside = np.pad(inside, (0, behind), constant_values=not form.in_place)
         whole = tables[2] * tables[3] == math.prod(self.outputs)
         tables += [t.reshape(panels, wide).all(1).astype(np.int64) for t in (whole, inside)]
         # A block stays in the second cache, beside what passes by; threads get several each.
-        terms = channels * math.prod(self.taps) if form.windows else channels
+        terms = channels * (math.prod(self.taps) if form.windows else self.phases)
         points = 1 if form.windows else self.points
-        tables += self.terms(terms)
+        tables += self.terms(terms // self.phases)
         fits = max(cache_sizes()[1] // 2 // (points * terms * wide * SIZE), 1)
-        blocks = max(evenly(panels, fits), min(panels, evenly(2 * threads, groups)))
+        blocks = max(evenly(panels, fits), min(panels, evenly(4 * threads, groups)))
         block = -(-panels // blocks)
         blocks = -(-panels // block)
         outputs = weights.shape[2]
@@ -444,11 +449,9 @@ class _Convolution:
         }
         return _planned(forward_text, form, FORWARD, numbers, tables, threads)
 
-    def terms(self, count: int) -> list[Any]:
-        """The first of so many terms that has a weight at a point, and the end, for each point."""
-        ranges = self.ranges or [(0, 1)] * self.points
-        each = count // max(end for _, end in ranges)
-        return [np.array(side, np.int64) * each for side in zip(*ranges, strict=True)]
+    def terms(self, each: int) -> list[Any]:
+        """The first that has a weight at a point, and the end, for each point; `each` a phase."""
+        return [np.array(side, np.int64) * each for side in zip(*self.ranges, strict=True)]
 
     def depth(self, terms: int) -> int:
         """How many terms are summed in one go; by the shapes alone, since it shows in the bits."""
@@ -468,7 +471,7 @@ class _Convolution:
     def starts_in_x(self, grid: Any, x: Any) -> Any:
         """Where they begin in a line, or where nothing is read if that is far outside."""
         starts = self.firsts(grid)[-1] * self.strides[-1] - self.before
-        return np.clip(starts, -span_of(self.form.points[-1], self.form.gap), x.shape[-1])
+        return np.clip(starts, -span_of(self.form.width, self.form.gap), x.shape[-1])
 
     def gap(self, dim: int) -> int:
         """That along a dimension from the end, if there is one."""
@@ -495,10 +498,12 @@ class _Convolution:
             w = padded(w, [0] * rank, sizes, behind, backend)
         wide = self.form.vectors * host().vector // SIZE
         rows, columns = evenly(channels, self.form.rows), evenly(outputs, wide)
+        high = self.phases * rows * self.form.rows
         # By the shapes alone, since it shows in the last bits.
-        bytes = self.points * channels * outputs * SIZE
-        parts = max(1, min(4, PARTS // bytes, images * math.prod(self.tiles) // DEPTH))
-        sums = empty((groups, parts, self.points, rows * self.form.rows, columns * wide), SINGLE)
+        bytes = self.points * self.phases * channels * outputs * SIZE
+        parts = min(4, PARTS // bytes, images * math.prod(self.tiles) // DEPTH)
+        parts = 1 << max(parts, 1).bit_length() - 1  # of two, so that threads have as many
+        sums = empty((groups, parts, self.points, high, columns * wide), SINGLE)
         threads = current_limit()
         shapes = x.shape, x.strides, w.shape, w.strides, self.places, self.before
         key = ("weight", *shapes, self.form, self.strides, self.gaps, self.ranges, threads)
@@ -506,10 +511,9 @@ class _Convolution:
         if plan is None:
             plan = _plans.make(key, self.plan_weight, x, w, sizes, sums, threads)
         _run(plan, x, w, sums)
-        if self.ranges:  # what was left out is for taps that are not there
-            for point, (first, end) in enumerate(zip(*self.panels(channels), strict=True)):
-                sums[:, :, point, : first * self.form.rows] = 0
-                sums[:, :, point, end * self.form.rows :] = 0
+        for point, (first, end) in enumerate(self.ranges if self.phases > 1 else ()):
+            each = high // self.phases  # of which some have no such tap
+            sums[:, :, point, : first * each] = sums[:, :, point, end * each :] = 0
         if self.form.windows:
             result = backend.reduce("sum", sums, (1,), False) if parts > 1 else sums[:, 0]
         else:
@@ -523,13 +527,9 @@ class _Convolution:
             )
             if not np.isfinite(backend.reduce("sum", result, (0, 1, 2), False)):
                 return None
-        shaped = result.reshape(groups, *self.taps, *sums.shape[3:])[..., :channels, :outputs]
-        return shaped.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank))
-
-    def panels(self, channels: int) -> list[Any]:
-        """The first panel of channels that has a tap at a point, and the end, for each point."""
-        first, end = self.terms(channels)
-        return [first // self.form.rows, -(-end // self.form.rows)]
+        shaped = result.reshape(groups, *self.taps, self.phases, -1, columns * wide)
+        shaped = shaped[..., :channels, :outputs]
+        return shaped.transpose(1 + rank, 2 + rank, 0, 3 + rank, *range(1, 1 + rank))
 
     def plan_weight(self, x: Any, w: Any, sizes: list[int], sums: Any, threads: int) -> _Planned:
         channels, groups, images = x.shape[:3]
@@ -550,11 +550,12 @@ class _Convolution:
             w_lanes * w.strides[1],
             self.starts_in_x(grid, x),
             self.firsts(grid)[-1],
-            *self.panels(channels),
+            *self.terms(row_panels),
         ]
         column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
         column_blocks = -(-column_panels // column_block)
-        each = SIZE * (row_panels * form.rows + column_block * wide)  # of a tile at one point
+        high = self.phases * row_panels
+        each = SIZE * (high * form.rows + column_block * wide)  # of a tile at one point
         depth = max(16, min(DEPTH, cache_sizes()[1] // 2 // each)) // PIECE * PIECE
         numbers = {
             "tasks": groups * sums.shape[1] * column_blocks,
@@ -585,7 +586,7 @@ class _Convolution:
             "y_point": sums.strides[2],
             "y_row": sums.strides[3],
             "tiles": _kernels(form, {form.rows}),
-            "thread_bytes": _pages(self.points * (each * depth + row_panels * host().vector)),
+            "thread_bytes": _pages(self.points * (each * depth + high * host().vector)),
         }
         return _planned(weight_text, form, WEIGHT, numbers, tables, threads)
 

@@ -73,8 +73,8 @@ WEIGHT = [
     "parts",  # of the tiles, in one group
     "column_blocks",
     "column_block",  # panels of one
-    "row_panels",
-    "first_panels",  # tables, by point: those of rows that are wanted there
+    "row_panels",  # of one phase
+    "first_panels",  # tables, by point: those of all phases that are wanted there
     "end_panels",
     "column_panels",
     "steps",  # tiles in all
@@ -166,6 +166,15 @@ class _Tasks(Tiles):
         outer = len(self.form.taps) - 1
         return [self.field[f"{which}_{name}"] for name in ("plane", "row")[2 - outer :]]
 
+    def tiles(
+        self, matrices: Sequence[Matrix], places: Sequence[str], which: str, line: Line | None
+    ) -> list[list[str]]:
+        """Tiles at the lanes' places, at each point: of every phase, if the input has any."""
+        given = matrices, places, self.steps(which), line
+        if self.form.phases and which == "x":
+            return self.tiles_of_phases(*given, self.form)
+        return [self.tile(*given, self.form.gap)]
+
     def call_tile(self, rows: Value, given: dict[str, Value]) -> None:
         f = self.f
         entry = f.add((self.form.vectors - 1) * MOST_ROWS - 1, rows)
@@ -248,10 +257,11 @@ class _Forward(_Tasks):
                 line = None
                 if border:
                     line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
-                values = self.tile(self.inputs, places, self.steps("x"), line, self.form.gap)
-                for point, value in enumerate(values):
-                    there = f.at(place, f.mul(apart, point))
-                    f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
+                for number, values in enumerate(self.tiles(self.inputs, places, "x", line)):
+                    phase = f.mul(f.mul(field["channels"], number), wide)
+                    for point, value in enumerate(values):
+                        there = f.at(f.at(place, phase), f.mul(apart, point))
+                        f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
 
     def multiply(self, w: str, rows: Value) -> None:
         """Some rows of outputs for all tiles of the block, at each point."""
@@ -404,7 +414,8 @@ class _Weight(_Tasks):
         # Rows are written as whole vectors, the last of which reaches beyond its panel.
         a_panel = f.add(f.mul(field["depth"], narrow), self.target.vector)
         b_panel = f.mul(field["depth"], wide)
-        a_point = f.mul(a_panel, field["row_panels"])
+        a_phase = f.mul(a_panel, field["row_panels"])
+        a_point = f.mul(a_phase, max(len(form.phases), 1))
         b_point = 0 if form.windows else f.mul(b_panel, field["column_block"])
         b = f.at(self.scratch, f.mul(a_point, self.points))
         x = f.at(self.x, f.mul(group, field["x_group"]))
@@ -415,11 +426,13 @@ class _Weight(_Tasks):
             with f.loop(0, field["row_panels"]) as panel:
                 to = f.at(self.scratch, f.mul(panel, a_panel))
                 lanes = f.mul(panel, form.rows)
-                self.lay_out(x, "x", self.inputs, lanes, step, depth, to, narrow, a_point, 1)
+                bytes = narrow, a_point, a_phase
+                self.lay_out(x, "x", self.inputs, lanes, step, depth, to, bytes, 1)
             with f.loop(0, panels) as panel:
                 to = f.at(b, f.mul(panel, b_panel))
                 lanes = f.mul(f.add(first, panel), self.width)
-                self.lay_out(w, "w", self.taps, lanes, step, depth, to, wide, b_point, form.vectors)
+                bytes = wide, b_point, 0
+                self.lay_out(w, "w", self.taps, lanes, step, depth, to, bytes, form.vectors)
             mode = f.select(f.compare("ne", step, begin), ADD, 0)
             firsts, ends = self.table("first_panels"), self.table("end_panels")
             with (
@@ -454,26 +467,31 @@ class _Weight(_Tasks):
         step: str,
         depth: str,
         to: str,
-        row: int,
-        point: Value,
+        bytes: tuple[int, Value, Value],
         vectors: int,
     ) -> None:
-        """Some tiles of a panel's channels, at each point: tiles by channels."""
-        f = self.f
+        """Some tiles of a panel's channels, at each point: tiles by channels.
+
+        `bytes` are those from one tile to the next, from a point, and from a phase.
+        """
+        f, (row, point, phase) = self.f, bytes
         begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
         gap = self.form.gap
         several = piece_of(gap, min(self.lanes, PIECE))
-        read = span_of(len(matrices[-1][0]), gap)
+        read = span_of(self.form.width if which == "x" else len(matrices[-1][0]), gap)
 
         def put(place: str, there: str, line: Line | None) -> None:
             for v in range(vectors):
                 numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
                 places = [f.at(place, self.entry(lanes, n)) for n in numbers]
-                given = matrices, places, self.steps(which), line, gap
-                tiles = [self.tile(*given)] if gap == 1 else self.neighbours(*given)
+                if gap == 1:
+                    tiles, apart = self.tiles(matrices, places, which, line), phase
+                else:
+                    tiles = self.neighbours(matrices, places, self.steps(which), line, gap)
+                    apart = row
                 for k, values in enumerate(tiles):
                     for number, value in enumerate(values if point else values[:1]):
-                        at = f.at(f.at(there, f.mul(point, number)), k * row)
+                        at = f.at(f.at(there, f.mul(point, number)), f.mul(apart, k))
                         f.store(self.vector, value, f.at(at, v * self.target.vector), SIZE)
 
         with f.loop(0, depth, several) as k:

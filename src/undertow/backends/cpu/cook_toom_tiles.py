@@ -43,11 +43,18 @@ class Form(NamedTuple):
     bias: bool = False
     relu: bool = False
     gap: int = 1  # between the elements of a tile along the last dimension
+    apart: tuple[int, ...] = ()  # the stride, if there are phases, and the first element of each
+    phases: tuple[tuple[int, ...], ...] = ()
 
     @property
     def windows(self) -> bool:
         """Whether a tile is the window of one output, and nothing is transformed."""
         return max(self.outputs) == 1
+
+    @property
+    def width(self) -> int:
+        """How many elements of a line a tile has, in all phases."""
+        return self.points[-1] * (self.apart[-1] if self.apart else 1)
 
     @property
     def points(self) -> tuple[int, ...]:
@@ -223,15 +230,11 @@ class Tiles:
         return values
 
     def rows(
-        self, matrices: Sequence[Matrix], places: Sequence[str], steps: Sequence[str]
+        self, counts: Sequence[int], places: Sequence[str], steps: Sequence[str]
     ) -> Iterator[list[str]]:
-        """Where the rows of tiles begin that begin at the lanes' places.
-
-        `steps` are those of all dimensions but the last.
-        """
+        """Where so many rows of tiles begin, by dimension, that begin at the lanes' places."""
         f = self.f
-        counts = [len(matrix[0]) for matrix in matrices]
-        for index in itertools.product(*map(range, counts[:-1])):
+        for index in itertools.product(*map(range, counts)):
             row = list(places)
             for step, number in zip(steps, index, strict=True):
                 row = [f.at(place, f.mul(step, number)) for place in row]
@@ -247,14 +250,38 @@ class Tiles:
     ) -> list[str]:
         """Tiles that begin at the lanes' places, transformed: a vector for each point.
 
-        If the places are in a line whose ends tiles may cross, beyond them are zeros.
+        `steps` are those of all dimensions but the last. If the places are in a line whose ends
+        tiles may cross, beyond them are zeros.
         """
-        values, count = [], len(matrices[-1][0])
-        for row in self.rows(matrices, places, steps):
+        *outer, count = [len(matrix[0]) for matrix in matrices]
+        values = []
+        for row in self.rows(outer, places, steps):
             values += (
                 self.read(row, count, line) if gap == 1 else self.read_apart(row, count, gap, line)
             )
         return self.transformed(matrices, values)
+
+    def tiles_of_phases(
+        self,
+        matrices: Sequence[Matrix],
+        places: Sequence[str],
+        steps: Sequence[str],
+        line: Line | None,
+        form: Form,
+    ) -> list[list[str]]:
+        """The same of every phase: their elements stand by turns, and are read together."""
+        counts = [len(matrix[0]) for matrix in matrices]
+        *outer, count = [n * s for n, s in zip(counts, form.apart, strict=True)]
+        read = [self.read(row, count, line) for row in self.rows(outer, places, steps)]
+        rows = dict(zip(itertools.product(*map(range, outer)), read, strict=True))
+        found = []
+        for *above, first in form.phases:
+            values = []
+            for index in itertools.product(*map(range, counts[:-1])):
+                row = [b + i * s for b, i, s in zip(above, index, form.apart[:-1], strict=True)]
+                values += rows[tuple(row)][first :: form.apart[-1]]
+            found.append(self.transformed(matrices, values))
+        return found
 
     def neighbours(
         self,
@@ -265,8 +292,9 @@ class Tiles:
         gap: int,
     ) -> list[list[str]]:
         """The same of as many tiles as a piece has, of which the first begin at the places."""
-        several, count = piece_of(gap, min(self.lanes, PIECE)), len(matrices[-1][0])
+        several = piece_of(gap, min(self.lanes, PIECE))
+        *outer, count = [len(matrix[0]) for matrix in matrices]
         values: list[list[str]] = []
-        for row in self.rows(matrices, places, steps):
+        for row in self.rows(outer, places, steps):
             values += [self.read(row, several, line, n * gap) for n in range(count)]
         return [self.transformed(matrices, [v[n] for v in values]) for n in range(several)]

@@ -73,45 +73,28 @@ def run_shifted(
     return False
 
 
-def padded(
-    x: Any,
-    low: Sequence[int],
-    reach: Sequence[int],
-    behind: int,
-    backend: Backend,
-    apart: Sequence[int] = (),
-    phases: Sequence[Sequence[int]] = (),
-    channels: int = 2,
-) -> Any:
+def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backend: Backend) -> Any:
     """The input with zeros around it, its spatial dimensions, sizes of `reach`, as one.
 
     The first element stands at `low`; where that is negative, elements are left out. Rows of
     channels begin an odd number of lines apart, so that they do not collide in a cache, with some
-    zeros `behind` them. With phases, places that are `apart` are neighbours; each phase, given by
-    its first place, is an input of its own, one after the other, each with all channels.
+    zeros `behind` them.
     """
-    apart, phases = apart or (1,) * len(reach), phases or ((0,) * len(reach),)
     whole = math.prod(reach)
     lines = -(-(whole + behind) * x.itemsize // LINE) | 1
-    shape, all = x.shape[:3], slice(None)
-    sizes = (*shape[:channels], len(phases), *shape[channels:], lines * LINE // x.itemsize)
-    made = empty(sizes, x.dtype)
-    made[..., whole:] = 0  # no NaN to wait for where nobody reads
-    for number, firsts in enumerate(phases):
-        part = made[(*(all,) * channels, number)]
-        places = part[..., :whole].reshape(*shape, *reach)
-        assert places.base is not None  # a view
-        into, of = [all] * 3, [all] * 3
-        for size, n, low_, step, first in zip(x.shape[3:], reach, low, apart, firsts, strict=True):
-            begin = max(-((first - low_) // step), 0)
-            skipped = begin * step + first - low_
-            count = max(min(-((skipped - size) // step), n - begin), 0)
-            places[(*into, slice(0, begin))] = 0
-            places[(*into, slice(begin + count, n))] = 0
-            into.append(slice(begin, begin + count))
-            of.append(slice(skipped, skipped + count * step, step))
-        backend.assign(places[tuple(into)], x[tuple(of)])
-    return made.reshape(*shape[:channels], -1, *sizes[channels + 2 :])
+    # Zeros also behind them: no NaN to wait for where nobody reads.
+    made = backend.full((*x.shape[:3], lines * LINE // x.itemsize), 0, x.dtype)
+    places = made[..., :whole].reshape(*x.shape[:3], *reach)
+    assert places.base is not None  # a view
+    into: list[Any] = [slice(None)] * 3
+    of: list[Any] = [slice(None)] * 3
+    for size, n, first in zip(x.shape[3:], reach, low, strict=True):
+        begin, skipped = max(first, 0), max(-first, 0)
+        count = max(min(size - skipped, n - begin), 0)
+        into.append(slice(begin, begin + count))
+        of.append(slice(skipped, skipped + count))
+    backend.assign(places[tuple(into)], x[tuple(of)])
+    return made
 
 
 def _right(
