@@ -20,11 +20,12 @@ def by_channel(x, scale, zero, axis, low, high):
     return seen(x, scale.reshape(shape), zero.reshape(shape), low, high)
 
 
-def torch_by_channel(x, scale, zero, *rest):
-    """torch takes these dtypes only."""
+def torch_by_channel(x, scale, zero, axis, *ends):
+    """torch takes these dtypes only, and no axis from the end."""
     import torch
 
-    return torch.fake_quantize_per_channel_affine(x, scale.float(), zero.int(), *rest)
+    given = x, scale.float(), zero.int(), axis % x.ndim
+    return torch.fake_quantize_per_channel_affine(*given, *ends)
 
 
 op(
