@@ -101,6 +101,17 @@ def test_questions_to_a_tensor() -> None:
         x.share_memory_()
 
 
+def test_what_is_installed_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`cuda.is_available()` took 20 milliseconds, in every step of a training that asks."""
+    first = ut.cuda.is_available(), ut.accelerator.is_available()
+
+    def read(**_: Any) -> Any:
+        raise AssertionError("the packages were read again")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", read)
+    assert (ut.cuda.is_available(), ut.accelerator.is_available()) == first
+
+
 def test_accelerators_are_what_packages_bring(monkeypatch: pytest.MonkeyPatch) -> None:
     """None here; the first device of an installed package else."""
     monkeypatch.setattr(ut.accelerator, "packaged", list)

@@ -128,3 +128,16 @@ def test_kernels(shape: tuple[int, ...], dims: tuple[int, ...], single: bool) ->
             assert found.shape == expected.shape
             assert found.dtype.itemsize * (2 if single else 1) == expected.dtype.itemsize
             assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max(), kind
+
+
+def test_no_dims_are_none() -> None:
+    """`dim=[]` transformed everything."""
+    x = ut.arange(4.0).reshape(2, 2)
+    for name in ("fftn", "ifftn", "fft2", "ifft2"):
+        found = getattr(ut.fft, name)(x, dim=[])
+        assert found.dtype == ut.complex64
+        assert found.real.tolist() == x.tolist()
+    for name in ("rfftn", "irfftn", "hfftn", "ihfftn", "rfft2", "irfft2"):
+        with pytest.raises(IndexError, match="at least one dimension"):
+            getattr(ut.fft, name)(x, dim=())
+    assert ut.fft.fftshift(x, dim=[]).tolist() == x.tolist()

@@ -57,6 +57,32 @@ def test_products_by_any_tile(tile: Tile, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(found.cpu(), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("mask", ["causal", "bool"])
+def test_attention_stores_no_scores(mask: str) -> None:
+    """A launch for the forward, four for the gradients, in memory of queries, keys and values."""
+    ut.manual_seed(0)
+    q, k, v = (ut.randn(2, n, 2, 20).transpose(1, 2) for n in (70, 100, 100))  # not contiguous
+    given = None
+    if mask == "bool":
+        given = ut.rand(2, 1, 70, 100) > 0.4
+        given[:, :, 3] = False  # a query that may look nowhere
+    g = ut.randn(2, 2, 70, 20)
+    found = []
+    for device in ("cpu", "webgpu"):
+        inputs = [x.to(device).detach().requires_grad_() for x in (q, k, v)]
+        own, by_out = None if given is None else given.to(device), g.to(device)
+        before = ut.webgpu.stats("webgpu")["launches"]
+        out = F.scaled_dot_product_attention(*inputs, own, is_causal=mask == "causal")
+        if device == "webgpu":
+            assert ut.webgpu.stats(device)["launches"] - before == 1
+        out.backward(by_out)
+        if device == "webgpu":
+            assert ut.webgpu.stats(device)["launches"] - before == 5
+        found.append([out.detach(), *[x.grad for x in inputs]])
+    for expected, result in zip(*found, strict=True):
+        np.testing.assert_allclose(result.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_float64_and_complex_numbers_are_errors_that_name_the_fix() -> None:
     for make in (
         lambda: ut.ones(2, dtype=ut.float64, device="webgpu"),

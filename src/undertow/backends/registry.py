@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -103,9 +105,15 @@ def is_present(type: str) -> bool:
 
 def packaged() -> list[str]:
     """The device types that installed packages bring."""
+    return list(_packaged_on(tuple(sys.path)))
+
+
+@functools.cache
+def _packaged_on(path: tuple[str, ...]) -> tuple[str, ...]:
+    # Reading what is installed takes many milliseconds, and programs ask in every step.
     from importlib import metadata
 
-    return sorted({entry.name for entry in metadata.entry_points(group=GROUP)})
+    return tuple(sorted({entry.name for entry in metadata.entry_points(group=GROUP)}))
 
 
 def devices() -> list[Device]:

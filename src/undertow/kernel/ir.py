@@ -304,13 +304,14 @@ class Set:
 class Loop:
     """`for index in range(extent)`; kind: parallel, vector or loop, see Note [loops]."""
 
-    __slots__ = ("body", "extent", "index", "kind", "unroll")
+    __slots__ = ("body", "exact", "extent", "index", "kind", "unroll")
 
-    def __init__(self, kind: str, index: Value, extent: Value, unroll: int) -> None:
+    def __init__(self, kind: str, index: Value, extent: Value, unroll: int, exact: bool) -> None:
         self.kind = kind
         self.index = index
         self.extent = extent
         self.unroll = unroll  # vectors at once, each with states of its own
+        self.exact = exact  # False: sums of products, which may round in any way
         self.body: list[Any] = []
 
 
@@ -331,7 +332,7 @@ class Function:
         self.name = name
         self.index = index  # the type of offsets, sizes and loops' indices
         self.double = double  # whether f64 may be used where nothing else asks for it
-        self.exact = True  # False: sums of products, which may round in any way
+        self.exact = True  # of the loops that follow, see `Loop`
         self.buffers: list[Buffer] = []
         self.tiles: list[Buffer] = []  # the memory of a group
         self.params: list[Value] = []
@@ -481,7 +482,7 @@ class Function:
     def _loop(self, kind: str, extent: Operand, unroll: int) -> Iterator[Value]:
         index = Value(self, "index", (), self.index)
         index.name = self._fresh("i")
-        loop = Loop(kind, index, self.value(extent, self.index), unroll)
+        loop = Loop(kind, index, self.value(extent, self.index), unroll, self.exact)
         self.append(loop)
         self._open.append(loop.body)
         try:

@@ -81,6 +81,11 @@ def _resized(x: Tensor, dim: int, size: int) -> Tensor:
     return x
 
 
+def _listed(op: str, dim: Any, ndim: int) -> Shape:
+    """The dims that are given; none at all are none here, and not all of them as in reductions."""
+    return () if isinstance(dim, Sequence) and not dim else wrap_dims(op, dim, ndim)
+
+
 def _dims(op: str, x: Tensor, dim: Any, s: Any) -> tuple[Shape, list[int | None]]:
     """The dimensions, and their sizes or None."""
     sizes: list[int | None] | None = None
@@ -94,7 +99,7 @@ def _dims(op: str, x: Tensor, dim: Any, s: Any) -> tuple[Shape, list[int | None]
             raise DimError(f"[{op}] got {len(sizes)} sizes s for a tensor of {ndim} dimensions")
         dims = tuple(range(ndim))[0 if sizes is None else ndim - len(sizes) :]
     else:
-        dims = wrap_dims(op, dim, x.ndim)
+        dims = _listed(op, dim, x.ndim)
     sizes = [None] * len(dims) if sizes is None else sizes
     if len(sizes) != len(dims):
         raise ArgumentError(f"[{op}] expects as many sizes as dims, got s={s} and dim={dim}")
@@ -256,7 +261,7 @@ for _kind in _WHAT:
 
 
 def _shift(name: str, x: Tensor, dim: Ints | None, direction: int) -> Tensor:
-    dims = tuple(range(x.ndim)) if dim is None else wrap_dims(name, dim, x.ndim)
+    dims = tuple(range(x.ndim)) if dim is None else _listed(name, dim, x.ndim)
     if not dims:
         return x.clone()
     shifts = [n // 2 if direction > 0 else (n + 1) // 2 for n in (x.shape[d] for d in dims)]

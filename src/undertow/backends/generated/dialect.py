@@ -44,6 +44,7 @@ class Dialect:
     """C with the names of OpenCL. See the notes."""
 
     name = "c"
+    precise = True  # whether how the loop being written rounds matters: not in sums of products
     tail = b""  # words that every launch passes behind the kernel's own, see `word`
 
     TYPES: ClassVar[dict[str, str]] = {
@@ -138,12 +139,6 @@ class Dialect:
             wide = f"((ulong) {low} | (ulong) {self.word(word + 1)} << 32)"
             return wide if dtype == "u64" else self.bitcast("u64", dtype, wide)
         return low if dtype == "u32" else self.bitcast("u32", dtype, low)
-
-    def begin(self, tail: int, precise: bool) -> None:
-        """Told before a kernel's body is written: the word at which the tail begins.
-
-        Also whether how it rounds matters (see Note [exact]): not in a product of matrices.
-        """
 
     def word(self, number: int) -> str:
         """A word of the parameters, a u32."""

@@ -82,7 +82,6 @@ class _Renderer:
             codes += _CODES[p.dtype]
             words += struct.calcsize(_CODES[p.dtype]) // 4
         self.line(d.let("i32", "thread", d.thread()))
-        d.begin(words, f.exact)
         words += len(d.tail) // 4
         loops = [s for s in f.body if isinstance(s, Loop)]
         if len(loops) != 1 or loops[0].kind != "parallel" or loops[0] is not f.body[-1]:
@@ -144,6 +143,11 @@ class _Renderer:
             self.close()
 
     def loop(self, s: Loop) -> None:
+        before, self.d.precise = self.d.precise, s.exact
+        self.written(s)
+        self.d.precise = before
+
+    def written(self, s: Loop) -> None:
         d, kind, name = self.d, s.index.dtype, s.index.name
         extent = self.value(s.extent)
         if s.kind == "loop":

@@ -16,10 +16,10 @@ from ...kernel.lower import NotCompiled
 from ...kernel.row_program import Program
 from ..memory_types import scalar_type
 from ..strided import StridedArray, contiguous, memory_order
+from .attention import Attending
 from .launching import Made, Plan, TooMany, sharing
 from .layouts import broadcast, countable, padded, row_major, some, steps_in
 from .memory import LargeBlock, TooLarge
-from .products import Products
 
 SHORT = 32  # elements of a row that one thread takes
 _UNIT = 16  # bytes: where arrays in one buffer may begin
@@ -27,7 +27,7 @@ _BYTE = np.dtype(np.uint8)
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
-class Rows(Products):
+class Rows(Attending):
     """rows and update."""
 
     def rows(

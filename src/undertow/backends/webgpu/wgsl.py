@@ -39,7 +39,6 @@ class Wgsl(Dialect):
 
     name = "wgsl"
     tail = struct.pack("<3I", 0, 0x7F800000, 0x7FC00000)
-    _precise = True  # what the kernel that is being written asks for
 
     TYPES: ClassVar[dict[str, str]] = {
         "bool": "bool",
@@ -88,9 +87,6 @@ class Wgsl(Dialect):
         for i, name in enumerate(_TAIL):
             text = re.sub(rf"\b{name}\b", self.word(words - len(_TAIL) + i), text)
         return text
-
-    def begin(self, tail: int, precise: bool) -> None:
-        self._precise = precise
 
     def thread(self) -> str:
         return "i32(local.x)"
@@ -156,7 +152,7 @@ class Wgsl(Dialect):
         return f"bitcast<f32>(INFINITY{'' if number > 0 else ' | 0x80000000u'})"
 
     def exact(self, text: str, dtype: str) -> str:
-        if not self._precise:
+        if not self.precise:
             return text
         return f"exact{text}" if text[0] == "(" else f"exact({text})"
 

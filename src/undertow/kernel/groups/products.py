@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from ..ir import FLOATS, Buffer, Function, Value
+from ..ir import FLOATS, Buffer, Function, State, Value
 from ..maps import converted
 from ..offsets import Offset, at_row, plus, quotient
 from .elements import each, steps_of
@@ -121,28 +121,16 @@ def tiles(
         with f.vector(tile.threads) as t:
             top, side = (t // tile.across) * tile.rows, (t % tile.across) * tile.columns
             brought = [
-                _Brought(f, into, t, tile, extent, lies, start, size, element, zero)
-                for into, extent, lies, start, size, element in (
+                Brought(f, held, t, tile, extent, lies, start, size, element, zero)
+                for held, extent, lies, start, size, element in (
                     (shared[0], tile.height, along[0], row0, sizes.rows, given.left),
                     (shared[1], tile.width, along[1], column0, sizes.columns, given.right),
                 )
             ]
+            left = Side(shared[0], tile.height, top, tile.rows, brought[0])
+            right = Side(shared[1], tile.width, side, tile.columns, brought[1])
             sums = f.state(*[zero] * tile.rows * tile.columns, combine=lambda *both: both)
-            with f.loop(quotient(terms, f.value(tile.depth, "i32"))) as step:
-                for factor in brought:
-                    factor.bring(begin, step * tile.depth, terms, given.digits)
-                f.barrier()
-                with f.loop(tile.depth) as term:
-                    a, b = (
-                        [f.load(held, term * extent + at + i) for i in range(count)]
-                        for held, extent, at, count in (
-                            (shared[0], tile.height, top, tile.rows),
-                            (shared[1], tile.width, side, tile.columns),
-                        )
-                    )
-                    n = tile.columns
-                    sums.set(*[added(f, a[i // n], b[i % n], s) for i, s in enumerate(sums.get())])
-                f.barrier()
+            accumulate(f, sums, left, right, tile.depth, begin, terms, given.digits)
             found = sums.get()
             for j in range(tile.columns):
                 column = column0 + side + j
@@ -154,7 +142,52 @@ def tiles(
                             given.store(row, into, column, found[i * tile.columns + j])
 
 
-class _Brought:
+class Side(NamedTuple):
+    """A factor in the memory of a group, laid out as terms of lines, as a thread sees it."""
+
+    held: Buffer
+    extent: int  # lines
+    at: Value  # the first one of this thread
+    own: int  # how many are its
+    brought: Brought | None  # what brings some terms at a time; None: all terms are there
+
+
+def accumulate(
+    f: Function,
+    sums: State,
+    left: Side,
+    right: Side,
+    depth: int,
+    begin: Value,
+    terms: Value,
+    digits: Sequence[Value] = (),
+) -> None:
+    """Add the products of both sides over `terms` terms from number `begin` on to a thread's sums.
+
+    All threads of the group come here. How sums of products are rounded does not matter.
+    """
+    exact, f.exact = f.exact, False
+    with f.loop(quotient(terms, f.value(depth, "i32"))) as step:
+        first = step * depth
+        for side in (left, right):
+            if side.brought is not None:
+                side.brought.bring(begin, first, terms, digits)
+        f.barrier()
+        with f.loop(depth) as term:
+            a, b = (
+                [
+                    f.load(s.held, (term if s.brought else first + term) * s.extent + s.at + i)
+                    for i in range(s.own)
+                ]
+                for s in (left, right)
+            )
+            n = right.own
+            sums.set(*[added(f, a[i // n], b[i % n], s) for i, s in enumerate(sums.get())])
+        f.barrier()
+    f.exact = exact
+
+
+class Brought:
     """What a thread brings of one factor into the memory of its group: several elements at a step.
 
     Neighbouring threads read what lies together: several lines at one term, or one line at terms
