@@ -392,10 +392,7 @@ class _Convolution:
         made = empty((groups, len(given), outputs, long), SINGLE)
         right = w.reshape(groups, outputs, channels, -1).swapaxes(2, 3)
         into = made.transpose(0, 2, 1, 3)[..., :channels]
-        if len([n for n in self.form.points if n > 1]) > 1:
-            gemm(given.astype(SINGLE), right, into)
-        else:  # rounded once
-            backend.assign(into, gemm(given, backend.cast(right, np.dtype(np.float64))))
+        gemm(given.astype(SINGLE), right, into)
         return made
 
     def plan_forward(
