@@ -6,6 +6,7 @@ NumPy's own namespace follows the standard, too, so it is the oracle: the same c
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import subprocess
 import sys
@@ -176,6 +177,30 @@ def test_expm1_of_complex_limits(z: complex, wanted: complex) -> None:
     """The standard's table."""
     got = xp.expm1(xp.asarray([z], dtype=xp.complex128))[0].item()
     np.testing.assert_allclose([got.real, got.imag], [wanted.real, wanted.imag], rtol=1e-11)
+
+
+@pytest.mark.parametrize("real", [0.0, -0.0])
+def test_expm1_of_complex_zero(real: float) -> None:
+    got = xp.expm1(xp.asarray([complex(real, 0.0)]))[0].item()
+    assert math.copysign(1, got.real) == math.copysign(1, got.imag) == 1
+
+
+@pytest.mark.parametrize("real", [math.inf, -math.inf])
+@pytest.mark.parametrize("imag", [0.0, -0.0, 1.0, -1.0, 2.0, -2.0])
+def test_tanh_of_complex_limits(real: float, imag: float) -> None:
+    """The standard's table: the sign of zero is that of the imaginary part."""
+    got = xp.tanh(xp.asarray([complex(real, imag)], dtype=xp.complex128))[0].item()
+    assert got.real == math.copysign(1, real)
+    assert got.imag == 0
+    assert math.copysign(1, got.imag) == math.copysign(1, imag)
+
+
+def test_tanh_has_a_gradient() -> None:
+    x = xp.asarray([0.3 + 0.4j, -1.0 + 2.0j], dtype=xp.complex128).requires_grad_()
+    assert ut.autograd.gradcheck(xp.tanh, [x])
+    big = xp.asarray([complex(math.inf, 2.0)]).requires_grad_()
+    xp.real(xp.tanh(big)).sum().backward()
+    assert big.grad is not None
 
 
 def test_copies() -> None:

@@ -6,6 +6,7 @@ hang if that were wrong. A test that takes longer than its watchdog fails with a
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 import os
@@ -566,6 +567,25 @@ def test_an_error_of_a_sample(error: Exception, raised: type[Exception]) -> None
     assert "raise error" in text
     assert "bad sample" in text
     assert numbers(iterator) == [[6, 7], [8, 9], [10, 11]]
+
+
+def test_an_error_ends_the_workers_without_the_cycle_collector() -> None:
+    """Whoever caught it and went on has none left: they belong to an iterator that is gone."""
+    workers: list[int] = []
+
+    def run() -> None:
+        iterator = iter(load(failing(ValueError("bad sample"))))
+        workers.extend(pids(iterator))
+        list(iterator)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            run()
+        assert gone(workers)
+    finally:
+        gc.enable()
 
 
 def test_an_error_of_a_type_that_only_the_worker_has() -> None:

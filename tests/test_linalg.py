@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -430,3 +431,112 @@ def test_third_derivatives_of_determinants() -> None:
     with pytest.raises(NotImplementedError, match="nearly singular"):
         slopes(ut.linalg.det, flat, 3)
     assert not np.any(slopes(ut.linalg.det, np.ones((2, 2)), 3)[2])  # quadratic: zeros
+
+
+# Large matrices: panels and products -------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [ut.float32, ut.float64])
+@pytest.mark.parametrize(
+    "shape", [(200, 200), (65, 65), (257, 130), (130, 257), (3, 200), (200, 1)]
+)
+def test_lu_of_large_matrices(shape: tuple[int, int], dtype: Any) -> None:
+    """The exchanges are LAPACK's, and the factors multiply to the matrix."""
+    a = ut.from_numpy(np.random.default_rng(3).standard_normal(shape)).to(dtype)
+    factors, pivots, info = ut.linalg.lu_factor_ex(a)
+    packed, wanted, _ = lapack.lu(a.numpy(), True)
+    assert pivots.tolist() == wanted.tolist()
+    assert info.item() == 0
+    bound = 1e-10 if dtype is ut.float64 else 1e-2
+    assert (factors - ut.from_numpy(packed)).abs().amax().item() < bound
+    p, lower, upper = ut.lu_unpack(factors, pivots)
+    assert (p @ lower @ upper - a).abs().amax().item() < bound
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_large_systems(upper: bool) -> None:
+    rng = np.random.default_rng(4)
+    a = rng.standard_normal((2, 201, 201))
+    b = rng.standard_normal((2, 201, 130))
+    definite = a @ a.swapaxes(-2, -1) + 201 * np.eye(201)
+    triangle = np.triu(definite) if upper else np.tril(definite)
+    given = [ut.from_numpy(x) for x in (a, b, definite)]
+    found = {
+        "solve": (ut.linalg.solve(given[0], given[1]), np.linalg.solve(a, b)),
+        "inv": (ut.linalg.inv(given[0]), np.linalg.inv(a)),
+        "slogdet": (ut.linalg.slogdet(given[0])[1], np.linalg.slogdet(a)[1]),
+        "sign": (ut.linalg.slogdet(given[0])[0], np.linalg.slogdet(a)[0]),
+        "det": (ut.linalg.det(given[2] / 400), np.linalg.det(definite / 400)),
+        "cholesky": (
+            ut.linalg.cholesky(ut.from_numpy(triangle), upper=upper),
+            np.linalg.cholesky(definite).swapaxes(-2, -1)
+            if upper
+            else np.linalg.cholesky(definite),
+        ),
+        "triangular": (
+            ut.linalg.solve_triangular(given[2], given[1], upper=upper),
+            np.linalg.solve(triangle, b),
+        ),
+        "odd steps": (
+            ut.linalg.solve(given[0].mT, given[1][:, :, ::3]),
+            np.linalg.solve(a.swapaxes(-2, -1), b[:, :, ::3]),
+        ),
+    }
+    for name, (ours, wanted) in found.items():
+        np.testing.assert_allclose(ours.numpy(), wanted, 1e-8, 1e-8, err_msg=name)
+
+
+def test_large_factors_have_the_same_bits_on_any_number_of_threads() -> None:
+    a = ut.from_numpy(np.random.default_rng(5).standard_normal((300, 300)).astype(np.float32))
+    threads = ut.get_num_threads()
+    found = []
+    try:
+        for number in (1, 2, 3):
+            ut.set_num_threads(number)
+            d = a @ a.mT + 300 * ut.eye(300)
+            found.append([ut.linalg.lu_factor(a)[0], ut.linalg.inv(a), ut.linalg.cholesky(d)])
+    finally:
+        ut.set_num_threads(threads)
+    for others in found[1:]:
+        assert all(ut.equal(x, y) for x, y in zip(found[0], others, strict=True))
+
+
+def test_large_matrices_that_are_singular() -> None:
+    """The pivot that is zero is named, and NaN goes through."""
+    a = ut.from_numpy(np.random.default_rng(6).standard_normal((200, 200)))
+    a[:, 150] = 0
+    assert ut.linalg.lu_factor_ex(a).info.item() == 151
+    with pytest.raises(ut.linalg.LinAlgError, match="pivot 151 is zero"):
+        ut.linalg.solve(a, ut.ones(200, 1, dtype=ut.float64))
+    with pytest.raises(ut.linalg.LinAlgError, match="pivot 151 is zero"):
+        ut.linalg.inv(a)
+    assert ut.linalg.det(a).item() == 0
+    assert ut.linalg.slogdet(a).logabsdet.item() == -math.inf
+    not_definite = ut.eye(200, dtype=ut.float64)
+    not_definite[120, 120] = -1
+    assert ut.linalg.cholesky_ex(not_definite).info.item() == 121
+    with pytest.raises(ut.linalg.LinAlgError, match="121"):
+        ut.linalg.cholesky(not_definite)
+    a[3, 5] = math.nan
+    assert ut.linalg.lu_factor(a)[0].isnan().any()
+
+
+def test_gradients_of_large_matrices() -> None:
+    rng = np.random.default_rng(7)
+    a = ut.from_numpy(rng.standard_normal((193, 193)) + 20 * np.eye(193)).requires_grad_()
+    b = ut.from_numpy(rng.standard_normal((193, 2))).requires_grad_()
+    along = ut.from_numpy(rng.standard_normal((193, 193)))
+
+    def loss(a: Any) -> Any:
+        spd = a @ a.mT
+        factors = ut.linalg.lu_factor(a)[0]
+        return (
+            ut.linalg.solve(a, b).sum()
+            + ut.linalg.cholesky(spd).sum() / 100
+            + factors.sin().sum() / 100
+            + ut.linalg.slogdet(a)[1]
+        )
+
+    (gradient,) = ut.autograd.grad(loss(a), [a])
+    step = 1e-5
+    with ut.no_grad():
+        difference = (loss(a + step * along) - loss(a - step * along)) / (2 * step)
+    assert (gradient * along).sum().item() == pytest.approx(difference.item(), rel=1e-5)

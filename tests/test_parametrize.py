@@ -248,6 +248,18 @@ def test_older_states_of_weight_norm() -> None:
         nn.utils.weight_norm(old)
 
 
+@pytest.mark.parametrize("form", [nn.utils.spectral_norm, parametrizations.spectral_norm])
+def test_spectral_norm_of_complex_weights(form: Any) -> None:
+    """The singular vectors of a complex matrix are conjugated; the weight was rotated instead."""
+    layer = nn.Linear(2, 2, dtype=ut.complex128)
+    given = ut.tensor([[0.3 + 0.4j, 0.0], [0.0, 0.1 - 0.2j]], dtype=ut.complex128)
+    layer.weight = nn.Parameter(given)
+    form(layer)
+    for _ in range(20):
+        layer(ut.ones(1, 2, dtype=ut.complex128))
+    ut.testing.assert_close(layer.weight.detach(), given / 0.5)
+
+
 def test_spectral_norm_of_a_vector() -> None:
     """A vector is divided by its length."""
     norm = parametrizations.spectral_norm(nn.LayerNorm(4))

@@ -1,5 +1,5 @@
 """Linear algebra: 10,000 matrices of 8×8, where what a call costs is most of the time; and one
-large matrix, which NumPy's LAPACK computes: rows without a bar.
+large matrix: rows without a bar.
 
 The matrices are random, so some of many are nearly singular. What is compared may differ by
 rounding times the condition number of each of them; of factors, what they multiply to is compared.

@@ -57,8 +57,13 @@ op(
 )
 
 
+EMPTY = [(0, 0), (0, 3), (3, 0)]
+
+
 def np_matrix(a, ord="fro", dim=(-2, -1), keepdim=False):
-    """NumPy's norm of matrices."""
+    """NumPy's norm of matrices, and 0 for those without elements."""
+    if a.size == 0 and a.shape[0]:
+        return np.zeros(a.shape[:-2], a.dtype)
     return np.linalg.norm(a, ord, dim, keepdim)
 
 
@@ -71,9 +76,11 @@ op(
         S(arr(2, 3, 4), "nuc", (2, 1)),
         S(arr(2, 3, 4), 1, (2, 0)),
         S(arr(0, 2, 2), 2),
+        *(S(arr(2, *shape), ord) for shape in EMPTY for ord in (1, 2, math.inf, "nuc", "fro")),
         *(S(waves(3, 4), ord) for ord in ORDERS),
     ],
     bad=[
+        *(Bad(S(arr(0, 0), ord), ShapeError, "not defined") for ord in (-1, -2, -math.inf)),
         Bad(S(arr(3)), ShapeError, "must be a matrix"),
         Bad(S(arr(2, 2), 3), ArgumentError, "ord of a matrix"),
         Bad(S(arr(2, 2), "fro", (0, 0)), ShapeError, "two different"),

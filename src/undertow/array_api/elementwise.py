@@ -128,7 +128,6 @@ sinh = ut.sinh
 square = ut.square
 sqrt = ut.sqrt
 tan = ut.tan
-tanh = ut.tanh
 trunc = ut.trunc
 
 add = _binary(ut.add)
@@ -197,9 +196,24 @@ def expm1(x: Tensor, /) -> Tensor:
     a, b = ut.real(x), ut.imag(x)
     lost = (a == -math.inf) & ~ut.isfinite(b)  # the angle of what vanishes does not matter
     b = ut.where(lost, 0, b)
-    real = ut.expm1(a) * ut.cos(b) - 2 * ut.sin(b / 2) ** 2
+    real = ut.expm1(a) * ut.cos(b) - 2 * ut.sin(b / 2) ** 2 + 0.0  # which is no negative zero
     real = ut.where(a == math.inf, ut.where(ut.isfinite(b), real, a), real)
     return ut.complex(real, ut.where(b == 0, b, ut.exp(a) * ut.sin(b)))
+
+
+def tanh(x: Tensor, /) -> Tensor:
+    """The hyperbolic tangent; of complex numbers with the standard's zeros at infinity.
+
+    >>> import undertow.array_api as xp
+    >>> xp.tanh(xp.asarray([complex(xp.inf, 2), complex(xp.inf, -2)]))
+    tensor([1.+0.j, 1.-0.j])
+    """
+    found = ut.tanh(x)
+    if not x.dtype.is_complex:
+        return found
+    zero = ut.copysign(0 * ut.imag(found), ut.imag(x))
+    limit = ut.complex(ut.real(found), zero)
+    return ut.where(ut.isinf(ut.real(x)) & ut.isfinite(ut.imag(x)), limit, found)
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:

@@ -17,6 +17,7 @@ from .bunch_kaufman import flat, ldl, ldl_solve, size
 
 Arrays = tuple[Any, ...]
 _BLOCK = 32  # columns that are eliminated one by one before a product does the rest
+_FEW = 32  # matrices: up to here lists are quicker than arrays over all of them
 _LARGE = 128  # rows and columns from which on products are worth their panels
 
 
@@ -132,13 +133,24 @@ def row_order(pivots: Any, rows: int) -> Arrays:
     order = np.empty((len(exchanges), rows), np.int64)
     order[:] = np.arange(rows)
     each = np.arange(len(order))
-    for j in range(pivots.shape[-1]):
-        row = exchanges[:, j, 0] - 1
-        held = order[:, j].copy()
-        order[:, j] = order[each, row]
-        order[each, row] = held
+    if len(order) < _FEW:
+        for number in each:
+            order[number] = _exchanged(rows, exchanges[number, :, 0].tolist())
+    else:
+        for j in range(pivots.shape[-1]):
+            row = exchanges[:, j, 0] - 1
+            held = order[:, j].copy()
+            order[:, j] = order[each, row]
+            order[each, row] = held
     found = order.reshape(*pivots.shape[:-1], rows)
     return found, found.argsort(-1)
+
+
+def _exchanged(rows: int, pivots: list[int]) -> list[int]:
+    order = list(range(rows))
+    for j, row in enumerate(pivots):
+        order[j], order[row - 1] = order[row - 1], order[j]
+    return order
 
 
 def inv(a: Any) -> Arrays:

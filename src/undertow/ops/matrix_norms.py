@@ -84,16 +84,17 @@ def _matrix(op: str, a: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
         return vector_norm(op, a, 2, (row, column), keepdim)
     if ord in ("nuc", 2, -2):
         values = singular_values(op, a.movedim((row, column), (-2, -1)))
-        if ord == "nuc":
+        if ord == "nuc" or _empty(op, ord, values.shape[-1]):
             found = values.sum(-1)
         else:
-            _not_empty(op, ord, values.shape[-1])
             found = values.amax(-1) if ord == 2 else values.amin(-1)
     elif isinstance(ord, (int, float)) and abs(ord) in (1, math.inf):
         inner, outer = (row, column) if abs(ord) == 1 else (column, row)
-        _not_empty(op, ord, a.shape[outer])
         sums = a.abs().sum(inner, keepdim=True)
-        found = (sums.amax if ord > 0 else sums.amin)((row, column))
+        if _empty(op, ord, a.shape[outer]):
+            found = sums.sum((row, column))
+        else:
+            found = (sums.amax if ord > 0 else sums.amin)((row, column))
     else:
         raise ArgumentError(
             f"[{op}] ord of a matrix must be 'fro', 'nuc', ±1, ±2 or ±inf, got {ord!r}"
@@ -104,9 +105,11 @@ def _matrix(op: str, a: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
     return found
 
 
-def _not_empty(op: str, ord: Any, size: int) -> None:
-    if not size:
+def _empty(op: str, ord: Any, size: int) -> bool:
+    """Whether there is nothing to take the largest of: then that is 0; there is no smallest."""
+    if not size and ord < 0:
         raise ShapeError(f"[{op}] the norm {ord} of a matrix without elements is not defined")
+    return not size
 
 
 @function(space="linalg")

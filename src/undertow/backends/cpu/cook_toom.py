@@ -17,12 +17,13 @@ shapes, but not on the size of the batch, so that a result has the same bits in 
 Note [phases]
 With a stride s, taps that are s apart see elements that are s apart. So the elements of each
 remainder, a phase, are an input of their own, over which every s-th tap slides with stride 1, and
-the result is the sum over phases as over channels. Their elements stand by turns, so that tiles of
-all phases are read together. If s does not divide the taps, some phases have a tap less; in its
-place stands a zero, which is the weight's value at the last point (infinity), so that they are left
-out there. The gradient of the weight is the same with results in the place of weights. In the
-gradient of the input the phases are those of the results: see `phases` in kernel/windows.py and
-`_together` in conv.py.
+the result is the sum over phases as over channels. More taps than forms have, of any stride, are
+cut into phases as well: each sees the elements from its first tap on. Tiles of all phases are read
+together. If a phase has a tap less, in its place stands a zero, which is the weight's value at the
+last point (infinity), so that the phase is left out there: 7 taps are F(4, 4) and F(4, 3). The
+gradient of the weight is the same with results in the place of weights. In the gradient of the
+input of a strided convolution the phases are those of the results: see `phases` in
+kernel/windows.py and `_together` in conv.py.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ CHANNELS = 16  # fewer are not worth transforming
 WORK = 1 << 16  # positions × channels × outputs of an image, below which other ways are faster
 BATCH_WORK = 1 << 21  # the same of all images, for a weight's gradient
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
-SHORT = 32  # channels
+SHORT, MIDDLING = 32, 96  # terms of a sum, else: more in one go have larger errors
 WASTE = 1.25  # places that dilated tiles compute, for one that is wanted
-MOST_PHASES = 16  # more would be copied in small pieces
+MOST_TAPS = 5  # of a phase along a dimension
+MOST_PHASES = 8  # the code has all of them one after the other, and must be compiled
 GAIN = 0.7  # products by phases for one without, at most
 LONG = 384  # terms of windows that are summed in one go
 TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
@@ -100,10 +102,8 @@ def run_cook_toom(
             f"backends.cpu.fast_convolution must be one of {', '.join(MODES)}, got {mode!r}"
         )
     slides, phases = _slides(geometry), None
-    if max(slides.strides) > 1:
-        if max(slides.gaps) > 1:
-            return None
-        if math.prod(map(min, slides.taps, slides.strides)) > MOST_PHASES:
+    if max(slides.strides) > 1 or (max(slides.gaps) == 1 and max(slides.taps[-2:]) > MOST_TAPS):
+        if max(slides.gaps) > 1 or _count(slides) > MOST_PHASES:
             return None
         phases = _phases(slides.taps, slides.strides)
         slides = slides._replace(taps=phases.taps)
@@ -151,18 +151,37 @@ def _gap(gap: int, taps: int) -> int:
 Ranges = tuple[tuple[int, int], ...]
 
 
+def _parts(taps: int, stride: int) -> int:
+    """Into how many phases the taps of each remainder are cut."""
+    return evenly(-(-taps // stride), MOST_TAPS)
+
+
+def _count(slides: _Slides) -> int:
+    """How many phases there are at most."""
+    pairs = list(zip(slides.taps, slides.strides, strict=True))
+    return math.prod(min(pair) for pair in pairs) * math.prod(_parts(*p) for p in pairs[-2:])
+
+
 class _Phases:
-    """The phases of strided taps: how many taps each has, and their order; see Note [phases]."""
+    """Phases of taps: how many taps each has, and their order; see Note [phases]."""
 
     def __init__(self, taps: Shape, apart: Shape) -> None:
-        self.strided, self.apart = taps, apart
-        self.taps = tuple([-(-r // s) for r, s in zip(taps, apart, strict=True)])
-        each = [range(min(r, s)) for r, s in zip(taps, apart, strict=True)]
+        self.whole, self.apart = taps, apart
+        each: list[Sequence[int]] = []
+        found = []
+        for d, (r, s) in enumerate(zip(taps, apart, strict=True)):
+            parts = _parts(r, s) if d >= len(taps) - 2 else 1
+            count = -(-r // (s * parts))
+            found.append(count)
+            remainders = range(min(r, s))
+            all = [b + j * count * s for j in range(parts) for b in remainders]
+            each.append([first for first in all if first < r])
+        self.taps = tuple(found)
         self.firsts = tuple(sorted(itertools.product(*each), key=self.order))
 
     def ends(self, first: Shape) -> tuple[bool, ...]:
         """Along which dimensions a phase has a last tap."""
-        rows = zip(first, self.taps, self.apart, self.strided, strict=True)
+        rows = zip(first, self.taps, self.apart, self.whole, strict=True)
         return tuple([b + (a - 1) * s < r for b, a, s, r in rows])
 
     def order(self, first: Shape) -> int:
@@ -186,13 +205,17 @@ class _Phases:
         return tuple(found)
 
     def pay(self, outputs: Shape) -> bool:
-        """Whether there are few enough products to make a copy of the input for."""
+        """Whether there are few enough products to be worth it."""
         products = sum(end - begin for begin, end in self.ranges(outputs))
-        return products <= GAIN * math.prod(self.strided) * math.prod(outputs)
+        return products <= GAIN * math.prod(self.whole) * math.prod(outputs)
 
     def places(self) -> list[tuple[slice, ...]]:
         """The taps of each phase among all of them."""
-        return [tuple(map(slice, f, (None,) * len(f), self.apart)) for f in self.firsts]
+        sizes = [n * s for n, s in zip(self.taps, self.apart, strict=True)]
+        return [
+            tuple([slice(b, b + n, s) for b, n, s in zip(first, sizes, self.apart, strict=True)])
+            for first in self.firsts
+        ]
 
     def weights(self, w: Any, backend: Backend) -> Any:
         """Weights with the phases as channels; a phase that has a tap less ends with zero."""
@@ -330,7 +353,7 @@ class _Convolution:
         if phases is not None:
             form = form._replace(apart=phases.apart, phases=phases.firsts)
             self.ranges = phases.ranges(outputs)
-            last = [r * s for r, s in zip(taps, strides, strict=True)]
+            last = form.reach(taps)
         self.form, self.phases = form, max(len(form.phases), 1)
         self.points = math.prod(form.points)
         self.tiles = [_tiles(*each) for each in zip(places, outputs, gaps, strict=True)]
@@ -369,10 +392,7 @@ class _Convolution:
         made = empty((groups, len(given), outputs, long), SINGLE)
         right = w.reshape(groups, outputs, channels, -1).swapaxes(2, 3)
         into = made.transpose(0, 2, 1, 3)[..., :channels]
-        if len([n for n in self.form.points if n > 1]) > 1:
-            gemm(given.astype(SINGLE), right, into)
-        else:  # rounded once
-            backend.assign(into, gemm(given, backend.cast(right, np.dtype(np.float64))))
+        gemm(given.astype(SINGLE), right, into)
         return made
 
     def plan_forward(
@@ -457,7 +477,7 @@ class _Convolution:
         """How many terms are summed in one go; by the shapes alone, since it shows in the bits."""
         if self.form.windows:
             return -(-terms // evenly(terms, LONG))
-        return SHORT if max(self.form.points) >= MANY_POINTS else terms
+        return SHORT if max(self.form.points) >= MANY_POINTS else MIDDLING
 
     def steps_in_x(self, grid: Any) -> Any:
         """Where tiles begin in the input, in place or padded."""

@@ -43,7 +43,7 @@ class Form(NamedTuple):
     bias: bool = False
     relu: bool = False
     gap: int = 1  # between the elements of a tile along the last dimension
-    apart: tuple[int, ...] = ()  # the stride, if there are phases, and the first element of each
+    apart: tuple[int, ...] = ()  # of elements in a phase, if there are any; their first elements
     phases: tuple[tuple[int, ...], ...] = ()
 
     @property
@@ -54,7 +54,14 @@ class Form(NamedTuple):
     @property
     def width(self) -> int:
         """How many elements of a line a tile has, in all phases."""
-        return self.points[-1] * (self.apart[-1] if self.apart else 1)
+        return self.reach(self.points)[-1]
+
+    def reach(self, counts: Sequence[int]) -> list[int]:
+        """How many elements there are from the first to the last of so many in each phase."""
+        if not self.phases:
+            return list(counts)
+        last = map(max, *self.phases) if len(self.phases) > 1 else self.phases[0]
+        return [b + (n - 1) * s + 1 for b, n, s in zip(last, counts, self.apart, strict=True)]
 
     @property
     def points(self) -> tuple[int, ...]:
@@ -269,9 +276,9 @@ class Tiles:
         line: Line | None,
         form: Form,
     ) -> list[list[str]]:
-        """The same of every phase: their elements stand by turns, and are read together."""
+        """The same of every phase: they share elements or have them by turns, read together."""
         counts = [len(matrix[0]) for matrix in matrices]
-        *outer, count = [n * s for n, s in zip(counts, form.apart, strict=True)]
+        *outer, count = form.reach(counts)
         read = [self.read(row, count, line) for row in self.rows(outer, places, steps)]
         rows = dict(zip(itertools.product(*map(range, outer)), read, strict=True))
         found = []
@@ -279,7 +286,7 @@ class Tiles:
             values = []
             for index in itertools.product(*map(range, counts[:-1])):
                 row = [b + i * s for b, i, s in zip(above, index, form.apart[:-1], strict=True)]
-                values += rows[tuple(row)][first :: form.apart[-1]]
+                values += rows[tuple(row)][first :: form.apart[-1]][: counts[-1]]
             found.append(self.transformed(matrices, values))
         return found
 

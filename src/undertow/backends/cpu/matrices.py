@@ -1,6 +1,7 @@
 """Linear algebra of many small matrices as kernels: choose, lay out and call.
 
-For one matrix LAPACK is quick; for thousands, what each call costs is most of the time.
+For one matrix LAPACK is quick; for thousands, what each call costs is most of the time. Large ones,
+and what NumPy does not show of LAPACK, are the business of `large_matrices`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from ...kernel import small_matrices as build
 from .. import memory
 from ..threads import current_limit
 from .kernels import TYPES, address, kernel, machine
+from .large_matrices import run_large
 from .pool import pointer
 
 MANY = 64  # matrices: fewer are LAPACK's
+LARGE = 192  # rows: from here on products are quicker than LAPACK
 SMALL = 1024  # elements of a matrix with what stands beside it, in the memory of a thread
 FEW = 16  # rows: so few that pivots are picked by looking through all of them
 UNROLLED = 64  # elements of matrices whose sizes become part of their kernel
@@ -28,14 +31,17 @@ def run_linalg(kind: str, arrays: Sequence[Any], *options: Any) -> tuple[Any, ..
     """`Backend.linalg`; None where there is no kernel, or LAPACK must find out what is wrong."""
     run = ROUTINES.get(kind)
     first = arrays[0]
-    if run is None or first.dtype not in (np.float32, np.float64) or first.ndim < 3:
+    if run is None or first.dtype not in (np.float32, np.float64):
         return None
     lead = first.shape[:-2]
-    if math.prod(lead) < MANY or not all(_aligned(a) for a in arrays):
+    count, rows = math.prod(lead), first.shape[-2]
+    if not count or not all(a.size and _aligned(a) for a in arrays):
         return None
-    rows = first.shape[-2]
-    if not rows or rows * sum(a.shape[-1] for a in arrays) > SMALL or not arrays[-1].shape[-1]:
-        return None
+    if count < MANY or rows * sum(a.shape[-1] for a in arrays) > SMALL:
+        # Without LAPACK, NumPy takes a few calls for each row of all matrices together.
+        least = min(first.shape[-2:])
+        large = 2 * least >= count if kind in ("lu", "triangular") else least >= LARGE
+        return run_large(kind, arrays, *options) if large else None
     found = run(lead, [_in_a_row(a, len(lead)) for a in arrays], *options)
     return found and tuple([a.reshape(*lead, *a.shape[1:]) for a in found])
 

@@ -12,7 +12,7 @@ from .. import functional as F
 from ..modules.module import Module
 from . import parametrize
 from .orthogonal import orthogonal as orthogonal
-from .spectral_norm import as_matrix, default_dim, power_iterations, random_vectors
+from .spectral_norm import as_matrix, default_dim, power_iterations, random_vectors, singular_value
 from .weight_norm import norm_except_dim, weight_of
 
 T = TypeVar("T", bound=Module)
@@ -86,7 +86,7 @@ class _SpectralNorm(Module):
             count = self.n_power_iterations
             power_iterations(matrix.detach(), self._u, self._v, count, self.eps, u_first=True)
         u, v = self._u.clone(), self._v.clone()  # the next iterations are in place
-        return weight / (u @ (matrix @ v))
+        return weight / singular_value(matrix, u, v)
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """The value itself: it may be of any size."""

@@ -32,11 +32,16 @@ def power_iterations(
     matrix: Tensor, u: Tensor, v: Tensor, count: int, eps: float, u_first: bool = False
 ) -> None:
     """Move u and v in place towards the singular vectors of the largest singular value."""
-    steps = [(v, matrix.t(), u), (u, matrix, v)]
+    steps = [(v, matrix.mH, u), (u, matrix, v)]
     with no_grad():
         for _ in range(count):
             for moved, by, other in reversed(steps) if u_first else steps:
                 moved.copy_(F.normalize(by @ other, dim=0, eps=eps))
+
+
+def singular_value(matrix: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """What the matrix makes of v, along u."""
+    return u.conj() @ (matrix @ v)
 
 
 def random_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -74,7 +79,7 @@ class SpectralNorm:
         if do_power_iteration:
             power_iterations(matrix.detach(), u, v, self.n_power_iterations, self.eps)
         u, v = u.clone(), v.clone()  # the next iterations are in place
-        return weight / (u @ (matrix @ v))
+        return weight / singular_value(matrix, u, v)
 
     @staticmethod
     def apply(

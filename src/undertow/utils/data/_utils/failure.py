@@ -59,4 +59,7 @@ class ExceptionWrapper:
             exception = self.exc_type(message)
         except Exception:  # it takes other arguments
             raise RuntimeError(message) from None
-        raise exception
+        try:
+            raise exception
+        finally:
+            del exception  # or its traceback, a cycle, keeps the loader's workers for long
