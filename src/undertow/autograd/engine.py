@@ -194,12 +194,12 @@ def _full_step(run: Run, i: int, node: Node, ready: list[int]) -> None:
     grads = task.take(i)
     hooks = node.hooks
     leaf = isinstance(node, AccumulateGrad)
+    private = [False] * len(grads)
     if run.bare and (not leaf or hooks is not None or run.captures is not None):
-        every = range(len(grads))
-        private = [grads[j] is not None and backend_of(grads[j]).owned(grads, j) for j in every]
+        if hooks is not None:
+            every = range(len(grads))
+            private = [grads[j] is not None and backend_of(grads[j]).owned(grads, j) for j in every]
         grads = [None if grad is None else wrap(grad) for grad in grads]
-    else:
-        private = [False] * len(grads)
     if hooks is not None and run_tensor_hooks(node, grads, private):
         run.cut = True  # not by |=, which another thread may come between
     if run.captures is not None:

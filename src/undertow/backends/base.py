@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,12 +36,13 @@ Padding = tuple[tuple[int, int], ...]
 Dims = tuple[int, ...]
 
 
-class Direct(NamedTuple):
-    """See `Backend.direct`."""
+class Direct:
+    """See `Backend.direct`: `compute` is the function, which a backend may change for a better."""
 
-    compute: Callable[..., Any]  # of the operands
-    limit: int  # elements of each operand: fewer, or it is not asked
-    whole: Callable[[Any], Array]  # an array of an answer that is none, having no dimensions
+    __slots__ = ("compute",)
+
+    def __init__(self, compute: Callable[..., Any]) -> None:
+        self.compute = compute
 
 
 _SUM = trace(lambda a, b: a + b, 2)
@@ -176,8 +177,14 @@ class Backend(ABC):
 
         return run
 
-    def direct(self, expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
-        """What computes `expr` for small operands, as `prepare` has them; None: ask `prepare`."""
+    def direct(
+        self, expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]
+    ) -> Direct | None:
+        """What computes `expr` for small operands; its answer is None for what `prepare` is for.
+
+        The arrays come first and have one of `dtypes`; beside integers, the third, numbers are
+        ints. Operands may be anything else, too: it has to look.
+        """
         return None
 
     # Questions about an array -----------------------------------------------------------------

@@ -234,6 +234,18 @@ def owns(array: Any) -> bool:
     >>> whole = empty((1000, 1000), np.float32)
     >>> owns(whole), owns(whole[1:])
     (True, False)
+
+    So it is of one that was reshaped, and of which nobody has the original.
+
+    >>> owns(np.ones((2, 3)).reshape(6)), owns(np.ones((2, 3))[1])
+    (True, False)
     """
-    base = array.base
-    return base is None or base.__class__ is PickleBuffer
+    base: Any = array.base
+    if base is None or base.__class__ is PickleBuffer:
+        return True
+    if base.__class__ is not np.ndarray or base.size != array.size:
+        return False
+    if not getrefcount or getrefcount(base) > 3:  # by the array, by `base` and by the question
+        return False
+    below: Any = base.base
+    return below is None or below.__class__ is PickleBuffer

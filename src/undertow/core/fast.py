@@ -7,10 +7,10 @@ What this is for a backward: the fused step of `autograd/engine`.
 Note [small calls]
 A multiply of 4×4 takes NumPy 0.4 microseconds, and a call of a Python function 0.05. So a door asks
 each question once and calls nothing that it can do without, in this order:
-  1. Is everything as usual: the modes, the dtypes, the class of the arrays, their sizes? The class
-     is `kind`, of arrays that have been met before, and what computes is `compute`, a ufunc as a
-     rule; both came from the backend (`Backend.direct`), and stay in the door's own variables. Any
-     other arrays go to what the backend has prepared for them (`Prepared`).
+  1. Are the modes as usual? Then `compute`, which came from the backend (`Backend.direct`) and is
+     in the door's own variables, asks for the class of the arrays, their dtypes and their sizes: a
+     ufunc behind a few instructions of machine code, once the door has been used often. For other
+     arrays it gives None, and they go to what the backend has prepared for them (`Prepared`).
   2. `wrap` the result, if nothing is recorded.
   3. Else the plan of the inputs that need gradients, made when first met, tells what to save. A
      node knows the shape of its output, so an input need not be asked whether it was broadcast.
@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..backends.base import Forms
+from ..backends.base import Direct, Forms
 from ..backends.registry import OF_CLASS, backend_of
 from .dispatch import GIVE_UP, apply, broadcast_edge, elementwise, expand
 from .fused import Prepared
@@ -47,26 +47,22 @@ _GIVE_UP = (AttributeError, TypeError, ValueError, OverflowError, *GIVE_UP)
 def unary_function(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of one tensor."""
     runs = Later(op, (True,))
-    compute, limit, whole, kind = runs.nothing
-    single, double, long = _taken(op)
+    compute = runs.direct.compute
     boolean = op.kind == "bool"
     plan: Plan | None = None
 
     def door(input: Any) -> Tensor:
-        nonlocal plan, compute, limit, whole, kind
+        nonlocal plan, compute
         state = current()
+        if not state.plain:
+            return elementwise(op, input)
         try:
-            x = input._array
-            dtype = x.dtype
-            if not state.plain or not (dtype is single or dtype is double or dtype is long):
-                return elementwise(op, input)
-            if x.__class__ is kind and x.size < limit:
-                r = compute(x)
-                if r.__class__ is not kind:
-                    r = whole(r)
-            else:
-                r = runs.of(x)(x)
-                compute, limit, whole, kind = runs.met
+            r = compute(input._array)
+            if r is None:
+                r = runs.other(input._array)
+                if r is None:
+                    return elementwise(op, input)
+                compute = runs.direct.compute
         except _GIVE_UP:
             return elementwise(op, input)
         if not state.grad or boolean:
@@ -84,35 +80,25 @@ def unary_function(op: Op) -> Callable[..., Tensor]:
 def binary_function(op: Op) -> Callable[..., Tensor]:
     """`op` as a function of two tensors or numbers, at least one of them a tensor."""
     runs = Later(op, (True, True))
-    compute, limit, whole, kind = runs.nothing
-    single, double, long = _taken(op)
+    compute = runs.direct.compute
     boolean = op.kind == "bool"
     beside_number = _beside_number(op)
     plans: list[Plan | None] = [None] * 4  # by which operands need gradients: bits, as in `plan`
 
     def door(input: Any, other: Any) -> Tensor:
-        nonlocal compute, limit, whole, kind
+        nonlocal compute
         if other.__class__ is not Tensor and (other.__class__ is float or other.__class__ is int):
             return beside_number(input, other)
         state = current()
+        if not state.plain:
+            return elementwise(op, input, other)
         try:
-            x, y = input._array, other._array
-            dtype = x.dtype
-            if (
-                not state.plain
-                or y.dtype is not dtype
-                or not (dtype is single or dtype is double or dtype is long)
-            ):
-                return elementwise(op, input, other)
-            if x.__class__ is kind and y.__class__ is kind and x.size < limit and y.size < limit:
-                r = compute(x, y)
-                if r.__class__ is not kind:
-                    r = whole(r)
-            elif backend_of(x) is backend_of(y):
-                r = runs.of(x)(x, y)
-                compute, limit, whole, kind = runs.met
-            else:
-                return elementwise(op, input, other)
+            r = compute(input._array, other._array)
+            if r is None:
+                r = runs.other(input._array, other._array)
+                if r is None:
+                    return elementwise(op, input, other)
+                compute = runs.direct.compute
         except _GIVE_UP:
             return elementwise(op, input, other)
         if not state.grad or boolean:
@@ -145,6 +131,7 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
                     b, j = other._node, other._index
                 aliased = input._alias is not None or other._alias is not None
             else:
+                x, y = input._array, other._array
                 if a is not None and x.shape != shape:
                     a, i = broadcast_edge(a, i, x, shape), 0
                 if b is not None and y.shape != shape:
@@ -154,7 +141,7 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
         if aliased and plan.tensors:
             saved, versions = plan.seal(list(saved))
         indices = (i, j) if i or j else _FIRST
-        return wrap(r, new_node(plan, (a, b), indices, shape, dtype, saved, versions))
+        return wrap(r, new_node(plan, (a, b), indices, shape, r.dtype, saved, versions))
 
     return door
 
@@ -162,28 +149,22 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
 def _beside_number(op: Op) -> Callable[[Any, Any], Tensor]:
     """`op` as a function of a tensor and a number."""
     runs = Later(op, (True, False))
-    compute, limit, whole, kind = runs.nothing
-    single, double, long = _taken(op)
+    compute = runs.direct.compute
     boolean = op.kind == "bool"
     plan: Plan | None = None
 
     def door(input: Any, other: Any) -> Tensor:
-        nonlocal plan, compute, limit, whole, kind
+        nonlocal plan, compute
         state = current()
+        if not state.plain:
+            return elementwise(op, input, other)
         try:
-            x = input._array
-            dtype = x.dtype
-            if not state.plain or not (
-                dtype is single or dtype is double or (dtype is long and other.__class__ is int)
-            ):
-                return elementwise(op, input, other)
-            if x.__class__ is kind and x.size < limit:
-                r = compute(x, other)
-                if r.__class__ is not kind:
-                    r = whole(r)
-            else:
-                r = runs.of(x)(x, other)
-                compute, limit, whole, kind = runs.met
+            r = compute(input._array, other)
+            if r is None:
+                r = runs.other(input._array, other)
+                if r is None:
+                    return elementwise(op, input, other)
+                compute = runs.direct.compute
         except _GIVE_UP:
             return elementwise(op, input, other)
         if not state.grad or boolean:
@@ -258,17 +239,16 @@ def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
 class Later(Prepared):
     """An op's expression, prepared; traced when it is first needed.
 
-    `met` is what the doors keep at hand: how to compute it directly, and for which arrays.
+    `direct` has the function that a door asks first, and for whose Nones there is `other`.
     """
 
-    __slots__ = ("met", "op")
-    # Of `Backend.direct`: compute, limit, whole; then the class of the arrays that it is for.
-    nothing: tuple[Any, int, Any, Any] = (None, 0, None, None)
+    __slots__ = ("direct", "op", "taken")
 
     def __init__(self, op: Op, arrays: tuple[bool, ...]) -> None:
         super().__init__((), arrays)
         self.op = op
-        self.met = self.nothing
+        self.taken = _taken(op)
+        self.direct = _NOTHING
 
     def of(self, array: Any) -> Callable[..., Any]:
         if array.__class__ is self.kind:
@@ -276,12 +256,35 @@ class Later(Prepared):
         self.exprs = (self.op.expr,)
         run = super().of(array)
         if array.__class__ is self.kind:
-            direct = backend_of(array).direct(self.op.expr, self.arrays)
-            if direct is not None:
-                self.met = (*direct, array.__class__)
+            found = backend_of(array).direct(self.op.expr, self.arrays, self.taken)
+            self.direct = found or _NOTHING
         return run
 
+    def at_once(self, x: Any, *others: Any) -> Any:
+        """What `direct` gives, None if it gives up."""
+        if self.kind is None:
+            self.of(x)
+        try:
+            return self.direct.compute(x, *others)
+        except _GIVE_UP:
+            return None
 
+    def other(self, x: Any, *others: Any) -> Any:
+        """The result for arrays of one dtype and backend, of any size; None: for `elementwise`."""
+        dtype = x.dtype
+        single, double, long = self.taken
+        if not (dtype is single or dtype is double or dtype is long):
+            return None
+        for is_array, y in zip(self.arrays[1:], others, strict=True):
+            if is_array:
+                if y.dtype is not dtype or backend_of(x) is not backend_of(y):
+                    return None
+            elif dtype is long and y.__class__ is not int:
+                return None
+        return self.of(x)(x, *others)
+
+
+_NOTHING = Direct(lambda *operands: None)
 _EXACT = 1 << 53  # integers up to here are floats
 
 
@@ -291,6 +294,8 @@ def inplace_elementwise(
     """The in-place method of an elementwise op; without gradients it computes into the memory."""
     slow = inplace(function, name)
     single, double, long = _taken(op)
+    # What computes small ones, as for a door: of arrays alone, and with a number at the end.
+    both = [Later(op, (True,) * (op.arity - n) + (False,) * n) for n in (0, 1) if n < op.arity <= 2]
 
     def method(self: Tensor, *others: Any, **kwargs: Any) -> Tensor:
         x = self._array
@@ -306,10 +311,12 @@ def inplace_elementwise(
             return slow(self, *others)
         k = OF_CLASS.get(x.__class__) or x.backend
         operands = [x]
+        numbers = 0
         for other in others:
             kind = other.__class__
             if (kind is float and not whole) or (kind is int and -_EXACT <= other <= _EXACT):
                 operands.append(other)
+                numbers += 1
                 continue
             if not isinstance(other, Tensor):
                 return slow(self, *others)
@@ -321,7 +328,11 @@ def inplace_elementwise(
                 return slow(self, *others)
             operands.append(y)
         check_writable(name, self)
-        k.run(_into, operands, (op.expr,))
+        r = both[numbers].at_once(*operands) if both else None
+        if r is not None and r.dtype is dtype:
+            k.assign(x, r)
+        else:
+            k.run(_into, operands, (op.expr,))
         share(self).version.value += 1
         return self
 

@@ -172,8 +172,11 @@ def _set_history(t: Tensor, node: Node | None, index: int) -> None:
             node._hooks().capture[index] = old.hooks.capture.pop(i)
 
 
-def check_writable(op: str, t: Tensor) -> None:
-    """Raise unless `t` may be changed in place now; nothing has been changed then."""
+def check_writable(op: str, t: Tensor, recorded: bool = True) -> None:
+    """Raise unless `t` may be changed in place now; nothing has been changed then.
+
+    `recorded` tells whether the change is, if gradients are.
+    """
     array = t._array
     k = backend_of(array)
     if not k.writable(array):
@@ -189,17 +192,17 @@ def check_writable(op: str, t: Tensor) -> None:
             "share one memory location (an expanded or overlapping view); clone() it before "
             "changing it in place"
         )
-    _check_graph(op, t)
+    _check_graph(op, t, recorded)
 
 
-def _check_graph(op: str, t: Tensor) -> None:
+def _check_graph(op: str, t: Tensor, recorded: bool = True) -> None:
     state = current()
     alias = t._alias
     if alias is not None and alias.inference and not state.inference:
         raise InplaceError(
             f"[{op}] an inference tensor can be changed only in inference_mode; clone() it first"
         )
-    if state.grad:
+    if state.grad and recorded:
         if isinstance(node_of(t), AccumulateGrad):
             raise InplaceError(
                 f"[{op}] a leaf that requires gradients cannot be changed in place; "
@@ -254,6 +257,13 @@ def write(op: str, t: Tensor, value: Tensor) -> Tensor:
     backend_of(t._array).assign(t._array, value._array)
     _commit(t, value)
     return t
+
+
+def store(op: str, t: Tensor, value: Tensor) -> None:
+    """`write` under no_grad of a value of the same shape and dtype, at less overhead."""
+    check_writable(op, t, recorded=False)
+    backend_of(t._array).assign(t._array, value._array)
+    share(t).version.value += 1
 
 
 def overwrite(op: str, t: Tensor, source: Tensor) -> Tensor:

@@ -178,10 +178,10 @@ class Node:
 
         That is when some gradient did, and unless the op's rules take None for the others.
         """
-        if self.plan.op.partial:
+        asked = self.plan.asked
+        if self.plan.op.partial or (len(asked) == 1 and 0 in asked and grads[0] is not None):
             return grads
         like = next(g for g in grads if g is not None)
-        asked = self.plan.asked
         return [
             like.new_zeros(shape, dtype=dtype)
             if g is None and i in asked and dtype.kind in "fcV"

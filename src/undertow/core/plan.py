@@ -262,8 +262,10 @@ class Plan:
         results: list[Any] = []
         g = grads[0]
         if self.op.joint:
-            call = next(call for call in self.calls if call is not None)
-            found = self._call(call, grads, saved, tuple(t is not None for t in wanted))
+            for call in self.calls:
+                if call is not None:
+                    break
+            found = self._call(call, grads, saved, tuple([t is not None for t in wanted]))
             return [None if t is None else r for t, r in zip(wanted, found, strict=True)]
         for call, target in zip(self.calls, wanted):  # noqa: B905 (hot)
             if target is None or call is None:
@@ -281,9 +283,17 @@ class Plan:
         rule, picks, simple = call
         if simple:
             return rule(grads[0], *[saved[j] for j in picks])
-        sources = {"saved": saved, "grad": grads}
-        whole = {"grads": tuple(grads), "needs": needs}
-        return rule(*(sources[k][j] if k in sources else whole.get(k, j) for k, j in picks))
+        given: list[Any] = []
+        for kind, j in picks:
+            if kind == "saved":
+                given.append(saved[j])
+            elif kind == "grad":
+                given.append(grads[j])
+            elif kind == "grads":
+                given.append(tuple(grads))
+            else:
+                given.append(needs if kind == "needs" else j)
+        return rule(*given)
 
 
 def _simplify(call: Any) -> Any:

@@ -12,6 +12,7 @@ from .op import Op
 from .tensor import Tensor, node_of
 
 _HOME = __file__.removesuffix(os.path.join("core", "record.py"))  # the library's own files
+_DIFFERENTIABLE = "fcV"  # kinds of dtypes: floating, complex and bfloat16
 _ALONE = (1, 1, 0)  # the plan of one input, which wants a gradient
 
 
@@ -53,12 +54,14 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
             if array.dtype.kind == "c":
                 op = op.on_complex
     else:
-        metas = tuple([(o._array.shape, o._array.dtype) for o in outs])
-        which = [i for i, (_, dtype) in enumerate(metas) if differentiable(dtype)]
+        dtypes = [o._array.dtype for o in outs]
+        kinds = [dtype.kind for dtype in dtypes]
+        which = [i for i, kind in enumerate(kinds) if kind in _DIFFERENTIABLE]
         if not which:
             return
-        if any(dtype.kind == "c" for _, dtype in metas):
+        if "c" in kinds:
             op = op.on_complex
+        metas = tuple([(o._array.shape, dtype) for o, dtype in zip(outs, dtypes, strict=True)])
     key = (len(parents), needs, numbers)
     plan = op.plans.get(key) or op.plan(*key)
     state = current()
@@ -110,7 +113,7 @@ def record_alone(op: Op, x: Tensor, parent: Node, params: tuple[Any, ...], *outs
 
 def differentiable(dtype: Any) -> bool:
     """Whether an output of a dtype has a derivative: floating, complex and bfloat16."""
-    return dtype.kind in "fcV"
+    return dtype.kind in _DIFFERENTIABLE
 
 
 def forward_stack() -> list[str]:

@@ -19,7 +19,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast
-from ..core.inplace import write
+from ..core.inplace import store
 from ..core.modes import current, no_grad
 from ..core.op import Op
 from ..core.register import function
@@ -428,14 +428,11 @@ def batch_norm(
     operands = (input, weight, bias, running_mean, running_var)
     params = (channel_dims(input.ndim), float(eps), kinds_of(weight, bias), momentum)
     y, _, _, *moved = apply(_channel_norm, operands, params)
-    moves = running_mean is not None and running_var is not None and count
-    if moves or num_batches_tracked is not None:
-        with no_grad():
-            if num_batches_tracked is not None:
-                num_batches_tracked.add_(1)
-            if running_mean is not None and running_var is not None and count:
-                write(op, running_mean, moved[0])
-                write(op, running_var, moved[1])
+    if num_batches_tracked is not None:
+        num_batches_tracked.add_(1)
+    if running_mean is not None and running_var is not None and count:
+        store(op, running_mean, moved[0])
+        store(op, running_var, moved[1])
     return y
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.base import Array, Dims, Forms
-from ..core.dispatch import apply, cast
+from ..core.dispatch import apply, apply_alone, cast
 from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
@@ -132,7 +132,7 @@ def _prepared(op: str, input: Tensor, dim: Any, dtype: Any) -> tuple[Tensor, tup
             f"[{op}] needs the dimension to normalise over; for shape {input.shape} pass "
             "dim=-1 for the last one"
         )
-    return input, wrap_dims(op, dim, input.ndim)
+    return input, wrap_dims(op, dim, len(input._array.shape))
 
 
 @function(functional=True)
@@ -144,7 +144,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: DTypeLike | None = Non
     tensor([0.5000, 0.5000, 0.0000])
     """
     input, dims = _prepared("softmax", input, dim, dtype)
-    return apply(_softmax, (input,), (dims, False))
+    return apply_alone(_softmax, input, (dims, False))
 
 
 def masked_softmax(input: Tensor, dim: int) -> Tensor:
@@ -162,7 +162,7 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: DTypeLike | None =
     tensor([-1000.,     0.])
     """
     input, dims = _prepared("log_softmax", input, dim, dtype)
-    return apply(_log_softmax, (input,), (dims,))
+    return apply_alone(_log_softmax, input, (dims,))
 
 
 @function(top=False, method=False, functional=True)

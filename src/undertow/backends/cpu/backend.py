@@ -17,12 +17,11 @@ from ...kernel.row_program import Program
 from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, Direct, NumpyDType, Shape
-from ..quiet import restore, silence
 from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
 from .choice import MULTIPLIED, crossover, threshold
 from .prepared import direct, prepared
 
-_EXACT = (np.dtype(np.float32), np.dtype(np.float64))
+_EXACT = _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
 _largest = np.maximum.reduce
 _TINY = min(threshold(MULTIPLIED), TINY_PRODUCT + 1)
@@ -99,8 +98,10 @@ class CpuBackend(NumpyBackend):
     ) -> Callable[..., Any]:
         return prepared(exprs, arrays, largest, lambda *given: run_maps(*given), self.maps)
 
-    def direct(self, expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
-        return direct(expr, arrays)
+    def direct(
+        self, expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]
+    ) -> Direct | None:
+        return direct(expr, arrays, dtypes)
 
     def update(
         self,
@@ -224,13 +225,10 @@ class CpuBackend(NumpyBackend):
 
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
-        plain = a.ndim == 2 == b.ndim and bias is None and a.dtype in _EXACT
-        if plain and a.size * b.shape[1] < _TINY:  # as below, at less overhead
-            token = silence()
-            try:
-                return a.dot(b)
-            finally:
-                restore(token)
+        if bias is None and a.ndim == 2 == b.ndim:  # as below, at less overhead
+            dtype = a.dtype
+            if (dtype is _SINGLE or dtype is _DOUBLE) and a.size * b.shape[1] < _TINY:
+                return a.dot(b)  # for its warnings see Note [floating-point warnings]
         work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
         if work >= _MULTIPLIED and a.dtype.kind in "fV" and a.shape[-1] == b.shape[-2]:
             return gemm(a, b, bias=bias)

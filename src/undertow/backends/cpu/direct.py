@@ -22,7 +22,7 @@ from ...kernel.windows import Geometry
 from ..threads import current_limit
 from . import choice, pool
 from .direct_layout import FIRST, TileLayout, classes_of, every, steps_of_six, three
-from .kernels import address, kernel, machine, type_of
+from .kernels import address, kernel, launching, machine, type_of
 from .plans import STREAMED, Plans, aligned
 
 ALONE = 1 << 17  # multiplications for which no other thread is woken
@@ -38,6 +38,7 @@ FLAT = 1024  # positions of a row, along which lanes run in the short array's ke
 PARTS = 64  # positions of a row, of which several parts are computed at once
 SCRATCH = 4 << 20  # bytes of a tile; what is more, as by long dilations, is mostly copied in vain
 BLOCKS = 64  # chunks of the sums of all weights, about
+BUFFERS = 6  # of each of these kernels
 _NONE = np.zeros(1)
 _plans = Plans()
 
@@ -45,7 +46,7 @@ _plans = Plans()
 class _Plan(NamedTuple):
     """One call's layout: everything but the addresses."""
 
-    call: Callable[..., None]
+    launch: Callable[..., None]
     unaligned: Any  # the key of what to call if that has streaming stores, and these cannot be
     outputs: int  # channels that the long array's kernel computes together
     ints: list[int]
@@ -67,16 +68,18 @@ def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
         return False
     threads = 1 if plan.alone else current_limit()
     block = np.zeros(threads * plan.scratch + 3 * STREAM, np.uint8)
-    scratch = address(block) + STREAM - 1 & -STREAM
-    given = [plan.table]
+    scratch = block[-address(block) % STREAM :]
+    weights, more = w, _NONE
     if plan.parts:
-        given += [w, np.zeros(plan.parts, np.float64)]
+        more = np.zeros(plan.parts, np.float64)
     else:
-        given += [_packed(w, plan.outputs, plan.order), _NONE if bias is None else _widened(bias)]
-    call = plan.call
+        weights = _packed(w, plan.outputs, plan.order)
+        if bias is not None:
+            more = _widened(bias)
+    launch = plan.launch
     if plan.unaligned is not None and address(out) % STREAM:
-        call = _load(slide_function, plan.unaligned)
-    call(pool.pointer(threads), address(out), address(x), scratch, *map(address, given), *plan.ints)
+        launch = _launch(slide_function, plan.unaligned, plan.ints)
+    launch(pool.pointer(threads), out, x, scratch, plan.table, weights, more)
     return True
 
 
@@ -180,7 +183,7 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     streams = out.nbytes >= STREAMED and parts == 1 and step == 1
     streams = streams and not any(s * out.itemsize % STREAM for s in steps[:5])
     return _Plan(
-        _load(slide_function, key._replace(stream=streams)),
+        _launch(slide_function, key._replace(stream=streams), ints),
         key if streams else None,
         many,
         ints,
@@ -300,7 +303,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall)
     parts = groups * variants * chunks * -(-outputs // many) * many * len(padded)
     return _Plan(
-        _load(weigh_function, key),
+        _launch(weigh_function, key, ints),
         None,
         many,
         ints,
@@ -315,6 +318,12 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
 def _alone(out: Any, w: Any) -> bool:
     """Whether one thread multiplies faster than another one wakes up."""
     return bool(out.size * math.prod(w.shape[2:]) < ALONE)
+
+
+def _launch(
+    build: Callable[[str, Any], Function], key: Any, ints: Sequence[int]
+) -> Callable[..., None]:
+    return launching(_load(build, key), BUFFERS, ints)
 
 
 @functools.cache

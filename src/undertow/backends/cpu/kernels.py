@@ -7,7 +7,7 @@ import functools
 import hashlib
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...kernel.ir import Function
@@ -15,7 +15,7 @@ from ...kernel.ir_check import check
 from ...kernel.ir_text import render
 from ..memory_types import TYPES as TYPES
 from ..memory_types import type_of as type_of
-from . import jit
+from . import jit, native
 from .jit import address as address
 from .llvm import emit
 from .llvm_values import Machine
@@ -27,6 +27,7 @@ _C_TYPES = {
     "f64": ctypes.c_double,
 }
 _CODES = {"ptr": "q", "i64": "q", "f32": "f4x", "f64": "d"}
+QUICK = 1 << 13  # elements that take less time than other threads of Python to wake up
 CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 
 
@@ -43,6 +44,7 @@ def machine() -> Machine:
 
 
 _kernels: dict[tuple[str, str], Callable[..., None]] = {}
+_places: dict[Callable[..., None], tuple[int, list[str]]] = {}  # addresses, types of arguments
 
 
 def kernel(
@@ -96,7 +98,25 @@ def _callable(address: int, kinds: list[str]) -> Callable[..., None]:
             packed = b"".join([_in_eight(k, a) for k, a in zip(kinds, args, strict=True)])
         run(packed)
 
+    _places[call] = address, kinds
     return call
+
+
+def launching(
+    call: Callable[..., None], buffers: int, ints: Sequence[int], release: bool = True
+) -> Callable[..., None]:
+    """A kernel as a function of the pool, so many arrays, and the numbers behind `ints`.
+
+    It is quicker to call than by addresses; see Note [native calls], there for `release`, too.
+    """
+    if native.possible():
+        place, kinds = _places[call]
+        return native.launcher(place, buffers, ints, kinds[1 + buffers + len(ints) :], release)
+
+    def launch(pool: int, *given: Any) -> None:
+        call(pool, *map(address, given[:buffers]), *ints, *given[buffers:])
+
+    return launch
 
 
 def _in_eight(kind: str, value: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from ...kernel.layout import Sizes, coalesce
 from ...kernel.maps import map_function
 from .. import memory
 from . import pool
-from .kernels import address, kernel
+from .kernels import QUICK, address, kernel, launching
 from .plans import (
     Plans,
     compute_type,
@@ -37,11 +38,12 @@ _plans = Plans()
 class _Plan(NamedTuple):
     """One call's layout: everything but the addresses and the numbers."""
 
-    call: Callable[..., None]
+    launch: Callable[..., None]
     stream: Callable[..., None] | None  # the same with streaming stores
     shape: Sizes
     like: int | None  # the array whose layout the results have; None for row-major
     ints: list[int]  # sizes and steps
+    huge: bool  # results may lie in the way of what is read; see `memory.empty`
     floating: bool  # numbers are
     paired: bool  # complex numbers are two of them
     half: Any  # the dtype of two bytes in which numbers are compared
@@ -89,21 +91,22 @@ def run_maps(
                 numbers = [float(plan.half.type(n)) for n in numbers]
         elif plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
             return None  # it would wrap around
-    addresses = [address(a) for a in arrays]
     if into is not None:
         outs = list(into)
-    elif plan.like is None:
-        outs = [memory.empty(plan.shape, t, addresses) for t in dtypes]
-    else:
+    elif plan.like is not None:
         outs = [memory.empty_like(arrays[plan.like], t) for t in dtypes]
-    addresses = [*[address(o) for o in outs], *addresses]
-    if plan.stream is not None and (into is None or addresses[0] not in addresses[len(outs) :]):
+    else:
+        beside = [address(a) for a in arrays] if plan.huge else ()
+        outs = [memory.empty(plan.shape, t, beside) for t in dtypes]
+    if plan.stream is not None:
+        addresses = [address(a) for a in (*outs, *arrays)]
         heads = {-p % STREAM / o.itemsize for o, p in zip(outs, addresses, strict=False)}
         head = heads.pop()
-        if not heads and head.is_integer():
+        fits = into is None or addresses[0] not in addresses[len(outs) :]
+        if fits and not heads and head.is_integer():
             plan.stream(pool.pointer(), *addresses, int(head), *plan.ints, *numbers)
             return tuple(outs)
-    plan.call(pool.pointer(), *addresses, *plan.ints, *numbers)
+    plan.launch(pool.pointer(), *outs, *arrays, *numbers)
     return tuple(outs)
 
 
@@ -138,12 +141,16 @@ def _make(
         )
     ):
         stream = kernel("map", map_function, *given, True)
+    ints = [*sizes, *listed(steps, inner)]
+    size = math.prod(shape)
+    call = kernel("map", map_function, *given)
     return _Plan(
-        kernel("map", map_function, *given),
+        launching(call, len(results) + len(arrays), ints, size >= QUICK),
         stream,
         shape,
         source,
-        [*sizes, *listed(steps, inner)],
+        ints,
+        any(size * np.dtype(t).itemsize >= memory.HUGE for t in dtypes),
         compute in FLOATS or compute in PARTS,
         compute in PARTS,
         *_compared(arrays, compute, results),

@@ -35,8 +35,11 @@ from ...kernel.expr import Expr
 from ..base import Direct, is_boolean
 from ..reference import UFUNCS, compile_map, python_lines
 from .choice import crossover
+from .native import guard, possible
 
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"undertow\.")
+ndarray = np.ndarray
+OFTEN = 1000  # calls from which on machine code pays, for which LLVM may have to be loaded
 _BOOL = np.dtype(bool)
 
 
@@ -64,14 +67,43 @@ def prepared(
     return scope["run"]
 
 
-def direct(expr: Expr, arrays: tuple[bool, ...]) -> Direct | None:
-    """The function of `Backend.direct`: a ufunc itself, where `expr` is one."""
+def direct(expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]) -> Direct | None:
+    """The function of `Backend.direct`: a ufunc, where `expr` is one, behind what must be asked.
+
+    Who is called often gets machine code for that, see Note [native calls].
+    """
     deep = any(a.head != "arg" for a in expr.args)
     if expr.head in ("arg", "const") or (deep and not all(arrays)):
         return None  # numbers must get a dtype first, see `text`
     if not (is_boolean(expr) or _keeps_dtype(expr)):
         return None
-    return Direct(compile_map(expr, len(arrays)), crossover(expr), np.asarray)
+    compute, limit = compile_map(expr, len(arrays)), crossover(expr)
+    single, double, long = dtypes
+    pair = arrays == (True, True)
+    left = OFTEN if possible() else -1
+
+    def guarded(x: Any, *others: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if not left:
+            made.compute = guard(compute, arrays, dtypes, limit)
+            return None  # so that who called looks for what it is to call
+        if x.__class__ is not ndarray or x.size >= limit:
+            return None
+        dtype = x.dtype
+        if not (dtype is single or dtype is double or dtype is long):
+            return None
+        for y in others:
+            if pair:
+                if y.__class__ is not ndarray or y.dtype is not dtype or y.size >= limit:
+                    return None
+            elif dtype is long and y.__class__ is not int:
+                return None
+        r = compute(x, *others)
+        return r if r.__class__ is ndarray else np.asarray(r)
+
+    made = Direct(guarded)
+    return made
 
 
 def text(exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool, limit: int) -> str:

@@ -21,7 +21,7 @@ from ...kernel.reductions import Loops, reduce_function
 from ...shapes import reduced_shape
 from .. import memory
 from . import pool
-from .kernels import address, kernel
+from .kernels import QUICK, kernel, launching
 from .plans import (
     Plans,
     compute_type,
@@ -55,11 +55,10 @@ _plans = Plans()
 class _Plan(NamedTuple):
     """One call's layout: everything but the addresses and the numbers."""
 
-    call: Callable[..., None]
+    launch: Callable[..., None]
     shape: Sizes
     dtypes: list[Any]
     more: list[Any]  # shapes and dtypes of a second result, and of scratch memory
-    ints: list[int]
 
 
 def run_reduce(kind: str, x: Any, dims: Sizes, keepdim: bool) -> Any | None:
@@ -74,7 +73,7 @@ def run_reduce(kind: str, x: Any, dims: Sizes, keepdim: bool) -> Any | None:
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.make(key, _make, kind, _IDENTITY, (x,), dims, keepdim, x.dtype)
-    return _run(plan, address(x)) if plan else None
+    return _run(plan, (x,)) if plan else None
 
 
 def run_map_reduce(
@@ -94,17 +93,17 @@ def run_map_reduce(
     plan = _plans.get(signature)
     if plan is None:
         plan = _plans.make(signature, _make, kind, expr, operands, dims, keepdim, dtype)
-    return _run(plan, *map(address, arrays), numbers=numbers) if plan else None
+    return _run(plan, arrays, numbers) if plan else None
 
 
-def _run(plan: _Plan, *addresses: int, numbers: Sequence[Any] = ()) -> Any:
-    """Call the kernel for operands at these addresses."""
+def _run(plan: _Plan, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
+    """Call the kernel for these operands."""
     out = memory.empty(plan.shape, plan.dtypes[0])
     if not plan.more:
-        plan.call(pool.pointer(), address(out), *addresses, *plan.ints, *numbers)
+        plan.launch(pool.pointer(), out, *arrays, *numbers)
         return out
     made = [np.empty(shape, t) for shape, t in plan.more]
-    plan.call(pool.pointer(), address(out), *map(address, made), *addresses, *plan.ints, *numbers)
+    plan.launch(pool.pointer(), out, *made, *arrays, *numbers)
     return out if len(plan.dtypes) == 1 else (out, made[0])
 
 
@@ -133,7 +132,8 @@ def _make(
     out_shape = reduced_shape(shape, dims, keepdim)
     more: list[Any] = [(out_shape, t) for t in dtypes[1:]]
     more += [(cut.parts, numpy_name(t)) for t in kept_types(kind, element) if cut.parts]
-    return _Plan(call, out_shape, dtypes, more, ints)
+    launch = launching(call, 1 + len(more) + len(types), ints, math.prod(shape) >= QUICK)
+    return _Plan(launch, out_shape, dtypes, more)
 
 
 def _results(kind: str, dtype: Any, length: int) -> list[Any]:

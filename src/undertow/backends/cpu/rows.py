@@ -17,7 +17,7 @@ from ...kernel.rows import BLOCK, GROUP, LINE, PIECE, kept_again, rows_function
 from ...kernel.rows_across import STRIPE, rows_across_function, slots
 from .. import memory
 from ..threads import current_limit
-from .kernels import address, kernel
+from .kernels import QUICK, address, kernel, launching
 from .plans import Plans, known, lay_out, like, result_type, row_major, some, streams, typed
 from .pool import pointer
 
@@ -30,15 +30,14 @@ _plans = Plans()
 class _Plan(NamedTuple):
     """One call's layout: everything but the addresses and the numbers."""
 
-    call: Callable[..., None]
+    launch: Callable[..., None]
     outputs: list[tuple[Sizes, Any]]  # shapes and dtypes
     as_given: list[int | None]  # the operand whose layout an output has; None for row-major
     scratch: list[tuple[int, int]]  # memory: elements, and as many again for every thread
     wide: Any  # the dtype in which it is computed, and of that memory
     alone: bool  # whether one thread will do
-    # What makes the outputs and that memory, if none of them is large and one thread will do.
-    small: list[Callable[[], Any]]
-    ints: list[int]  # sizes and steps
+    # What makes the outputs and that memory, if none of them is huge and one thread will do.
+    makers: list[Callable[[], Any]]
 
 
 def run_rows(
@@ -55,15 +54,14 @@ def run_rows(
         plan = _plans.make(key, _make, program, arrays, dims, dtypes)
     if not plan:
         return None
-    call, outputs, _, _, _, _, small, ints = plan
+    launch, outputs, _, _, _, _, makers = plan
     pool = 0
-    if small:
-        made = [make() for make in small]
+    if makers:
+        made = [make() for make in makers]
     else:
         made, pool = _memory(plan, arrays)
     count = len(outputs)
-    buffers = [*made[:count], *arrays, *made[count:]]
-    call(pool, *map(address, buffers), *ints, *operands[given:])
+    launch(pool, *made[:count], *arrays, *made[count:], *operands[given:])
     return tuple(made[:count])
 
 
@@ -140,10 +138,16 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
     alone = blocks == 1 and (n <= PIECE or not _has_columns(program))
     alone = alone or (across and math.prod(shape) <= ALONE)
     all_made = outs + [((size + each,), dtype) for size, each in scratch]
-    small: list[Callable[[], Any]] = []
-    if alone and source is None and max(math.prod(s) for s, _ in all_made) * 8 < memory.LARGE:
-        small = [functools.partial(np.empty, *m) for m in all_made]
-    return _Plan(call, outs, as_given, scratch, dtype, alone, small, ints)
+    sizes_made = [math.prod(shape) * dtype.itemsize for shape, dtype in all_made]
+    makers: list[Callable[[], Any]] = []
+    if alone and source is None and max(sizes_made) < memory.HUGE:
+        makers = [
+            functools.partial(np.empty if size < memory.LARGE else memory.empty, *m)
+            for m, size in zip(all_made, sizes_made, strict=True)
+        ]
+    quick = bool(makers) and math.prod(shape) < QUICK
+    launch = launching(call, len(all_made) + len(arrays), ints, not quick)
+    return _Plan(launch, outs, as_given, scratch, dtype, alone, makers)
 
 
 def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: bool) -> None:

@@ -1,0 +1,310 @@
+"""Machine code that Python calls as one of its own functions, without ctypes between them.
+
+Note [native calls]
+Around a small kernel ctypes and `struct` take a microsecond: the address of each array, the tuple
+of numbers, their bytes, the call. A function of CPython's is a machine address with a signature,
+`PyObject *f(PyObject *self, PyObject **args, Py_ssize_t count)`, and LLVM can make one as well as a
+C compiler. So there are two, made once for all kernels and all ufuncs; what they are about is a
+table of 64-bit numbers, the `self` of the function:
+  launch  puts the pool, the addresses of arrays, what the plan knows and numbers side by side (Note
+          [packed arguments]) on the stack, and calls a kernel.
+  guard   asks what every small call asks of its arrays, class, dtype and number of elements, and
+          calls a ufunc; or gives None.
+Both read an array's fields where NumPy's own headers, and so every compiled extension, have them;
+`possible` has looked whether they are there. They are called with the arrays that they were made
+for. The caller holds these, and Python's lock unless `launch` was told to let it go.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .choice import MODE
+from .jit import load
+
+_HEAD = object.__basicsize__  # Python's own fields, the class last; an array's are behind them
+_FASTCALL = 0x80  # how a function takes its arguments: METH_FASTCALL
+_WORD = (1 << 64) - 1
+_KINDS = {"f32": 0, "f64": 1, "i64": 2}
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@functools.cache
+def possible() -> bool:
+    """Whether there are compiled functions, and arrays are laid out as these expect."""
+    if MODE == "never" or sys.implementation.name != "cpython":
+        return False
+    sample = np.zeros((2, 3), np.float32)
+    at = id(sample) + _HEAD
+    word = ctypes.c_size_t.from_address
+    return (
+        word(at - 8).value == id(np.ndarray)
+        and word(at).value == sample.__array_interface__["data"][0]
+        and ctypes.c_int.from_address(at + 8).value == 2
+        and word(word(at + 16).value + 8).value == 3
+        and word(at + 40).value == id(sample.dtype)
+        and word(id(1.5) + _HEAD - 8).value == id(float)
+    )
+
+
+def launcher(
+    address: int, buffers: int, known: Sequence[int], kinds: Sequence[str], release: bool
+) -> Callable[..., None]:
+    """A kernel as a function of its pool, its arrays and then its numbers, of these `kinds`.
+
+    `known` are the integers between them, which a plan knows. `release` tells that other threads of
+    Python may run meanwhile.
+    """
+    head = [address, buffers, len(known), len(kinds), int(release), id(None)]
+    names = "Py_IncRef PyFloat_AsDouble PyLong_AsUnsignedLongLongMask PyErr_Occurred"
+    names += " PyEval_SaveThread PyEval_RestoreThread"
+    return _function("launch", [*head, *_symbols(names), *[_KINDS[k] for k in kinds], *known])
+
+
+def guard(
+    compute: Callable[..., Any], arrays: Sequence[bool], dtypes: Sequence[Any], limit: int
+) -> Callable[..., Any]:
+    """`compute` of small arrays, which come first, and numbers; None for all other operands.
+
+    The arrays have one of three dtypes, all the same; numbers beside those of the third are ints.
+    """
+    kept = [compute, np.asarray, *dtypes]
+    _alive.append(kept)
+    compute_id, whole, *known = [0 if k is None else id(k) for k in kept]
+    facts = [compute_id, whole, sum(arrays), len(arrays), limit, id(np.ndarray), id(int), id(None)]
+    return _function(
+        "guard", [*facts, *known, *_symbols("Py_IncRef Py_DecRef PyObject_Vectorcall")]
+    )
+
+
+_alive: list[Any] = []  # what guards refer to by address: there is one for each door
+
+
+@functools.cache
+def _symbols(names: str) -> list[int]:
+    found = [ctypes.cast(getattr(ctypes.pythonapi, n), ctypes.c_void_p) for n in names.split()]
+    return [f.value or 0 for f in found]
+
+
+@functools.cache
+def _method(name: str) -> _Method:
+    return _Method(name.encode(), load(name, _TEXTS[name]), _FASTCALL, None)
+
+
+def _function(name: str, table: list[int]) -> Callable[..., Any]:
+    """One of the functions of this file, with a table as its `self`."""
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    words = np.array([word & _WORD for word in table], np.uint64)
+    made: Callable[..., Any] = make(ctypes.addressof(_method(name)), words, None)
+    return made
+
+
+# The text of the functions ---------------------------------------------------------------------
+def _loop(name: str, count: str, body: str) -> str:
+    """Lines that run `body`, which ends in a block of its own, for `%{name}.i` below `count`."""
+    return f"""
+  br label %{name}.before
+{name}.before:
+  br label %{name}.head
+{name}.head:
+  %{name}.i = phi i64 [ 0, %{name}.before ], [ %{name}.next, %{name}.tail ]
+  %{name}.more = icmp slt i64 %{name}.i, {count}
+  br i1 %{name}.more, label %{name}.body, label %{name}.after
+{name}.body:
+{body}
+  br label %{name}.tail
+{name}.tail:
+  %{name}.next = add i64 %{name}.i, 1
+  br label %{name}.head
+{name}.after:"""
+
+
+def _table(names: str) -> str:
+    """Lines that load the table's entries in order; a capital letter is that of a pointer."""
+    lines = ["  %table.place = getelementptr i8, ptr %self, i64 " + str(_HEAD)]
+    lines.append("  %table = load ptr, ptr %table.place")
+    for place, name in enumerate(names.split()):
+        lines.append(f"  %{name}.at = getelementptr i64, ptr %table, i64 {place}")
+        lines.append(f"  %{name} = load {'ptr' if name[0].isupper() else 'i64'}, ptr %{name}.at")
+    return "\n".join(lines)
+
+
+def _given(name: str, index: str) -> str:
+    """Lines that load an argument and its class."""
+    return f"""
+  %{name}.given = getelementptr ptr, ptr %args, i64 {index}
+  %{name} = load ptr, ptr %{name}.given
+{_field(f"{name}.class", name, -8)}"""
+
+
+def _field(name: str, of: str, offset: int, kind: str = "ptr") -> str:
+    """Lines that load a field of an object, counted from the end of Python's own."""
+    return f"""
+  %{name}.place = getelementptr i8, ptr %{of}, i64 {_HEAD + offset}
+  %{name} = load {kind}, ptr %{name}.place"""
+
+
+_BUFFER = f"""
+  %b.place = add i64 %b.i, 1
+{_given("array", "%b.place")}
+{_field("data", "array", 0)}
+  %b.to = getelementptr i64, ptr %packed, i64 %b.place
+  store ptr %data, ptr %b.to"""
+_KNOWN = """
+  %k.from = getelementptr i64, ptr %ints, i64 %k.i
+  %k.value = load i64, ptr %k.from
+  %k.place = add i64 %k.i, %first
+  %k.to = getelementptr i64, ptr %packed, i64 %k.place
+  store i64 %k.value, ptr %k.to"""
+_NUMBER = f"""
+  %n.index = add i64 %n.i, %first
+{_given("number", "%n.index")}
+  %n.place = add i64 %n.i, %then
+  %n.to = getelementptr i64, ptr %packed, i64 %n.place
+  %n.from = getelementptr i64, ptr %kinds, i64 %n.i
+  %kind = load i64, ptr %n.from
+  %whole = icmp eq i64 %kind, 2
+  br i1 %whole, label %n.long, label %n.real
+n.long:
+  %long = call i64 %Long(ptr %number)
+  store i64 %long, ptr %n.to
+  br label %n.check
+n.real:
+  %double = call double %Double(ptr %number)
+  store double %double, ptr %n.to
+  %narrow = icmp eq i64 %kind, 0
+  br i1 %narrow, label %n.single, label %n.check
+n.single:
+  %single = fptrunc double %double to float
+  store float %single, ptr %n.to
+  br label %n.check
+n.check:
+  %failed = call ptr %Failed()
+  %wrong = icmp ne ptr %failed, null
+  br i1 %wrong, label %error, label %n.stored
+n.stored:"""
+_LAUNCH = f"""
+define ptr @launch(ptr %self, ptr %args, i64 %count) {{
+{_table("Kernel buffers known numbers release Nothing Incref Double Long Failed Save Restore")}
+  %kinds = getelementptr i64, ptr %table, i64 12
+  %ints = getelementptr i64, ptr %kinds, i64 %numbers
+  %first = add i64 %buffers, 1
+  %then = add i64 %first, %known
+  %all = add i64 %then, %numbers
+  %packed = alloca i64, i64 %all, align 16
+{_given("pool", "0")}
+  %handle = call i64 %Long(ptr %pool)
+  store i64 %handle, ptr %packed
+{_loop("b", "%buffers", _BUFFER)}
+{_loop("k", "%known", _KNOWN)}
+{_loop("n", "%numbers", _NUMBER)}
+  %released = icmp ne i64 %release, 0
+  br i1 %released, label %apart, label %held
+apart:
+  %state = call ptr %Save()
+  call void %Kernel(ptr %packed)
+  call void %Restore(ptr %state)
+  br label %done
+held:
+  call void %Kernel(ptr %packed)
+  br label %done
+done:
+  call void %Incref(ptr %Nothing)
+  ret ptr %Nothing
+error:
+  ret ptr null
+}}
+"""
+
+_OPERAND = f"""{_given("o", "%o.i")}
+  %array = icmp slt i64 %o.i, %arrays
+  br i1 %array, label %o.array, label %o.number
+o.number:
+  %o.int = icmp eq ptr %o.class, %Int
+  %o.real = xor i1 %is.c, true
+  %o.fits = or i1 %o.int, %o.real
+  br i1 %o.fits, label %o.usual, label %other
+o.array:
+  %o.known = icmp eq ptr %o.class, %Kind
+  br i1 %o.known, label %o.dtypes, label %other
+o.dtypes:
+{_field("o.dtype", "o", 40)}
+  %o.same = icmp eq ptr %o.dtype, %dtype
+  br i1 %o.same, label %s.before, label %other
+s.before:
+{_field("dims", "o", 8, "i32")}
+{_field("shape", "o", 16)}
+  br label %s.head
+s.head:
+  %s.i = phi i32 [ 0, %s.before ], [ %s.next, %s.body ]
+  %size = phi i64 [ 1, %s.before ], [ %product, %s.body ]
+  %s.more = icmp slt i32 %s.i, %dims
+  br i1 %s.more, label %s.body, label %s.after
+s.body:
+  %s.from = getelementptr i64, ptr %shape, i32 %s.i
+  %length = load i64, ptr %s.from
+  %product = mul i64 %size, %length
+  %s.next = add i32 %s.i, 1
+  br label %s.head
+s.after:
+  %small = icmp slt i64 %size, %limit
+  br i1 %small, label %o.usual, label %other
+o.usual:"""
+_GUARD = f"""
+define ptr @guard(ptr %self, ptr %args, i64 %count) {{
+{_table("Compute Whole arrays given limit Kind Int Nothing A B C Incref Decref Call")}
+  %one = alloca ptr, align 8
+  %fits = icmp eq i64 %count, %given
+  br i1 %fits, label %class, label %other
+class:
+{_given("x", "0")}
+  %x.known = icmp eq ptr %x.class, %Kind
+  br i1 %x.known, label %dtype.of, label %other
+dtype.of:
+{_field("dtype", "x", 40)}
+  %is.a = icmp eq ptr %dtype, %A
+  %is.b = icmp eq ptr %dtype, %B
+  %is.c = icmp eq ptr %dtype, %C
+  %is.ab = or i1 %is.a, %is.b
+  %is.abc = or i1 %is.ab, %is.c
+  br i1 %is.abc, label %every, label %other
+every:
+{_loop("o", "%given", _OPERAND)}
+  %r = call ptr %Call(ptr %Compute, ptr %args, i64 %count, ptr null)
+  %failed = icmp eq ptr %r, null
+  br i1 %failed, label %give, label %look
+give:
+  ret ptr %r
+look:
+{_field("r.class", "r", -8)}
+  %r.known = icmp eq ptr %r.class, %Kind
+  br i1 %r.known, label %give, label %wrap
+wrap:
+  store ptr %r, ptr %one
+  %w = call ptr %Call(ptr %Whole, ptr %one, i64 1, ptr null)
+  call void %Decref(ptr %r)
+  ret ptr %w
+other:
+  call void %Incref(ptr %Nothing)
+  ret ptr %Nothing
+}}
+"""
+_TEXTS = {"launch": _LAUNCH, "guard": _GUARD}

@@ -1,0 +1,233 @@
+"""Functions of machine code that Python calls by itself: what they take, give, refuse and hold."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import undertow as ut
+from undertow.backends.cpu import native
+from undertow.backends.cpu.jit import load
+from undertow.backends.cpu.prepared import OFTEN
+
+pytestmark = pytest.mark.skipif(not native.possible(), reason="no compiled functions here")
+
+DTYPES = tuple(np.dtype(d) for d in (np.float32, np.float64, np.int64))
+STORE = """
+define void @store(ptr %packed) {
+  %at1 = getelementptr i64, ptr %packed, i64 1
+  %x = load ptr, ptr %at1
+  %at2 = getelementptr i64, ptr %packed, i64 2
+  %place = load i64, ptr %at2
+  %at3 = getelementptr i64, ptr %packed, i64 3
+  %value = load float, ptr %at3
+  %to = getelementptr float, ptr %x, i64 %place
+  store float %value, ptr %to
+  ret void
+}
+"""
+
+
+def often(function: Any, *given: Any) -> None:
+    """Call a door until it is one of machine code."""
+    for _ in range(OFTEN + 2):
+        function(*given)
+
+
+def test_guard_takes_small_arrays_of_one_dtype() -> None:
+    multiply = native.guard(np.multiply, (True, True), DTYPES, 1024)
+    for dtype in DTYPES:
+        x = np.arange(6, dtype=dtype).reshape(2, 3)
+        np.testing.assert_array_equal(multiply(x, x[:1]), x * x[:1])
+        assert multiply(x, x).dtype is x.dtype
+        whole = multiply(x[0, 1, ...], x[1, 2, ...])
+        assert type(whole) is np.ndarray
+        assert whole == 5
+    x = np.ones(3, np.float32)
+    strange: list[Any] = [
+        x.astype(np.float64),
+        x.astype(">f4"),
+        x.astype(np.float16),
+        np.ones(1024, np.float32),
+        np.float32(1),
+        1.0,
+        None,
+        [1.0] * 3,
+        np.ma.masked_array(x),
+    ]
+    for y in strange:
+        assert multiply(x, y) is None
+        assert multiply(y, x) is None
+    assert multiply(x) is None
+    assert multiply(x, x, x) is None
+    assert multiply() is None
+
+
+def test_guard_takes_numbers() -> None:
+    multiply = native.guard(np.multiply, (True, False), DTYPES, 1024)
+    x, n = np.ones(3, np.float32), np.arange(3)
+    np.testing.assert_array_equal(multiply(x, 2.5), x * 2.5)
+    np.testing.assert_array_equal(multiply(n, 2), n * 2)
+    assert multiply(x, 2.5).dtype == np.float32
+    assert multiply(n, 2.5) is None
+    assert multiply(n, True) is None
+
+
+def test_guard_passes_errors_on_and_holds_nothing() -> None:
+    multiply = native.guard(np.multiply, (True, True), DTYPES, 1024)
+    x, y, r = np.ones(3), np.ones(4), np.ones(())
+    with pytest.raises(ValueError, match="broadcast"):
+        multiply(x, y)
+    before = [sys.getrefcount(o) for o in (x, y, r, None)]
+    for _ in range(1000):
+        multiply(x, x)
+        multiply(r, r)
+        multiply(x, None)
+        with pytest.raises(ValueError, match="broadcast"):
+            multiply(x, y)
+    after = [sys.getrefcount(o) for o in (x, y, r, None)]
+    assert after[:3] == before[:3]
+    assert abs(after[3] - before[3]) < 500
+    for made in (multiply(x, x), multiply(r, r)):
+        assert sys.getrefcount(made) == 3  # the tuple's, the variable's and the question's
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_launch(release: bool) -> None:
+    store = native.launcher(load("store", STORE), 1, [2], ["f32"], release)
+    x = np.zeros(4, np.float32)
+    for given, stored in ((1.5, 1.5), (7, 7.0), (1e300, np.inf), (-1.0, -1.0)):
+        assert store(0, x, given) is None
+        assert x.tolist() == [0, 0, stored, 0]
+    with pytest.raises(TypeError):
+        store(0, x, "1")
+    before = sys.getrefcount(x)
+    for _ in range(1000):
+        store(0, x, 0.5)
+    assert sys.getrefcount(x) == before
+
+
+def test_doors_that_are_used_often() -> None:
+    """What a door of machine code does not take goes the same ways as before."""
+    x = ut.arange(1.0, 5).reshape(2, 2)
+    for function in (ut.mul, ut.sub, ut.lt):
+        often(function, x, x)
+        often(function, x, 2.0)
+    often(ut.exp, x)
+    n = ut.arange(3)
+    assert (n * n).tolist() == [0, 1, 4]
+    assert (n * 2).dtype is ut.int64
+    assert (n * 2.0).dtype is ut.float32
+    assert (x * n[1]).dtype is ut.float32
+    assert (x.half() * x.half()).dtype is ut.float16
+    assert (x * x.double()).dtype is ut.float64
+    assert (x < 2).tolist() == [[True, False], [False, False]]
+    assert (2.0 - x).tolist() == [[1, 0], [-1, -2]]
+    assert (x * True).tolist() == x.tolist()
+    large = ut.ones(3000)
+    assert (large * large).sum().item() == 3000
+    far = ut.ones(2, 2, device="reference")
+    assert (far * far).device == far.device
+    with pytest.raises(ut.errors.DeviceError):
+        far * x
+    with pytest.raises(ut.errors.UndertowError):
+        x * ut.ones(3)
+    with pytest.raises(TypeError):
+        x * "2"
+    scalar = ut.tensor(2.0)
+    assert (scalar * scalar).shape == ()
+    assert ut.exp(ut.tensor(0.0)).item() == 1
+
+
+def test_doors_that_are_used_often_in_every_mode() -> None:
+    x = ut.ones(2, 2, requires_grad=True)
+    often(ut.mul, x, x)
+    with ut.inference_mode():
+        assert (x * x).is_inference()
+    with ut.autograd.graph.saved_tensors_hooks(lambda t: t * 1, lambda t: t):
+        (x * x * x).sum().backward()
+    assert x.grad.tolist() == [[3, 3], [3, 3]]
+    with ut.autograd.detect_anomaly(check_nan=False):
+        assert (x * x).grad_fn.site
+    row = ut.ones(2, requires_grad=True)
+    (x.detach() * row).sum().backward()
+    assert row.grad.tolist() == [2, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (ut.full((2,), 1e38) * ut.full((2,), 1e38)).tolist() == [float("inf")] * 2
+
+
+def test_doors_from_several_threads() -> None:
+    x = ut.full((4, 4), 3.0)
+    wrong: list[Any] = []
+
+    def work() -> None:
+        for _ in range(3000):
+            if (x / x)[0, 0].item() != 1:
+                wrong.append(x)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_results_of_doors_are_freed() -> None:
+    x = ut.ones(3)
+    often(ut.mul, x, x)
+    gc.collect()
+    array = (x * x)._array
+    held = sys.getrefcount(array)
+    assert held == 2
+
+
+@pytest.mark.parametrize("size", [4, 3000])
+def test_in_place_changes_that_are_made_often(size: int) -> None:
+    x, count = ut.zeros(size), ut.tensor(0)
+    for _ in range(OFTEN + 5):
+        x.add_(1.0)
+        count.add_(1)
+    assert x.tolist() == [OFTEN + 5] * size
+    assert count.item() == OFTEN + 5
+    assert x._version == count._version == OFTEN + 5
+    array = x._array
+    x.mul_(ut.full((size,), 2.0))
+    assert x._array is array
+    square = ut.arange(4.0).reshape(2, 2)
+    square.add_(square.t())
+    assert square.tolist() == [[0, 3], [3, 6]]
+    assert ut.arange(3).add_(2**40).tolist() == [2**40, 2**40 + 1, 2**40 + 2]
+    with pytest.raises(ut.errors.UndertowError):
+        count.mul_(0.5)
+
+
+def test_running_statistics_are_stored() -> None:
+    mean, variance = ut.zeros(2), ut.ones(2)
+    x = ut.tensor([[1.0, 2.0], [3.0, 6.0]], requires_grad=True)
+    ut.nn.functional.batch_norm(x, mean, variance, training=True)
+    assert mean.tolist() == pytest.approx([0.2, 0.4])
+    assert mean._version == variance._version == 1
+    assert not mean.requires_grad
+    with ut.inference_mode():
+        inside = ut.zeros(2)
+    with pytest.raises(ut.errors.InplaceError, match="inference"):
+        ut.nn.functional.batch_norm(x, inside, variance, training=True)
+
+
+def test_a_reshaped_gradient_is_kept_as_it_is() -> None:
+    from undertow.backends.memory import owns
+
+    whole = np.ones((2, 3))
+    view = whole.reshape(6)
+    assert not owns(view)  # `whole` has it, too
+    del whole
+    assert owns(view)
+    assert not owns(view[1:])
