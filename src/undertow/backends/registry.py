@@ -68,7 +68,7 @@ def backend_on(device: Device | str | None) -> Backend:
         if make is None or wanted.type == "cpu":
             raise DeviceError(
                 f"[device] there is no device {str(wanted)!r} here; the devices are "
-                f"{', '.join(map(str, devices()))}"
+                f"{', '.join(map(str, devices()))}, and 'webgpu' for a GPU (docs/webgpu.md)"
             )
         found = make(wanted)
         if not isinstance(found, Backend):
