@@ -158,7 +158,7 @@ kind, length, differentiate = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "1"
 sys.setrecursionlimit(200)
 gc.freeze()
 x = ut.ones(1, requires_grad=True)
-build(x, 1000, kind).backward()  # warm up
+build(x, 5000, kind).backward()  # warm up: after a thousand calls a function asks for machine code
 x.grad = None
 gc.collect()
 before = resident()

@@ -21,6 +21,7 @@ from .pool import pointer
 
 MANY = 64  # matrices: fewer are LAPACK's
 LARGE = 192  # rows: from here on products are quicker than LAPACK
+ROWS = 64  # rows, from which on they are quicker than NumPy row by row
 SMALL = 1024  # elements of a matrix with what stands beside it, in the memory of a thread
 FEW = 16  # rows: so few that pivots are picked by looking through all of them
 UNROLLED = 64  # elements of matrices whose sizes become part of their kernel
@@ -40,7 +41,8 @@ def run_linalg(kind: str, arrays: Sequence[Any], *options: Any) -> tuple[Any, ..
     if count < MANY or rows * sum(a.shape[-1] for a in arrays) > SMALL:
         # Without LAPACK, NumPy takes a few calls for each row of all matrices together.
         least = min(first.shape[-2:])
-        large = 2 * least >= count if kind in ("lu", "triangular") else least >= LARGE
+        by_rows = kind in ("lu", "triangular")
+        large = least >= max(ROWS, count / 2) if by_rows else least >= LARGE
         return run_large(kind, arrays, *options) if large else None
     found = run(lead, [_in_a_row(a, len(lead)) for a in arrays], *options)
     return found and tuple([a.reshape(*lead, *a.shape[1:]) for a in found])
