@@ -89,3 +89,4 @@ def test_bounds_that_the_integers_do_not_have() -> None:
     with pytest.raises(ValueError, match=r"\[threshold\] -9.0 has no value"):
         F.threshold(x, 1.0, -9.0)
     assert F.hardtanh(x, 0, 1).tolist() == [0, 1]
+    assert F.hardtanh(x, -0.5, 255.5).tolist() == x.tolist()

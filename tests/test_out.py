@@ -144,12 +144,6 @@ def test_numbers_in_order_fill_any_shape_of_their_number(fill: Any, wanted: list
     assert x.tolist() == [[0, a, b], [0, c, d]]
 
 
-def test_a_permutation_fills_any_shape_of_its_size() -> None:
-    x = ut.zeros(2, 3)
-    ut.randperm(4, out=x[:, 1:])
-    assert sorted(x.reshape(-1).tolist()) == [0, 0, 0, 1, 2, 3]
-
-
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "nansum", "cumsum", "cumprod"])
 def test_a_dtype_that_is_not_that_of_out(name: str) -> None:
     """Which of the two was meant? As in torch, an error."""

@@ -127,3 +127,34 @@ def test_an_ops_own_type_error_stays_one() -> None:
         with pytest.raises(TypeError, match="a mistake of the author") as caught:
             elementwise(op, x)
         assert not isinstance(caught.value, ut.errors.UndertowError)
+
+
+def test_gradients_that_are_views_of_their_size() -> None:
+    """An expanded part of a cotangent has as many elements as it, but nobody may add into it."""
+    a = ut.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    d = a * ut.tensor([1.0, 2.0, 3.0, 4.0])
+    for _ in range(6):
+        d = d * 1.0
+    c = ut.cat([a.sum(0, keepdim=True), ut.tensor([5.0, 6.0, 7.0])])
+    (d.sum() + c.pow(2).sum()).backward()
+    assert a.grad is not None
+    assert a.grad.tolist() == [21, 22, 23, 24]
+    assert a.grad.stride() == (1,)
+
+
+@pytest.mark.parametrize(
+    "layer", [lambda: ut.nn.Linear(64, 64, bias=False), lambda: ut.nn.Linear(5, 3, bias=False)]
+)
+def test_gradients_have_the_strides_of_parameters(layer: Any) -> None:
+    """So that `grad.view(-1)` works, as in torch."""
+    made = layer()
+    made(ut.ones(32, made.in_features)).sum().backward()
+    assert made.weight.grad.stride() == made.weight.stride()
+    w = ut.ones(5, 4, requires_grad=True)
+    (ut.ones(3, 4) @ w.t()).sum().backward()
+    assert w.grad is not None
+    assert w.grad.stride() == (4, 1)
+    part = ut.ones(6, requires_grad=True)
+    ut.complex(part, ut.zeros(6)).abs().sum().backward()
+    assert part.grad is not None
+    assert part.grad.stride() == (1,)

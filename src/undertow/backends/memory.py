@@ -228,6 +228,14 @@ def _follows(place: int, operand: int) -> bool:
     return 0 < (place - operand) % PAGE < NEAR
 
 
+def _held(array: Any) -> int:
+    base = array.base
+    return getrefcount(base) if getrefcount else 0
+
+
+_HELD = _held(np.ones((1, 2)).reshape(2))  # of what only a view and the question hold
+
+
 def owns(array: Any) -> bool:
     """Whether nobody else looks at the memory of an array by way of its base.
 
@@ -239,13 +247,17 @@ def owns(array: Any) -> bool:
 
     >>> owns(np.ones((2, 3)).reshape(6)), owns(np.ones((2, 3))[1])
     (True, False)
+
+    Other views are not for being written into or kept in its place, though their sizes may agree.
+
+    >>> owns(np.ones((2, 3)).T), owns(np.broadcast_to(np.ones(4)[:1], 4))
+    (False, False)
     """
     base: Any = array.base
     if base is None or base.__class__ is PickleBuffer:
         return True
-    if base.__class__ is not np.ndarray or base.size != array.size:
-        return False
-    if not getrefcount or getrefcount(base) > 3:  # by the array, by `base` and by the question
+    whole = base.__class__ is np.ndarray and base.size == array.size and array.flags.c_contiguous
+    if not whole or not getrefcount or getrefcount(base) > _HELD:
         return False
     below: Any = base.base
     return below is None or below.__class__ is PickleBuffer

@@ -63,7 +63,7 @@ _FUNCTIONAL = frozenset(
 _IN_ITS_DTYPE = frozenset(("cumprod", "cumsum", "mean", "nanmean", "nansum", "prod", "sum"))
 
 # What fills an `out` of as many elements in its order, whatever its shape.
-_IN_ITS_SHAPE = frozenset(("arange", "linspace", "logspace", "randperm", "range"))
+_IN_ITS_SHAPE = frozenset(("arange", "linspace", "logspace", "range"))
 
 
 def takes_out(name: str, space: str = "") -> bool:

@@ -33,13 +33,17 @@ def _clipped(x: Expr, low: Operand, high: Operand) -> Expr:
     return call("minimum", call("maximum", x, low), high)
 
 
-def _as_its_numbers(op: str, input: Tensor, *numbers: float) -> tuple[float, ...]:
-    """The numbers as an integer tensor can hold them: truncated, as in torch."""
+def _as_its_numbers(op: str, input: Tensor, *numbers: float, beyond: int = 0) -> tuple[float, ...]:
+    """The numbers as an integer tensor can hold them: truncated, as in torch.
+
+    They may be `beyond` the largest and smallest integer by less than so much.
+    """
     if input._array.dtype.kind not in "iu":
         return numbers
     range_ = dtypes.iinfo(input.dtype)
     for number in numbers:
-        if not range_.min <= number <= range_.max:
+        inside = range_.min <= number <= range_.max
+        if not inside and not range_.min - beyond < number < range_.max + beyond:
             raise ArgumentError(
                 f"[{op}] {number} has no value in {input.dtype}; convert the input first"
             )
@@ -116,7 +120,8 @@ _hardtanh_op = elementwise_op(
 def _hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
     if min_val > max_val:
         raise ArgumentError(f"[hardtanh] min_val {min_val} must not exceed max_val {max_val}")
-    return elementwise(_hardtanh_op, input, *_as_its_numbers("hardtanh", input, min_val, max_val))
+    bounds = _as_its_numbers("hardtanh", input, min_val, max_val, beyond=1)
+    return elementwise(_hardtanh_op, input, *bounds)
 
 
 hardtanh_ = _published_inplace(

@@ -93,7 +93,7 @@ def guard(
     )
 
 
-_alive: list[Any] = []  # what guards refer to by address: there is one for each door
+_alive: list[Any] = []  # what guards refer to by address: there are one or two for each door
 
 
 @functools.cache
