@@ -192,7 +192,6 @@ def test_lp_pool_of_zeros_has_no_slope() -> None:
     assert x.grad.tolist() == [[[0.0] * 4]]
 
 
-# Orders --------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("size", "windows"), [(1000, 7), (515, 8), (640, 3), (129, 2)])
 def test_few_windows_of_long_lines(size, windows):
     """A gradient is a window's, or that of two where these overlap."""
@@ -206,6 +205,7 @@ def test_few_windows_of_long_lines(size, windows):
     assert np.abs(found.numpy() - right).max() < 1e-7
 
 
+# Orders --------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "pool",
     [
