@@ -11,8 +11,8 @@ Gradients are turned round for `maximize`, and weights decay, in front of every 
 
 Note [sparse gradients]
 An optimiser that `takes_sparse` gradients, which `embedding(sparse=True)` gives, applies its rule
-to the rows that the gradient has: they are copied out of the parameter and its states, changed, and
-copied back. Other rows stay as they are, states included.
+to the rows (or elements, as the gradient has them): they are copied out of the parameter and its
+states, changed, and copied back. Others stay as they are, states included.
 """
 
 from __future__ import annotations
@@ -30,8 +30,14 @@ from .arguments import scalar_dtype
 from .optimizer import Closure, Group, Optimizer
 
 Numbers = dict[str, Any]
+Places = tuple[Tensor, ...]  # the positions in each sparse dimension
 
 _set = Update("step", lambda old, new: (new,), 1, 1, (0,))
+
+
+def _taken(t: Tensor, at: Places) -> Tensor:
+    """A copy of the rows or elements at these places."""
+    return t.index_select(0, at[0]) if len(at) == 1 else t[at]
 
 
 class Elementwise(Optimizer):
@@ -84,7 +90,7 @@ class Elementwise(Optimizer):
         scalars, kept_with = tuple(self.scalars), self.state
         entries = len(states) + len(scalars)
         alike: dict[tuple[Any, ...], list[tuple[Tensor, Tensor, dict[str, Any]]]] = {}
-        copies: list[tuple[Tensor, Tensor, Tensor]] = []  # where rows go, which, and what they are
+        copies: list[tuple[Tensor, Places, Tensor]] = []  # where rows go, which, and what they are
         for p in group["params"]:
             grad = p._grad
             if grad is None:
@@ -98,7 +104,7 @@ class Elementwise(Optimizer):
                 whole = p
                 p, grad, at = self._rows(group, p, grad)
                 copies.append((whole, at, p))
-                rows = {name: state[name].index_select(0, at) for name in states}
+                rows = {name: _taken(state[name], at) for name in states}
                 copies += [(state[name], at, part) for name, part in rows.items()]
                 state = {**state, **rows}
             if key in alike:
@@ -115,9 +121,12 @@ class Elementwise(Optimizer):
                 if kept[name] != before:
                     _set([(state[name],) for _, _, state in members], (kept[name],))
         for target, at, part in copies:
-            target.index_copy_(0, at, part)
+            if len(at) == 1:
+                target.index_copy_(0, at[0], part)
+            else:
+                target.index_put_(at, part)
 
-    def _rows(self, group: Group, p: Tensor, grad: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _rows(self, group: Group, p: Tensor, grad: Any) -> tuple[Tensor, Tensor, Places]:
         """The rows of a parameter that a sparse gradient has, their gradients, and which they are.
 
         See Note [sparse gradients].
@@ -134,10 +143,8 @@ class Elementwise(Optimizer):
                     f"[{name}] {option} does not go with sparse gradients, got {group[option]}"
                 )
         found = grad.coalesce()
-        if found.sparse_dim() != 1:
-            raise UnsupportedError(f"[{name}] takes sparse gradients of rows, got {grad}")
-        at = found.indices()[0]
-        return p.detach().index_select(0, at), found.values().detach(), at
+        at = found.indices().unbind(0)
+        return _taken(p.detach(), at), found.values().detach(), at
 
     def _apply(
         self, group: Group, states: tuple[str, ...], kept: Numbers, members: list[Any]
