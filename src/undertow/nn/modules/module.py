@@ -32,6 +32,7 @@ from .calling import (
     registered,
     with_path,
 )
+from .conversion import overwrites
 from .state import IncompatibleKeys, load_state, state_of
 
 T = TypeVar("T", bound="Module")
@@ -367,16 +368,19 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is not None:
                 with no_grad():
                     moved = fn(parameter if is_lazy(parameter) else parameter.detach())
                     grad = parameter.grad
-                    if moved is not parameter:
+                    kept = parameter
+                    if overwrites() and not is_lazy(parameter):
+                        kept = self._parameters[name] = Parameter(moved, parameter.requires_grad)
+                    elif moved is not parameter:
                         parameter._grad = None
                         parameter.data = moved
                     if grad is not None:
-                        parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
+                        kept.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
