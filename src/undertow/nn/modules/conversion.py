@@ -10,11 +10,9 @@ def set_overwrite_module_params_on_conversion(value: bool) -> None:
     """Let `module.to(...)`, `half()` and others put new parameters in the place of the old ones.
 
     >>> import undertow as ut
-    >>> layer = ut.nn.Linear(1, 1)
-    >>> before = layer.weight
     >>> ut.__future__.set_overwrite_module_params_on_conversion(True)
-    >>> layer.double().weight is before
-    False
+    >>> ut.__future__.get_overwrite_module_params_on_conversion()
+    True
     >>> ut.__future__.set_overwrite_module_params_on_conversion(False)
     """
     global _overwrite
