@@ -7,7 +7,7 @@ is, and how it is taken back, `state.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ...core.modes import no_grad
 from ...core.node import RemovableHandle
@@ -32,7 +32,6 @@ from .calling import (
     registered,
     with_path,
 )
-from .conversion import overwrites
 from .state import IncompatibleKeys, load_state, state_of
 
 T = TypeVar("T", bound="Module")
@@ -65,6 +64,8 @@ class Module:
     _version = 1  # of the layout of its own state, which is written into state_dict()._metadata
     training: bool
     call_super_init = False
+    _overwrites: ClassVar[bool] = False  # whether a conversion makes new parameters
+    _swaps: ClassVar[bool] = False  # what comes before that; see `ut.__future__`
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _non_persistent_buffers_set: set[str]
@@ -374,7 +375,7 @@ class Module:
                     moved = fn(parameter if is_lazy(parameter) else parameter.detach())
                     grad = parameter.grad
                     kept = parameter
-                    if overwrites() and not is_lazy(parameter):
+                    if Module._overwrites and not Module._swaps and not is_lazy(parameter):
                         kept = self._parameters[name] = Parameter(moved, parameter.requires_grad)
                     elif moved is not parameter:
                         parameter._grad = None
