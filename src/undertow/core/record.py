@@ -53,15 +53,16 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
                 return
             if array.dtype.kind == "c":
                 op = op.on_complex
-    else:
+    elif op.differentiable > 1 or array.dtype.kind != "f":
         dtypes = [o._array.dtype for o in outs]
-        kinds = [dtype.kind for dtype in dtypes]
+        kinds = [dtype.kind for dtype in dtypes[: op.differentiable]]
         which = [i for i, kind in enumerate(kinds) if kind in _DIFFERENTIABLE]
         if not which:
             return
         if "c" in kinds:
             op = op.on_complex
-        metas = tuple([(o._array.shape, dtype) for o, dtype in zip(outs, dtypes, strict=True)])
+        if op.differentiable > 1:
+            metas = tuple([(o._array.shape, dtype) for o, dtype in zip(outs, dtypes, strict=True)])
     key = (len(parents), needs, numbers)
     plan = op.plans.get(key) or op.plan(*key)
     state = current()

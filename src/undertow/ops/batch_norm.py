@@ -28,8 +28,8 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import Expr, arg, call
 from ..kernel.row_program import Program, Tracer, rows
 from ..shapes import Shape
-from .movement import reshaped
-from .normalisation import centred, moments
+from .movement import in_shape, reshaped
+from .normalisation import bare_joint, centred, moments
 from .reduction import mean
 
 _PRODUCT = arg(0) * arg(1)
@@ -103,11 +103,6 @@ def _vectors(k: Forms, x: Array, *given: Any) -> list[Any]:
         return listed
     shape = (1, x.shape[1], *(1,) * (len(x.shape) - 2))
     return [in_shape(k, p, shape) for p in listed]
-
-
-def in_shape(k: Forms, x: Array, shape: Shape) -> Any:
-    view = k.reshape(x, shape)
-    return k.reshape(k.copy(x), shape) if view is None else view
 
 
 def kept(x: Any, dims: Shape) -> Shape:
@@ -270,8 +265,12 @@ _channel_norm = Op(
     inputs="x weight bias mean var",
     params="dims eps kinds momentum",
     outputs=5,
+    differentiable=1,
     joint=lambda g, x, weight, out1, out2, dims, eps, kinds, needs: _rule(
         g, x, weight, out1, out2, dims, eps, kinds, needs
+    ),
+    bare=lambda k, g, x, weight, out1, out2, dims, eps, kinds, needs: bare_joint(
+        _backward(k, g, x, weight, out1, out2, dims, False, kinds, needs), needs
     ),
 )
 _fixed_norm = Op(
@@ -282,8 +281,13 @@ _fixed_norm = Op(
     inputs="x weight bias mean var",
     params="eps kinds",
     outputs=3,
+    differentiable=1,
     joint=lambda g, x, weight, out1, out2, kinds, needs: _rule(
         g, x, weight, out1, out2, channel_dims(x.ndim), None, kinds, needs
+    ),
+    bare=lambda k, g, x, weight, out1, out2, kinds, needs: bare_joint(
+        _backward(k, g, x, weight, out1, out2, channel_dims(len(x.shape)), True, kinds, needs),
+        needs,
     ),
 )
 
