@@ -14,6 +14,7 @@ import pytest
 import undertow as ut
 from undertow.backends.cpu import native
 from undertow.backends.cpu.jit import load
+from undertow.backends.cpu.plans import described
 from undertow.backends.cpu.prepared import OFTEN
 
 pytestmark = pytest.mark.skipif(not native.possible(), reason="no compiled functions here")
@@ -231,3 +232,33 @@ def test_a_reshaped_gradient_is_kept_as_it_is() -> None:
     del whole
     assert owns(view)
     assert not owns(view[1:])
+
+
+def test_layout_tells_apart_what_plans_do() -> None:
+    layout = native.layout()
+    x = np.ones((3, 4), np.float32)
+    alike: list[Any] = [x.copy(), x + 1, np.ones((6, 4), np.float32)[:3]]
+    assert {layout(a) for a in alike} == {layout(x)}
+    others: list[Any] = [
+        x.T,
+        x[:, ::-1],
+        x[:, :3],
+        x.reshape(4, 3),
+        x.reshape(3, 4, 1),
+        x.astype(np.float64),
+        x.astype(np.int32),
+        x.astype(">f4"),
+        x.astype(np.float16),
+        x.astype(np.int16),
+        x.astype(ut.bfloat16.numpy),
+        np.float32(1.0),
+        1.0,
+        1,
+        1j,
+        None,
+    ]
+    found = [layout(a) or described(a) for a in [x, *others]]
+    assert len(set(found)) == len(found)
+    assert layout(x, None) != layout(None, x)
+    assert layout(True) is None  # what it does not know is described by Python
+    assert described(True, x) == (bool, (x.shape, x.strides, x.dtype))

@@ -5,6 +5,7 @@ The modules that generate are imported with the first kernel, so that `import un
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -257,7 +258,8 @@ class CpuBackend(NumpyBackend):
         relu: bool = False,
     ) -> None:
         if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
-            geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
+            steps = (stride, padding, input_dilation, dilation)
+            geometry = _geometry(x.shape[3:], w.shape[3:], *steps)
             if run_conv(out, x, w, bias, geometry, self, relu):
                 return
         super().conv(out, x, w, bias, stride, padding, input_dilation, dilation, relu)
@@ -466,6 +468,9 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().put(kind, x, index, source, inplace)
 
+
+# What follows from a geometry is remembered with it.
+_geometry = functools.lru_cache(maxsize=1024)(Geometry)
 
 CONVOLVED = 1 << 12  # multiplications of a convolution from which on NumPy is slower
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy

@@ -4,13 +4,15 @@ Note [native calls]
 Around a small kernel ctypes and `struct` take a microsecond: the address of each array, the tuple
 of numbers, their bytes, the call. A function of CPython's is a machine address with a signature,
 `PyObject *f(PyObject *self, PyObject **args, Py_ssize_t count)`, and LLVM can make one as well as a
-C compiler. So there are two, made once for all kernels and all ufuncs; what they are about is a
+C compiler. So there are three, made once for all kernels and all ufuncs; what they are about is a
 table of 64-bit numbers, the `self` of the function:
   launch  puts the pool, the addresses of arrays, what the plan knows and numbers side by side (Note
           [packed arguments]) on the stack, and calls a kernel.
   guard   asks what every small call asks of its arrays, class, dtype and number of elements, and
           calls a ufunc; or gives None.
-Both read an array's fields where NumPy's own headers, and so every compiled extension, have them;
+  layout  writes down, as bytes, all that a plan depends on of its operands (`Plans`): an array's
+          dtype, shape and strides, and the class of a number.
+All read an array's fields where NumPy's own headers, and so every compiled extension, have them;
 `possible` has looked whether they are there. They are called with the arrays that they were made
 for. The caller holds these, and Python's lock unless `launch` was told to let it go.
 """
@@ -58,7 +60,10 @@ def possible() -> bool:
         and word(at).value == sample.__array_interface__["data"][0]
         and ctypes.c_int.from_address(at + 8).value == 2
         and word(word(at + 16).value + 8).value == 3
+        and word(word(at + 24).value + 8).value == 4
         and word(at + 40).value == id(sample.dtype)
+        and ctypes.c_int.from_address(id(sample.dtype) + _HEAD + 12).value == sample.dtype.num
+        and ctypes.c_char.from_address(id(b"sample") + bytes.__basicsize__ - 1).value == b"s"
         and word(id(1.5) + _HEAD - 8).value == id(float)
     )
 
@@ -93,6 +98,13 @@ def guard(
     )
 
 
+def layout() -> Callable[..., Any]:
+    """What a plan depends on of arrays, numbers and Nones, as bytes; None for other operands."""
+    known = [np.ndarray, int, float, complex, type(None)]
+    return _function("layout", [*[id(k) for k in known], id(None), *_symbols(_BYTES)])
+
+
+_BYTES = "Py_IncRef PyBytes_FromStringAndSize"
 _alive: list[Any] = []  # what guards refer to by address: there are one or two for each door
 
 
@@ -307,4 +319,100 @@ other:
   ret ptr %Nothing
 }}
 """
-_TEXTS = {"launch": _LAUNCH, "guard": _GUARD}
+_WORDS = 4  # of an array, before its shape and strides: three of its dtype, and its dimensions
+_COUNTED = f"""{_given("c", "%c.i")}
+  %c.sum = load i64, ptr %total
+  %c.array = icmp eq ptr %c.class, %Kind
+  br i1 %c.array, label %c.dims, label %c.number
+c.dims:
+{_field("c.rank", "c", 8, "i32")}
+  %c.twice = mul i32 %c.rank, 2
+  %c.both = zext i32 %c.twice to i64
+  %c.words = add i64 %c.both, {_WORDS}
+  br label %c.add
+c.number:
+  %c.int = icmp eq ptr %c.class, %Int
+  %c.float = icmp eq ptr %c.class, %Float
+  %c.complex = icmp eq ptr %c.class, %Complex
+  %c.none = icmp eq ptr %c.class, %None
+  %c.real = or i1 %c.int, %c.float
+  %c.other = or i1 %c.complex, %c.none
+  %c.known = or i1 %c.real, %c.other
+  br i1 %c.known, label %c.add, label %unknown
+c.add:
+  %c.added = phi i64 [ %c.words, %c.dims ], [ 1, %c.number ]
+  %c.then = add i64 %c.sum, %c.added
+  store i64 %c.then, ptr %total"""
+# A dtype's words are those behind its class: its kind, number, flags and size. By its address it
+# would not be known: another dtype may get that.
+_WRITTEN = f"""{_given("w", "%w.i")}
+  %w.to = load ptr, ptr %next
+  %w.array = icmp eq ptr %w.class, %Kind
+  br i1 %w.array, label %w.dtype, label %w.number
+w.number:
+  store ptr %w.class, ptr %w.to
+  %w.behind = getelementptr i64, ptr %w.to, i64 1
+  store ptr %w.behind, ptr %next
+  br label %w.done
+w.dtype:
+{_field("w.descr", "w", 40)}
+{_field("w.first", "w.descr", 8, "i64")}
+{_field("w.second", "w.descr", 16, "i64")}
+{_field("w.third", "w.descr", 24, "i64")}
+{_field("w.rank", "w", 8, "i32")}
+{_field("w.shape", "w", 16)}
+{_field("w.strides", "w", 24)}
+  %w.dims = zext i32 %w.rank to i64
+  store i64 %w.first, ptr %w.to
+  %w.to.b = getelementptr i64, ptr %w.to, i64 1
+  store i64 %w.second, ptr %w.to.b
+  %w.to.c = getelementptr i64, ptr %w.to, i64 2
+  store i64 %w.third, ptr %w.to.c
+  %w.to.d = getelementptr i64, ptr %w.to, i64 3
+  store i64 %w.dims, ptr %w.to.d
+  %w.sizes = getelementptr i64, ptr %w.to, i64 {_WORDS}
+  %w.steps = getelementptr i64, ptr %w.sizes, i64 %w.dims
+  %w.end = getelementptr i64, ptr %w.steps, i64 %w.dims
+  store ptr %w.end, ptr %next
+  br label %d.head
+d.head:
+  %d.i = phi i64 [ 0, %w.dtype ], [ %d.next, %d.body ]
+  %d.more = icmp slt i64 %d.i, %w.dims
+  br i1 %d.more, label %d.body, label %w.done
+d.body:
+  %d.size.from = getelementptr i64, ptr %w.shape, i64 %d.i
+  %d.size = load i64, ptr %d.size.from
+  %d.size.to = getelementptr i64, ptr %w.sizes, i64 %d.i
+  store i64 %d.size, ptr %d.size.to
+  %d.step.from = getelementptr i64, ptr %w.strides, i64 %d.i
+  %d.step = load i64, ptr %d.step.from
+  %d.step.to = getelementptr i64, ptr %w.steps, i64 %d.i
+  store i64 %d.step, ptr %d.step.to
+  %d.next = add i64 %d.i, 1
+  br label %d.head
+w.done:"""
+_LAYOUT = f"""
+define ptr @layout(ptr %self, ptr %args, i64 %count) {{
+{_table("Kind Int Float Complex None Nothing Incref Bytes")}
+  %total = alloca i64, align 8
+  %next = alloca ptr, align 8
+  store i64 0, ptr %total
+{_loop("c", "%count", _COUNTED)}
+  %words = load i64, ptr %total
+  %size = mul i64 %words, 8
+  %made = call ptr %Bytes(ptr null, i64 %size)
+  %failed = icmp eq ptr %made, null
+  br i1 %failed, label %give, label %write
+write:
+  %content = getelementptr i8, ptr %made, i64 {bytes.__basicsize__ - 1}
+  store ptr %content, ptr %next
+{_loop("w", "%count", _WRITTEN)}
+  br label %give
+give:
+  ret ptr %made
+unknown:
+  call void %Incref(ptr %Nothing)
+  ret ptr %Nothing
+}}
+"""
+_TEXTS = {"launch": _LAUNCH, "guard": _GUARD, "layout": _LAYOUT}
