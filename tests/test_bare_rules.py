@@ -140,4 +140,5 @@ def test_what_a_forward_keeps_has_no_history() -> None:
         assert OPS[name].differentiable == 1
     x = double(3, 4)
     values, indices = x.max(1)
-    assert len(values.grad_fn.metas) == 1 and not indices.requires_grad
+    assert len(values.grad_fn.metas) == 1
+    assert not indices.requires_grad

@@ -25,8 +25,10 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     shared = op.view  # whether anything saved may share its memory, and so have a version
     for t in inputs:
         try:
-            alias = t._alias
-        except AttributeError:  # a number, or None
+            alias = None if t is None else t._alias
+        except AttributeError:  # a number
+            t = None
+        if t is None:
             parents.append(None)
             indices.append(0)
             numbers |= bit

@@ -148,6 +148,7 @@ def _fixed_forward(
     return k.rows(program, (x, *_vectors(k, x, weight, bias, mean, var), eps), dims, kinds)
 
 
+@functools.cache
 def channel_dims(rank: int) -> Shape:
     """All but the channels."""
     return (0, *range(2, rank))
@@ -423,14 +424,15 @@ def batch_norm(
                 f"[{op}] needs running_mean and running_var unless training, got None"
             )
         return _by_running(input, running_mean, running_var, weight, bias, eps)
-    count = input.numel() // max(input.shape[1], 1)
+    x = input._array
+    count = x.size // max(x.shape[1], 1)
     if count == 1:
         raise ShapeError(
             f"[{op}] training needs more than one element in a channel, got shape {input.shape}"
         )
     momentum = _momentum(op, momentum, num_batches_tracked)
     operands = (input, weight, bias, running_mean, running_var)
-    params = (channel_dims(input.ndim), float(eps), kinds_of(weight, bias), momentum)
+    params = (channel_dims(len(x.shape)), float(eps), kinds_of(weight, bias), momentum)
     y, _, _, *moved = apply(_channel_norm, operands, params)
     if num_batches_tracked is not None:
         num_batches_tracked.add_(1)

@@ -20,7 +20,7 @@ from .. import memory
 from ..base import Array, Direct, NumpyDType, Shape
 from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
 from .choice import MULTIPLIED, crossover, threshold
-from .prepared import direct, prepared
+from .prepared import direct, prepared, quickest
 
 _EXACT = _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
@@ -39,7 +39,6 @@ _SCANNED = threshold(4096)
 _SUM = trace(lambda a, b: a + b, 2)
 _SUMS = (_SUM,)
 _ADDED = crossover(_SUM)
-_add = np.add
 _may_overlap = np.may_share_memory
 _reduce = NumpyBackend.reduce
 # Compositions of rows take ten times as long at any size, so even one row is worth a kernel.
@@ -117,7 +116,7 @@ class CpuBackend(NumpyBackend):
 
     def add_into(self, target: Array, value: Array) -> None:
         if target.size < _ADDED:
-            _add(target, value, target)
+            quickest["add"](target, value, target)
         elif _may_overlap(target, value) or not run_maps(
             _SUMS, (target, value), (target.dtype,), (target,)
         ):
