@@ -198,7 +198,7 @@ def test_windows(case, stride, answers, monkeypatch):
 def test_phases(case, stride, answers, monkeypatch):
     """Strides by phases, with the same bits for any number of threads, in any batch."""
     monkeypatch.setattr(cook_toom, "GAIN", 9)
-    monkeypatch.setattr(conv, "_FILLED", 0)
+    monkeypatch.setattr(cook_toom, "WOVEN", 9)
     arrays = given(case)
     found = gradients(case, arrays, stride=stride)
     assert answers[0] is True
@@ -218,11 +218,56 @@ def test_phases(case, stride, answers, monkeypatch):
     assert bool((last[0][0] == found[0][-1]).all())
 
 
+# The input's size, taps, strides, padding, output padding.
+WOVEN = [
+    ((70,), (4,), (2,), (1,), (0,)),
+    ((41,), (3,), (2,), (1,), (1,)),
+    ((33,), (8,), (4,), (2,), (3,)),
+    ((37,), (7,), (3,), (0,), (2,)),
+    ((9, 11), (4, 4), (2, 2), (1, 1), (0, 0)),
+    ((12, 10), (3, 3), (2, 2), (1, 1), (1, 0)),
+    ((10, 9), (2, 5), (1, 3), (0, 2), (0, 1)),
+    ((8, 13), (4, 3), (2, 1), (3, 0), (1, 0)),
+    ((7, 12), (5, 4), (3, 2), (0, 3), (2, 1)),
+    ((3, 6, 7), (3, 3, 4), (1, 2, 2), (1, 0, 1), (0, 1, 0)),
+    ((4, 5, 6), (2, 4, 3), (2, 2, 1), (0, 1, 1), (1, 0, 0)),
+]
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("size", "taps", "stride", "padding", "more"), WOVEN, ids=str)
+def test_woven_phases_of_results(size, taps, stride, padding, more, groups, monkeypatch):
+    """All phases of a transposed convolution together, in any batch, by any number of threads."""
+    done = []
+    run = cook_toom.run_woven
+    monkeypatch.setattr(conv, "run_woven", lambda *a: done.append(run(*a)) or done[-1])
+    monkeypatch.setattr(cook_toom, "WOVEN", 9)
+    monkeypatch.setattr(cook_toom, "WORK", 0)
+    rng = np.random.default_rng(5)
+    x = ut.from_numpy(rng.standard_normal((3, 16 * groups, *size), dtype=np.float32))
+    w = ut.from_numpy(rng.standard_normal((16 * groups, 17, *taps), dtype=np.float32))
+    b = ut.from_numpy(rng.standard_normal(17 * groups, dtype=np.float32))
+    f = getattr(F, f"conv_transpose{len(size)}d")
+    rest = {"stride": stride, "padding": padding, "output_padding": more, "groups": groups}
+    found = f(x, w, b, **rest)
+    assert done == [True]
+    right = f(x.double(), w.double(), b.double(), **rest)
+    assert float((found - right).abs().max()) <= 2e-5 * float(right.abs().max())
+    assert bool((f(x[-1:], w, b, **rest) == found[-1:]).all())
+    limit = ut.get_num_threads()
+    try:
+        ut.set_num_threads(1 if limit > 1 else 2)
+        assert bool((f(x, w, b, **rest) == found).all())
+    finally:
+        ut.set_num_threads(limit)
+
+
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize(("case", "stride"), [PHASES[0], PHASES[4]], ids=str)
 def test_what_is_not_finite_in_phases(case, stride, value, which, answers, monkeypatch):
     monkeypatch.setattr(cook_toom, "GAIN", 9)
+    monkeypatch.setattr(cook_toom, "WOVEN", 9)
     arrays = given(case)
     arrays[which].flat[arrays[which].size // 2] = value
     found = gradients(case, arrays, stride=stride)

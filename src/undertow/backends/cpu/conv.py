@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...kernel.expr import arg, call
-from ...kernel.windows import Geometry, Phase, phases
+from ...kernel.windows import Geometry, phases
 from .. import cpu
 from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug
-from .cook_toom import run_cook_toom, run_windows
+from .cook_toom import run_cook_toom, run_windows, run_woven
 from .direct import run_direct
 from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
@@ -42,8 +42,6 @@ from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
 HALVES = 1 << 20  # elements of half precision that are converted at a time, about
-_SEVERAL = 3  # phases along lines, from which on each by itself writes too little of a line
-_FILLED = 0.9  # of the taps of phases that are computed together, so many are there
 _RELU = call("maximum", arg(0), 0)
 
 
@@ -90,61 +88,13 @@ def run_conv(
         _fill(out, bias, backend)
         if relu:
             _cut_off(out, backend)
-    if _together(out, x, w, bias, parts, backend, relu):
+    if run_woven(out, x, w, bias, parts, backend, relu, cpu.fast_convolution):
         return True
     for part in parts:
         target = out[(..., *part.positions)]
         done = _one(target, x, w[(..., *part.taps)], bias, part.geometry, backend, relu)
         if relu and not done:
             _cut_off(target, backend)
-    return True
-
-
-def _together(
-    out: Any, x: Any, w: Any, bias: Any, parts: Sequence[Phase], backend: Backend, relu: bool
-) -> bool:
-    """All phases as one convolution, with the results of each as channels; whether that was done.
-
-    The input is then transformed once for all of them; see Note [phases] in cook_toom.py.
-    """
-    geometries = [part.geometry for part in parts]
-    if len({part.positions[-1].start for part in parts}) < _SEVERAL:
-        return False
-    taps = tuple(map(max, *(g.kernel for g in geometries)))
-    terms = sum(math.prod(g.kernel) for g in geometries)
-    if math.prod(taps) * len(parts) * _FILLED > terms or any(
-        max(g.dilation) > 1 for g in geometries
-    ):
-        return False
-    lows = [[low for low, _ in g.padding] for g in geometries]
-    low = list(map(max, *lows))
-    shifts = [[a - b for a, b in zip(low, each, strict=True)] for each in lows]
-    places = tuple(
-        max(shift[d] + g.output[d] for shift, g in zip(shifts, geometries, strict=True))
-        for d in range(len(low))
-    )
-    size = geometries[0].size
-    padding = tuple(
-        (a, p + r - 1 - n - a) for a, p, r, n in zip(low, places, taps, size, strict=True)
-    )
-    ones = (1,) * len(taps)
-    joint = Geometry(size, taps, ones, padding, ones, ones)
-    outputs = w.shape[1]
-    weights: Any = np.zeros((len(w), len(parts) * outputs, w.shape[2], *taps), w.dtype)
-    for number, part in enumerate(parts):
-        given = w[(..., *part.taps)]
-        into = weights[:, number * outputs : (number + 1) * outputs]
-        backend.assign(into[(..., *map(slice, given.shape[3:]))], given)
-    biases = None if bias is None else np.tile(bias, len(parts))
-    made = empty((*x.shape[:2], weights.shape[1], *places), out.dtype)
-    mode = cpu.fast_convolution
-    if not run_cook_toom(made, x, weights, biases, joint, backend, relu, mode):
-        return False
-    for number, (part, shift) in enumerate(zip(parts, shifts, strict=True)):
-        into = out[(..., *part.positions)]
-        ends = map(sum, zip(shift, into.shape[3:], strict=True))
-        of = made[:, :, number * outputs : (number + 1) * outputs]
-        backend.assign(into, of[(..., *map(slice, shift, ends))])
     return True
 
 

@@ -22,8 +22,10 @@ cut into phases as well: each sees the elements from its first tap on. Tiles of 
 together. If a phase has a tap less, in its place stands a zero, which is the weight's value at the
 last point (infinity), so that the phase is left out there: 7 taps are F(4, 4) and F(4, 3). The
 gradient of the weight is the same with results in the place of weights. In the gradient of the
-input of a strided convolution the phases are those of the results: see `phases` in
-kernel/windows.py and `_together` in conv.py.
+input of a strided convolution the phases are those of the results (see `phases` in
+kernel/windows.py). They are computed together: the input is transformed once, a phase that has a
+tap less is left out at the last point, and those that are neighbours along lines are woven into
+each other as they are written.
 """
 
 from __future__ import annotations
@@ -39,20 +41,20 @@ import numpy as np
 
 from ...errors import ArgumentError
 from ...kernel.cook_toom import transforms
-from ...kernel.windows import Geometry
+from ...kernel.windows import Geometry, Phase
 from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug, pool
-from .cook_toom_text import FLAG, FORWARD, WEIGHT, forward_text, weight_text
+from .cook_toom_text import APART, FLAG, FORWARD, WEIGHT, forward_text, weight_text
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
 from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
 from .gemm_micro import Shape as Kernel
 from .gemm_micro import tile_text
 from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
 from .jit import address
+from .padded import LINE, padded
 from .plans import Plans
-from .shifted import LINE, padded
 
 SINGLE = np.dtype(np.float32)
 MODES = ("exact", "auto", "fast")
@@ -70,6 +72,7 @@ WASTE = 1.25  # places that dilated tiles compute, for one that is wanted
 MOST_TAPS = 5  # of a phase along a dimension
 MOST_PHASES = 8  # the code has all of them one after the other, and must be compiled
 GAIN = 0.7  # products by phases for one without, at most
+WOVEN = 0.8  # the same by phases of results
 LONG = 384  # terms of windows that are summed in one go
 TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
@@ -85,6 +88,10 @@ def outputs_of(taps: Shape, mode: str) -> Shape | None:
     >>> outputs_of((3,), "auto"), outputs_of((3, 3), "fast"), outputs_of((9,), "auto")
     ((4,), (4, 4), None)
     """
+    if mode not in MODES:
+        raise ArgumentError(
+            f"backends.cpu.fast_convolution must be one of {', '.join(MODES)}, got {mode!r}"
+        )
     if len(taps) == 1 or max(taps[:-1]) == 1:
         found = [1] * (len(taps) - 1) + [LINES.get(taps[-1], 0)]
     else:  # of planes, if there are several
@@ -97,10 +104,6 @@ def run_cook_toom(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool, mode: str
 ) -> bool | None:
     """Write a convolution into `out`; whether `relu` is part of it, or None if not for this."""
-    if mode not in MODES:
-        raise ArgumentError(
-            f"backends.cpu.fast_convolution must be one of {', '.join(MODES)}, got {mode!r}"
-        )
     slides, phases = _slides(geometry), None
     if max(slides.strides) > 1 or (max(slides.gaps) == 1 and max(slides.taps[-2:]) > MOST_TAPS):
         if max(slides.gaps) > 1 or _count(slides) > MOST_PHASES:
@@ -248,6 +251,7 @@ def _run_tiles(
     slides: _Slides,
     outputs: Shape,
     phases: _Phases | None = None,
+    woven: Woven | None = None,
 ) -> bool | None:
     taps, left = slides.taps, math.prod(geometry.kernel) > math.prod(geometry.output)
     if len(taps) > 3 or math.prod(taps) > TAPS or x.dtype != SINGLE:
@@ -258,7 +262,7 @@ def _run_tiles(
     in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
     in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST
     before = low[0] if in_place else None
-    convolution = _Convolution(slides, outputs, before, phases)
+    convolution = _Convolution(slides, outputs, before, phases, woven)
 
     def ready(x: Any) -> Any:
         behind = max(reads(convolution.form.width), PIECE)
@@ -307,6 +311,96 @@ def _pays(
     return enough and min(channels, outputs) >= CHANNELS
 
 
+class Woven(NamedTuple):
+    """Where results stand: along a dimension, `steps` apart from the first on, which may be before.
+
+    A part is several phases of results that are neighbours along the last dimension, as many as
+    that has steps, so that it lacks nothing.
+    """
+
+    firsts: tuple[Shape, ...]  # of each part
+    steps: Shape
+    taps: tuple[Shape, ...]  # of each phase, by part
+
+    @property
+    def weave(self) -> int:
+        """How many phases a part has."""
+        return self.steps[-1]
+
+    def there(self, outputs: Shape, most: Shape) -> list[bool]:
+        """Whether a phase has weights at a point, for each of both, if phases have `most` taps."""
+        ends = [m + r - 2 for m, r in zip(outputs, most, strict=True)]
+        points = list(itertools.product(*(range(end + 1) for end in ends)))
+        return [
+            all(r == n or i < end for r, n, i, end in zip(taps, most, point, ends, strict=True))
+            for taps in self.taps
+            for point in points
+        ]
+
+
+def run_woven(
+    out: Any,
+    x: Any,
+    w: Any,
+    bias: Any,
+    parts: Sequence[Phase],
+    backend: Backend,
+    relu: bool,
+    mode: str,
+) -> bool:
+    """Write all phases of results together, with `relu`; False if it is not for this."""
+    geometries = [part.geometry for part in parts]
+    if not 1 < len(parts) <= MOST_PHASES or out.strides[-1] != SIZE:
+        return False
+    if any(max(map(_gap, g.dilation, g.kernel)) > 1 for g in geometries):
+        return False
+    taps = tuple(map(max, *(g.kernel for g in geometries)))
+    low = tuple(map(max, *([low for low, _ in g.padding] for g in geometries)))
+    shifts = [[a - pair[0] for a, pair in zip(low, g.padding, strict=True)] for g in geometries]
+    ends = [
+        list(map(sum, zip(s, g.output, strict=True)))
+        for s, g in zip(shifts, geometries, strict=True)
+    ]
+    places = tuple(map(max, *ends))
+    begins = [[place.start or 0 for place in part.positions] for part in parts]
+    steps = tuple([place.step or 1 for place in parts[0].positions])
+    firsts = [
+        tuple([b - a * s for b, a, s in zip(begin, shift, steps, strict=True)])
+        for begin, shift in zip(begins, shifts, strict=True)
+    ]
+    order = sorted(range(len(parts)), key=firsts.__getitem__)
+    beginning = [firsts[n] for n in order[:: steps[-1]]]
+    if [firsts[n] for n in order] != [
+        (*above, column + k) for *above, column in beginning for k in range(steps[-1])
+    ]:
+        return False
+    outputs = outputs_of(taps, mode)
+    if outputs is None:
+        return False
+    woven = Woven(tuple(beginning), steps, tuple([geometries[n].kernel for n in order]))
+    slides = _Slides(taps, places, *((1,) * len(taps),) * 2)
+    products = sum(woven.there(outputs, taps)) * math.prod(
+        map(_tiles, places, outputs, slides.gaps)
+    )
+    terms = sum(math.prod(g.kernel) * math.prod(g.output) for g in geometries)
+    if products > WOVEN * terms or math.prod(taps) > math.prod(places):
+        return False
+    size = geometries[0].size
+    padding = tuple(
+        [(a, p + r - 1 - n - a) for a, p, r, n in zip(low, places, taps, size, strict=True)]
+    )
+    ones = (1,) * len(taps)
+    count = w.shape[1]
+    weights: Any = np.zeros((len(w), len(parts) * count, w.shape[2], *taps), w.dtype)
+    for number, of in enumerate(order):
+        given = w[(..., *parts[of].taps)]
+        into = weights[:, number * count : (number + 1) * count]
+        backend.assign(into[(..., *map(slice, given.shape[3:]))], given)
+    joint = Geometry(size, taps, ones, padding, ones, ones)
+    given = (joint, backend, relu, slides, outputs, None, woven)
+    return bool(_run_tiles(out, x, weights, bias, *given))
+
+
 class _Planned(NamedTuple):
     """What the code is told, and what that points to."""
 
@@ -342,12 +436,20 @@ class _Convolution:
     """
 
     def __init__(
-        self, slides: _Slides, outputs: Shape, before: int | None, phases: _Phases | None
+        self,
+        slides: _Slides,
+        outputs: Shape,
+        before: int | None,
+        phases: _Phases | None,
+        woven: Woven | None,
     ) -> None:
         self.taps, self.places, self.strides, self.gaps = slides
         taps, places, strides, gaps = slides
         self.outputs, self.before = outputs, before or 0
+        ones = (1,) * len(taps)
+        self.woven = woven or Woven(((0,) * len(taps),), ones, (taps,))
         form = Form(outputs, taps, *micro_tile(), before is not None, gap=gaps[-1])
+        form = form._replace(weave=self.woven.weave)
         self.ranges: Ranges = ((0, 1),) * math.prod(form.points)
         last = [(r - 1) * d + 1 for r, d in zip(taps, gaps, strict=True)]  # that a place sees
         if phases is not None:
@@ -367,8 +469,8 @@ class _Convolution:
         """Write them into `out`; whether all of them are finite."""
         channels = x.shape[2]
         threads = current_limit()
-        shapes = x.shape, x.strides, weights.shape, self.places, self.before, out.strides
-        steps = self.strides, self.gaps, self.ranges
+        shapes = x.shape, x.strides, weights.shape, self.before, out.shape, out.strides
+        steps = self.strides, self.gaps, self.ranges, self.woven
         key = ("forward", *shapes, self.form, *steps, bias is None, relu, threads)
         plan = _plans.get(key)
         if plan is None:
@@ -403,32 +505,32 @@ class _Convolution:
         grid = np.indices((n, *self.tiles)).reshape(1 + len(self.tiles), -1)
         starts = self.starts_in_x(grid, x)
         begins = grid[0] * x.strides[0] + self.steps_in_x(grid) - self.before * SIZE
-        ends = grid[0] * out.strides[0] + self.steps(grid, out.strides[3:])
-        sizes = [
-            np.clip(-((begin - size) // d), 0, m)
-            for begin, m, d, size in zip(
-                self.firsts(grid), self.outputs, self.gaps, self.places, strict=True
-            )
-        ]
-        heights = sizes[-2] if len(sizes) > 1 else np.ones_like(sizes[0])
         panels = evenly(len(begins), wide)
         behind = panels * wide - len(begins)  # tiles of which nothing is a result
-        given: list[Any] = [begins, ends, heights, sizes[-1], starts]
-        tables: list[Any] = [np.pad(t, (0, behind)) for t in given]
-        tables[4][len(starts) :] = x.shape[-1]  # nothing of them is read
         inside = (starts >= 0) & (starts + span_of(form.width, form.gap) <= x.shape[-1])
         inside = np.pad(inside, (0, behind), constant_values=not form.in_place)
-        whole = tables[2] * tables[3] == math.prod(self.outputs)
-        tables += [t.reshape(panels, wide).all(1).astype(np.int64) for t in (whole, inside)]
+        starts = np.pad(starts, (0, behind), constant_values=x.shape[-1])  # nothing is read
+        to, rows_there, columns_there = self.results(grid, out)
+        tables: list[Any] = [
+            np.pad(begins, (0, behind)),
+            starts,
+            inside.reshape(panels, wide).all(1),
+        ]
+        tables += [np.pad(t, ((0, 0), (0, behind))) for t in (to, *rows_there, *columns_there)]
+        *_, first_row, end_row, first_column, end_column = tables
+        size = (end_row - first_row) * (end_column - first_column)
+        whole = size == math.prod(self.outputs) * form.weave
+        tables.append(whole.reshape(-1, panels, wide).all(2))
         # A block stays in the second cache, beside what passes by; threads get several each.
         terms = channels * (math.prod(self.taps) if form.windows else self.phases)
         points = 1 if form.windows else self.points
         tables += self.terms(terms // self.phases)
+        tables = [np.ascontiguousarray(t, np.int64) for t in tables]
         fits = max(cache_sizes()[1] // 2 // (points * terms * wide * SIZE), 1)
         blocks = max(evenly(panels, fits), min(panels, evenly(4 * threads, groups)))
         block = -(-panels // blocks)
         blocks = -(-panels // block)
-        outputs = weights.shape[2]
+        outputs = weights.shape[2] // len(self.woven.taps)
         row_panels = evenly(outputs, rows)
         panel_rows, longer = divmod(outputs, row_panels)
         numbers = {
@@ -440,8 +542,9 @@ class _Convolution:
             "terms": terms,
             "depth": self.depth(terms),
             "outputs": outputs,
-            "first_terms": address(tables[7]),
-            "end_terms": address(tables[8]),
+            "first_terms": address(tables[9]),
+            "end_terms": address(tables[10]),
+            "parts": len(self.woven.firsts),
             "row_panels": row_panels,
             "panel_rows": panel_rows,
             "longer_panels": longer,
@@ -451,27 +554,60 @@ class _Convolution:
             "x_row": self.step(-2) * self.gap(-2),
             "x_size": x.shape[-1],
             "from": address(tables[0]),
-            "to": address(tables[1]),
-            "rows": address(tables[2]),
-            "columns": address(tables[3]),
-            "starts": address(tables[4]),
-            "whole": address(tables[5]),
-            "inside": address(tables[6]),
+            "starts": address(tables[1]),
+            "inside": address(tables[2]),
+            "to": address(tables[3]),
+            "first_row": address(tables[4]),
+            "end_row": address(tables[5]),
+            "first_column": address(tables[6]),
+            "end_column": address(tables[7]),
+            "whole": address(tables[8]),
             "w_group": weights.strides[0],
             "w_point": weights.strides[1],
             "w_row": weights.strides[2],
             "y_group": out.strides[1],
             "y_output": out.strides[2],
-            "y_row": out.strides[-2] * self.gap(-2),
+            "y_row": out.strides[-2] * self.gap(-2) * (1, *self.woven.steps)[-2],
             "y_step": out.strides[-1] * self.gap(-1),
             "tiles": _kernels(form, {panel_rows, panel_rows + bool(longer)}),
-            "thread_bytes": _pages(points * block * wide * SIZE * (terms + rows)),
+            "thread_bytes": _pages(
+                points * (block * wide * SIZE * (terms + rows * form.weave) + APART)
+            ),
         }
         return _planned(forward_text, form, FORWARD, numbers, tables, threads)
 
+    def results(self, grid: Any, out: Any) -> tuple[Any, list[Any], list[Any]]:
+        """By part and tile: where it begins in the result, and the rows that are there; columns."""
+        to, rows, columns = [], [], []
+        for first in self.woven.firsts:
+            ends = grid[0] * out.strides[0]
+            edges: list[Any] = []
+            moves = zip(self.firsts(grid), first, self.woven.steps, out.shape[3:], strict=True)
+            for d, (tile, begin, step, size) in enumerate(moves):
+                at = begin + tile * step
+                ends = ends + at * out.strides[3 + d]
+                count = self.outputs[d]
+                if d == len(first) - 1:
+                    count, step = count * step, 1
+                apart = step * self.gaps[d]
+                edges.append([np.clip(-((at - end) // apart), 0, count) for end in (0, size)])
+            to.append(ends)
+            low, high = edges[-2] if len(edges) > 1 else (np.zeros_like(ends), np.ones_like(ends))
+            for below, above in edges[:-2]:  # planes, of one
+                low = np.where(above > below, low, high)
+            rows.append((low, high))
+            columns = edges[-1]
+        return (
+            np.array(to),
+            [np.array(r) for r in zip(*rows, strict=True)],
+            [c[None] for c in columns],
+        )
+
     def terms(self, each: int) -> list[Any]:
-        """The first that has a weight at a point, and the end, for each point; `each` a phase."""
-        return [np.array(side, np.int64) * each for side in zip(*self.ranges, strict=True)]
+        """The first that has a weight at a point, and the end, for each; `each` a phase."""
+        sides = [np.array(side, np.int64) * each for side in zip(*self.ranges, strict=True)]
+        there = self.woven.there(self.outputs, self.taps)
+        return [np.tile(side, len(self.woven.taps)) * there for side in sides]
 
     def depth(self, terms: int) -> int:
         """How many terms are summed in one go; by the shapes alone, since it shows in the bits."""
@@ -513,7 +649,7 @@ class _Convolution:
         channels, groups, images = x.shape[:3]
         outputs, rank = w.shape[1], len(self.taps)
         sizes = [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
-        if not self.form.in_place:
+        if not (self.form.in_place or self.fits(w, sizes)):
             behind = max(reads(self.outputs[-1]), PIECE)
             w = padded(w, [0] * rank, sizes, behind, backend)
         wide = self.form.vectors * host().vector // SIZE
@@ -550,6 +686,12 @@ class _Convolution:
         shaped = result.reshape(groups, *self.taps, self.phases, -1, columns * wide)
         shaped = shaped[..., :channels, :outputs]
         return shaped.transpose(1 + rank, 2 + rank, 0, 3 + rank, *range(1, 1 + rank))
+
+    def fits(self, w: Any, sizes: list[int]) -> bool:
+        """Whether a cotangent is whole tiles of neighbours, beyond which nothing is read."""
+        steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
+        along = reads(self.outputs[-1]) == self.outputs[-1] and self.form.gap == 1
+        return along and list(w.shape[3:]) == sizes and list(w.strides[3:]) == steps
 
     def plan_weight(self, x: Any, w: Any, sizes: list[int], sums: Any, threads: int) -> _Planned:
         channels, groups, images = x.shape[:3]
@@ -606,7 +748,7 @@ class _Convolution:
             "y_point": sums.strides[2],
             "y_row": sums.strides[3],
             "tiles": _kernels(form, {form.rows}),
-            "thread_bytes": _pages(self.points * (each * depth + high * host().vector)),
+            "thread_bytes": _pages(self.points * (each * depth + high * host().vector + APART)),
         }
         return _planned(weight_text, form, WEIGHT, numbers, tables, threads)
 

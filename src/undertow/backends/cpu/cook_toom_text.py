@@ -24,11 +24,12 @@ from collections.abc import Sequence
 
 from ...kernel.cook_toom import Matrix, transforms
 from .cook_toom_tiles import PIECE, SIZE, Form, Line, Tiles, piece_of, span_of
-from .gemm_micro import ADD, PARAMETERS, RELU
+from .gemm_micro import ADD, LINE, PARAMETERS, RELU
 from .gemm_tiles import MOST_ROWS, Target
 from .irbuilder import Function, Value, module
 
 FLAG = 64  # bytes before the scratch of the threads
+APART = 5 * LINE  # more bytes from a point to the next: all at once they would collide in a cache
 _CALL = ["plan", "x", "w", "y", "bias", "scratch"]
 
 
@@ -39,10 +40,11 @@ FORWARD = [
     "panels",  # of tiles
     "channels",
     "terms",  # of a sum at one point: channels, or channels and taps
-    "first_terms",  # tables, by point: those that have a weight there, from the first to the end
+    "first_terms",  # tables, by phase of results and point: those that have a weight there
     "end_terms",
     "depth",  # of them that are summed at a time
     "outputs",
+    "parts",  # phases of results, those that are neighbours along the last dimension as one
     "row_panels",
     "panel_rows",
     "longer_panels",
@@ -53,11 +55,13 @@ FORWARD = [
     "x_size",  # of a line in place
     "starts",  # tables, by tile: its first position in the line; by panel: whether all are inside
     "inside",
-    "from",  # tables, by tile: where it begins in x and y, its rows and columns in y
+    "from",  # tables, by tile: where it begins in x; by part and tile: where in y, and its rows
     "to",
-    "rows",
-    "columns",
-    "whole",  # by panel: whether all of its tiles are
+    "first_row",
+    "end_row",
+    "first_column",  # by tile: its columns in y
+    "end_column",
+    "whole",  # by part and panel: whether all of its tiles are
     "w_group",
     "w_point",
     "w_row",
@@ -200,7 +204,7 @@ class _Forward(_Tasks):
         self.count = f.least(f.sub(field["panels"], self.first), field["block"])
         wide = self.width * SIZE
         self.panel_bytes = f.mul(field["terms"], wide)
-        self.point_bytes = f.mul(self.panel_bytes, field["block"])
+        self.point_bytes = f.add(f.mul(self.panel_bytes, field["block"]), APART)
         self.sums = f.at(self.scratch, f.mul(self.point_bytes, self.points))
         self.sum_row = f.mul(field["block"], wide)
         self.sum_point = f.mul(self.sum_row, self.form.rows)
@@ -211,15 +215,18 @@ class _Forward(_Tasks):
         with f.loop(0, self.count) as panel:
             self.lay_out(x, panel)
         self.check = f.variable(self.vector, "zeroinitializer")
-        with f.loop(0, field["row_panels"]) as number:
+        with f.loop(0, field["parts"]) as part, f.loop(0, field["row_panels"]) as number:
             rows = f.add(
                 field["panel_rows"],
                 f.select(f.compare("slt", number, field["longer_panels"]), 1, 0),
             )
             top = f.add(f.mul(number, field["panel_rows"]), f.least(number, field["longer_panels"]))
-            self.multiply(f.at(w, f.mul(top, field["w_row"])), rows)
+            for thread in range(self.form.weave):
+                phase = f.add(f.mul(part, self.form.weave), thread)
+                above = f.add(f.mul(phase, field["outputs"]), top)
+                self.multiply(f.at(w, f.mul(above, field["w_row"])), rows, phase, thread)
             with f.loop(0, rows) as row, f.loop(0, self.count) as panel:
-                self.give(f.add(top, row), row, panel)
+                self.give(part, f.add(top, row), row, panel)
         odd = f.op(f"fcmp uno {self.vector} {self.check.get()}, zeroinitializer")
         bits = f.op(f"bitcast <{self.lanes} x i1> {odd} to i{self.lanes}")
         with f.when(f.op(f"icmp ne i{self.lanes} {bits}, 0")):
@@ -243,8 +250,14 @@ class _Forward(_Tasks):
         f, field = self.f, self.field
         begins, starts = self.table("from"), self.table("starts")
         first = f.mul(panel, self.width)
+        last = f.sub(field["panels"], 1)
+        coming = f.mul(f.least(f.add(panel, 1), last), self.width)
+        ahead = [self.entry(begins, f.add(coming, lane)) for lane in self.lines()]
         with f.loop(0, field["channels"]) as channel:
             base = f.at(x, f.mul(channel, field["x_channel"]))
+            for row in self.rows(self.heights(), [f.at(base, a) for a in ahead], self.steps("x")):
+                for place in row:
+                    f.prefetch(place)
             wide: Value = self.width * SIZE
             if self.form.windows:  # one point, with the taps as channels
                 rows = f.mul(channel, math.prod(self.form.taps))
@@ -263,13 +276,29 @@ class _Forward(_Tasks):
                         there = f.at(f.at(place, phase), f.mul(apart, point))
                         f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
 
-    def multiply(self, w: str, rows: Value) -> None:
+    def lines(self) -> range:
+        """Which tiles of a panel begin in lines of their own, if they are neighbours."""
+        step = self.form.outputs[-1] * (self.form.apart[-1] if self.form.phases else 1) * SIZE
+        return range(0, self.width, max(1, LINE // step))
+
+    def heights(self) -> list[int]:
+        """How many rows a tile has, in all phases, along each dimension but the last."""
+        return self.form.reach(self.form.points)[:-1]
+
+    def multiply(self, w: str, rows: Value, phase: Value, thread: int) -> None:
         """Some rows of outputs for all tiles of the block, at each point."""
         f, field, wide = self.f, self.field, self.width * SIZE
         firsts, ends = self.table("first_terms"), self.table("end_terms")
+        sums = f.at(self.sums, f.mul(self.sum_point, thread * self.points))
+        over = f.sub(f.mul(rows, field["w_row"]), f.mul(field["w_point"], self.points - 1))
         with f.loop(0, self.points) as point, f.loop(0, self.count) as panel:
-            first, end = self.entry(firsts, point), self.entry(ends, point)
-            with f.loop(first, end, field["depth"]) as term:
+            number = f.add(f.mul(phase, self.points), point)
+            first, end = self.entry(firsts, number), self.entry(ends, number)
+            # The weights of the next point, or of the next rows.
+            last = f.compare("eq", point, self.points - 1)
+            coming = f.select(last, over, field["w_point"])
+            # If there are none, the sum of nothing is written.
+            with f.loop(first, f.most(end, f.add(first, 1)), field["depth"]) as term:
                 a = f.at(f.at(w, f.mul(point, field["w_point"])), f.mul(term, SIZE))
                 b = f.at(self.scratch, f.mul(point, self.point_bytes))
                 b = f.at(f.at(b, f.mul(panel, self.panel_bytes)), f.mul(term, wide))
@@ -280,32 +309,40 @@ class _Forward(_Tasks):
                     "a_k": SIZE,
                     "b": b,
                     "b_k": wide,
-                    "c": f.at(f.at(self.sums, f.mul(point, self.sum_point)), f.mul(panel, wide)),
+                    "c": f.at(f.at(sums, f.mul(point, self.sum_point)), f.mul(panel, wide)),
                     "c_row": self.sum_row,
                     "columns": self.width,
                     "mode": f.select(f.compare("ne", term, first), ADD, 0),
-                    "next": a,
+                    "next": f.at(a, coming),
                 }
                 self.call_tile(rows, given)
 
-    def give(self, output: Value, row: str, panel: str) -> None:
+    def give(self, part: str, output: Value, row: str, panel: str) -> None:
         """One output of a panel's tiles: back from points, and to where they belong."""
         f, field, form = self.f, self.field, self.form
-        first = f.mul(f.add(self.first, panel), self.width)
+        number = f.add(self.first, panel)
+        first = f.mul(number, self.width)
+        here = f.mul(part, field["panels"])
+        self.of_part = f.mul(here, self.width)
         sums = f.at(f.at(self.sums, f.mul(row, self.sum_row)), f.mul(panel, self.width * SIZE))
         result = f.at(self.result, f.mul(output, field["y_output"]))
-        whole = f.compare("ne", self.entry(self.table("whole"), f.add(self.first, panel)), 0)
+        whole = f.compare("ne", self.entry(self.table("whole"), f.add(here, number)), 0)
         for v in range(form.vectors):
-            places = [f.at(sums, f.mul(self.sum_point, point)) for point in range(self.points)]
-            values = [
-                f.load(self.vector, f.at(place, v * self.target.vector), SIZE) for place in places
-            ]
-            if not form.windows:
-                values = self.transformed(self.results, values)
-                self.look_at(values)
-            values = [self.finished(value, output) for value in values]
-            wide = form.outputs[-1]
-            grid = [values[n : n + wide] for n in range(0, len(values), wide)]
+            threads = []
+            for thread in range(form.weave):
+                every = range(thread * self.points, (thread + 1) * self.points)
+                places = [f.at(sums, f.mul(self.sum_point, point)) for point in every]
+                values = [
+                    f.load(self.vector, f.at(place, v * self.target.vector), SIZE)
+                    for place in places
+                ]
+                if not form.windows:
+                    values = self.transformed(self.results, values)
+                    self.look_at(values)
+                threads.append([self.finished(value, output) for value in values])
+            woven = [value for values in zip(*threads, strict=True) for value in values]
+            wide = form.outputs[-1] * form.weave
+            grid = [woven[n : n + wide] for n in range(0, len(woven), wide)]
             at = f.add(first, v * self.lanes)
             with f.when(whole):
                 for number, row_values in enumerate(grid):
@@ -331,28 +368,29 @@ class _Forward(_Tasks):
             value = RELU.emit(f, value, self.vector)
         return value
 
-    def pieces(self, values: Sequence[str]) -> list[str]:
-        """For each lane, its elements of all the values, as a vector of 1, 2 or 4."""
-        f, count = self.f, len(values)
-        if count == 1:
-            every = range(self.lanes)
-            return [f.shuffle(self.vector, values[0], "poison", [lane]) for lane in every]
-        rows = self.turned(list(values), count)
-        found = []
-        for lane in range(self.lanes):
-            block = lane // count * count
-            found.append(
-                f.shuffle(self.vector, rows[lane % count], "poison", range(block, block + count))
-            )
+    def pieces(self, values: Sequence[str]) -> list[list[tuple[int, int, str]]]:
+        """For each lane, its elements of all the values, as vectors: the first, how many, which."""
+        f, first = self.f, 0
+        found: list[list[tuple[int, int, str]]] = [[] for _ in range(self.lanes)]
+        while first < len(values):
+            count = min(PIECE, self.lanes, 1 << (len(values) - first).bit_length() - 1)
+            rows = list(values[first : first + count])
+            rows = self.turned(rows, count) if count > 1 else rows
+            for lane, pieces in enumerate(found):
+                block = lane // count * count
+                lanes = range(block, block + count)
+                piece = f.shuffle(self.vector, rows[lane % count], "poison", lanes)
+                pieces.append((first, count, piece))
+            first += count
         return found
 
     def write_row(self, result: str, first: Value, values: Sequence[str]) -> None:
         f, ends = self.f, self.table("to")
-        type = f"<{len(values)} x float>"
-        places = [f.at(result, self.entry(ends, f.add(first, lane))) for lane in range(self.lanes)]
+        tiles = [f.add(f.add(self.of_part, first), lane) for lane in range(self.lanes)]
+        places = [f.at(result, self.entry(ends, tile)) for tile in tiles]
         if self.form.spread:
             for number, value in enumerate(values):
-                for place, piece in zip(places, self.pieces([value]), strict=True):
+                for place, [(_, _, piece)] in zip(places, self.pieces([value]), strict=True):
                     there = f.at(place, f.mul(self.field["y_step"], number))
                     f.store("<1 x float>", piece, there, SIZE)
             return
@@ -364,30 +402,35 @@ class _Forward(_Tasks):
                     there = f.at(places[lane], number * self.form.gap * SIZE)
                     f.store(f"<{size} x float>", piece, there, SIZE)
             return
-        for place, piece in zip(places, self.pieces(values), strict=True):
-            f.store(type, piece, place, SIZE)
+        for place, pieces in zip(places, self.pieces(values), strict=True):
+            for begin, count, piece in pieces:
+                f.store(f"<{count} x float>", piece, f.at(place, begin * SIZE), SIZE)
 
     def write_parts(self, result: str, first: Value, grid: list[list[str]]) -> None:
         """Tiles of which only some rows and columns are results."""
         f, field = self.f, self.field
-        count = len(grid[0])
-        slot = f.slot(f"[{len(grid) * count * self.lanes} x float]")
+        wide = len(grid[0])
+        slot = f.slot(f"[{len(grid) * wide * self.lanes} x float]")
         for number, values in enumerate(grid):
-            for place, piece in enumerate(self.pieces(values)):
-                into = f.at(slot, (place * len(grid) + number) * count * SIZE)
-                f.store(f"<{count} x float>", piece, into, SIZE)
-        ends, rows, columns = self.table("to"), self.table("rows"), self.table("columns")
+            for place, pieces in enumerate(self.pieces(values)):
+                into = f.at(slot, (place * len(grid) + number) * wide * SIZE)
+                for begin, count, piece in pieces:
+                    f.store(f"<{count} x float>", piece, f.at(into, begin * SIZE), SIZE)
+        names = "to", "first_row", "end_row", "first_column", "end_column"
+        to, first_row, end_row, first_column, end_column = map(self.table, names)
         with f.loop(0, self.lanes) as lane:
-            at = f.add(first, lane)
-            to = f.at(result, self.entry(ends, at))
-            of = f.at(slot, f.mul(lane, len(grid) * count * SIZE))
+            tile = f.add(first, lane)
+            at = f.add(self.of_part, tile)
+            there = f.at(result, self.entry(to, at))
+            of = f.at(slot, f.mul(lane, len(grid) * wide * SIZE))
+            columns = self.entry(first_column, tile), self.entry(end_column, tile)
             with (
-                f.loop(0, self.entry(rows, at)) as row,
-                f.loop(0, self.entry(columns, at)) as column,
+                f.loop(self.entry(first_row, at), self.entry(end_row, at)) as row,
+                f.loop(*columns) as column,
             ):
-                value = f.load("float", f.at(of, f.mul(f.add(f.mul(row, count), column), SIZE)))
-                there = f.add(f.mul(row, field["y_row"]), f.mul(column, field["y_step"]))
-                f.store("float", value, f.at(to, there))
+                value = f.load("float", f.at(of, f.mul(f.add(f.mul(row, wide), column), SIZE)))
+                step = f.add(f.mul(row, field["y_row"]), f.mul(column, field["y_step"]))
+                f.store("float", value, f.at(there, step))
 
 
 class _Weight(_Tasks):
@@ -416,7 +459,7 @@ class _Weight(_Tasks):
         b_panel = f.mul(field["depth"], wide)
         a_phase = f.mul(a_panel, field["row_panels"])
         a_point = f.mul(a_phase, max(len(form.phases), 1))
-        b_point = 0 if form.windows else f.mul(b_panel, field["column_block"])
+        b_point = 0 if form.windows else f.add(f.mul(b_panel, field["column_block"]), APART)
         b = f.at(self.scratch, f.mul(a_point, self.points))
         x = f.at(self.x, f.mul(group, field["x_group"]))
         w = f.at(self.w, f.mul(group, field["w_group"]))

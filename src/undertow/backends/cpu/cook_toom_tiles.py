@@ -45,6 +45,7 @@ class Form(NamedTuple):
     gap: int = 1  # between the elements of a tile along the last dimension
     apart: tuple[int, ...] = ()  # of elements in a phase, if there are any; their first elements
     phases: tuple[tuple[int, ...], ...] = ()
+    weave: int = 1  # phases of results that are neighbours along the last dimension
 
     @property
     def windows(self) -> bool:
@@ -71,7 +72,7 @@ class Form(NamedTuple):
 
 def reads(count: int) -> int:
     """How many elements are read for so many of a tile's row."""
-    return 4 if count <= 4 else -(-count // 8) * 8
+    return 2 if count == 2 else 4 if count <= 4 else -(-count // 8) * 8
 
 
 def piece_of(gap: int, most: int) -> int:

@@ -17,7 +17,6 @@ Elements are summed tap by tap, each over blocks of channels, in an order that t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,8 @@ from ..base import Backend
 from ..memory import empty
 from .gemm import gemm
 from .gemm_micro import RELU
+from .padded import padded
 
-LINE = 64  # bytes of memory that caches hold together
 CHANNELS = 16  # summed by one product: fewer are not worth passing over the result for
 FAR = 4  # places of the copy for one of the input or the result: more are zeros between far taps
 WASTE = 1.2  # places per position in two dimensions, beyond which windows are faster
@@ -71,30 +70,6 @@ def run_shifted(
     if bias is not None:
         out += bias.reshape(*bias.shape, *(1,) * rank)
     return False
-
-
-def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backend: Backend) -> Any:
-    """The input with zeros around it, its spatial dimensions, sizes of `reach`, as one.
-
-    The first element stands at `low`; where that is negative, elements are left out. Rows of
-    channels begin an odd number of lines apart, so that they do not collide in a cache, with some
-    zeros `behind` them.
-    """
-    whole = math.prod(reach)
-    lines = -(-(whole + behind) * x.itemsize // LINE) | 1
-    # Zeros also behind them: no NaN to wait for where nobody reads.
-    made = backend.full((*x.shape[:3], lines * LINE // x.itemsize), 0, x.dtype)
-    places = made[..., :whole].reshape(*x.shape[:3], *reach)
-    assert places.base is not None  # a view
-    into: list[Any] = [slice(None)] * 3
-    of: list[Any] = [slice(None)] * 3
-    for size, n, first in zip(x.shape[3:], reach, low, strict=True):
-        begin, skipped = max(first, 0), max(-first, 0)
-        count = max(min(size - skipped, n - begin), 0)
-        into.append(slice(begin, begin + count))
-        of.append(slice(skipped, skipped + count))
-    backend.assign(places[tuple(into)], x[tuple(of)])
-    return made
 
 
 def _right(

@@ -1,0 +1,181 @@
+"""Copies of inputs with zeros around them, whose spatial dimensions are one.
+
+    void pad(pool, plan, x, y)
+
+A plane of a channel is filled with zeros and then copied into, while it is in the first cache.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ..base import Backend
+from ..memory import empty
+from ..threads import current_limit
+from . import pool
+from .gemm import load
+from .gemm_tiles import Target, host
+from .irbuilder import Function, Value, module
+from .jit import address
+from .plans import Plans
+
+LINE = 64  # bytes of memory that caches hold together
+WORD = 4  # bytes that are moved at least
+SEVERAL = 1 << 15  # elements of a copy that threads share
+_FIELDS = [
+    "tasks",  # channels of all groups and images
+    "groups",
+    "channels",
+    "planes",
+    "rows",
+    "words",  # of a row
+    "x_image",  # steps in bytes
+    "x_group",
+    "x_channel",
+    "x_plane",
+    "x_row",
+    "y_first",  # where the first element is put
+    "y_plane",
+    "y_row",
+    "lines",  # of a channel
+]
+
+
+def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backend: Backend) -> Any:
+    """The input with zeros around it, its spatial dimensions, sizes of `reach`, as one.
+
+    The first element stands at `low`; where that is negative, elements are left out. Rows of
+    channels begin an odd number of lines apart, so that they do not collide in a cache, with some
+    zeros `behind` them: no NaN to wait for where nobody reads.
+    """
+    key = (x.shape, x.strides, x.dtype, *low, *reach, behind)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make, x, low, reach, behind)
+    x = x[plan.of]
+    made = empty(plan.shape, x.dtype)
+    threads = current_limit() if made.size > SEVERAL else 1
+    plan.call(
+        pool.pointer(threads) if threads > 1 else None, plan.numbers, address(x), address(made)
+    )
+    if plan.into is not None:
+        places = made[..., : math.prod(reach)].reshape(*x.shape[:3], *reach)
+        assert places.base is not None  # a view
+        backend.assign(places[plan.into], x)
+    return made
+
+
+class _Plan(NamedTuple):
+    call: Any
+    numbers: int
+    of: tuple[slice, ...]  # the elements that are copied
+    into: tuple[slice, ...] | None  # where to, if somebody else must, since rows are no neighbours
+    shape: tuple[int, ...]
+    memory: Any
+
+
+_plans = Plans()
+
+
+def _make(x: Any, low: Sequence[int], reach: Sequence[int], behind: int) -> _Plan:
+    size = x.itemsize
+    lines = -(-(math.prod(reach) + behind) * size // LINE) | 1
+    of, into = [slice(None)] * 3, [slice(None)] * 3
+    counts, first = [], 0
+    steps = [math.prod(reach[d + 1 :]) * size for d in range(len(reach))]
+    for d, (n, all, at) in enumerate(zip(x.shape[3:], reach, low, strict=True)):
+        begin, skipped = max(at, 0), max(-at, 0)
+        counts.append(max(min(n - skipped, all - begin), 0))
+        of.append(slice(skipped, skipped + counts[-1]))
+        into.append(slice(begin, begin + counts[-1]))
+        first += begin * steps[d]
+    straight = x.strides[-1] == size or counts[-1] <= 1
+    before = [0] * (3 - len(reach))
+    planes, rows, along = [1 for _ in before] + counts
+    y_plane, y_row, _ = before + steps
+    x_plane, x_row, _ = before + list(x.strides[3:])
+    numbers = {
+        "tasks": math.prod(x.shape[:3]),
+        "groups": x.shape[1],
+        "channels": x.shape[2],
+        "planes": planes,
+        "rows": rows if straight else 0,
+        "words": along * size // WORD,
+        "x_image": x.strides[0],
+        "x_group": x.strides[1],
+        "x_channel": x.strides[2],
+        "x_plane": x_plane,
+        "x_row": x_row,
+        "y_first": first if math.prod(counts) else 0,
+        "y_plane": y_plane,
+        "y_row": y_row,
+        "lines": lines,
+    }
+    table = (ctypes.c_int64 * len(_FIELDS))(*(numbers[name] for name in _FIELDS))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(load("pad", pad_text, host()))
+    shape = (*x.shape[:3], lines * LINE // size)
+    elsewhere = None if straight else tuple(into)
+    return _Plan(call, ctypes.addressof(table), tuple(of), elsewhere, shape, table)
+
+
+def pad_text(name: str, target: Target) -> str:
+    """The code."""
+    given = [("ptr", "plan"), ("ptr", "x"), ("ptr", "y")]
+    f = Function(name, [("ptr", "pool"), *given])
+    call = f.slot("[3 x ptr]")
+    for number, (_, called) in enumerate(given):
+        f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
+    count = f.load("i64", "%plan", 8)
+    job, alone = f"@{name}_tasks", f.op("icmp eq ptr %pool, null")
+    with f.when(alone):
+        f.put(f"call void {job}(ptr {call}, i64 0, i64 {count}, i64 0)")
+    with f.when(f.op(f"xor i1 {alone}, true")):
+        run = f.load("ptr", "%pool", 8)
+        f.put(f"call void {run}(ptr %pool, ptr {job}, ptr {call}, i64 {count})")
+    told = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
+    tasks = Function(f"{name}_tasks", told, target.attributes)
+    _tasks(tasks, target)
+    return module(f, tasks)
+
+
+def _tasks(f: Function, target: Target) -> None:
+    plan, x, y = (f.load("ptr", f.at("%call", 8 * n), 8) for n in range(3))
+    field = {name: f.load("i64", f.at(plan, 8 * n), 8) for n, name in enumerate(_FIELDS)}
+    lanes = target.vector // WORD
+    vector = f"<{lanes} x i32>"
+    with f.loop("%begin", "%end") as task:
+        bytes = f.mul(field["lines"], LINE)
+        into = f.at(y, f.mul(task, bytes))
+        with f.loop(0, bytes, LINE) as at:
+            for offset in range(0, LINE, target.vector):
+                f.store(vector, "zeroinitializer", f.at(f.at(into, at), offset), WORD)
+        channel, rest = f.rem(task, field["channels"]), f.div(task, field["channels"])
+        group, image = f.rem(rest, field["groups"]), f.div(rest, field["groups"])
+        of = x
+        for number, step in ((image, "x_image"), (group, "x_group"), (channel, "x_channel")):
+            of = f.at(of, f.mul(number, field[step]))
+        into = f.at(into, field["y_first"])
+        left = f.rem(field["words"], lanes)
+        mask = f.first_lanes(lanes, left)
+        whole = f.sub(field["words"], left)
+        with f.loop(0, field["planes"]) as plane, f.loop(0, field["rows"]) as row:
+            source, to = (
+                f.at(
+                    f.at(base, f.mul(plane, field[f"{which}_plane"])),
+                    f.mul(row, field[f"{which}_row"]),
+                )
+                for base, which in ((of, "x"), (into, "y"))
+            )
+
+            def place(base: str, at: Value) -> str:
+                return f.at(base, f.mul(at, WORD))
+
+            with f.loop(0, whole, lanes) as at:
+                f.store(vector, f.load(vector, place(source, at), WORD), place(to, at), WORD)
+            with f.when(f.compare("ne", left, 0)):
+                told = vector, f"v{lanes}i32"
+                piece = f.load_lanes(*told, place(source, whole), mask, WORD)
+                f.store_lanes(*told, piece, place(to, whole), mask, WORD)
