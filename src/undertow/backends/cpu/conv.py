@@ -221,9 +221,9 @@ def _windows(
 
 def _flat(x: Any, step: int) -> Any:
     """A view with the spatial dimensions as one, with that step in bytes."""
-    return np.lib.stride_tricks.as_strided(
-        x, (*x.shape[:3], math.prod(x.shape[3:])), (*x.strides[:3], step)
-    )
+    flat = x.reshape(*x.shape[:3], math.prod(x.shape[3:]))
+    assert flat.strides[3] == step or flat.shape[3] == 1
+    return flat
 
 
 def _step(x: Any) -> int | None:
