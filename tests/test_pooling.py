@@ -193,6 +193,19 @@ def test_lp_pool_of_zeros_has_no_slope() -> None:
 
 
 # Orders --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("size", "windows"), [(1000, 7), (515, 8), (640, 3), (129, 2)])
+def test_few_windows_of_long_lines(size, windows):
+    """A gradient is a window's, or that of two where these overlap."""
+    x = ut.zeros(40, 5, size, requires_grad=True)
+    seed = ut.randn(40, 5, windows)
+    (found,) = ut.autograd.grad(F.adaptive_avg_pool1d(x, windows), x, seed)
+    right = np.zeros(x.shape)
+    for i in range(windows):
+        first, end = i * size // windows, -(-(i + 1) * size // windows)
+        right[..., first:end] += seed.numpy()[..., i : i + 1] / (end - first)
+    assert np.abs(found.numpy() - right).max() < 1e-7
+
+
 @pytest.mark.parametrize(
     "pool",
     [

@@ -76,7 +76,8 @@ WOVEN = 0.8  # the same by phases of results
 LONG = 384  # terms of windows that are summed in one go
 TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
-PARTS = 8 << 20  # bytes of all sums of a weight's gradient
+LAID_OUT = 2 << 20  # bytes of them at all points, about
+PARTS = 4 << 20  # bytes of all sums of a weight's gradient
 LONGEST = 1 << 31  # elements of a line in place, where positions have 32 bits
 TILES = 1 << 15  # of as many images as are computed at a time: a plan has tables of them
 TABLES = 128 << 20  # bytes of all plans that are remembered
@@ -718,7 +719,8 @@ class _Convolution:
         column_blocks = -(-column_panels // column_block)
         high = self.phases * row_panels
         each = SIZE * (high * form.rows + column_block * wide)  # of a tile at one point
-        depth = max(16, min(DEPTH, cache_sizes()[1] // 2 // each)) // PIECE * PIECE
+        fits = min(cache_sizes()[1] // 2 // each, LAID_OUT // (self.points * each))
+        depth = max(16, min(DEPTH, fits)) // PIECE * PIECE
         numbers = {
             "tasks": groups * sums.shape[1] * column_blocks,
             "parts": sums.shape[1],

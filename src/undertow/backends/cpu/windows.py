@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -85,6 +86,8 @@ def run_spans(kind: str, x: Any, output: Sizes) -> Any:
         spans = Spans((size,), output[d : d + 1])
         if behind == 1 and output[d] <= FEW and size >= WIDE * output[d]:
             found = _sum_each(planes, spans)
+        elif behind == 1 and size <= FEW and output[d] >= WIDE * size:
+            found = _spread_each(planes, spans)
         else:
             found = _run_along(kind, planes, spans)
         if found is None:
@@ -101,6 +104,20 @@ def _sum_each(x: Any, spans: Spans) -> Any:
         if found is None:
             return None
         out[..., i] = found
+    return out
+
+
+def _spread_each(x: Any, spans: Spans) -> Any:
+    """A few elements of lines, each written to all windows that see it and no other."""
+    out = memory.empty((*x.shape[:-1], spans.output[0]), x.dtype)
+    at = 0
+    for (begin, end), alike in itertools.groupby(spans.bounds(0)):
+        count = len(list(alike))
+        sums = x[..., begin:end]
+        for i in range(begin + 1, end):
+            sums = sums[..., :1] + x[..., i : i + 1]
+        out[..., at : at + count] = sums[..., :1]
+        at += count
     return out
 
 
