@@ -32,10 +32,14 @@ from .reduction import sum
 
 
 # The primitives; see Note [one convolution] ----------------------------------------------------
+@functools.lru_cache(maxsize=1024)
+def _split(shape: Shape, dim: int, groups: int) -> Shape:
+    return (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :])
+
+
 def _grouped(k: Forms, x: Array, dim: int, groups: int) -> Any:
     """A view with dimension `dim` split into groups and what is in each."""
-    shape = x.shape
-    return k.reshape(x, (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :]))
+    return k.reshape(x, _split(x.shape, dim, groups))
 
 
 def _biases(k: Forms, bias: Array, groups: int) -> Any:
