@@ -853,3 +853,22 @@ def test_required_defaults() -> None:
         Optimizer([w], {"lr": required})
     assert Optimizer([{"params": [w], "lr": 0.5}], {"lr": required}).param_groups[0]["lr"] == 0.5
     assert repr(required) == "<required parameter>"
+
+
+def test_adafactor_loads_a_step_that_is_a_number() -> None:
+    """As old files keep it; the next step failed."""
+    found = []
+    for plain in (False, True):
+        p = leaf()
+        first = ut.optim.Adafactor([p])
+        p.grad = ut.ones_like(p)
+        first.step()
+        state = first.state_dict()
+        if plain:
+            state["state"][0]["step"] = float(state["state"][0]["step"])
+        second = ut.optim.Adafactor([p])
+        second.load_state_dict(state)
+        second.step()
+        assert second.state[p]["step"].item() == 2
+        found.append(p.tolist())
+    assert found[0] == found[1]

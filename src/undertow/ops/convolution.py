@@ -26,7 +26,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.windows import Geometry, Padding, same_padding
 from ..shapes import Ints, Shape, frozen, per_dim
 from .activation import relu
-from .movement import reshaped
+from .movement import narrowed, reshaped
 from .padding import continued
 from .reduction import sum
 
@@ -316,6 +316,8 @@ def _convolve(
         x = continued(x, ((0, 0), (0, 0), *geometry.padding), padding_mode)
         geometry = geometry._replace(size=x.shape[2:], padding=((0, 0),) * rank)
     out = _activated(op, activation, (x, weight, bias), (geometry, groups))
+    if not inputs:  # as in torch, no channels make no channels, and no gradient of the bias
+        out = narrowed(out, 1, 0, 0)
     return out if batched else reshaped(out, out.shape[1:])
 
 

@@ -26,7 +26,7 @@ from ..core.update import Update
 from ..errors import UnsupportedError
 from ..ops.complex_numbers import view_as_complex, view_as_real
 from ..ops.creation import full, full_like
-from .arguments import scalar_dtype
+from .arguments import as_scalars, scalar_dtype
 from .optimizer import Closure, Group, Optimizer
 
 Numbers = dict[str, Any]
@@ -190,9 +190,7 @@ class Elementwise(Optimizer):
         for kept in self.state.values():
             for name in [n for n, value in kept.items() if value is None]:
                 del kept[name]
-            for name in self.scalars:  # plain numbers in files of old
-                if name in kept and not isinstance(kept[name], Tensor):
-                    kept[name] = full((), float(kept[name]), dtype=scalar_dtype())
+            as_scalars(kept, self.scalars)
 
 
 def _in_parts(row: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
