@@ -88,6 +88,7 @@ class Elementwise(Optimizer):
     def _step_group(self, group: Group) -> None:
         states = self.states(group)
         scalars, kept_with = tuple(self.scalars), self.state
+        recorded = group.get("differentiable", False)
         entries = len(states) + len(scalars)
         alike: dict[tuple[Any, ...], list[tuple[Tensor, Tensor, dict[str, Any]]]] = {}
         copies: list[tuple[Tensor, Places, Tensor]] = []  # where rows go, which, and what they are
@@ -99,7 +100,8 @@ class Elementwise(Optimizer):
             fresh = len(state) < entries
             if fresh:
                 self._start(p, state, group)
-            key = (fresh, *[state[name].item() for name in scalars])
+            # Numbers that are equal may yet have gradients of their own.
+            key = (id(p) if recorded else 0, fresh, *[state[name].item() for name in scalars])
             if not isinstance(grad, Tensor):
                 whole = p
                 p, grad, at = self._rows(group, p, grad)
@@ -111,14 +113,16 @@ class Elementwise(Optimizer):
                 alike[key].append((p, grad, state))
             else:
                 alike[key] = [(p, grad, state)]
-        for (fresh, *counts), members in alike.items():
+        for (_, fresh, *counts), members in alike.items():
             kept: Numbers = dict(zip(self.scalars, counts, strict=True))
             if "step" in kept:
                 kept["step"] += 1
             kept["fresh"], kept["state"] = fresh, members[0][2]
             self._apply(group, tuple(states), kept, members)
             for name, before in zip(self.scalars, counts, strict=True):
-                if kept[name] != before:
+                if isinstance(kept[name], Tensor):
+                    members[0][2][name] = kept[name]
+                elif kept[name] != before:
                     _set([(state[name],) for _, _, state in members], (kept[name],))
         for target, at, part in copies:
             if len(at) == 1:
