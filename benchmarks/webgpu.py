@@ -107,7 +107,7 @@ def kernels_on_cpu() -> int:
     Called before anything else, since functions keep what the CPU computes without its backend.
     """
     backend = backend_on("cpu")
-    vars(backend)["direct"] = lambda expr, arrays: None
+    vars(backend)["direct"] = lambda *asked: None
     step = Step("cpu")
     step()
     prepared = [p for p in gc.get_objects() if isinstance(p, Prepared) and backend in p.made]

@@ -47,6 +47,7 @@ ROOMS = [
     "special",
     # Names where torch has them: probes of devices, settings, and what has a module to itself.
     "_C",
+    "__future__",
     "absent_device",
     "accelerator",
     "cpu",

@@ -38,3 +38,10 @@ def test_isa_limits_every_library(tmp_path: Path) -> None:
 def test_every_script_takes_isa(script: Path) -> None:
     done = subprocess.run([sys.executable, script, "--help"], capture_output=True, text=True)
     assert "--isa" in done.stdout, done.stderr
+
+
+def test_the_kernels_of_a_step_are_counted() -> None:
+    """By `benchmarks/webgpu.py`, which takes the CPU's shortcuts away for that."""
+    code = "import webgpu; print(webgpu.kernels_on_cpu())"
+    done = subprocess.run([sys.executable, "-c", code], cwd=FOLDER, capture_output=True, text=True)
+    assert 20 < int(done.stdout or 0) < 100, done.stderr

@@ -368,6 +368,13 @@ def test_size() -> None:
     assert isinstance(shape + (4,), ut.Size)
     assert shape + (4,) == (2, 3, 4)
     assert shape[1:] == (3,)
+    assert (shape[0], shape[-1], shape[ut.tensor(1)]) == (2, 3, 3)
+    for made in (shape[:-1], shape[::-1], shape[5:], (4,) + shape, shape * 2, 2 * shape):
+        assert isinstance(made, ut.Size)
+    assert ut.ones(2, 3, 4).shape[:-1].numel() == 6
+    assert ((4,) + shape, 2 * shape) == ((4, 2, 3), (2, 3, 2, 3))
+    with pytest.raises(TypeError):
+        [4] + shape  # type: ignore[operator]
     assert repr(shape) == "(2, 3)"
     assert isinstance(pickle.loads(pickle.dumps(shape)), ut.Size)
     assert copy.deepcopy(shape) == shape
@@ -566,6 +573,49 @@ def test_distributed_data_parallel() -> None:
         ut.nn.parallel.DistributedDataParallel(ut.nn.Identity())
 
 
+def test_conversion_of_parameters() -> None:
+    """A conversion keeps the parameters, unless it is told to put new ones in their place."""
+    future = ut.__future__
+    layer = ut.nn.Linear(2, 1)
+    layer(ut.ones(2)).sum().backward()
+    kept = layer.weight
+    future.set_swap_module_params_on_conversion(True)
+    assert layer.double().weight is kept
+    future.set_overwrite_module_params_on_conversion(True)
+    try:
+        assert layer.float().weight is kept  # swapping comes first
+        future.set_swap_module_params_on_conversion(False)
+        assert layer.double().weight is not kept
+        assert isinstance(layer.weight, ut.nn.Parameter)
+        assert layer.weight.grad.dtype is layer.weight.dtype is ut.float64
+        assert kept.dtype is ut.float32
+    finally:
+        future.set_overwrite_module_params_on_conversion(False)
+    assert not future.get_overwrite_module_params_on_conversion()
+    assert not future.get_swap_module_params_on_conversion()
+    assert ut.utils.deterministic.fill_uninitialized_memory is True
+
+
+@pytest.mark.parametrize(
+    "name, error",
+    [
+        ("_check", RuntimeError),
+        ("_check_index", IndexError),
+        ("_check_value", ValueError),
+        ("_check_type", TypeError),
+        ("_check_not_implemented", NotImplementedError),
+    ],
+)
+def test_checks(name: str, error: type[Exception]) -> None:
+    """They raise what their name says, and make the message when it is needed."""
+    check = getattr(ut, name)
+    check(True, lambda: pytest.fail("nobody needs it"))
+    with pytest.raises(error, match="three"):
+        check(False, lambda: "three")
+    with pytest.raises(error, match="Expected cond to be True"):
+        check(False)
+
+
 # Functions of modules, tests of tensors -----------------------------------------------------------
 def test_functional_call() -> None:
     """Other parameters for one call, with gradients, ties and errors."""
@@ -583,8 +633,10 @@ def test_functional_call() -> None:
     with pytest.raises(RuntimeError):
         call(model, {"0.weight": ut.ones(3, 3)}, x)
     assert ut.equal(model[0].weight, kept["0.weight"])
-    with pytest.raises(ValueError, match=r"has no \['2\.weight'\]"):
+    with pytest.raises(AttributeError, match="2"):
         call(model, {"2.weight": x}, x)
+    with pytest.raises(ValueError, match="'0' is a module of Sequential"):
+        call(model, {"0": x}, x)
     with pytest.raises(ValueError, match="strict=True"):
         call(model, {"0.bias": ut.ones(2)}, x, strict=True)
     with pytest.raises(ValueError, match=r"'0\.bias' is given twice"):
@@ -592,6 +644,34 @@ def test_functional_call() -> None:
     tied = ut.nn.Sequential(ut.nn.Linear(2, 2, bias=False), ut.nn.Linear(2, 2, bias=False))
     tied[1].weight = tied[0].weight
     assert call(tied, {"0.weight": ut.ones(2, 2)}, x).tolist() == [[4.0, 4.0]]
+
+
+def test_functional_call_beyond_parameters() -> None:
+    """Plain attributes, names that there are not yet, None, and a module that holds itself."""
+    call = ut.func.functional_call
+
+    class Scaled(ut.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = ut.ones(2)
+
+        def forward(self, x: ut.Tensor) -> ut.Tensor:
+            return x * self.scale + getattr(self, "shift", 0.0)
+
+    model = Scaled()
+    x = ut.ones(2)
+    assert call(model, {"scale": x * 3, "shift": x}, x).tolist() == [4.0, 4.0]
+    assert model.scale.tolist() == [1.0, 1.0]
+    assert not hasattr(model, "shift")
+    with pytest.raises(ValueError, match=r"strict=True, Scaled has no \['shift'\]"):
+        call(model, {"shift": x}, x, strict=True)
+    layer = ut.nn.Linear(2, 1)
+    assert call(layer, {"weight": ut.ones(1, 2), "bias": None}, x).tolist() == [2.0]
+    assert layer.bias is not None
+    outer = ut.nn.Sequential(layer)
+    layer.whole = outer
+    new = {"0.whole.0.weight": ut.ones(1, 2), "0.bias": ut.zeros(1)}
+    assert call(outer, new, x, tie_weights=False).tolist() == [2.0]
 
 
 def test_assert_close() -> None:

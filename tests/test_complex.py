@@ -203,3 +203,13 @@ def test_masked_variance_is_that_of_distances() -> None:
         found = getattr(ut.masked, name)(ut.tensor(x), 0, mask=mask)
         assert found.dtype == ut.complex128
         np.testing.assert_allclose(found.numpy(), getattr(np, name)(x[:3], ddof=1))
+
+
+def test_each_part_has_its_own_replacement() -> None:
+    """`nan_to_num` of complex numbers: also their slopes, which torch does not have."""
+    x = ut.tensor([complex(np.nan, 2), complex(3, -np.inf), 1 - 1j], dtype=ut.complex128)
+    x.requires_grad_()
+    found = ut.nan_to_num(x, 5.0, neginf=-7.0)
+    assert found.tolist() == [5 + 2j, 3 - 7j, 1 - 1j]
+    (found.real + 2 * found.imag).sum().backward()
+    assert x.grad.tolist() == [2j, 1, 1 + 2j]

@@ -401,10 +401,18 @@ def test_small_integers_wrap() -> None:
     assert y.tolist() == [[[-56]]]
 
 
-def test_no_channels() -> None:
-    """A sum over nothing is zero; torch returns no output channels at all."""
-    y = ut.conv1d(ut.zeros(1, 0, 5), ut.zeros(3, 0, 2), ut.tensor([1.0, 2.0, 3.0]))
-    assert y.tolist() == [[[1.0] * 4, [2.0] * 4, [3.0] * 4]]
+@pytest.mark.parametrize("batch", [(), (2,)])
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_no_channels(rank: int, batch: tuple[int, ...]) -> None:
+    """Without input channels there are no output channels, as in torch, and gradients are zero."""
+    x = ut.zeros(*batch, 0, *(5,) * rank, requires_grad=True)
+    w = ut.zeros(4, 0, *(2,) * rank, requires_grad=True)
+    bias = ut.ones(4, requires_grad=True)
+    y = getattr(ut, f"conv{rank}d")(x, w, bias, stride=2, padding=1, groups=2)
+    assert y.shape == (*batch, 0, *(3,) * rank)
+    found = grad(y.sum(), (x, w, bias))
+    assert [g.shape for g in found] == [x.shape, w.shape, bias.shape]
+    assert found[2].tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("which", ["weight", "bias"])

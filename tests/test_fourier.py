@@ -141,3 +141,10 @@ def test_no_dims_are_none() -> None:
         with pytest.raises(IndexError, match="at least one dimension"):
             getattr(ut.fft, name)(x, dim=())
     assert ut.fft.fftshift(x, dim=[]).tolist() == x.tolist()
+
+
+def test_no_frequencies_and_dims_twice() -> None:
+    """As in torch: of no elements there are none, or the mean; a shift may be made twice."""
+    assert ut.fft.fftfreq(0).shape == (0,)
+    assert ut.fft.rfftfreq(0).isnan().tolist() == [True]
+    assert ut.fft.fftshift(ut.arange(5), dim=(0, -1)).tolist() == [1, 2, 3, 4, 0]

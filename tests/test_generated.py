@@ -186,8 +186,10 @@ def test_an_array_beyond_a_binding_is_cut() -> None:
     assert starts == [[0, 0], [768, 768], [1280, 1280]]
     small.map(SUM, (x, small.slice(x, (slice(None, None, -1),))), SINGLE, x)  # far apart
     assert small.reduce("sum", found, (0,), False).shape == ()
-    with pytest.raises(ut.errors.OutOfMemoryError, match=r"\[sort\].*2000 bytes.*\(500,\)"):
-        small.sort(x, 0, False)
+    assert [a.shape for a in small.sort(x, 0, False)] == [(500,), (500,)]
+    image = small.reshape(x, (1, 500))
+    with pytest.raises(ut.errors.OutOfMemoryError, match=r"\[window\].*2000 bytes.*\(1, 500\)"):
+        small.window("max", image, (490,), (490,), ((0, 0),), (1,), (1,))
 
 
 # What a device does not have -----------------------------------------------------------------

@@ -21,3 +21,13 @@ def test_histc_of_equal_numbers_beyond_the_rounding_of_one() -> None:
     largest = ut.finfo(ut.float32).max
     assert ut.histc(ut.tensor([largest] * 3), bins=4).tolist() == [0, 0, 3, 0]
     assert ut.histc(ut.tensor([-largest] * 3), bins=4).tolist() == [0, 0, 3, 0]
+
+
+def test_histogramdd_of_points_without_coordinates() -> None:
+    """One box without edges, which no point is in, as in torch."""
+    for weight in (None, ut.tensor([1.0, 2.0, 3.0])):
+        hist, edges = ut.histogramdd(ut.zeros(3, 0), 2, weight=weight)
+        assert hist.shape == ()
+        assert hist.item() == 0
+        assert edges == ()
+    assert ut.histogramdd(ut.zeros(3, 0), [], density=True).hist.isnan()

@@ -374,5 +374,19 @@ def test_dlpack_refuses(call: Any, error: Any, match: str) -> None:
         call()
 
 
+def test_dlpack_capsules() -> None:
+    """A capsule is read once, and shares the memory."""
+    x = ut.arange(6.0).reshape(2, 3).t()
+    capsule = ut.utils.dlpack.to_dlpack(x)
+    y = ut.utils.dlpack.from_dlpack(capsule)
+    y[0, 0] = 7
+    assert x[0, 0] == 7
+    assert y.stride() == x.stride()
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        ut.from_dlpack(capsule)
+    kind, _ = x.__dlpack_device__()
+    assert kind == ut.utils.dlpack.DLDeviceType.kDLCPU
+
+
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import undertow as ut
 from undertow.backends.cpu.complex_products import complex_product
 from undertow.backends.cpu.maps import run_maps
 from undertow.backends.cpu.reductions import run_map_reduce, run_reduce
@@ -163,10 +164,6 @@ def test_products(left: tuple[int, ...], right: tuple[int, ...], dtype: type) ->
         close(complex_product(x, b, bias), x @ b + bias, dtype)
 
 
-if __name__ == "__main__":
-    raise SystemExit(pytest.main([__file__, "-q"]))
-
-
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_exp_near_overflow_and_at_infinities(dtype: Any) -> None:
     """C99's answers, as NumPy's; the angle may be as small as exp is large."""
@@ -183,3 +180,36 @@ def test_exp_near_overflow_and_at_infinities(dtype: Any) -> None:
         number = ~np.isnan(exact)
         zero = number & (exact == 0)
         np.testing.assert_array_equal(np.signbit(mine[zero]), np.signbit(exact[zero]))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "sinh", "cosh"])
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_waves_of_zero_times_infinity(name: str, dtype: Any) -> None:
+    """A part that is zero stays zero where the other is infinite or NaN, as in C99."""
+    parts = [0.0, -0.0, 1.0, -2.0, 1e5, -1e5, np.inf, -np.inf, np.nan]
+    z = np.array([complex(x, y) for x in parts for y in parts if x == 0 or y == 0], dtype)
+    found = getattr(ut, name)(ut.from_numpy(np.tile(z, 300))).numpy()[: len(z)]
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(z)
+    for mine, right in ((found.real, exact.real), (found.imag, exact.imag)):
+        np.testing.assert_allclose(mine, right, rtol=8 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("copies", [1, 2000])
+def test_log1p_near_zero(dtype: Any, copies: int) -> None:
+    """Where 1 + z has lost the digits of z, the series of the logarithm has them."""
+    small = np.array([1e-20 + 2e-20j, -3e-10 + 1e-12j, 1e-4 - 2e-4j, -2e-3, 1e-30, 3e-3j])
+    z = np.tile(small.astype(dtype), copies)
+    found = ut.log1p(ut.from_numpy(z)).numpy().astype(np.complex128)
+    z = z.astype(np.complex128)
+    exact = sum(-((-z) ** k) / k for k in range(1, 9))
+    for mine, right in ((found.real, exact.real), (found.imag, exact.imag)):
+        np.testing.assert_allclose(mine, right, rtol=16 * np.finfo(dtype).eps, atol=1e-26)
+    both = ut.logaddexp(ut.tensor([0j]), ut.tensor([complex(-np.inf, np.nan)]))
+    assert both.real.isnan().all()
+    assert both.imag.isnan().all()
+
+
+if __name__ == "__main__":
+    raise SystemExit(pytest.main([__file__, "-q"]))

@@ -140,6 +140,36 @@ def test_singular_matrices_are_named() -> None:
     assert ut.linalg.ldl_factor_ex(wrap(np.zeros((3, 3)))).info.item() == 1
 
 
+def test_factors_of_singular_matrices() -> None:
+    """`lu_factor` and `ldl_factor` say which matrix it is; the others factor it, and NaN too."""
+    a = np.stack([np.eye(3), np.ones((3, 3))])[:, None]
+    with pytest.raises(LinAlgError, match=r"matrix \(1, 0\) of the batch.*pivot 2 is zero.*lu_fac"):
+        ut.linalg.lu_factor(wrap(a))
+    with pytest.raises(LinAlgError, match=r"matrix \(1, 0\) of the batch.*block 2 of D is zero"):
+        ut.linalg.ldl_factor(wrap(a))
+    P, L, U = ut.linalg.lu(wrap(a))
+    np.testing.assert_array_equal((P @ L @ U).numpy(), a)
+    packed, pivots = ut.lu(wrap(a))
+    P, L, U = ut.lu_unpack(packed, pivots)
+    np.testing.assert_array_equal((P @ L @ U).numpy(), a)
+    assert ut.lu(wrap(a), get_infos=True).info.tolist() == [[0], [2]]
+    assert ut.linalg.ldl_factor_ex(wrap(a)).info.tolist() == [[0], [2]]
+    assert ut.linalg.ldl_factor(wrap(np.full((3, 3), np.nan))).LD.isnan().any()
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (40, 8, 8), (200, 200)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nan_is_the_largest_pivot(shape: tuple[int, ...], dtype: Any) -> None:
+    """A matrix with NaN is not singular, whatever its other columns are, as in torch."""
+    a = np.random.default_rng(6).standard_normal(shape).astype(dtype)
+    a[..., -3], a[..., 2, 1] = 0, np.nan
+    assert not ut.linalg.lu_factor_ex(wrap(a)).info.any()
+    assert ut.linalg.lu_factor(wrap(a)).LU[..., -1, -1].isnan().all()
+    assert ut.linalg.inv(wrap(a)).isnan().all()
+    assert ut.linalg.solve(wrap(a), ut.ones(shape[-1], 1, dtype=wrap(a).dtype)).isnan().all()
+    assert ut.linalg.det(wrap(a)).isnan().all()
+
+
 def test_dtypes_that_nothing_divides() -> None:
     """Integers, booleans and half precision are refused with a way out."""
     for dtype in (ut.int64, ut.bool, ut.float16, ut.bfloat16):

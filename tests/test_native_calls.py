@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import native
+from undertow.backends.cpu import native, prepared
 from undertow.backends.cpu.jit import load
+from undertow.backends.cpu.plans import described
 from undertow.backends.cpu.prepared import OFTEN
+from undertow.backends.reference import UFUNCS
 
 pytestmark = pytest.mark.skipif(not native.possible(), reason="no compiled functions here")
 
@@ -231,3 +233,106 @@ def test_a_reshaped_gradient_is_kept_as_it_is() -> None:
     del whole
     assert owns(view)
     assert not owns(view[1:])
+
+
+def test_layout_tells_apart_what_plans_do() -> None:
+    layout = native.layout()
+    x = np.ones((3, 4), np.float32)
+    alike: list[Any] = [x.copy(), x + 1, np.ones((6, 4), np.float32)[:3]]
+    assert {layout(a) for a in alike} == {layout(x)}
+    others: list[Any] = [
+        x.T,
+        x[:, ::-1],
+        x[:, :3],
+        x.reshape(4, 3),
+        x.reshape(3, 4, 1),
+        x.astype(np.float64),
+        x.astype(np.int32),
+        x.astype(">f4"),
+        x.astype(np.float16),
+        x.astype(np.int16),
+        x.astype(ut.bfloat16.numpy),
+        np.float32(1.0),
+        1.0,
+        1,
+        1j,
+        None,
+    ]
+    found = [layout(a) or described(a) for a in [x, *others]]
+    assert len(set(found)) == len(found)
+    assert layout(x, None) != layout(None, x)
+    assert layout(True) is None  # what it does not know is described by Python
+    assert described(True, x) == (bool, (x.shape, x.strides, x.dtype))
+
+
+def samples() -> list[Any]:
+    rng = np.random.default_rng(0)
+    shapes = ((), (1,), (4, 4), (2, 3, 5), (0,), (3, 0, 2), (1023,), (1024,))
+    every = [
+        (rng.standard_normal(shape) * 10).astype(dtype)
+        for dtype in (np.float32, np.float64, np.int64, np.float16)
+        for shape in shapes
+    ]
+    turned = [rng.standard_normal((4, 4)).T, rng.standard_normal((4, 8))[:, ::2]]
+    special = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0])
+    return [*every, *turned, special, np.float32(2), 2.0, 3, 0.0, -0.0, 1e300, np.nan, None, True]
+
+
+@pytest.mark.parametrize("name", native.ARITHMETIC)
+def test_quick_arithmetic_is_the_ufunc(name: str) -> None:
+    ufunc, quick = UFUNCS[name], native.quick(UFUNCS)[name]
+
+    def outcome(function: Any, *given: Any) -> Any:
+        try:
+            found = function(*given)
+        except Exception as error:
+            return type(error), str(error)
+        array = np.asarray(found)
+        return array.dtype, array.shape, array.strides, array.tobytes()
+
+    given = samples()
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for a in given:
+            for b in given:
+                assert outcome(quick, a, b) == outcome(ufunc, a, b), (a, b)
+    with pytest.raises(TypeError):
+        quick()
+
+
+def test_quick_arithmetic_into_memory_that_overlaps() -> None:
+    add = native.quick(UFUNCS)["add"]
+    fixed = np.zeros(8)
+    fixed.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        add(np.ones(8), np.ones(8), fixed)
+    places = [slice(start, start + 8) for start in range(6)]
+    for a in places:
+        for b in places:
+            for c in places:
+                x, y = np.arange(20.0), np.arange(20.0)
+                out = y[c]
+                assert add(y[a], y[b], out) is out
+                np.add(x[a], x[b], x[c])
+                np.testing.assert_array_equal(x, y)
+
+
+def test_quick_arithmetic_holds_nothing() -> None:
+    multiply = native.quick(UFUNCS)["mul"]
+    x, y, out = np.ones((4, 4), np.float32), np.ones((4, 4), np.float32), np.ones((4, 4))
+    number = 1.5 + len(x)
+    before = [sys.getrefcount(o) for o in (x, y, out, number)]
+    for _ in range(100):
+        multiply(x, y)
+        multiply(x, number)
+        multiply(out, out, out)
+    assert [sys.getrefcount(o) for o in (x, y, out, number)] == before
+
+
+def test_prepared_functions_become_quick() -> None:
+    x = ut.full((3,), 2.0, requires_grad=True)
+    often(lambda: x * 3.0)
+    assert prepared.quickest["mul"] is not np.multiply
+    (x * x * 0.5).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]

@@ -853,3 +853,46 @@ def test_required_defaults() -> None:
         Optimizer([w], {"lr": required})
     assert Optimizer([{"params": [w], "lr": 0.5}], {"lr": required}).param_groups[0]["lr"] == 0.5
     assert repr(required) == "<required parameter>"
+
+
+def test_adafactor_loads_a_step_that_is_a_number() -> None:
+    """As old files keep it; the next step failed."""
+    found = []
+    for plain in (False, True):
+        p = leaf()
+        first = ut.optim.Adafactor([p])
+        p.grad = ut.ones_like(p)
+        first.step()
+        state = first.state_dict()
+        if plain:
+            state["state"][0]["step"] = float(state["state"][0]["step"])
+        second = ut.optim.Adafactor([p])
+        second.load_state_dict(state)
+        second.step()
+        assert second.state[p]["step"].item() == 2
+        found.append(p.tolist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "decoupled_weight_decay": True}])
+def test_nadam_is_differentiable_in_all_that_it_keeps(options: dict[str, Any]) -> None:
+    """In the product of its momenta too, each parameter in its own: that gradient was missing."""
+
+    def stepped(*given: Any) -> Any:
+        p, g, *states = (t.clone() for t in given[:4])
+        rows = [p[0], p[1]]
+        optimizer = ut.optim.NAdam([{"params": []}], lr=0.9, differentiable=True, **options)
+        optimizer.param_groups[0]["params"] = rows
+        for i, row in enumerate(rows):
+            row.grad = g[i]
+            kept = {"exp_avg": states[0][i], "exp_avg_sq": states[1][i], "mu_product": given[4 + i]}
+            step = ut.tensor(10.0, dtype=ut.float64)
+            optimizer.state[row].update({k: v.clone() for k, v in kept.items()}, step=step)
+        optimizer.step()
+        optimizer.step()
+        return (*rows, *(optimizer.state[row]["mu_product"] for row in rows))
+
+    rng = np.random.default_rng(0)
+    given = [ut.tensor(rng.uniform(0.1, 1, (2, 3)), requires_grad=True) for _ in range(4)]
+    given += [ut.tensor(0.5, dtype=ut.float64, requires_grad=True) for _ in range(2)]
+    assert ut.autograd.gradcheck(stepped, given)

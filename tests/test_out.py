@@ -151,3 +151,18 @@ def test_a_dtype_that_is_not_that_of_out(name: str) -> None:
     with pytest.raises(TypeError, match="is not that of out"):
         getattr(ut, name)(ut.ones(3), 0, dtype=ut.float64, out=out)
     getattr(ut, name)(ut.ones(3), 0, dtype=ut.float32, out=out)
+
+
+@pytest.mark.parametrize("name", ["all", "any"])
+def test_truths_go_into_bool_and_uint8(name: str) -> None:
+    """Whichever of them the result would be by itself, and, as in torch, into nothing else."""
+    fn = getattr(ut, name)
+    for given in (ut.float32, ut.uint8, ut.bool):
+        for dtype in (ut.bool, ut.uint8):
+            out = ut.empty(2, dtype=dtype)
+            assert fn(ut.ones(3, 2).to(given), 0, out=out) is out
+            assert out.dtype is dtype
+            assert out.tolist() == [1, 1]
+        for dtype in (ut.int64, ut.float32, ut.complex64):
+            with pytest.raises(TypeError, match=rf"\[{name}\] out must be bool or uint8"):
+                fn(ut.ones(3, 2).to(given), out=ut.empty((), dtype=dtype))

@@ -267,3 +267,30 @@ def test_spectral_norm_of_a_vector() -> None:
     for form in (nn.utils.spectral_norm, parametrizations.spectral_norm):
         with pytest.raises(ValueError, match="to be positive, got 0"):
             form(nn.Linear(2, 2), n_power_iterations=0)
+
+
+def test_transfer() -> None:
+    """Parametrizations and what they learn go to another module, which shares them."""
+
+    class Scaled(nn.Module):
+        def forward(self, size: ut.Tensor, direction: ut.Tensor) -> ut.Tensor:
+            return size * direction
+
+        def right_inverse(self, x: ut.Tensor) -> tuple[ut.Tensor, ut.Tensor]:
+            size = x.norm()
+            return size, x / size
+
+    transfer = nn.utils.parametrize.transfer_parametrizations_and_params
+    old, new = nn.Linear(2, 2), nn.Linear(2, 2)
+    assert transfer(old, new) is new
+    assert not nn.utils.parametrize.is_parametrized(new)
+    nn.utils.parametrize.register_parametrization(old, "weight", nn.Tanh(), unsafe=True)
+    nn.utils.parametrize.register_parametrization(old, "bias", Scaled())
+    transfer(old, new, "bias")
+    assert new._names == ("bias",)  # type: ignore[attr-defined]
+    transfer(old, other := nn.Module())
+    for name in ("weight", "bias"):
+        assert ut.equal(getattr(other, name), getattr(old, name))
+    (other.weight.sum() + other.bias.sum()).backward()  # type: ignore[operator, union-attr]
+    assert old.parametrizations.weight.original.grad is not None
+    assert old.parametrizations.bias.original1.grad is not None

@@ -244,3 +244,18 @@ def test_fold_in_half_precision(dtype: Any) -> None:
     x = ut.tensor(normal(1, 9, 16)).to(dtype)
     found = F.fold(x, 4, 3, padding=1)
     assert ut.equal(found, F.fold(x.float(), 4, 3, padding=1).to(dtype))
+
+
+@pytest.mark.parametrize(("rank", "size"), [(2, (0, 0)), (2, (0, 2)), (3, (2, 0, 1))])
+def test_fractional_pooling_into_nothing(rank: int, size: tuple[int, ...]) -> None:
+    """No windows make an empty result and a gradient of zero."""
+    x = ut.rand(2, 3, *(6,) * rank, requires_grad=True)
+    pool = getattr(ut.nn.functional, f"fractional_max_pool{rank}d")
+    y, at = pool(x, 2, output_size=size, return_indices=True)
+    assert y.shape == at.shape == (2, 3, *size)
+    y.sum().backward()
+    assert x.grad is not None
+    assert not x.grad.any()
+    assert pool(x, 2, output_ratio=0.1).shape == (2, 3, *(0,) * rank)
+    with pytest.raises(ValueError, match="at least 0"):
+        pool(x, 2, output_size=-1)

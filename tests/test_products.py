@@ -75,3 +75,14 @@ def test_array_operands() -> None:
     t = ut.ones(3, 2, dtype=ut.float64)
     assert isinstance(a @ t, ut.Tensor)
     assert (a @ t).tolist() == (t.T @ a.T).tolist() == [[3, 3], [3, 3]]
+
+
+def test_counted_distances_keep_nan() -> None:
+    """With p = 0, too, a difference that is NaN makes the distance NaN, as in torch."""
+    nan, inf = math.nan, math.inf
+    x = ut.tensor([[nan, 1.0], [2.0, 1.0], [inf, 1.0], [inf, 0.0]])
+    np.testing.assert_array_equal(ut.pdist(x, p=0).numpy(), [nan, nan, nan, 1, 2, nan])
+    table = ut.cdist(x, x, p=0).numpy()
+    np.testing.assert_array_equal(table[1], [nan, 0, 1, 2])
+    np.testing.assert_array_equal(table[2], [nan, 1, nan, nan])
+    assert x[0].norm(0) == 2  # but not a norm

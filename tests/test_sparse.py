@@ -121,7 +121,7 @@ def test_products(layout: Any, device: str) -> None:
 def test_gradients(function: Any, layout: Any) -> None:
     """To the values and to what is dense, first and second order."""
     pattern = sparse(A, layout)
-    values = pattern._values.detach().requires_grad_()
+    values = pattern._stored.detach().requires_grad_()
     dense = ut.tensor(DENSE, requires_grad=True)
 
     def f(values: Any, dense: Any) -> Any:
@@ -138,7 +138,7 @@ def test_gradients_of_leaves_and_of_dense_sources() -> None:
     assert s.grad is None
     (s @ ut.arange(6.0).reshape(3, 2)).sum().backward()
     assert s.grad.layout is ut.sparse_coo
-    assert s.grad._values.tolist() == [9.0, 1.0, 1.0]
+    assert s.grad._stored.tolist() == [9.0, 1.0, 1.0]
     s.grad = None
     assert s.grad is None
     x = ut.tensor(A, requires_grad=True)
@@ -288,7 +288,7 @@ def test_complex_numbers(layout: Any) -> None:
     np.testing.assert_allclose((s @ dense).detach().numpy(), host @ other)
     np.testing.assert_allclose(s.conj().to_dense().numpy(), host.conj())
     np.testing.assert_allclose((s * 1j).to_dense().numpy(), host * 1j)
-    values = s._values.detach().requires_grad_()
+    values = s._stored.detach().requires_grad_()
 
     def f(values: Any, dense: Any) -> Any:
         return s._with(values) @ dense
@@ -381,3 +381,81 @@ def test_sparse_buffers_of_modules() -> None:
 def test_where_needs_a_dense_condition() -> None:
     with pytest.raises(NotImplementedError, match="where"):
         ut.where(ut.eye(2).to_sparse(), 1.0, 0.0)
+
+
+MOVED: dict[str, Any] = {
+    "permute": (lambda x: x.permute(1, 0), lambda a: a.T),
+    "T": (lambda x: x.T, lambda a: a.T),
+    "unsqueeze": (lambda x: x.unsqueeze(1), lambda a: a[:, None]),
+    "behind": (lambda x: x.unsqueeze(-1), lambda a: a[..., None]),
+    "item": (lambda x: x[-2], lambda a: a[-2]),
+    "number": (lambda x: x[1, 3], lambda a: a[1, 3]),
+    "column": (lambda x: x.select(1, 2), lambda a: a[:, 2]),
+    "index_select": (lambda x: ut.index_select(x, 0, ut.tensor([3, 1, 3])), lambda a: a[[3, 1, 3]]),
+    "columns": (lambda x: x.index_select(-1, ut.tensor([6, 0])), lambda a: a[:, [6, 0]]),
+    "cat": (lambda x: ut.cat([x, x * 2]), lambda a: np.concatenate([a, a * 2])),
+    "beside": (lambda x: ut.cat([x, x], 1), lambda a: np.concatenate([a, a], 1)),
+    "stack": (lambda x: ut.stack([x, x], -1), lambda a: np.stack([a, a], -1)),
+    "pow": (lambda x: x**2, lambda a: a**2),
+    "bool": (lambda x: x.bool().to(ut.float64), lambda a: (a != 0).astype(float)),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_other_shapes(name: str) -> None:
+    """Values, and gradients of the elements that are stored."""
+    ours, numpys = MOVED[name]
+    values = sparse(A).values().clone().requires_grad_()
+    s = ut.sparse_coo_tensor(sparse(A).indices(), values, A.shape, is_coalesced=True)
+    found = ours(s)
+    found = found if isinstance(found, ut.Tensor) else found.to_dense()
+    np.testing.assert_array_equal(found.detach().numpy(), numpys(A))
+    if name == "bool":
+        return
+    dense = ut.tensor(A).requires_grad_()
+    parts = ours(dense.to_sparse())
+    parts = parts if isinstance(parts, ut.Tensor) else parts.to_dense()
+    (gradient,) = ut.autograd.grad((found * found).sum(), values)
+    (expected,) = ut.autograd.grad((parts * parts).sum(), dense)
+    np.testing.assert_allclose(gradient.numpy(), expected.numpy()[A != 0])
+
+
+def test_blocks_in_other_shapes() -> None:
+    """Dense dimensions move among themselves; their positions stay."""
+    host = rng.standard_normal((3, 4, 2, 5)) * (rng.random((3, 4, 1, 1)) < 0.5)
+    s = ut.tensor(host).to_sparse(2)
+    for found, expected in (
+        (s.permute(1, 0, 3, 2), host.transpose(1, 0, 3, 2)),
+        (s.select(-1, 2), host[..., 2]),
+        (s.index_select(2, ut.tensor([1, 1])), host[:, :, [1, 1]]),
+        (ut.cat([s, s], 3), np.concatenate([host, host], 3)),
+        (s[1, 2], host[1, 2]),
+    ):
+        np.testing.assert_array_equal(found.to_dense().numpy(), expected)
+    with pytest.raises(ut.errors.DimError, match=r"\[permute\].*sparse ones first"):
+        s.permute(2, 0, 1, 3)
+
+
+def test_small_questions() -> None:
+    """Those that programs ask of any tensor."""
+    s, twice = sparse(A), ut.sparse_coo_tensor([[0, 0]], [3.0, 1.0], (2,))
+    assert len(s) == 5
+    assert s.is_same_size(ut.tensor(A))
+    assert (twice._nnz(), twice._values().tolist(), twice.norm().item()) == (2, [3.0, 1.0], 4.0)
+    assert (twice**2).to_dense().tolist() == [16.0, 0.0]
+    np.testing.assert_allclose(ut.norm(s, 1).item(), np.abs(A).sum())
+    assert s.any().item()
+    assert not ut.zeros_like(s).any().item()
+    assert [ut.zeros_like(sparse(A, layout)).layout for layout in LAYOUTS] == LAYOUTS
+    assert [row.to_dense().tolist() for row in s] == A.tolist()
+    for wrong, match in (
+        (lambda: s[0:2], "indexed by integers"),
+        (lambda: s[7], "index 7 is out of range"),
+        (lambda: s.index_select(0, ut.tensor([9])), "out of range for dim 0 of size 5"),
+        (lambda: ut.cat([s, ut.tensor(A)]), r"\[cat\].*to_sparse"),
+        (lambda: ut.cat([s, sparse(B)]), r"\[cat\] shapes \(5, 7\) and \(7, 4\)"),
+        (lambda: s**0, "positive numbers"),
+        (lambda: bool(s), "no truth value"),
+    ):
+        with pytest.raises(ut.errors.UndertowError, match=match):
+            wrong()

@@ -113,6 +113,23 @@ def test_sparse_adam() -> None:
     np.testing.assert_allclose(state["exp_avg"].numpy(), mean)
 
 
+@pytest.mark.parametrize("name", ["SparseAdam", "SGD", "Adagrad"])
+def test_gradients_of_single_elements(name: str) -> None:
+    """Where a gradient has elements rather than rows, those are changed as a dense one would."""
+    positions = ut.tensor([[0, 2, 2], [1, 0, 1]])
+    values = ut.tensor([1.0, -2.0, 3.0])
+    sparse = ut.ones(3, 2, requires_grad=True)
+    dense = ut.ones(3, requires_grad=True)
+    optimisers = [getattr(ut.optim, name)([p], lr=0.1) for p in (sparse, dense)]
+    for _ in range(2):
+        sparse.grad = ut.sparse_coo_tensor(positions, values, (3, 2))
+        dense.grad = ut.sparse_coo_tensor(ut.tensor([[0, 1, 2]]), values, (3,))
+        for optimiser in optimisers:
+            optimiser.step()
+    assert sparse.detach()[positions[0], positions[1]].tolist() == dense.tolist()
+    assert (sparse.detach() == 1).sum() == 3
+
+
 @pytest.mark.parametrize(
     "make, word",
     [

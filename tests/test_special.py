@@ -290,6 +290,48 @@ def test_incomplete_gamma_functions() -> None:
                     assert abs(mp.mpf(float(found)) - value) < 4.0 * ulp, (p, q)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_incomplete_gamma_functions_of_huge_numbers(dtype: Any) -> None:
+    """There they are the normal distribution's; they were 0, 1 or NaN beyond a few digits."""
+    top = 38 if dtype is np.float32 else 300
+    centre = 10.0 ** np.linspace(6, top, 25).astype(dtype)
+    centre = np.concatenate([centre] * 5).astype(dtype)
+    away = np.repeat([0.0, -1.0, 1.0, -3.0, 3.0], 25) * np.sqrt(centre.astype(np.float64))
+    x = (centre + away).astype(dtype)
+    z = (x.astype(np.float64) - centre) / np.sqrt(centre.astype(np.float64))
+    below = np.array([float(mp.ncdf(v)) for v in z])
+    for name, wanted in (("igamma", below), ("igammac", 1 - below)):
+        found = getattr(ut, name)(ut.tensor(centre), ut.tensor(x)).numpy()
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found, wanted, atol=2e-3)  # of order 1 / sqrt(a)
+        exact = np.where(away == 0, 0.5, found)[centre > 1e20]
+        np.testing.assert_allclose(found[centre > 1e20], exact, rtol=2e-6)
+    apart = np.array([0.5, 0.99, 1.01, 2.0], dtype=dtype) * centre[24]
+    a = ut.tensor(np.full(4, centre[24]))
+    assert ut.igamma(a, ut.tensor(apart)).tolist() == [0.0, 0.0, 1.0, 1.0]
+
+
+def test_incomplete_gamma_functions_of_nan() -> None:
+    """Also where the limit at a = 0 would hide it."""
+    a, x = ut.tensor([0.0, 1.0]), ut.tensor([nan, nan])
+    assert ut.igamma(a, x).isnan().all()
+    assert ut.igammac(a, x).isnan().all()
+
+
+@pytest.mark.parametrize("dtype", [ut.float32, ut.float64])
+def test_the_slope_of_i1e_far_out(dtype: Any) -> None:
+    """Where squares overflow, and at infinity; it was NaN, and all rounding before that."""
+    last = 1e38 if dtype is ut.float32 else 1e300
+    x = ut.tensor([1.1e5, -1e7, 1e12, 1e20, -last, inf, -inf], dtype=dtype, requires_grad=True)
+    ut.special.i1e(x).sum().backward()
+    at = x.detach().double().numpy()
+    with np.errstate(all="ignore"):
+        size = np.abs(at)
+        wanted = -0.5 / np.sqrt(2 * pi) * size**-1.5 * (1 - 1.125 / size)
+    most = 3e-6 if dtype is ut.float32 else 1e-9
+    np.testing.assert_allclose(x.grad.numpy(), wanted, rtol=most, atol=1e-44)
+
+
 def test_derivatives_of_zeta_and_erfcx() -> None:
     """Of order 2, against mpmath's own differentiation."""
     with np.errstate(all="ignore"):

@@ -42,6 +42,18 @@ def test_elements_can_be_read_and_written() -> None:
     assert memory.untyped().nbytes() == 32
 
 
+def test_set_of_parameters() -> None:
+    """The memory of a tensor that requires gradients can be changed where nothing is recorded."""
+    layer = ut.nn.Linear(2, 2)
+    with pytest.raises(RuntimeError, match="no_grad"):
+        layer.weight.set_(ut.ones(2, 2))
+    with ut.no_grad():
+        layer.weight.set_(layer.weight.detach() * 0 + 3)
+    assert layer.weight.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    assert layer.weight.requires_grad
+    assert layer.weight.is_leaf
+
+
 def test_set_takes_storages() -> None:
     x = ut.arange(6)
     y = ut.empty(0, dtype=ut.int64).set_(x.storage(), 1, (2, 2), (1, 2))

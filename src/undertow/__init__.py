@@ -86,8 +86,8 @@ _LAZY |= {
     name: room or name
     for room, names in {
         "": """
-            _C accelerator amp compiler cpu cuda distributed func hub jit mps multiprocessing
-            overrides profiler random testing types version webgpu xpu
+            __future__ _C accelerator amp compiler cpu cuda distributed func hub jit mps
+            multiprocessing overrides profiler random testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
@@ -110,7 +110,8 @@ _LAZY |= {
         """,
         "sparse.products": "dsmm hsmm saddmm spmm",
         "settings": """
-            _assert are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
+            _assert _check _check_index _check_not_implemented _check_type _check_value
+            are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
             get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads
             is_deterministic_algorithms_warn_only_enabled is_storage is_warn_always_enabled
             set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal

@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 from numpy.typing import NDArray
 
 from . import _C as _C
+from . import __future__ as __future__
 from . import accelerator as accelerator
 from . import amp as amp
 from . import array_api as array_api
@@ -152,6 +153,11 @@ from .ops.solving import SignLogDet
 from .ops.spectra import OldSVD
 from .ops.triangular import TriangularSolution
 from .settings import _assert as _assert
+from .settings import _check as _check
+from .settings import _check_index as _check_index
+from .settings import _check_not_implemented as _check_not_implemented
+from .settings import _check_type as _check_type
+from .settings import _check_value as _check_value
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .settings import compile as compile
 from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
@@ -948,7 +954,7 @@ def frombuffer(
 def from_dlpack(
     ext_tensor: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
 ) -> Tensor:
-    """A tensor that shares the memory of another library's CPU tensor (DLPack)."""
+    """A tensor that shares the memory of another library's CPU tensor (DLPack), or of a capsule."""
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy in memory of its own that gradients flow through."""

@@ -188,6 +188,42 @@ def _assert(condition: Any, message: str) -> None:
     assert condition, message
 
 
+def _check(cond: Any, message: Callable[[], str] | str | None = None) -> None:
+    """`assert`, as a RuntimeError; a message may be made by a function, if it is needed."""
+    if not cond:
+        raise RuntimeError(_said(message))
+
+
+def _check_index(cond: Any, message: Callable[[], str] | str | None = None) -> None:
+    """`_check`, as an IndexError."""
+    if not cond:
+        raise IndexError(_said(message))
+
+
+def _check_value(cond: Any, message: Callable[[], str] | str | None = None) -> None:
+    """`_check`, as a ValueError."""
+    if not cond:
+        raise ValueError(_said(message))
+
+
+def _check_type(cond: Any, message: Callable[[], str] | str | None = None) -> None:
+    """`_check`, as a TypeError."""
+    if not cond:
+        raise TypeError(_said(message))
+
+
+def _check_not_implemented(cond: Any, message: Callable[[], str] | str | None = None) -> None:
+    """`_check`, as a NotImplementedError."""
+    if not cond:
+        raise NotImplementedError(_said(message))
+
+
+def _said(message: Callable[[], str] | str | None) -> str:
+    if message is None:
+        return "Expected cond to be True"
+    return str(message() if callable(message) else message)
+
+
 def typename(obj: Any) -> str:
     """The name of an object's type, of a tensor in torch's old manner.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias, overload
 
 from .errors import ArgumentError, DimError, DTypeError, ShapeError
 
@@ -13,14 +13,20 @@ Shape = tuple[int, ...]
 Ints: TypeAlias = int | Sequence[int]  # one for all dimensions, or one for each
 
 
+_item: Any = tuple.__getitem__
+
+
 class Size(tuple[int, ...]):
     """The shape of a tensor: a tuple that knows its number of elements.
 
-    It prints, compares and hashes as the tuple that it is, and its slices are plain tuples.
+    It prints, compares and hashes as the tuple that it is. A slice of it, and a sum or a product
+    with it, is a Size as well.
 
     >>> import undertow as ut
     >>> ut.ones(2, 3).shape.numel(), isinstance(ut.ones(2).shape, ut.Size), ut.Size([2, 3])
     (6, True, (2, 3))
+    >>> ut.ones(2, 3, 4).shape[:-1].numel()
+    6
     """
 
     __slots__ = ()
@@ -29,8 +35,24 @@ class Size(tuple[int, ...]):
         """The product of the sizes."""
         return math.prod(self)
 
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, key: slice) -> Size: ...
+    def __getitem__(self, key: SupportsIndex | slice) -> int | Size:
+        found = _item(self, key)
+        return SIZES[found] if key.__class__ is slice else found
+
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times: SupportsIndex) -> Size:
+        return Size(tuple.__mul__(self, times))
+
+    __rmul__ = __mul__
 
 
 class _Sizes(dict[tuple[int, ...], Size]):

@@ -74,6 +74,44 @@ def test_values_and_gradients(function: Any) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda lib, x, d: x.unsqueeze(d),
+        lambda lib, x, d: x.select(d, 1),
+        lambda lib, x, d: lib.select(x, d, -1),
+        lambda lib, x, d: lib.index_select(x, d, lib.tensor([1, 0, 1])),
+        lambda lib, x, d: lib.cat([x, x * 2], d),
+        lambda lib, x, d: lib.stack([x, x], d),
+        lambda lib, x, d: x.permute(d, (d + 1) % 3, (d + 2) % 3),
+        lambda lib, x, d: x[d],
+        lambda lib, x, d: x ** (d + 1),
+        lambda lib, x, d: lib.zeros_like(x),
+    ],
+)
+def test_other_shapes(function: Any, dims: int) -> None:
+    """The same elements are stored, in as many sparse dimensions, or it is an error in both."""
+    host = rng.standard_normal((3, 4, 2)) * (rng.random((3, 4, 1)) < 0.5)
+
+    def run(lib: Any) -> list[Any]:
+        x = lib.tensor(host).to_sparse(dims)
+        found: list[Any] = []
+        for d in range(3):
+            try:
+                y = function(lib, x, d)
+            except RuntimeError:
+                found.append("error")
+                continue
+            is_sparse = y.layout is lib.sparse_coo
+            found.append((y.sparse_dim(), y._nnz()) if is_sparse else None)
+            found.append((y.to_dense() if is_sparse else y).numpy())
+        return found
+
+    for ours, theirs in zip(*both(run), strict=True):
+        np.testing.assert_equal(ours, theirs)
+
+
 def test_sampled_addmm() -> None:
     """At the positions of the input."""
 

@@ -90,6 +90,7 @@ for kind in ("", "i", "r", "ir", "h", "ih"):
     )
 
 shifts = [S(arr(5)), S(arr(4, 3)), S(arr(4, 3), dim=1), S(ints(2, 3, 4), dim=(0, 2)), S(z(3))]
+shifts += [S(arr(2, 5), dim=(1, -1))]
 op("fft.fftshift", lambda x, dim=None: np.fft.fftshift(x, dim), shifts, method=False)
 op("fft.ifftshift", lambda x, dim=None: np.fft.ifftshift(x, dim), shifts, method=False)
 for name in ("fftfreq", "rfftfreq"):
@@ -98,7 +99,7 @@ for name in ("fftfreq", "rfftfreq"):
         getattr(np.fft, name),
         [S(1), S(4), S(5, 0.5), S(8, d=3.0)],
         rtol=1e-6,
-        bad=[Bad(S(0), ArgumentError, rf"\[fft.{name}\].*at least 1, got 0")],
+        bad=[Bad(S(-1), ArgumentError, rf"\[fft.{name}\].*not be negative, got -1")],
     )
 
 

@@ -81,7 +81,7 @@ op(
         Bad(S(arr(1, 4, 4), 2), ARGUMENT, r"\[fractional_max_pool2d\] needs output_size or"),
         Bad(S(arr(4, 4), 2, 2), SHAPE, r"\[fractional_max_pool2d\].*\(4, 4\)"),
         Bad(S(arr(1, 4, 4), 2, 4), SHAPE, r"\(4, 4\) windows of \(2, 2\) do not fit.*\(4, 4\)"),
-        Bad(S(arr(1, 4, 4), 2, None, 0.1), SHAPE, r"\(0, 0\) windows"),
+        Bad(S(arr(1, 4, 4), 4, None, 0.5), SHAPE, r"\(2, 2\) windows of \(4, 4\) do not fit"),
         Bad(S(arr(1, 4, 4), 2, None, 1.5), ARGUMENT, r"between 0 and 1.*got 1.5"),
         Bad(S(arr(1, 4, 4), 2, None, (0.5,)), ARGUMENT, r"or 2 of them"),
         Bad(S(arr(1, 4, 4), 0, 2), ARGUMENT, r"kernel_size must be at least 1"),

@@ -67,7 +67,9 @@ op(
     bad=[
         Bad(S(arr(3)), ShapeError, r"lu_factor\] A must be a matrix"),
         Bad(S(np.eye(2, dtype=np.int64)), DTypeError, "int64"),
+        Bad(S(np.zeros((2, 2))), LinAlgError, r"lu_factor\].*pivot 1 is zero.*lu_factor_ex"),
         Bad(S(np.zeros((2, 2)), pivot=False), LinAlgError, "pivot 1 is zero"),
+        Bad(S(np.zeros((2, 1, 4, 3))), LinAlgError, r"matrix \(0, 0\) of the batch.*pivot 1"),
     ],
 )
 op(
@@ -139,7 +141,10 @@ op(
     "linalg.ldl_factor",
     None,
     SYMMETRIC,
-    bad=[Bad(S(arr(2, 3)), ShapeError, r"ldl_factor\] A must be square")],
+    bad=[
+        Bad(S(arr(2, 3)), ShapeError, r"ldl_factor\] A must be square"),
+        Bad(S(np.zeros((2, 2))), LinAlgError, r"ldl_factor\].*block 1 of D is zero"),
+    ],
 )
 op(
     "linalg.ldl_factor_ex",

@@ -95,6 +95,7 @@ op(
         special,
         S(Const([nan, inf, -inf]), 1.0, 2.0, -2.0),
         S(Const([nan, inf]), posinf=3.0),
+        S(Const(np.array([complex(nan, inf), complex(-inf, 2), 1 + 1j])), posinf=3.0),
         S(ints(3)),
         S(bools(3)),
     ],

@@ -155,7 +155,7 @@ def zeta(s, q):
     """Hurwitz' zeta, or what it is where it has no value."""
     if s <= 1 or q <= 0:
         return nan if s < 1 else inf
-    return mp.zeta(s, q)
+    return mp.zeta(s, q) if s < inf else float(q) ** -inf
 
 
 op(
@@ -165,6 +165,7 @@ op(
         S(positive(3, 2) + 1.5, positive(2, seed=1)),
         S(positive(2) + 2, 1.0),
         S(Const([1.0, 0.5, 2.0, 2.0]), Const([2.0, 2.0, 0.0, -1.0])),
+        S(Const([inf, inf]), Const([1.0, 0.5])),
     ],
     torch_grad=False,
     method=False,

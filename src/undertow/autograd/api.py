@@ -356,6 +356,16 @@ def _listed(op: str, what: str, value: Any) -> list[Any]:
 
 def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], list[Tensor]]:
     """The roots and their seeds, checked; nothing has run yet."""
+    if tensors.__class__ is Tensor and grads.__class__ is Tensor:  # as below, at less overhead
+        node, array, given_array = node_of(tensors), tensors._array, grads._array
+        if (
+            node is not None
+            and given_array.shape == array.shape
+            and given_array.dtype is array.dtype
+            and given_array.__class__ is array.__class__
+            and backend_of(given_array) is backend_of(array)
+        ):
+            return [(node, tensors._index)], [grads]
     roots = _listed(op, "outputs", tensors)
     if not roots:
         raise ArgumentError(f"[{op}] needs at least one tensor to start from")

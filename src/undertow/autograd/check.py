@@ -13,7 +13,7 @@ from ..backends.registry import backend_of, backend_on
 from ..core.inplace import _overlaps as overlaps
 from ..core.modes import enable_grad
 from ..core.tensor import Tensor, wrap
-from ..errors import ArgumentError, GradientError, UnsupportedError
+from ..errors import ArgumentError, GradientError
 from .api import grad
 
 
@@ -50,16 +50,16 @@ def gradcheck(
     it checks that the function and its backward give the same result twice (within `nondet_tol`),
     that outputs without gradients do not depend on the inputs, that the gradient is the same with
     `create_graph=True`, and (`check_undefined_grad`) that outputs may lack a gradient.
-    `check_forward_ad` also compares `jvp`. `check_grad_dtypes` and `masked` are accepted: a
-    gradient of the wrong dtype is always an error, and all tensors are dense.
+    `check_forward_ad` also compares `jvp`, and `check_batched_grad` a batch of cotangents
+    (`is_grads_batched`) with each alone. `check_batched_forward_grad`, `check_grad_dtypes` and
+    `masked` are accepted: a batch of tangents is a `jvp` for each, a gradient of the wrong dtype
+    is always an error, and all tensors are dense.
 
     >>> import undertow as ut
     >>> x = ut.tensor([0.5, 2.0], dtype=ut.float64, requires_grad=True)
     >>> ut.autograd.gradcheck(lambda x: x * x * x, (x,))
     True
     """
-    if check_batched_grad or check_batched_forward_grad:
-        raise UnsupportedError("[gradcheck] there is no vmap to check batched gradients with yet")
     given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     try:
         check = _Check(func, given, eps, atol, rtol, nondet_tol, fast_mode, seed)
@@ -70,6 +70,8 @@ def gradcheck(
             check.recorded_backward()
             if check_undefined_grad:
                 check.missing_gradients()
+            if check_batched_grad:
+                check.batched_backward()
         if check_forward_ad:
             check.forward()
     except GradcheckError:
@@ -315,6 +317,28 @@ class _Check:
         for i, total in enumerate(together):
             parts = np.sum([a[i] for a in alone], axis=0)
             self._close(f"the gradient of input {i} from all outputs", total, "summed up", parts)
+
+    def batched_backward(self) -> None:
+        """A batch of two cotangents gives the gradients that each of them gives alone."""
+        for output in self.outputs:
+            vectors = [self.random.standard_normal(_size(output)) for _ in range(2)]
+            rows = wrap(
+                backend_of(output._array).from_host(
+                    np.stack([_numbers(v, output) for v in vectors])
+                )
+            )
+            batch = grad(
+                output,
+                self.inputs,
+                rows,
+                retain_graph=True,
+                is_grads_batched=True,
+                materialize_grads=True,
+            )
+            alone = [self._gradient([output], [v], self.inputs) for v in vectors]
+            for i, together in enumerate(batch):
+                each = np.stack([a[i] for a in alone])
+                self._close(f"the batch of gradients of input {i}", _host(together), "alone", each)
 
     def forward(self) -> None:
         """J v by `jvp` (Note [double backward]) against the measured derivative."""

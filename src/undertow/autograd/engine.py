@@ -388,8 +388,12 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
     if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
         array = arrived[0] if bare else arrived[0]._array
         own = leaf._array
-        k = backend_of(own)
-        if array.shape != own.shape or array.dtype != own.dtype or backend_of(array) is not k:
+        k = OF_CLASS.get(own.__class__) or own.backend
+        if (
+            array.shape != own.shape
+            or array.dtype != own.dtype
+            or (OF_CLASS.get(array.__class__) or array.backend) is not k
+        ):
             raise _misfit(leaf, wrap(array))
         del array
         with node.lock:

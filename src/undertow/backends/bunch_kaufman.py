@@ -41,7 +41,7 @@ def _factor(a: Any, pivots: Any, conjugate: bool) -> int:
         if conjugate:
             a[k, k] = a[k, k].real
         row, width = _pivot(a, k)
-        if row < 0:  # a column of zeros, or NaN
+        if row < 0:  # a column of zeros
             info, row = info or k + 1, k
         last = k + width - 1
         if row != last:
@@ -63,9 +63,9 @@ def _pivot(a: Any, k: int) -> tuple[int, int]:
     own = size(a[k, k])
     below = size(a[k + 1 :, k])
     most = below.max(initial=0)
-    if not max(own, most) > 0:
+    if own == 0 and most == 0:
         return -1, 1
-    if own >= _ALPHA * most:
+    if not own < _ALPHA * most:  # NaN stays where it is
         return k, 1
     row = k + 1 + int(below.argmax())
     others = max(size(a[row, k:row]).max(), size(a[row + 1 :, row]).max(initial=0))

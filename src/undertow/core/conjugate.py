@@ -71,7 +71,8 @@ def conjugated(op: Op) -> Op:
     twin = copy.copy(op)
     twin.plans = {}
     twin.factors = None  # they say nothing of conjugates
-    twin.bare = {name: _conjugated_bare(rule) for name, rule in op.bare.items()}
+    by_input = {} if callable(op.bare) else op.bare
+    twin.bare = {name: _conjugated_bare(rule) for name, rule in by_input.items()}
     twin.rules = {name: (_conjugated(*entry), entry[1]) for name, entry in op.rules.items()}
     twin.conjugate = False
     return twin

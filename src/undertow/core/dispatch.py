@@ -44,9 +44,12 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
     arrays: list[Any] = []
     tracked = False  # whether an input may have a history
     for t in inputs:
+        if t is None:
+            arrays.append(t)
+            continue
         try:
             array = t._array
-        except AttributeError:  # a number, or None
+        except AttributeError:  # a number
             arrays.append(t)
             continue
         found = OF_CLASS.get(array.__class__) or array.backend

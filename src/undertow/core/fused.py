@@ -173,7 +173,8 @@ class Bare:
     Some ops that every training step is made of (products, sums, what broadcasting inserts) say
     their rules a second time, in forms: `bare={"x": lambda k, g, x_shape: …}`, with the arguments
     of the rule itself after the backend, arrays in the place of tensors. A first-order backward
-    runs those, at a fraction of the overhead; tests hold both against each other.
+    runs those, at a fraction of the overhead; tests hold both against each other. Where the rule is
+    joint, so is the one for arrays (`Joint`).
     """
 
     __slots__ = ("adds", "rules")
@@ -196,6 +197,27 @@ class Bare:
             else:
                 results[i] = rule(k, g, *[values[j] for j in picks])
         return results
+
+
+class Joint:
+    """The gradients of all of an op's inputs by one rule for arrays; see Note [bare rules]."""
+
+    __slots__ = ("picks", "rule")
+    adds = False
+
+    def __init__(self, rule: Callable[..., Any], picks: Sequence[int]) -> None:
+        """After the cotangent the rule takes the saved values that `picks` tells; -1: `needs`."""
+        self.rule = rule
+        self.picks = picks
+
+    def gradients(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
+        """For each input its gradient, as an array; None where `row` does not want one."""
+        values = saved_arrays(node)
+        values.append(tuple([target is not None for target in row]))
+        found: Sequence[Any] = self.rule(
+            OF_CLASS.get(g.__class__) or g.backend, g, *[values[j] for j in self.picks]
+        )
+        return found
 
 
 _THROUGH = -1

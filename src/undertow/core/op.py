@@ -18,6 +18,9 @@ A rule is written in the library's own ops, so it is differentiable itself, and 
 the inputs whose gradient is wanted. An input that cannot have a gradient (indices) has no rule.
 Where the gradients of all inputs come out of one computation, `joint` is a single rule that returns
 them as a tuple; it may ask for `needs` too, which inputs want one (the others may be None).
+
+Of an op's outputs only the first `differentiable` have a history, as a rule all of them; others are
+what a forward keeps for its rules, such as means.
 """
 
 from __future__ import annotations
@@ -50,6 +53,7 @@ class Op:
         "bare",
         "complex_op",
         "conjugate",
+        "differentiable",
         "domain",
         "factors",
         "forward",
@@ -76,9 +80,10 @@ class Op:
         params: str = "",
         vjp: Mapping[str, Callable[..., Any]] | None = None,
         joint: Callable[..., Any] | None = None,
-        bare: Mapping[str, Callable[..., Any]] | None = None,
+        bare: Mapping[str, Callable[..., Any]] | Callable[..., Any] | None = None,
         view: bool = False,
         outputs: int = 1,
+        differentiable: int | None = None,
         partial: bool = False,
         derived: bool = False,
         conjugate: bool = True,
@@ -97,6 +102,7 @@ class Op:
         self.params = tuple(params.split())
         self.view = view
         self.outputs = outputs
+        self.differentiable = outputs if differentiable is None else differentiable
         self.partial = partial
         # Of rules that complex numbers need; see Note [complex gradients].
         self.conjugate = conjugate and not view
@@ -106,8 +112,8 @@ class Op:
         self._expr: Expr | None = None
         self.kind = ""
         self.domain = EVERY
-        # Rules for arrays, by input; see Note [bare rules].
-        self.bare: Mapping[str, Callable[..., Any]] = bare or {}
+        # Rules for arrays, by input, or a joint one; see Note [bare rules].
+        self.bare: Mapping[str, Callable[..., Any]] | Callable[..., Any] = bare or {}
         # Of a product of matrices, for each input: (backend, cotangent, the other input), as
         # arrays, to the two matrices whose product is the gradient; see Note [added products].
         self.factors: tuple[Callable[[Any, Any, Any], tuple[Any, Any]], ...] | None = None

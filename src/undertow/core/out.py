@@ -13,7 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.registry import backend_of
-from ..dtypes import as_dtype
+from ..dtypes import as_dtype, uint8
+from ..dtypes import bool as bool_
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError
 from .inplace import overwrite
 from .modes import current
@@ -61,6 +62,9 @@ _FUNCTIONAL = frozenset(
 # What computes in the dtype of `out` unless it is told another one; functions that make a tensor do
 # so as well.
 _IN_ITS_DTYPE = frozenset(("cumprod", "cumsum", "mean", "nanmean", "nansum", "prod", "sum"))
+
+# What is written as bool or uint8 alone, whichever of them it is by itself.
+_TRUTHS = frozenset(("all", "any"))
 
 # What fills an `out` of as many elements in its order, whatever its shape.
 _IN_ITS_SHAPE = frozenset(("arange", "linspace", "logspace", "range"))
@@ -143,7 +147,10 @@ def _no_gradients(name: str, what: str) -> GradientError:
 
 
 def _put(name: str, out: Tensor, result: Tensor) -> None:
-    if result.dtype.category > out.dtype.category:
+    if name in _TRUTHS:
+        if out.dtype not in (bool_, uint8):
+            raise DTypeError(f"[{name}] out must be bool or uint8, got {out.dtype}")
+    elif result.dtype.category > out.dtype.category:
         raise DTypeError(
             f"[{name}] the result is {result.dtype}, which can't be cast to the dtype of out, "
             f"{out.dtype}"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..kernel.expr import Expr, arg, substitute
-from .fused import Bare, Fused, traced
+from .fused import Bare, Fused, Joint, traced
 from .modes import current
 from .node import Node, no_rule, version_error
 from .saved import Group, Packed, members
@@ -54,7 +54,7 @@ class Plan:
         self.op = op
         self.needs = needs
         self.numbers = numbers
-        self._fused: Fused | Bare | bool | None = False  # not tried yet
+        self._fused: Fused | Bare | Joint | bool | None = False  # not tried yet
         self._derived = op.scalar is None  # whether the rules are what they can be
         recipe: list[tuple[str, int]] = []
         calls: list[Any] = []
@@ -194,29 +194,40 @@ class Plan:
             values[j] = tuple(kept) if isinstance(saved[j], Group) else kept[0]
         if current().grad:
             for j in self.outs:
-                if values[j]._array.dtype.kind in "fcV":  # not the indices of a selection
-                    values[j] = values[j]._attached(node, self.recipe[j][1])
+                i = self.recipe[j][1]
+                # Not the indices of a selection, nor what is kept for the rules alone.
+                if i < self.op.differentiable and values[j]._array.dtype.kind in "fcV":
+                    values[j] = values[j]._attached(node, i)
         return values
 
     @property
-    def fused(self) -> Fused | Bare | None:
+    def fused(self) -> Fused | Bare | Joint | None:
         """The rules on bare arrays, or None; see Note [fused rules] and Note [bare rules]."""
         if self._fused is False:
             self._fused = self._on_arrays()
         return self._fused  # type: ignore[return-value]
 
-    def _on_arrays(self) -> Fused | Bare | None:
+    def _on_arrays(self) -> Fused | Bare | Joint | None:
         if self.op.scalar is not None:
             return self._fuse()
+        bare = self.op.bare
+        if callable(bare):
+            call = next((call for call in self.calls if call is not None), None)
+            if call is None:
+                return None
+            _, picks, simple = call  # else after the cotangent come saved values and `needs`
+            return Joint(
+                bare, picks if simple else [j if kind == "saved" else -1 for kind, j in picks[1:]]
+            )
         names = [self.op.inputs[min(i, self.op.arity - 1)] for i in range(len(self.needs))]
         if not any(self.needs) or not all(
-            call is None or (call[2] and name in self.op.bare)
+            call is None or (call[2] and name in bare)
             for name, call in zip(names, self.calls, strict=True)
         ):
             return None
         return Bare(
             [
-                None if call is None else (self.op.bare[name], call[1])
+                None if call is None else (bare[name], call[1])
                 for name, call in zip(names, self.calls, strict=True)
             ],
             self.op.factors is not None,

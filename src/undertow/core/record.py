@@ -25,8 +25,10 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
     shared = op.view  # whether anything saved may share its memory, and so have a version
     for t in inputs:
         try:
-            alias = t._alias
-        except AttributeError:  # a number, or None
+            alias = None if t is None else t._alias
+        except AttributeError:  # a number
+            t = None
+        if t is None:
             parents.append(None)
             indices.append(0)
             numbers |= bit
@@ -53,15 +55,16 @@ def record(op: Op, inputs: Sequence[Any], params: tuple[Any, ...], outs: Sequenc
                 return
             if array.dtype.kind == "c":
                 op = op.on_complex
-    else:
+    elif op.differentiable > 1 or array.dtype.kind != "f":
         dtypes = [o._array.dtype for o in outs]
-        kinds = [dtype.kind for dtype in dtypes]
+        kinds = [dtype.kind for dtype in dtypes[: op.differentiable]]
         which = [i for i, kind in enumerate(kinds) if kind in _DIFFERENTIABLE]
         if not which:
             return
         if "c" in kinds:
             op = op.on_complex
-        metas = tuple([(o._array.shape, dtype) for o, dtype in zip(outs, dtypes, strict=True)])
+        if op.differentiable > 1:
+            metas = tuple([(o._array.shape, dtype) for o, dtype in zip(outs, dtypes, strict=True)])
     key = (len(parents), needs, numbers)
     plan = op.plans.get(key) or op.plan(*key)
     state = current()

@@ -189,9 +189,18 @@ def _waves(first: str, second: str, turned: bool, minus: bool) -> Callable[..., 
         sine, cosine = c.real("sin", wave), c.real("cos", wave)
         grown, flat = c.real("sinh", hyper), c.real("cosh", hyper)
         by = {"sin": sine, "cos": cosine, "sinh": grown, "cosh": flat}
-        re = by[first] * by[second]
         swap = {"sin": "cos", "cos": "sin", "sinh": "cosh", "cosh": "sinh"}
-        im = by[swap[first]] * by[swap[second]]
+
+        def product(one: str, other: str) -> Value:
+            """Zero where a factor that is odd is, also times infinity and NaN, as in C99."""
+            found = by[one] * by[other]
+            for zero, factor in ((one, by[other]), (other, by[one])):
+                if zero.startswith("sin"):
+                    side = c.f.call("copysign", c.f.const(1.0, factor.dtype), factor)
+                    found = c.f.select(c.real("eq", by[zero], 0), by[zero] * side, found)
+            return found
+
+        re, im = product(first, second), product(swap[first], swap[second])
         return Pair(re, -im if minus else im)
 
     return run

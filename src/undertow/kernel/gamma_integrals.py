@@ -78,7 +78,10 @@ def _exponent(a: Expr, x: Expr, more: Expr) -> tuple[Expr, Expr]:
     ratio = x / a
     # near: a series whose first part is exact
     r = whole / (x + a)
-    near, off = _quotient(*_product(whole, whole), *_sum(x, a))
+    square, rest = _product(whole, whole)
+    near, off = _quotient(square, rest, *_sum(x, a))
+    fits = call("isfinite", square)
+    near, off = where(fits, near, whole * r), where(fits, off, 0.0)
     off = off + 2.0 * lost * r - a * (r * (r * r)) * polynomial(r * r, _ATANH) + more
     # else: the logarithm in parts
     k = call("rint", call("log2", ratio))
@@ -134,7 +137,7 @@ def _product(a: Expr, b: Expr) -> tuple[Expr, Expr]:
 def _halves(a: Expr) -> tuple[Expr, Expr]:
     """A number as a sum of two with half of its digits (Veltkamp); in float32 as 0 and itself."""
     wide = a * 134217729.0
-    high = wide - (wide - a)
+    high = where(call("isfinite", wide), wide - (wide - a), 0.0)
     return high, a - high
 
 
@@ -150,9 +153,21 @@ def start(a: Expr, x: Expr) -> tuple[Expr, Expr, Expr]:
     below = is_below(a, x)
     sign = where(below, a * 0.0 - 1.0, 1.0)
     slope = where(below, a + 1.0 - x, x - a)
-    quadratic = 2.0 * _END / (slope + call("sqrt", slope * slope + 2.0 * _END * x))
-    above = call("minimum", quadratic, call("log1p", (1.0 + _END) / x))
-    return sign, slope, where(below, _END / slope, above)
+    # Since phi(v) >= v**2 / 2 the first is beyond the end, and so is where x expm1(v) is _END and
+    # a times that. Below, phi(-v) >= v**2 / 3 up to v = 1, and v / 3 from there on.
+    quadratic = _end_of(slope, x, 0.5)
+    above = call("minimum", quadratic, call("log1p", (_END + a * quadratic) / x))
+    close = _end_of(slope, x, 1.0 / 3.0)
+    apart = where(close < 1.0, close, _END / (slope + x * (1.0 / 3.0)))
+    return sign, slope, where(below, apart, above)
+
+
+def _end_of(slope: Expr, x: Expr, part: float) -> Expr:
+    """Where slope v + part x v**2 is _END, without an overflow."""
+    root = call("sqrt", x) * math.sqrt(4.0 * part * _END)
+    larger = call("maximum", slope, root)
+    u, v = slope / larger, root / larger
+    return 2.0 * _END / (slope + larger * call("sqrt", u * u + v * v))
 
 
 def nearer(x: Expr, sign: Expr, slope: Expr, end: Expr) -> Expr:
@@ -218,6 +233,6 @@ def _series(a: Expr, x: Expr) -> Expr:
 def _at_the_edges(a: Expr, x: Expr, value: Expr, first: float) -> Expr:
     """The value, or the limit: `first` at x = 0 and at a = inf, 1 - first at a = 0, x = inf."""
     start = call("eq", x, 0.0) | call("eq", a, inf)
-    end = call("eq", a, 0.0) | call("eq", x, inf)
+    end = (call("eq", a, 0.0) & call("eq", x, x)) | call("eq", x, inf)
     value = where(start, first, where(end, 1.0 - first, value))
     return where((start & end) | (a < 0.0) | (x < 0.0), nan, value)

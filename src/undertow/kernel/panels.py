@@ -7,6 +7,7 @@ in the same order for any number of threads: columns are independent of each oth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from .ir import Buffer, Function, Operand, Value
@@ -98,7 +99,7 @@ def _eliminated(panel: _Panel, column: Value, known: Sequence[Value], rows: Valu
 
 
 def _largest(panel: _Panel, j: Value) -> Value:
-    """The first row, from j on, with the largest element of column j."""
+    """The first row, from j on, with the largest element of column j; NaN is as large as any."""
     f = panel.f
 
     def better(a: Value, i: Value, b: Value, k: Value) -> tuple[Value, Value]:
@@ -109,11 +110,11 @@ def _largest(panel: _Panel, j: Value) -> Value:
     best = f.state(none, panel.rows + 0, combine=better)
     with f.vector(panel.rows - j) as below:
         size = f.call("abs", panel.get(j + below, j))
+        size = f.select(size == size, size, math.inf)
         most, where = best.get()
         larger = size > most
         best.set(f.select(larger, size, most), f.select(larger, j + below, where))
-    found = best.get()[1]
-    return f.select(found < panel.rows, found, j)  # all are NaN
+    return best.get()[1]
 
 
 def exchange_function(name: str, dtype: str) -> Function:

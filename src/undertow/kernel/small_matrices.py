@@ -12,6 +12,7 @@ Note [transposes] of the CPU's kernels.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -322,12 +323,17 @@ def _exchanged(g: _Group, mine: Value | None, spare: Value, own: Value) -> Value
 
 
 def _largest(g: _Group, m: Value, n: Value, k: Value) -> Value:
-    """The row (i32), from k on, with the largest element of column k."""
+    """The row (i32), from k on, with the largest element of column k; NaN is as large as any."""
     f = g.f
-    best = f.state(f.call("abs", g.get(k * n + k)), g.each(k), combine=lambda a, i, b, j: (b, j))
+
+    def size_of(row: Value) -> Value:
+        size = f.call("abs", g.get(row * n + k))
+        return f.select(size == size, size, math.inf)
+
+    best = f.state(size_of(k), g.each(k), combine=lambda a, i, b, j: (b, j))
     with f.loop(m - k - 1) as below:
         row = k + 1 + below
-        size = f.call("abs", g.get(row * n + k))
+        size = size_of(row)
         most, where = best.get()
         larger = size > most
         best.set(f.select(larger, size, most), f.select(larger, g.each(row), where))

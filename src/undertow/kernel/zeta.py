@@ -31,6 +31,8 @@ def zeta(order: int, s: Expr, q: Expr) -> Expr:
         for _ in range(order):
             term = term * -logarithm[k]
         total = total + term
+    if order == 0:  # at infinity the first term is left
+        total = where(call("eq", s, inf), call("pow", q, -s), total)
     value = where(s < 1.0, nan, where(call("eq", s, 1.0), inf, total))
     whole = call("eq", q, call("floor", q))
     below = where(whole, inf, where(call("eq", s, call("floor", s)) & (q > -2.0), value, nan))

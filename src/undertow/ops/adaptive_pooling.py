@@ -71,6 +71,7 @@ _span_max = Op(
     inputs="x",
     params="spans",
     outputs=2,
+    differentiable=1,
     vjp={"x": lambda g, out1, spans, x_shape: unpick(g, out1, len(spans.size), x_shape)},
 )
 

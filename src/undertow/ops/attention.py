@@ -49,7 +49,12 @@ _attention = Op(
     inputs="q k v mask",
     params="scale causal",
     joint=_rule,
+    bare=lambda b, g, q, k, v, mask, out, out1, scale, causal: (
+        *b.attention_backward(g, q, k, v, mask, out, out1, scale, causal),
+        None,
+    ),
     outputs=2,
+    differentiable=1,
 )
 _backward = Op(
     "attention_backward",

@@ -28,8 +28,8 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.expr import Expr, arg, call
 from ..kernel.row_program import Program, Tracer, rows
 from ..shapes import Shape
-from .movement import reshaped
-from .normalisation import centred, moments
+from .movement import in_shape, reshaped
+from .normalisation import bare_joint, centred, moments
 from .reduction import mean
 
 _PRODUCT = arg(0) * arg(1)
@@ -105,11 +105,6 @@ def _vectors(k: Forms, x: Array, *given: Any) -> list[Any]:
     return [in_shape(k, p, shape) for p in listed]
 
 
-def in_shape(k: Forms, x: Array, shape: Shape) -> Any:
-    view = k.reshape(x, shape)
-    return k.reshape(k.copy(x), shape) if view is None else view
-
-
 def kept(x: Any, dims: Shape) -> Shape:
     return tuple([1 if d in dims else n for d, n in enumerate(x.shape)])
 
@@ -153,6 +148,7 @@ def _fixed_forward(
     return k.rows(program, (x, *_vectors(k, x, weight, bias, mean, var), eps), dims, kinds)
 
 
+@functools.cache
 def channel_dims(rank: int) -> Shape:
     """All but the channels."""
     return (0, *range(2, rank))
@@ -270,8 +266,12 @@ _channel_norm = Op(
     inputs="x weight bias mean var",
     params="dims eps kinds momentum",
     outputs=5,
+    differentiable=1,
     joint=lambda g, x, weight, out1, out2, dims, eps, kinds, needs: _rule(
         g, x, weight, out1, out2, dims, eps, kinds, needs
+    ),
+    bare=lambda k, g, x, weight, out1, out2, dims, eps, kinds, needs: bare_joint(
+        _backward(k, g, x, weight, out1, out2, dims, False, kinds, needs), needs
     ),
 )
 _fixed_norm = Op(
@@ -282,8 +282,13 @@ _fixed_norm = Op(
     inputs="x weight bias mean var",
     params="eps kinds",
     outputs=3,
+    differentiable=1,
     joint=lambda g, x, weight, out1, out2, kinds, needs: _rule(
         g, x, weight, out1, out2, channel_dims(x.ndim), None, kinds, needs
+    ),
+    bare=lambda k, g, x, weight, out1, out2, kinds, needs: bare_joint(
+        _backward(k, g, x, weight, out1, out2, channel_dims(len(x.shape)), True, kinds, needs),
+        needs,
     ),
 )
 
@@ -419,14 +424,15 @@ def batch_norm(
                 f"[{op}] needs running_mean and running_var unless training, got None"
             )
         return _by_running(input, running_mean, running_var, weight, bias, eps)
-    count = input.numel() // max(input.shape[1], 1)
+    x = input._array
+    count = x.size // max(x.shape[1], 1)
     if count == 1:
         raise ShapeError(
             f"[{op}] training needs more than one element in a channel, got shape {input.shape}"
         )
     momentum = _momentum(op, momentum, num_batches_tracked)
     operands = (input, weight, bias, running_mean, running_var)
-    params = (channel_dims(input.ndim), float(eps), kinds_of(weight, bias), momentum)
+    params = (channel_dims(len(x.shape)), float(eps), kinds_of(weight, bias), momentum)
     y, _, _, *moved = apply(_channel_norm, operands, params)
     if num_batches_tracked is not None:
         num_batches_tracked.add_(1)

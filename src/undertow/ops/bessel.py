@@ -12,6 +12,7 @@ from ..core.tensor import Tensor
 from ..kernel import airy, bessel, bessel_decay, bessel_waves
 from ..kernel.expr import Expr, Operand, call
 from ..kernel.expr import where as choose
+from .comparison import where
 from .rounding import sign
 from .special import Family, i1_op, spherical
 
@@ -104,10 +105,21 @@ i1 = elementwise_function(
     """,
     space="special",
 )
+
+
+def _i1e_rule(g: Tensor, x: Tensor) -> Tensor:
+    # Far out two large parts would cancel, and squares overflow: there by the asymptotic series.
+    size = abs(x)
+    far = size > 1e5
+    inner, outer = where(far, 0, x), where(far, 1 / size, 0)
+    near = (1 - abs(inner)) * _scaled(1, inner) + inner * inner * _scaled(2, inner)
+    return g * where(far, -0.5 * _scaled(1, x) * (1 - 0.75 * outer * (1 + outer)), near)
+
+
 i1e = special(
     "i1e",
     bessel.i1e,
-    lambda g, x: g * ((1 - abs(x)) * _scaled(1, x) + x * x * _scaled(2, x)),
+    _i1e_rule,
     """`i1` scaled by `exp(-abs(input))`, which never overflows.
 
     >>> import undertow as ut

@@ -20,7 +20,7 @@ from .embedding import require_within
 from .indexing import index_by
 from .losses import REDUCTIONS, legacy_reduction, reduced, reduction_error
 from .movement import along
-from .reduction import sum
+from .reduction import QUOTIENT, sum
 from .softmax import log_softmax, softmax, softmax_vjp
 
 _SINGLE, _DOUBLE = dtypes.float32.numpy, dtypes.float64.numpy
@@ -231,13 +231,34 @@ def _cross_entropy_rule(
     return apply(cross_entropy_slope, operands, (dim, smoothing))
 
 
+def _bare_cross_entropy(
+    k: Forms,
+    g: Array,
+    x: Array,
+    target: Array,
+    scale: Array,
+    w: Array,
+    peak: Array,
+    total: Array,
+    dim: int,
+    smoothing: float,
+    reduction: str,
+) -> Any:
+    """The same on arrays; see Note [bare rules]."""
+    if reduction == "mean":
+        g = k.map(QUOTIENT, (g, target.size), g.dtype)
+    return _slope_forward(k, x, target, scale, w, g, peak, total, dim, smoothing)
+
+
 _cross_entropy = Op(
     "cross_entropy",
     cross_entropy_forward,
     inputs="x target scale w",
     params="dim smoothing reduction",
     outputs=3,
+    differentiable=1,
     vjp={"x": _cross_entropy_rule},
+    bare={"x": _bare_cross_entropy},
 )
 
 

@@ -12,7 +12,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Ints, broadcast_shapes, check_fits, wrap_dim
 from .embedding import steps
 from .extremes import clamp_min
-from .matmul import matmul, product
+from .matmul import matmul, product, size_of
 from .movement import reshape, reshaped
 from .reduction import norm, sum
 
@@ -155,4 +155,4 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
     place = steps(input.shape[0], input)
     pairs = (place.unsqueeze(1) < place).nonzero()
     first, second = pairs.unbind(1)
-    return norm(input.index_select(0, first) - input.index_select(0, second), p, -1)
+    return size_of(input.index_select(0, first) - input.index_select(0, second), p)

@@ -26,16 +26,20 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..kernel.windows import Geometry, Padding, same_padding
 from ..shapes import Ints, Shape, frozen, per_dim
 from .activation import relu
-from .movement import reshaped
+from .movement import narrowed, reshaped
 from .padding import continued
 from .reduction import sum
 
 
 # The primitives; see Note [one convolution] ----------------------------------------------------
+@functools.lru_cache(maxsize=1024)
+def _split(shape: Shape, dim: int, groups: int) -> Shape:
+    return (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :])
+
+
 def _grouped(k: Forms, x: Array, dim: int, groups: int) -> Any:
     """A view with dimension `dim` split into groups and what is in each."""
-    shape = x.shape
-    return k.reshape(x, (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :]))
+    return k.reshape(x, _split(x.shape, dim, groups))
 
 
 def _biases(k: Forms, bias: Array, groups: int) -> Any:
@@ -312,6 +316,8 @@ def _convolve(
         x = continued(x, ((0, 0), (0, 0), *geometry.padding), padding_mode)
         geometry = geometry._replace(size=x.shape[2:], padding=((0, 0),) * rank)
     out = _activated(op, activation, (x, weight, bias), (geometry, groups))
+    if not inputs:  # as in torch, no channels make no channels, and no gradient of the bias
+        out = narrowed(out, 1, 0, 0)
     return out if batched else reshaped(out, out.shape[1:])
 
 

@@ -22,7 +22,9 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Ints, Shape, as_int, as_shape
 from .from_data import made, tensor
 
-_clone = Op("clone", lambda k, x: k.copy(x), inputs="x", vjp={"x": lambda g: g})
+_clone = Op(
+    "clone", lambda k, x: k.copy(x), inputs="x", vjp={"x": lambda g: g}, bare={"x": lambda k, g: g}
+)
 
 
 @function()

@@ -261,7 +261,11 @@ for _kind in _WHAT:
 
 
 def _shift(name: str, x: Tensor, dim: Ints | None, direction: int) -> Tensor:
-    dims = tuple(range(x.ndim)) if dim is None else _listed(name, dim, x.ndim)
+    if dim is None:
+        dims = tuple(range(x.ndim))
+    else:  # one that is named twice is shifted twice
+        given = dim if isinstance(dim, Sequence) else (dim,)
+        dims = tuple([wrap_dim(name, d, x.ndim) for d in as_ints(name, "dim", given)])
     if not dims:
         return x.clone()
     shifts = [n // 2 if direction > 0 else (n + 1) // 2 for n in (x.shape[d] for d in dims)]
@@ -343,6 +347,6 @@ def rfftfreq(
 
 def _count(op: str, n: Any) -> int:
     count = as_int(op, "n", n)
-    if count < 1:
-        raise ArgumentError(f"[{op}] n must be at least 1, got {count}")
+    if count < 0:
+        raise ArgumentError(f"[{op}] n must not be negative, got {count}")
     return count

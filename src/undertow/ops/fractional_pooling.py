@@ -24,7 +24,7 @@ def _target(op: str, size: Shape, output_size: Any, output_ratio: Any) -> Shape:
     """How many windows there are along each dimension."""
     rank = len(size)
     if output_size is not None:
-        return per_dim(op, "output_size", output_size, rank, 1)
+        return per_dim(op, "output_size", output_size, rank)
     if output_ratio is None:
         raise ArgumentError(f"[{op}] needs output_size or output_ratio")
     ratios = output_ratio if isinstance(output_ratio, Sequence) else (output_ratio,) * rank
@@ -43,8 +43,8 @@ def _starts(samples: Tensor, size: int, count: int, kernel: int) -> Tensor:
     """
     device = samples.device
     last = full((*samples.shape, 1), size - kernel, dtype=dtypes.int64, device=device)
-    if count == 1:
-        return last
+    if count < 2:
+        return last[..., :count]
     step = (size - kernel) / (count - 1)
     shift = samples.unsqueeze(-1)
     every = (arange(count - 1, dtype=samples.dtype, device=device) + shift) * step
@@ -82,10 +82,10 @@ def _fractional(
     kernel = per_dim(op, "kernel_size", kernel_size, rank, 1)
     target = _target(op, size, output_size, output_ratio)
     for n, width, count in zip(size, kernel, target, strict=True):
-        if count < 1 or count + width - 1 > n:
+        if count + width - 1 > n:
             raise ShapeError(
                 f"[{op}] {target} windows of {kernel} do not fit into an input of size {size}: "
-                "along each dimension there must be at least one, and at most size - kernel + 1"
+                "along each dimension there can be at most size - kernel + 1"
             )
     lead = input.shape[:-rank]
     expected = (*((1,) if len(lead) == 1 else ()), *lead, rank)

@@ -322,17 +322,32 @@ def frombuffer(
     return found.requires_grad_() if requires_grad else found
 
 
+class _Capsule:
+    """What `to_dlpack` gave, as an object that NumPy asks for it; such a thing is on the CPU."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+
 @function(method=False)
 def from_dlpack(
     ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> Tensor:
-    """A tensor that shares the memory of another library's CPU tensor (DLPack).
+    """A tensor that shares the memory of another library's CPU tensor (DLPack), or of a capsule.
 
     >>> import numpy as np
     >>> import undertow as ut
     >>> ut.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Capsule(ext_tensor)
     try:
         array = np.from_dlpack(ext_tensor, copy=copy)
     except (AttributeError, TypeError):

@@ -29,15 +29,14 @@ from .batch_norm import (
     beside,
     channel_dims,
     check_channels,
-    in_shape,
     kept,
     kinds_of,
     wide_dtype,
     zero_gradients,
 )
-from .movement import reshaped
+from .movement import in_shape, reshaped
 from .normalisation import _forward_rows as layer_rows
-from .normalisation import centred
+from .normalisation import bare_joint, centred
 from .pooling import window_sums
 from .reduction import mean
 
@@ -180,7 +179,11 @@ _group_norm = Op(
     inputs="x weight bias",
     params="groups eps kinds",
     outputs=3,
+    differentiable=1,
     joint=_group_rule,
+    bare=lambda k, g, x, weight, out1, out2, eps, kinds, needs: bare_joint(
+        _group_backward(k, g, x, weight, out1, out2, kinds, needs), needs
+    ),
 )
 
 

@@ -63,7 +63,7 @@ def _counted(
     shape = tuple(e.numel() - 1 for e in edges)
     with no_grad():
         place = points.new_zeros((points.shape[0],), dtype=dtypes.int64)
-        inside = place == 0
+        inside = place == (0 if edges else 1)  # without coordinates in no box, as in torch
         for i, (size, edge) in enumerate(zip(shape, edges, strict=True)):
             x = points[:, i].contiguous()
             at = FUNCTIONS["searchsorted"](edge.contiguous(), x, right=True) - 1
@@ -153,7 +153,7 @@ def histogramdd(
             f"[histogramdd] needs {2 * count} numbers in range, two for each coordinate, got "
             f"{len(range)}"
         )
-    points = input.detach().reshape(-1, count)
+    points = input.detach().reshape(math.prod(input.shape[:-1]), count)
     edges = [
         _edges("histogramdd", points[:, i], b, None if range is None else range[2 * i : 2 * i + 2])
         for i, b in enumerate(several)

@@ -179,6 +179,7 @@ _chunked = Op(
     inputs="x weight bias target scale w",
     params="size smoothing",
     outputs=3,
+    differentiable=1,
     joint=_rule,
 )
 

@@ -569,5 +569,10 @@ def cdist(
         squares = squares - 2 * product(a, b, False, True)
         apart = squares > 0
         return where(apart, where(apart, squares, 1).sqrt(), 0)
-    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
-    return difference.norm(p, dim=-1)
+    return size_of(a.unsqueeze(-2) - b.unsqueeze(-3), p)
+
+
+def size_of(difference: Tensor, p: float) -> Tensor:
+    """The p-norms along the last dimension, where for p = 0 too NaN makes NaN, unlike in `norm`."""
+    size: Tensor = difference.norm(p, dim=-1)
+    return where(difference.isnan().any(-1), math.nan, size) if p == 0 else size

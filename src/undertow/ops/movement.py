@@ -27,6 +27,7 @@ _view = Op(
     params="shape",
     view=True,
     vjp={"x": lambda g, x_shape: reshaped(g, x_shape)},
+    bare={"x": lambda k, g, x_shape: in_shape(k, g, x_shape)},
 )
 _copied = Op(
     "reshape",
@@ -34,6 +35,7 @@ _copied = Op(
     inputs="x",
     params="shape",
     vjp={"x": lambda g, x_shape: reshaped(g, x_shape)},
+    bare={"x": lambda k, g, x_shape: in_shape(k, g, x_shape)},
 )
 _permute: Op = Op(
     "permute",
@@ -42,6 +44,7 @@ _permute: Op = Op(
     params="dims",
     view=True,
     vjp={"x": lambda g, dims: apply(_permute, (g,), (inverse_permutation(dims),))},
+    bare={"x": lambda k, g, dims: k.permute(g, inverse_permutation(dims))},
 )
 _slice = Op(
     "slice",
@@ -50,6 +53,7 @@ _slice = Op(
     params="slices",
     view=True,
     vjp={"x": lambda g, x_shape, slices: embed(g, x_shape, slices)},
+    bare={"x": lambda k, g, x_shape, slices: _embed_forward(k, g, x_shape, slices)},
 )
 
 
@@ -66,6 +70,12 @@ _embed = Op(
     params="shape slices",
     vjp={"x": lambda g, slices: slice_view(g, slices)},
 )
+
+
+def in_shape(k: Forms, x: Array, shape: Shape) -> Any:
+    """An array in a shape that fits: a view, or of a copy if it has none."""
+    view = k.reshape(x, shape)
+    return k.reshape(k.copy(x), shape) if view is None else view
 
 
 def reshaped(x: Tensor, shape: Shape) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from .. import dtypes
@@ -127,6 +128,14 @@ def _backward(
     )
 
 
+def bare_joint(found: Sequence[Any], needs: tuple[bool, ...]) -> Sequence[Any]:
+    """What was needed, with None in the place of what was not."""
+    if len(found) == len(needs):
+        return found
+    given = iter(found)
+    return [next(given) if needed else None for needed in needs]
+
+
 _norm_backward = Op(
     "norm_backward", _backward, inputs="g x weight middle rstd", params="dims kind needs", outputs=3
 )
@@ -194,8 +203,12 @@ _layer_norm = Op(
     inputs="x weight bias",
     params="dims eps kind",
     outputs=3,
+    differentiable=1,
     joint=lambda g, x, weight, out1, out2, dims, eps, kind, needs: _rule(
         g, x, weight, out1, out2, dims, eps, kind, needs
+    ),
+    bare=lambda k, g, x, weight, out1, out2, dims, eps, kind, needs: bare_joint(
+        _backward(k, g, x, weight, out1, out2, dims, kind, needs), needs
     ),
 )
 _rms_norm = Op(
@@ -204,9 +217,13 @@ _rms_norm = Op(
     inputs="x weight",
     params="dims eps kind",
     outputs=2,
+    differentiable=1,
     joint=lambda g, x, weight, out1, dims, eps, kind, needs: _rule(
         g, x, weight, None, out1, dims, eps, kind, (*needs, False)
     )[:2],
+    bare=lambda k, g, x, weight, out1, dims, eps, kind, needs: bare_joint(
+        _backward(k, g, x, weight, None, out1, dims, kind, (*needs, False)), needs
+    ),
 )
 
 

@@ -13,7 +13,7 @@ from ..shapes import broadcast_shapes
 from .creation import arange, eye
 from .diagonal import tril, triu
 from .joining import cat
-from .matrices import matrices, one_dtype, shaped, singular, succeeded
+from .matrices import matrices, one_dtype, shaped, succeeded
 from .triangular import substitute
 
 
@@ -122,20 +122,30 @@ _lu = Op(
 def _lu_of(op: str, a: Tensor, pivot: bool, check: bool) -> LUFactorInfo:
     found = LUFactorInfo(*apply(_lu, (matrices(op, a),), (bool(pivot),)))
     if check:
-        succeeded(op, found.info, singular)
+        succeeded(op, found.info, _zero_pivot)
     return found
+
+
+def _zero_pivot(number: int) -> str:
+    return (
+        f"the matrix has no full rank, its pivot {number} is zero and lu_solve would divide by it; "
+        "ut.linalg.lu and lu_factor_ex factor it all the same"
+    )
 
 
 @function(space="linalg")
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """L and U of A = P L U in one matrix, and the exchanges of rows, counted from 1.
 
+    A pivot that is zero is an error, since `lu_solve` would divide by it; `linalg.lu` and
+    `lu_factor_ex` factor such a matrix as well.
+
     >>> import undertow as ut
     >>> ut.linalg.lu_factor(ut.tensor([[1.0, 2.0], [4.0, 4.0]]))
     LUFactor(LU=tensor([[4.0000, 4.0000],
             [0.2500, 1.0000]]), pivots=tensor([2, 2], dtype=undertow.int32))
     """
-    found = _lu_of("lu_factor", A, pivot, not pivot)
+    found = _lu_of("lu_factor", A, pivot, True)
     return LUFactor(found.LU, found.pivots)
 
 
@@ -300,22 +310,30 @@ def _ldl_solve_rule(g: Tensor, a: Tensor, p: Tensor, hermitian: bool) -> Tensor:
 def _ldl_of(op: str, a: Tensor, hermitian: bool, check: bool) -> LDLFactorInfo:
     found = LDLFactorInfo(*apply(_ldl, (matrices(op, a, square=True),), (bool(hermitian),)))
     if check:
-        succeeded(op, found.info, lambda number: f"the block {number} of D is zero")
+        succeeded(op, found.info, _zero_block)
     return found
+
+
+def _zero_block(number: int) -> str:
+    return (
+        f"the block {number} of D is zero and ldl_solve would divide by it; "
+        "ut.linalg.ldl_factor_ex factors the matrix all the same"
+    )
 
 
 @function(space="linalg")
 def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
     """L and D of A = L D Lᵀ (or L D Lᴴ) for a symmetric A, in one matrix, and the exchanges.
 
-    Only the lower triangle is looked at. It has no gradient; `ldl_solve` has one for B.
+    Only the lower triangle is looked at. It has no gradient; `ldl_solve` has one for B. A block
+    of D that is zero is an error, but not to `ldl_factor_ex`.
 
     >>> import undertow as ut
     >>> ut.linalg.ldl_factor(ut.tensor([[2.0, 1.0], [1.0, 3.0]])).LD
     tensor([[2.0000, 0.0000],
             [0.5000, 2.5000]])
     """
-    found = _ldl_of("ldl_factor", A, hermitian, False)
+    found = _ldl_of("ldl_factor", A, hermitian, True)
     return LDLFactor(found.LD, found.pivots)
 
 

@@ -99,9 +99,15 @@ _max_pool = Op(
     inputs="x",
     params="geometry",
     outputs=2,
+    differentiable=1,
     vjp={
         "x": lambda g, out1, geometry, x_shape: apply(
             _unpick, (g, out1), (len(geometry.kernel), x_shape)
+        )
+    },
+    bare={
+        "x": lambda k, g, out1, geometry, x_shape: _unpick_forward(
+            k, g, out1, len(geometry.kernel), x_shape
         )
     },
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.registry import backend_on
-from ..core.modes import no_grad
+from ..core.modes import is_grad_enabled, no_grad
 from ..core.register import attach, function
 from ..core.storage import UntypedStorage, seen_as
 from ..core.tensor import Tensor
@@ -102,8 +102,11 @@ def set_(
     """
     if isinstance(source, UntypedStorage):
         source = seen_as(source, self.dtype)
-    if self.requires_grad or (source is not None and source.requires_grad):
-        raise GradientError("[set_] neither tensor may require gradients; detach() it first")
+    learns = self.requires_grad or (source is not None and source.requires_grad)
+    if learns and is_grad_enabled():
+        raise GradientError(
+            "[set_] neither tensor may require gradients; detach() it first, or use ut.no_grad()"
+        )
     if source is None:
         self.data = self.new_empty((0,))
         return self

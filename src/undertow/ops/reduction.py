@@ -105,6 +105,9 @@ def _empty(op: str, shape: Shape, dims: tuple[int, ...]) -> NoReturn:
     )
 
 
+QUOTIENT = trace(lambda x, n: x / n, 2)
+
+
 # Sums and products -----------------------------------------------------------------------------
 _sum = Op(
     "sum",
@@ -120,6 +123,11 @@ _mean = Op(
     inputs="x",
     params="dims keepdim",
     vjp={"x": lambda g, x_shape, dims: spread(g / count_of(x_shape, dims), x_shape, dims)},
+    bare={
+        "x": lambda k, g, x_shape, dims: _spread_array(
+            k, k.map(QUOTIENT, (g, count_of(x_shape, dims)), g.dtype), x_shape, dims
+        )
+    },
 )
 _prod = Op(
     "prod",
@@ -227,6 +235,7 @@ _chosen = Op(
     inputs="x",
     params="kind dim keepdim",
     outputs=2,
+    differentiable=1,
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
 )
 _position = Op(

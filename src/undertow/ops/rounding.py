@@ -19,7 +19,7 @@ from ..kernel.expr import where as choose
 from ..shapes import as_int
 from .arithmetic import no_slope
 from .comparison import isfinite, where
-from .complex_numbers import complex_abs_op, complex_sign
+from .complex_numbers import complex_abs_op, complex_sign, view_as_complex, view_as_real
 
 # Size and sign -------------------------------------------------------------------------------
 _sign = unary_function(
@@ -225,12 +225,16 @@ def nan_to_num(
 ) -> Tensor:
     """NaN and infinities replaced, by default by zero and the dtype's largest and smallest number.
 
+    Of complex numbers, in each part.
+
     >>> import undertow as ut
     >>> ut.nan_to_num(ut.tensor([float("nan"), 1.0, float("inf")]), posinf=9.0)
     tensor([0., 1., 9.])
     """
     if input.dtype.category < 2:
         return input.clone()
+    if input.is_complex():
+        return view_as_complex(nan_to_num(view_as_real(input), nan, posinf, neginf))
     limits = dtypes.finfo(input.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf

@@ -158,6 +158,7 @@ _cummax = Op(
     inputs="x",
     params="dim",
     outputs=2,
+    differentiable=1,
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
 )
 _cummin = Op(
@@ -166,6 +167,7 @@ _cummin = Op(
     inputs="x",
     params="dim",
     outputs=2,
+    differentiable=1,
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
 )
 

@@ -111,6 +111,7 @@ _softmax = Op(
     inputs="x",
     params="dims masked",
     vjp={"x": lambda g, out, dims: softmax_vjp(g, out, dims)},
+    bare={"x": _softmax_product.forward},
 )
 _log_softmax = Op(
     "log_softmax",
@@ -118,6 +119,7 @@ _log_softmax = Op(
     inputs="x",
     params="dims",
     vjp={"x": lambda g, out, dims: apply(_log_softmax_product, (g, out), (dims,))},
+    bare={"x": _log_softmax_product.forward},
 )
 
 

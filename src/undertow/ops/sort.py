@@ -28,6 +28,7 @@ _sort = Op(
     inputs="x",
     params="dim descending count",
     outputs=2,
+    differentiable=1,
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
 )
 

@@ -107,6 +107,17 @@ log10 = unary(
     tensor([0.0000, 1.6990])
     """,
 )
+
+
+def _complex_log1p(z: Expr) -> Operand:
+    """Near zero by how much |1 + z|² is beyond 1, since 1 + z has lost the digits of z there."""
+    x, y = call("real", z), call("imag", z)
+    beyond = x * (2 + x) + y * y
+    near = choose(call("eq", beyond, 0), x, call("log1p", beyond) * 0.5)
+    size = choose(call("abs", z) < 0.5, near, call("log", call("hypot", 1 + x, y)))
+    return size + call("atan2", y, 1 + x) * 1j
+
+
 log1p = unary(
     "log1p",
     None,
@@ -117,6 +128,9 @@ log1p = unary(
     >>> ut.log1p(ut.tensor([0.0, 1.0]))
     tensor([0.0000, 0.6931])
     """,
+    complex_op=elementwise_op(
+        "complex_log1p", _complex_log1p, inputs="x", domain="c", vjp={"x": lambda g, x: g / (x + 1)}
+    ),
 )
 
 
@@ -386,9 +400,11 @@ def _complex_log_sum(a: Expr, b: Expr) -> Operand:
     larger, smaller = choose(first, a, b), choose(first, b, a)
     gap = choose(call("eq", a, b), 0, smaller - larger)
     # Of two zeros' logarithms, whatever their angles, the sum is one again.
-    return choose(
-        call("real", larger) == -math.inf, larger, larger + call("log1p", call("exp", gap))
+    found = choose(
+        call("real", larger) == -math.inf, larger, larger + _complex_log1p(call("exp", gap))
     )
+    unknown = call("isnan", a) | call("isnan", b)
+    return choose(unknown, (a + b) * math.nan, found)
 
 
 logaddexp = _binary(

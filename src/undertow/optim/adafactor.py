@@ -9,7 +9,7 @@ from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ArgumentError
 from ..ops.creation import full
-from .arguments import not_negative, scalar_dtype
+from .arguments import as_scalars, not_negative, scalar_dtype
 from .optimizer import Closure, Group, Optimizer, ParamsT
 
 
@@ -59,6 +59,11 @@ class Adafactor(Optimizer):
             "maximize": maximize,
         }
         super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for kept in self.state.values():
+            as_scalars(kept, self.scalars)
 
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters once; the value of `closure`, which computes the loss again."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..core.tensor import Tensor
 from ..dtypes import DType, float32, float64, get_default_dtype
 from ..errors import ArgumentError, DTypeError
+from ..ops.creation import full
 
 _WORDS = {"lr": "learning rate", "eps": "epsilon value"}
 
@@ -49,3 +51,10 @@ def check_ways(owner: str, foreach: Any, fused: Any, differentiable: bool) -> No
 def scalar_dtype() -> DType:
     """The dtype of the numbers that are kept with a parameter, such as the number of steps."""
     return float64 if get_default_dtype() is float64 else float32
+
+
+def as_scalars(kept: dict[str, Any], names: Iterable[str]) -> None:
+    """Make tensors of the plain numbers that files of old keep with a parameter."""
+    for name in names:
+        if name in kept and not isinstance(kept[name], Tensor):
+            kept[name] = full((), float(kept[name]), dtype=scalar_dtype())

@@ -11,8 +11,8 @@ Gradients are turned round for `maximize`, and weights decay, in front of every 
 
 Note [sparse gradients]
 An optimiser that `takes_sparse` gradients, which `embedding(sparse=True)` gives, applies its rule
-to the rows that the gradient has: they are copied out of the parameter and its states, changed, and
-copied back. Other rows stay as they are, states included.
+to the rows (or elements, as the gradient has them): they are copied out of the parameter and its
+states, changed, and copied back. Others stay as they are, states included.
 """
 
 from __future__ import annotations
@@ -26,12 +26,18 @@ from ..core.update import Update
 from ..errors import UnsupportedError
 from ..ops.complex_numbers import view_as_complex, view_as_real
 from ..ops.creation import full, full_like
-from .arguments import scalar_dtype
+from .arguments import as_scalars, scalar_dtype
 from .optimizer import Closure, Group, Optimizer
 
 Numbers = dict[str, Any]
+Places = tuple[Tensor, ...]  # the positions in each sparse dimension
 
 _set = Update("step", lambda old, new: (new,), 1, 1, (0,))
+
+
+def _taken(t: Tensor, at: Places) -> Tensor:
+    """A copy of the rows or elements at these places."""
+    return t.index_select(0, at[0]) if len(at) == 1 else t[at]
 
 
 class Elementwise(Optimizer):
@@ -82,9 +88,10 @@ class Elementwise(Optimizer):
     def _step_group(self, group: Group) -> None:
         states = self.states(group)
         scalars, kept_with = tuple(self.scalars), self.state
+        recorded = group.get("differentiable", False)
         entries = len(states) + len(scalars)
         alike: dict[tuple[Any, ...], list[tuple[Tensor, Tensor, dict[str, Any]]]] = {}
-        copies: list[tuple[Tensor, Tensor, Tensor]] = []  # where rows go, which, and what they are
+        copies: list[tuple[Tensor, Places, Tensor]] = []  # where rows go, which, and what they are
         for p in group["params"]:
             grad = p._grad
             if grad is None:
@@ -93,31 +100,37 @@ class Elementwise(Optimizer):
             fresh = len(state) < entries
             if fresh:
                 self._start(p, state, group)
-            key = (fresh, *[state[name].item() for name in scalars])
+            # Numbers that are equal may yet have gradients of their own.
+            key = (id(p) if recorded else 0, fresh, *[state[name].item() for name in scalars])
             if not isinstance(grad, Tensor):
                 whole = p
                 p, grad, at = self._rows(group, p, grad)
                 copies.append((whole, at, p))
-                rows = {name: state[name].index_select(0, at) for name in states}
+                rows = {name: _taken(state[name], at) for name in states}
                 copies += [(state[name], at, part) for name, part in rows.items()]
                 state = {**state, **rows}
             if key in alike:
                 alike[key].append((p, grad, state))
             else:
                 alike[key] = [(p, grad, state)]
-        for (fresh, *counts), members in alike.items():
+        for (_, fresh, *counts), members in alike.items():
             kept: Numbers = dict(zip(self.scalars, counts, strict=True))
             if "step" in kept:
                 kept["step"] += 1
             kept["fresh"], kept["state"] = fresh, members[0][2]
             self._apply(group, tuple(states), kept, members)
             for name, before in zip(self.scalars, counts, strict=True):
-                if kept[name] != before:
+                if isinstance(kept[name], Tensor):
+                    members[0][2][name] = kept[name]
+                elif kept[name] != before:
                     _set([(state[name],) for _, _, state in members], (kept[name],))
         for target, at, part in copies:
-            target.index_copy_(0, at, part)
+            if len(at) == 1:
+                target.index_copy_(0, at[0], part)
+            else:
+                target.index_put_(at, part)
 
-    def _rows(self, group: Group, p: Tensor, grad: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _rows(self, group: Group, p: Tensor, grad: Any) -> tuple[Tensor, Tensor, Places]:
         """The rows of a parameter that a sparse gradient has, their gradients, and which they are.
 
         See Note [sparse gradients].
@@ -134,10 +147,8 @@ class Elementwise(Optimizer):
                     f"[{name}] {option} does not go with sparse gradients, got {group[option]}"
                 )
         found = grad.coalesce()
-        if found.sparse_dim() != 1:
-            raise UnsupportedError(f"[{name}] takes sparse gradients of rows, got {grad}")
-        at = found.indices()[0]
-        return p.detach().index_select(0, at), found.values().detach(), at
+        at = found.indices().unbind(0)
+        return _taken(p.detach(), at), found.values().detach(), at
 
     def _apply(
         self, group: Group, states: tuple[str, ...], kept: Numbers, members: list[Any]
@@ -183,9 +194,7 @@ class Elementwise(Optimizer):
         for kept in self.state.values():
             for name in [n for n, value in kept.items() if value is None]:
                 del kept[name]
-            for name in self.scalars:  # plain numbers in files of old
-                if name in kept and not isinstance(kept[name], Tensor):
-                    kept[name] = full((), float(kept[name]), dtype=scalar_dtype())
+            as_scalars(kept, self.scalars)
 
 
 def _in_parts(row: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

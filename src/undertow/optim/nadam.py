@@ -64,8 +64,9 @@ class NAdam(Elementwise):
     def numbers(self, group: Group, kept: Numbers) -> Numbers:
         (beta1, beta2), t, decay = group["betas"], kept["step"], group["momentum_decay"]
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (s * decay)) for s in (t, t + 1))
-        # As precise as the tensor that it is kept in, as in torch.
-        kept["mu_product"] = product = (kept["state"]["mu_product"] * mu).item()
+        # As precise as the tensor that it is kept in, as in torch, which may have a gradient.
+        product = kept["state"]["mu_product"] * mu
+        kept["mu_product"] = product = product if product.requires_grad else product.item()
         return {
             "part1": 1 - beta1,
             "beta2": beta2,

@@ -86,7 +86,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., Any]) -> Callable[..., Any]:
             return _dense(found)
 
         leaves = [
-            x._values.detach().requires_grad_(x.requires_grad) if isinstance(x, SparseTensor) else x
+            x._stored.detach().requires_grad_(x.requires_grad) if isinstance(x, SparseTensor) else x
             for x in given
         ]
         return gradcheck(dense, tuple(leaves), **kwargs)

@@ -43,7 +43,7 @@ class SparseCompressed(SparseTensor):
 
     def _parts(self) -> list[tuple[str, Tensor]]:
         p = self._places
-        return [*zip(self.names, (p.begins, p.columns), strict=True), ("values", self._values)]
+        return [*zip(self.names, (p.begins, p.columns), strict=True), ("values", self._stored)]
 
     def _by_rows(self) -> tuple[Pattern, Tensor]:
         """The pattern and the values, row by row."""
@@ -52,11 +52,11 @@ class SparseCompressed(SparseTensor):
     def _other(self) -> tuple[Pattern, Tensor]:
         """The pattern and the values in the other order."""
         p = self._places
-        return p.transposed, index_select(self._values, 0, p.order)
+        return p.transposed, index_select(self._stored, 0, p.order)
 
     def values(self) -> Tensor:
         """The elements, in the order in which they are stored."""
-        return self._values
+        return self._stored
 
     def sparse_dim(self) -> int:
         """The number of dimensions that have coordinates: 2."""
@@ -98,7 +98,7 @@ class SparseCompressed(SparseTensor):
     def t(self) -> Any:
         """The transposed matrix, in the other of the two layouts; nothing is copied."""
         other = SparseCSC if isinstance(self, SparseCSR) else SparseCSR
-        return other(self._places, self._values)
+        return other(self._places, self._stored)
 
 
 class SparseCSR(SparseCompressed):
@@ -117,7 +117,7 @@ class SparseCSR(SparseCompressed):
     names = ("crow_indices", "col_indices")
 
     def _by_rows(self) -> tuple[Pattern, Tensor]:
-        return self._places, self._values
+        return self._places, self._stored
 
     def crow_indices(self) -> Tensor:
         """Where each row begins among the elements, and where the last one ends."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
+from importlib import import_module
 from typing import Any
 
 from ..core.tensor import Tensor
@@ -16,6 +18,11 @@ from ..shapes import wrap_dim
 from .compressed import SparseCSC, SparseCSR, in_layout
 from .pattern import Pattern
 from .tensor import SparseTensor
+
+
+def _movement() -> Any:
+    """The file that knows the other shapes, which is above this one."""
+    return import_module("undertow.sparse.movement")
 
 
 class SparseCOO(SparseTensor):
@@ -47,10 +54,13 @@ class SparseCOO(SparseTensor):
         return SparseCOO(self._places, values, shape, self._coalesced)
 
     def _parts(self) -> list[tuple[str, Tensor]]:
-        return [("indices", self._places), ("values", self._values)]
+        return [("indices", self._places), ("values", self._stored)]
 
     def _indices(self) -> Tensor:
         return self._places
+
+    def _values(self) -> Tensor:
+        return self._stored
 
     def sparse_dim(self) -> int:
         """The number of dimensions that have coordinates."""
@@ -58,7 +68,7 @@ class SparseCOO(SparseTensor):
 
     def dense_dim(self) -> int:
         """The number of dimensions of each value."""
-        return self._values.ndim - 1
+        return self._stored.ndim - 1
 
     def is_coalesced(self) -> bool:
         """Whether the coordinates are in order and occur once."""
@@ -70,7 +80,7 @@ class SparseCOO(SparseTensor):
 
     def values(self) -> Tensor:
         """The values of a coalesced tensor."""
-        return self._once("values")._values
+        return self._once("values")._stored
 
     def _once(self, op: str) -> SparseCOO:
         if not self._coalesced:
@@ -87,7 +97,7 @@ class SparseCOO(SparseTensor):
 
     def zero_(self) -> SparseCOO:
         """Forget all elements: in place, and without a history."""
-        self._places, self._values = self._places[:, :0], self._values.detach()[:0]
+        self._places, self._stored = self._places[:, :0], self._stored.detach()[:0]
         self._coalesced = True
         return self
 
@@ -97,8 +107,8 @@ class SparseCOO(SparseTensor):
             return self
         sizes = self.shape[: self.sparse_dim()]
         places, which = self._linear(range(self.sparse_dim())).unique(return_inverse=True)
-        start = self._values.new_zeros(places.shape[0], *self._values.shape[1:])
-        values = index_add(start, 0, which, self._values)
+        start = self._stored.new_zeros(places.shape[0], *self._stored.shape[1:])
+        values = index_add(start, 0, which, self._stored)
         rows = []
         for size in reversed(sizes):
             rows.append(places % size)
@@ -108,7 +118,7 @@ class SparseCOO(SparseTensor):
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
         """The dense tensor, zero where nothing is stored."""
         start = zeros(self.shape, dtype=self.dtype, device=self.device)
-        dense = index_put(start, tuple(self._places.unbind(0)), self._values, accumulate=True)
+        dense = index_put(start, tuple(self._places.unbind(0)), self._stored, accumulate=True)
         return dense if dtype is None else dense.to(dtype)
 
     def to_sparse_coo(self) -> SparseCOO:
@@ -118,12 +128,12 @@ class SparseCOO(SparseTensor):
     def to_sparse_csr(self, dense_dim: int | None = None) -> SparseCSR:
         """The same matrix by rows."""
         found = self.coalesce()
-        return SparseCSR(found._pattern("to_sparse_csr"), found._values)
+        return SparseCSR(found._pattern("to_sparse_csr"), found._stored)
 
     def to_sparse_csc(self, dense_dim: int | None = None) -> SparseCSC:
         """The same matrix by columns."""
         found = self.t().coalesce()
-        return SparseCSC(found._pattern("to_sparse_csc"), found._values)
+        return SparseCSC(found._pattern("to_sparse_csc"), found._stored)
 
     def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None) -> SparseTensor:
         """The tensor itself, or the same matrix in another layout."""
@@ -147,8 +157,44 @@ class SparseCOO(SparseTensor):
         order = list(range(self.ndim))
         order[a], order[b] = b, a
         places = self._places[order[: self.sparse_dim()]]
-        return SparseCOO(places, self._values, [self.shape[d] for d in order], a == b)
+        return SparseCOO(places, self._stored, [self.shape[d] for d in order], a == b)
 
     def t(self) -> SparseCOO:
         """The transposed matrix."""
         return self.transpose(0, 1)
+
+    @property
+    def T(self) -> SparseCOO:
+        """The transposed matrix."""
+        return self.transpose(0, 1)
+
+    def _summed(self) -> SparseCOO:
+        return self.coalesce()
+
+    # Other shapes -------------------------------------------------------------------------
+    def permute(self, *dims: Any) -> SparseCOO:
+        """The dimensions in another order; sparse ones stay before dense ones."""
+        found: SparseCOO = _movement().permute(self, *dims)
+        return found
+
+    def unsqueeze(self, dim: int) -> SparseCOO:
+        """One more dimension of size 1."""
+        found: SparseCOO = _movement().unsqueeze(self, dim)
+        return found
+
+    def select(self, dim: int, index: int) -> SparseCOO | Tensor:
+        """What has one index in a dimension; dense if that was the last sparse one."""
+        found: SparseCOO | Tensor = _movement().select(self, dim, index)
+        return found
+
+    def index_select(self, dim: int, index: Tensor) -> SparseCOO:
+        """What has the indices of a list in a dimension, each as often as it is listed."""
+        found: SparseCOO = _movement().index_select(self, dim, index)
+        return found
+
+    def __getitem__(self, key: int | tuple[int, ...]) -> SparseCOO | Tensor:
+        found: SparseCOO | Tensor = _movement().item(self, key)
+        return found
+
+    def __iter__(self) -> Iterator[SparseCOO | Tensor]:
+        return (self.select(0, i) for i in range(len(self)))

@@ -22,14 +22,10 @@ rad2deg relu round sgn sign signbit sin sinh sqrt square tan tanh trunc
 """.split()  # noqa: SIM905
 
 
-def _once(x: Any) -> Any:
-    return x.coalesce() if isinstance(x, SparseCOO) else x
-
-
 def _keeping(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        stored = _once(self)
-        return stored._with(FUNCTIONS[name](stored._values, *args, **kwargs))
+        stored = self._summed()
+        return stored._with(FUNCTIONS[name](stored._stored, *args, **kwargs))
 
     method.__name__ = name
     method.__doc__ = f"`Tensor.{name}` of the elements that are stored; the others stay zero."
@@ -57,7 +53,7 @@ def add(a: Any, b: Any, alpha: Any = 1) -> Any:
     if left.sparse_dim() != right.sparse_dim():
         raise a._undefined("+", "is added to one with as many sparse dimensions")
     places = cat([left._places, right._places], 1)
-    values = cat([left._values, right._values])
+    values = cat([left._stored, right._stored])
     return a._like(SparseCOO(places, values, a.shape, False).coalesce())
 
 
@@ -66,12 +62,12 @@ def mul(a: Any, b: Any) -> Any:
     if not isinstance(a, SparseTensor):
         a, b = b, a
     if not isinstance(b, (Tensor, SparseTensor)) or (isinstance(b, Tensor) and not b.ndim):
-        return a._with(a._values * b)
+        return a._with(a._stored * b)
     if isinstance(b, Tensor):
         stored = a.to_sparse_coo().coalesce()
         dense = b.expand(a.shape)
         beside = dense[tuple(stored._places.unbind(0))]
-        return a._like(stored._with(stored._values * beside))
+        return a._like(stored._with(stored._stored * beside))
     return a._like(_common(a.to_sparse_coo().coalesce(), b.to_sparse_coo().coalesce()))
 
 
@@ -88,7 +84,7 @@ def _common(a: SparseCOO, b: SparseCOO) -> SparseCOO:
     at = searchsorted(there, here).clamp(max=max(there.shape[0] - 1, 0))
     which = (index_select(there, 0, at) == here).nonzero().squeeze(1)
     at = index_select(at, 0, which)
-    values = index_select(a._values, 0, which) * index_select(b._values, 0, at)
+    values = index_select(a._stored, 0, which) * index_select(b._stored, 0, at)
     return SparseCOO(index_select(a._places, 1, which), values, a.shape, True)
 
 
@@ -98,4 +94,4 @@ def div(a: Any, b: Any) -> Any:
         raise b._undefined("/", "divides nothing: most of it is zero")
     if isinstance(b, SparseTensor) or (isinstance(b, Tensor) and b.ndim):
         raise a._undefined("/", "is divided by numbers")
-    return a._with(a._values / b)
+    return a._with(a._stored / b)

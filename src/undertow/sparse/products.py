@@ -21,7 +21,7 @@ def _stored(op: str, matrix: SparseTensor) -> tuple[Pattern, Tensor]:
     """The positions and values of a sparse matrix, row by row."""
     if isinstance(matrix, SparseCOO):
         found = matrix.coalesce()
-        return found._pattern(op), found._values
+        return found._pattern(op), found._stored
     assert isinstance(matrix, SparseCompressed)
     return matrix._by_rows()
 
@@ -114,7 +114,7 @@ def sampled_addmm(
             f"{tuple(input.shape)}"
         )
     found = sampled(mat1, mat2.t(), input._places)
-    return input._with(input._values * beta + found * alpha)
+    return input._with(input._stored * beta + found * alpha)
 
 
 def smm(input: Any, mat: Tensor) -> Any:

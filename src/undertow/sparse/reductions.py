@@ -31,7 +31,7 @@ def sum(input: Any, dim: Ints | None = None, dtype: Any = None) -> Any:
     (tensor(12.), tensor([4., 0., 8.]))
     """
     found = _coo("sparse.sum", input)
-    values = found._values if dtype is None else found._values.to(dtypes.as_dtype(dtype))
+    values = found._stored if dtype is None else found._stored.to(dtypes.as_dtype(dtype))
     if dim is None:
         return values.sum()
     sparse = found.sparse_dim()
@@ -79,7 +79,7 @@ def _normalised(op: str, input: Any, dim: int, dtype: Any, logarithm: bool) -> A
     sparse = found.sparse_dim()
     if at >= sparse:
         inner = at - sparse + 1
-        values = found._values
+        values = found._stored
         out = found._with(values.log_softmax(inner) if logarithm else values.softmax(inner))
     else:
         out = found._with(_along(op, found, at, logarithm))
@@ -92,7 +92,7 @@ def _along(op: str, x: SparseCOO, at: int, logarithm: bool) -> Tensor:
         raise UnsupportedError(f"[{op}] along a sparse dimension takes no dense dimensions")
     others = [d for d in range(x.sparse_dim()) if d != at]
     lines, line = x._linear(others).unique(return_inverse=True)
-    values, count = x._values, lines.shape[0]
+    values, count = x._stored, lines.shape[0]
     lowest = full((count,), -float("inf"), dtype=x.dtype, device=x.device)
     largest = scatter_reduce(lowest, 0, line, values.detach(), "amax")
     shifted = values - index_select(largest, 0, line)

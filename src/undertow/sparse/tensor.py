@@ -9,6 +9,7 @@ constants. What is not defined for sparse tensors is an error that names it.
 
 from __future__ import annotations
 
+import builtins
 import math
 from importlib import import_module
 from typing import Any
@@ -20,7 +21,7 @@ from ..core.printing import closed, elements
 from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
-from ..errors import UnsupportedError
+from ..errors import DimError, UnsupportedError
 from ..layouts import layout as Layout
 from ..shapes import SIZES, Size
 
@@ -37,15 +38,15 @@ class SparseTensor(OtherKind):
     `Tensor.to_sparse`.
     """
 
-    __slots__ = ("_values", "shape")
+    __slots__ = ("_stored", "shape")
 
     __array_priority__ = 2000
     layout: Layout
-    _values: Tensor
+    _stored: Tensor
     shape: Size
 
     def __init__(self, values: Tensor, shape: Any) -> None:
-        self._values = values
+        self._stored = values
         self.shape = SIZES[tuple(shape)]
 
     # What it is ---------------------------------------------------------------------------
@@ -62,6 +63,18 @@ class SparseTensor(OtherKind):
         """The shape, or the size of one dimension."""
         return self.shape if dim is None else self.shape[dim]
 
+    def __len__(self) -> int:
+        if not self.shape:
+            raise DimError("[len] a tensor of 0 dimensions has no length")
+        return self.shape[0]
+
+    def __bool__(self) -> builtins.bool:
+        raise self._undefined("bool", "has no truth value")
+
+    def is_same_size(self, other: Any) -> builtins.bool:
+        """Whether another tensor has the same shape."""
+        return tuple(self.shape) == tuple(other.shape)
+
     def numel(self) -> int:
         """The number of its elements, stored or not."""
         return math.prod(self.shape)
@@ -69,67 +82,67 @@ class SparseTensor(OtherKind):
     @property
     def dtype(self) -> DType:
         """The dtype of its values."""
-        return self._values.dtype
+        return self._stored.dtype
 
     @property
     def device(self) -> Device:
         """Where it lives."""
-        return self._values.device
+        return self._stored.device
 
     @property
-    def is_sparse(self) -> bool:
+    def is_sparse(self) -> builtins.bool:
         """Whether it is stored as coordinates."""
         return self.layout.name == "sparse_coo"
 
     @property
-    def is_sparse_csr(self) -> bool:
+    def is_sparse_csr(self) -> builtins.bool:
         """Whether it is stored by rows."""
         return self.layout.name == "sparse_csr"
 
-    def is_floating_point(self) -> bool:
+    def is_floating_point(self) -> builtins.bool:
         """Whether its dtype is a floating one."""
         return self.dtype.is_floating_point
 
-    def is_complex(self) -> bool:
+    def is_complex(self) -> builtins.bool:
         """Whether its dtype is a complex one."""
         return self.dtype.is_complex
 
     def _nnz(self) -> int:
-        return self._values.shape[0]
+        return self._stored.shape[0]
 
     # Its place in the graph, which is that of the values ----------------------------------
     @property
-    def requires_grad(self) -> bool:
+    def requires_grad(self) -> builtins.bool:
         """Whether gradients are computed for its values; settable on leaves."""
-        return self._values.requires_grad
+        return self._stored.requires_grad
 
     @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._values.requires_grad_(value)
+    def requires_grad(self, value: builtins.bool) -> None:
+        self._stored.requires_grad_(value)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: builtins.bool = True) -> Any:
         """Switch gradients on or off for this leaf; returns itself."""
-        self._values.requires_grad_(requires_grad)
+        self._stored.requires_grad_(requires_grad)
         return self
 
     @property
-    def is_leaf(self) -> bool:
+    def is_leaf(self) -> builtins.bool:
         """Whether no recorded operation made its values."""
-        return self._values.is_leaf
+        return self._stored.is_leaf
 
     @property
     def grad_fn(self) -> Node | None:
         """The node that made its values."""
-        return self._values.grad_fn
+        return self._stored.grad_fn
 
     @property
     def grad(self) -> Any:
         """The gradient of its values, at the same positions."""
-        return None if self._values.grad is None else self._with(self._values.grad)
+        return None if self._stored.grad is None else self._with(self._stored.grad)
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        self._values.grad = None if value is None else value._values
+        self._stored.grad = None if value is None else value._stored
 
     # Others like it -----------------------------------------------------------------------
     def _with(self, values: Tensor) -> Any:
@@ -138,21 +151,21 @@ class SparseTensor(OtherKind):
 
     def detach(self) -> Any:
         """The same without history."""
-        return self._with(self._values.detach())
+        return self._with(self._stored.detach())
 
     def clone(self) -> Any:
         """A copy of its values at the same positions."""
-        return self._with(self._values.clone())
+        return self._with(self._stored.clone())
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Its values in another dtype."""
-        found = self._values.to(*args, **kwargs)
+        found = self._stored.to(*args, **kwargs)
         if found.device != self.device:
             raise UnsupportedError(
                 f"[to] a {self.layout.name} tensor stays on {self.device}; make it anew on "
                 f"{found.device}, from its parts"
             )
-        return self if found is self._values else self._with(found)
+        return self if found is self._stored else self._with(found)
 
     def float(self) -> Any:
         """In float32."""
@@ -161,6 +174,10 @@ class SparseTensor(OtherKind):
     def double(self) -> Any:
         """In float64."""
         return self.to(dtypes.float64)
+
+    def bool(self) -> Any:
+        """Whether each element is not zero."""
+        return self._summed().to(dtypes.bool)
 
     def _like(self, found: Any) -> Any:
         """A tensor by coordinates in the layout of this one."""
@@ -183,7 +200,7 @@ class SparseTensor(OtherKind):
         return elementwise().div(self, other)
 
     def __neg__(self) -> Any:
-        return self._with(-self._values)
+        return self._with(-self._stored)
 
     __add__, __sub__, __mul__, __truediv__ = add, sub, mul, div
     __rmul__ = mul
@@ -193,7 +210,30 @@ class SparseTensor(OtherKind):
 
     def conj(self) -> Any:
         """Complex conjugates."""
-        return self._with(self._values.conj())
+        return self._with(self._stored.conj())
+
+    def pow(self, exponent: Any) -> Any:
+        """A power of each element, which is positive lest zeros change."""
+        if isinstance(exponent, (Tensor, SparseTensor)) or not exponent > 0:
+            raise self._undefined("pow", f"is raised to positive numbers, got {exponent!r}")
+        once = self._summed()
+        return once._with(once._stored**exponent)
+
+    __pow__ = pow
+
+    def norm(self, p: Any = "fro", dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Any:
+        """The norm of all elements, over those that are stored."""
+        if dim is not None or keepdim:
+            raise self._undefined("norm", f"has a norm of all elements, got dim={dim}")
+        return self._summed()._stored.norm(p, dtype=dtype)
+
+    def any(self) -> Any:
+        """Whether an element is not zero."""
+        return self._summed()._stored.any()
+
+    def _summed(self) -> Any:
+        """The same with each position once."""
+        return self
 
     def sum(self, dim: Any = None, dtype: Any = None) -> Any:
         """The sum of all elements, or over some dimensions: `sparse.sum`."""
@@ -207,6 +247,9 @@ class SparseTensor(OtherKind):
             return getattr(elementwise(), name)(*args, **kwargs)
         if name in ("sparse_mask", "smm", "sspaddmm", "hspmm"):
             return getattr(import_module("undertow.sparse"), name)(*args, **kwargs)
+        if name in ("cat", "concat", "concatenate", "stack", "zeros_like"):
+            name = "cat" if name.startswith("con") else name
+            return getattr(import_module("undertow.sparse.movement"), name)(*args, **kwargs)
         return super()._answer(name, args, kwargs)
 
     def __matmul__(self, other: Any) -> Any:

@@ -5,6 +5,7 @@ The modules that generate are imported with the first kernel, so that `import un
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,7 +20,7 @@ from .. import memory
 from ..base import Array, Direct, NumpyDType, Shape
 from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
 from .choice import MULTIPLIED, crossover, threshold
-from .prepared import direct, prepared
+from .prepared import direct, prepared, quickest
 
 _EXACT = _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
@@ -38,7 +39,6 @@ _SCANNED = threshold(4096)
 _SUM = trace(lambda a, b: a + b, 2)
 _SUMS = (_SUM,)
 _ADDED = crossover(_SUM)
-_add = np.add
 _may_overlap = np.may_share_memory
 _reduce = NumpyBackend.reduce
 # Compositions of rows take ten times as long at any size, so even one row is worth a kernel.
@@ -116,7 +116,7 @@ class CpuBackend(NumpyBackend):
 
     def add_into(self, target: Array, value: Array) -> None:
         if target.size < _ADDED:
-            _add(target, value, target)
+            quickest["add"](target, value, target)
         elif _may_overlap(target, value) or not run_maps(
             _SUMS, (target, value), (target.dtype,), (target,)
         ):
@@ -257,7 +257,8 @@ class CpuBackend(NumpyBackend):
         relu: bool = False,
     ) -> None:
         if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
-            geometry = Geometry(x.shape[3:], w.shape[3:], stride, padding, input_dilation, dilation)
+            steps = (stride, padding, input_dilation, dilation)
+            geometry = _geometry(x.shape[3:], w.shape[3:], *steps)
             if run_conv(out, x, w, bias, geometry, self, relu):
                 return
         super().conv(out, x, w, bias, stride, padding, input_dilation, dilation, relu)
@@ -466,6 +467,9 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().put(kind, x, index, source, inplace)
 
+
+# What follows from a geometry is remembered with it.
+_geometry = functools.lru_cache(maxsize=1024)(Geometry)
 
 CONVOLVED = 1 << 12  # multiplications of a convolution from which on NumPy is slower
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy

@@ -23,7 +23,7 @@ from ..threads import current_limit
 from . import choice, pool
 from .direct_layout import FIRST, TileLayout, classes_of, every, steps_of_six, three
 from .kernels import address, kernel, launching, machine, type_of
-from .plans import STREAMED, Plans, aligned
+from .plans import STREAMED, Plans, aligned, described
 
 ALONE = 1 << 17  # multiplications for which no other thread is woken
 SMALL = 1 << 13  # multiplications up to which NumPy is as fast
@@ -59,8 +59,7 @@ class _Plan(NamedTuple):
 
 def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
     """Write the form `conv` into `out`; False if a kernel of this module is not for it."""
-    layout = None if bias is None else bias.strides
-    key = (x.shape, x.strides, w.shape, w.strides, out.strides, layout, x.dtype, geometry)
+    key = (geometry, _plans.layout(out, x, w, bias) or described(out, x, w, bias))
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.make(key, _make, out, x, w, bias, geometry)

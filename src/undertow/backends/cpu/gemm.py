@@ -33,7 +33,7 @@ from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
 from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
-from .plans import Plans
+from .plans import Plans, described
 from .window_pack import WindowPacking, window_text
 
 PAGE = 4096
@@ -79,19 +79,8 @@ def gemm(
            [ 3., 13.]])
     """
     threads = current_limit()
-    key = (
-        a.shape,
-        a.strides,
-        b.shape,
-        b.strides,
-        a.dtype,
-        threads,
-        accumulate,
-        activation,
-        out if out is None else out.strides,
-        bias if bias is None else bias.ndim,
-        summed,
-    )
+    layout = _plans.layout(a, b, out, bias) or described(a, b, out, bias)
+    key = (layout, threads, accumulate, activation, summed)
     plan = _plans.get(key)
     if plan is None:
         if a.itemsize == 2 and (summed or not _converts(a)):

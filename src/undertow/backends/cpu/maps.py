@@ -19,6 +19,7 @@ from .kernels import QUICK, address, kernel, launching
 from .plans import (
     Plans,
     compute_type,
+    described,
     known,
     lay_out,
     like,
@@ -61,24 +62,17 @@ def run_maps(
     They are fresh arrays, or those to write into, which must not overlap one another nor an operand
     unless it is the very same elements.
     """
-    key: list[Any] = [exprs, dtypes]
+    key: Any = (exprs, dtypes, _plans.layout(*operands) or described(*operands))
     if into is not None:
-        key.append(tuple([(o.shape, o.strides) for o in into]))
-    arrays, numbers = [], []
-    for o in operands:
-        if o.__class__ is _ndarray:
-            key.append((o.shape, o.strides, o.dtype))
-            arrays.append(o)
-        else:
-            key.append(o.__class__)
-            numbers.append(o)
-    signature = tuple(key)
-    plan = _plans.get(signature)
+        key = (*key, _plans.layout(*into) or described(*into))
+    plan = _plans.get(key)
     if plan is None:
-        plan = _plans.make(signature, _make, exprs, operands, dtypes, into)
+        plan = _plans.make(key, _make, exprs, operands, dtypes, into)
     if not plan:
         return None
-    if numbers:
+    arrays = [o for o in operands if o.__class__ is _ndarray]
+    if len(arrays) < len(operands):
+        numbers = [o for o in operands if o.__class__ is not _ndarray]
         if plan.paired:
             numbers = [
                 part
@@ -91,6 +85,8 @@ def run_maps(
                 numbers = [float(plan.half.type(n)) for n in numbers]
         elif plan.span is not None and any(not plan.span[0] <= n <= plan.span[1] for n in numbers):
             return None  # it would wrap around
+    else:
+        numbers = []
     if into is not None:
         outs = list(into)
     elif plan.like is not None:

@@ -21,6 +21,7 @@ from ...kernel.lower import NotCompiled
 from ...kernel.maps import NUMBER, Operand
 from ..memory_types import numpy_name as numpy_name
 from ..memory_types import scalar_type as scalar_type
+from . import native
 from .kernels import type_of
 
 MOST = 4096
@@ -34,8 +35,19 @@ _PAIRS = {np.dtype(np.complex64): "c64", np.dtype(np.complex128): "c128"}
 class Plans(dict[Any, Any]):
     """The plans of a form by key, at most MOST: then all are forgotten. False: there is no kernel.
 
-    A key holds expressions and programs themselves, so that these are not freed before it.
+    A key holds expressions and programs themselves, so that these are not freed before it. What it
+    holds of operands is their `layout`.
     """
+
+    @staticmethod
+    def layout(*operands: Any) -> Any:
+        """What a plan depends on of arrays, numbers and Nones; or None, then it is `described`.
+
+        From the first call on it is one of Note [native calls], if there are such.
+        """
+        found = native.layout() if native.possible() else described
+        Plans.layout = staticmethod(found)  # type: ignore[method-assign]
+        return found(*operands)
 
     def make(self, key: Any, maker: Callable[..., Any], *given: Any) -> Any:
         """The plan for what is given, which is remembered."""
@@ -47,6 +59,16 @@ class Plans(dict[Any, Any]):
             self.clear()
         self[key] = plan
         return plan
+
+
+def described(*operands: Any) -> Any:
+    """What a plan depends on of any operands."""
+    return tuple(
+        [
+            (o.shape, o.strides, o.dtype) if o.__class__ is _ndarray else o.__class__
+            for o in operands
+        ]
+    )
 
 
 # Layouts ---------------------------------------------------------------------------------------

@@ -35,12 +35,15 @@ from ...kernel.expr import Expr
 from ..base import Direct, is_boolean
 from ..reference import UFUNCS, compile_map, python_lines
 from .choice import crossover
-from .native import guard, possible
+from .native import ARITHMETIC, guard, possible, quick
 
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"undertow\.")
 ndarray = np.ndarray
 OFTEN = 1000  # calls from which on machine code pays, for which LLVM may have to be loaded
 _BOOL = np.dtype(bool)
+# The ufuncs of primitives by name, those of Note [native calls] once something is called often.
+quickest: dict[str, Callable[..., Any]] = dict(UFUNCS)
+_scopes: list[dict[str, Any]] = []  # of the functions that were prepared before
 
 
 def prepared(
@@ -61,10 +64,22 @@ def prepared(
             found = maps(exprs, operands, dtypes)
         return found if len(exprs) > 1 else found[0]
 
-    scope = {**UFUNCS, "large": large, "ndarray": np.ndarray, "asarray": np.asarray}
+    scope: dict[str, Any] = {**quickest, "large": large, "ndarray": np.ndarray}
+    scope["asarray"] = np.asarray
     scope["__name__"] = __name__
+    _scopes.append(scope)
     exec(text(exprs, arrays, largest, crossover(*exprs)), scope)
-    return scope["run"]
+    run: Callable[..., Any] = scope["run"]
+    return run
+
+
+def _quicken() -> None:
+    """Have all prepared functions call machine code for arithmetic, from now on."""
+    if quickest["add"] is UFUNCS["add"]:
+        found = quick(UFUNCS)
+        quickest.update(found)
+        for scope in _scopes:
+            scope.update(found)
 
 
 def direct(expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]) -> Direct | None:
@@ -86,7 +101,9 @@ def direct(expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]) -
         nonlocal left
         left -= 1
         if not left:
-            made.compute = guard(compute, arrays, dtypes, limit)
+            _quicken()
+            name = next((n for n in ARITHMETIC if UFUNCS[n] is compute), "")
+            made.compute = guard(quickest.get(name, compute), arrays, dtypes, limit)
             return None  # so that who called looks for what it is to call
         if x.__class__ is not ndarray or x.size >= limit:
             return None

@@ -25,6 +25,7 @@ from .kernels import QUICK, kernel, launching
 from .plans import (
     Plans,
     compute_type,
+    described,
     known,
     lay_out,
     numpy_name,
@@ -69,7 +70,7 @@ def run_reduce(kind: str, x: Any, dims: Sizes, keepdim: bool) -> Any | None:
         else:
             near = x[tuple([slice(0, 1) if d in dims else slice(None) for d in range(x.ndim)])]
         return run_map_reduce(kind, _DIFFERENCE, (x, near), dims, keepdim, x.dtype)
-    key = (kind, dims, keepdim, x.shape, x.strides, x.dtype)
+    key = (kind, dims, keepdim, _plans.layout(x) or described(x))
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.make(key, _make, kind, _IDENTITY, (x,), dims, keepdim, x.dtype)
@@ -80,20 +81,15 @@ def run_map_reduce(
     kind: str, expr: Expr, operands: Sequence[Any], dims: Sizes, keepdim: bool, dtype: Any
 ) -> Any | None:
     """The form `map_reduce`; None if there is no kernel for it."""
-    key: list[Any] = [kind, expr, dims, keepdim, dtype]
-    arrays, numbers = [], []
-    for o in operands:
-        if o.__class__ is _ndarray:
-            key.append((o.shape, o.strides, o.dtype))
-            arrays.append(o)
-        else:
-            key.append(o.__class__)
-            numbers.append(o)
-    signature = tuple(key)
+    layout = _plans.layout(*operands) or described(*operands)
+    signature = (kind, expr, dims, keepdim, dtype, layout)
     plan = _plans.get(signature)
     if plan is None:
         plan = _plans.make(signature, _make, kind, expr, operands, dims, keepdim, dtype)
-    return _run(plan, arrays, numbers) if plan else None
+    if not plan:
+        return None
+    arrays = [o for o in operands if o.__class__ is _ndarray]
+    return _run(plan, arrays, [o for o in operands if o.__class__ is not _ndarray])
 
 
 def _run(plan: _Plan, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:

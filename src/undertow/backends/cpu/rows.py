@@ -18,7 +18,18 @@ from ...kernel.rows_across import STRIPE, rows_across_function, slots
 from .. import memory
 from ..threads import current_limit
 from .kernels import QUICK, address, kernel, launching
-from .plans import Plans, known, lay_out, like, result_type, row_major, some, streams, typed
+from .plans import (
+    Plans,
+    described,
+    known,
+    lay_out,
+    like,
+    result_type,
+    row_major,
+    some,
+    streams,
+    typed,
+)
 from .pool import pointer
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
@@ -46,9 +57,7 @@ def run_rows(
     """The results of a row program; None if there is no kernel for it."""
     given = program.elements + program.per_row
     arrays = operands[:given]
-    key: Any = (program, dims, *dtypes)
-    for a in arrays:
-        key += (a.shape, a.strides, a.dtype)
+    key = (program, dims, *dtypes, _plans.layout(*arrays) or described(*arrays))
     plan = _plans.get(key)
     if plan is None:
         plan = _plans.make(key, _make, program, arrays, dims, dtypes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from ...kernel.ir import WIDTH
 from ...kernel.lower import NotCompiled
 from ..memory_types import is_half, scalar_type
 from ..strided import StridedArray
+from .cut_windows import heads
 from .launching import Made, sharing
 from .layouts import countable, steps_in
-from .memory import LargeBlock, TooLarge
+from .memory import TooLarge
 from .products import Products
 
 NARROW = (2, 4, 8)  # columns of a thread: the fewest that suffice, or several groups
@@ -36,13 +37,24 @@ class Attending(Products):
         causal: bool,
     ) -> tuple[StridedArray, StridedArray]:
         given = [q, k, v] if mask is None else [q, k, v, mask]
-        if not _seen(given):
+        if not all(x.size for x in given):
             return super().attention(q, k, v, mask, scale, causal)
-        out = self.empty((*q.shape[:3], v.shape[3]), q.dtype)
-        saved = self.empty(q.shape[:3], _SINGLE if is_half(q.dtype) else q.dtype)
+        wide = _SINGLE if is_half(q.dtype) else q.dtype
+        shapes = [((*q.shape[:3], v.shape[3]), q.dtype), (q.shape[:3], wide)]
+        out, saved = (self.empty(*s) for s in shapes)
         try:
             self._attend("forward", False, [out, saved, q, k, v], mask, scale, causal)
-        except (NotCompiled, TooLarge):
+        except TooLarge:
+            if q.shape[:2] != (1, 1):
+                cut = heads(
+                    self,
+                    partial(self.attention, scale=scale, causal=causal),
+                    (q, k, v, mask),
+                    shapes,
+                )
+                return cut[0], cut[1]
+            return super().attention(q, k, v, mask, scale, causal)
+        except NotCompiled:
             return super().attention(q, k, v, mask, scale, causal)
         return out, saved
 
@@ -59,7 +71,7 @@ class Attending(Products):
         causal: bool,
     ) -> tuple[StridedArray, StridedArray, StridedArray]:
         given = [g, q, k, v] if mask is None else [g, q, k, v, mask]
-        if not _seen(given):
+        if not all(x.size for x in given):
             return super().attention_backward(g, q, k, v, mask, out, lse, scale, causal)
         wide = lse.dtype
         both = [x if x.dtype == wide else self.cast(x, wide) for x in (g, out)]
@@ -69,7 +81,17 @@ class Attending(Products):
             self._attend("slopes", False, [dq, q, k, k, lse, dots, g, v], mask, scale, causal)
             self._attend("slopes", True, [dk, k, q, q, lse, dots, v, g], mask, scale, causal)
             self._attend("weights", True, [dv, k, q, g, lse], mask, scale, causal)
-        except (NotCompiled, TooLarge):
+        except TooLarge:
+            if q.shape[:2] != (1, 1):
+                cut = heads(
+                    self,
+                    partial(self.attention_backward, scale=scale, causal=causal),
+                    (g, q, k, v, mask, out, lse),
+                    [(x.shape, x.dtype) for x in (q, k, v)],
+                )
+                return cut[0], cut[1], cut[2]
+            return super().attention_backward(g, q, k, v, mask, out, lse, scale, causal)
+        except NotCompiled:
             return super().attention_backward(g, q, k, v, mask, out, lse, scale, causal)
         return dq, dk, dv
 
@@ -92,11 +114,6 @@ class Attending(Products):
         key += tuple([(x.shape, x.strides) for x in arrays])
         plan = self.plan(key, _made, self, kind, flipped, masked, arrays, seen)
         self.launcher.launch(plan, arrays, (float(scale),))
-
-
-def _seen(arrays: Sequence[StridedArray]) -> bool:
-    """Whether there is something in each of these, and a kernel can see it."""
-    return all(x.size and x.buffer.__class__ is not LargeBlock for x in arrays)
 
 
 def _made(

@@ -16,6 +16,7 @@ from ...kernel.layout import coalesce
 from ...kernel.lower import NotCompiled
 from ..memory_types import scalar_type
 from ..strided import StridedArray
+from . import cut_windows, cutting
 from .checks import Checks
 from .host import refuse, with_host
 from .launching import Made
@@ -175,9 +176,14 @@ class GeneratedBackend(Rows):
         return out
 
 
+_CUT = {form: getattr(cut_windows, form) for form in ("conv", "window")}
+for _form in ("scan", "recurrence", "sort", "gather", "take", "scatter", "put", "searchsorted"):
+    _CUT[_form] = getattr(cutting, _form)
+_CUT["nonzero"] = cutting.nonzero
 for _form in (
     *("assign", "maps", "reduce", "map_reduce", "scan", "recurrence", "gather", "take"),
     *("scatter", "put", "matmul", "sort", "nonzero", "searchsorted", "conv", "window"),
     *("random_map", "update"),
 ):
-    setattr(GeneratedBackend, _form, with_host(_form, getattr(GeneratedBackend, _form)))
+    _own = getattr(GeneratedBackend, _form)
+    setattr(GeneratedBackend, _form, with_host(_form, _own, _CUT.get(_form)))

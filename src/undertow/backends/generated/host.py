@@ -24,13 +24,23 @@ from .memory import TooLarge
 _numpy = NumpyBackend(Device("cpu"))
 
 
-def with_host(form: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a form that goes to the host where there is no kernel."""
+def with_host(
+    form: str, method: Callable[..., Any], cut: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """The method of a form that goes to the host where there is no kernel.
+
+    Arrays that no kernel sees as a whole are given to `cut`, see cutting.py.
+    """
 
     @functools.wraps(method)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            return method(self, *args, **kwargs)
+            try:
+                return method(self, *args, **kwargs)
+            except TooLarge:
+                if cut is None:
+                    raise
+            return cut(self, functools.partial(method, self), *args, **kwargs)
         except NotCompiled as reason:
             return on_host(self, form, reason, args, kwargs)
         except TooLarge as error:

@@ -15,6 +15,7 @@ from ..memory_types import numpy_name, scalar_type
 from ..strided import StridedArray
 from .launching import Made, sharing
 from .layouts import as_words, countable, padded, row_major, some, steps_in
+from .memory import LargeBlock, TooLarge
 from .reductions import Reductions
 
 FEW = 256  # lines: so many occupy the device, so that none need be cut
@@ -102,6 +103,8 @@ class Scans(Reductions):
         values, indices = self.empty(shape, x.dtype), self.empty(shape, _INT64)
         if not values.size:
             return values, indices
+        if any(a.buffer.__class__ is LargeBlock for a in (x, indices)):
+            raise TooLarge(max(x.buffer.nbytes, indices.buffer.nbytes))
         order = self._order(x, dim, descending)
         words, result = as_words(x), as_words(values)
         key = ("sorted", dim, first, x.shape, x.strides, x.dtype)

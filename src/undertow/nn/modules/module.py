@@ -7,7 +7,7 @@ is, and how it is taken back, `state.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ...core.modes import no_grad
 from ...core.node import RemovableHandle
@@ -64,6 +64,8 @@ class Module:
     _version = 1  # of the layout of its own state, which is written into state_dict()._metadata
     training: bool
     call_super_init = False
+    _overwrites: ClassVar[bool] = False  # whether a conversion makes new parameters
+    _swaps: ClassVar[bool] = False  # what comes before that; see `ut.__future__`
     _parameters: dict[str, Parameter | None]
     _buffers: dict[str, Tensor | None]
     _non_persistent_buffers_set: set[str]
@@ -367,16 +369,19 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is not None:
                 with no_grad():
                     moved = fn(parameter if is_lazy(parameter) else parameter.detach())
                     grad = parameter.grad
-                    if moved is not parameter:
+                    kept = parameter
+                    if Module._overwrites and not Module._swaps and not is_lazy(parameter):
+                        kept = self._parameters[name] = Parameter(moved, parameter.requires_grad)
+                    elif moved is not parameter:
                         parameter._grad = None
                         parameter.data = moved
                     if grad is not None:
-                        parameter.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
+                        kept.grad = fn(grad.detach()).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)

@@ -272,3 +272,32 @@ def remove_parametrizations(
     else:
         module.register_buffer(tensor_name, original)
     return module
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Give a module the parametrizations of another, or that of one tensor, and what they learn.
+
+    Both modules share them afterwards. A tensor that `to_module` does not have is made.
+
+    >>> import undertow as ut
+    >>> from undertow.nn.utils import parametrize
+    >>> old, new = ut.nn.Linear(2, 2), ut.nn.Linear(2, 2)
+    >>> _ = parametrize.register_parametrization(old, "weight", ut.nn.Tanh())
+    >>> _ = parametrize.transfer_parametrizations_and_params(old, new)
+    >>> new.parametrizations.weight.original is old.parametrizations.weight.original
+    True
+    """
+    if not is_parametrized(from_module):
+        return to_module
+    given: Any = from_module.parametrizations
+    for name in list(given) if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
+        for parametrization in given[name]:
+            register_parametrization(to_module, name, parametrization)
+        made: Any = to_module.parametrizations[name]
+        for part in given[name]._names():
+            setattr(made, part, getattr(given[name], part))
+    return to_module

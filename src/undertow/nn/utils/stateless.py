@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, DTypeError
@@ -32,17 +32,38 @@ def functional_call(
     """
     given = _merged(parameters_and_buffers)
     places = _places(module, given, tie_weights, strict)
-    before = [register[name] for register, name, _ in places]
+    before = [place.get() for place in places]
     try:
-        for register, name, path in places:
-            register[name] = given[path]
+        for place in places:
+            place.set(given[place.path])
         args = () if args is None else args if isinstance(args, tuple) else (args,)
         return module(*args, **(kwargs or {}))
     finally:
-        for (register, name, path), value in zip(places, before, strict=True):
-            if register[name] is not given[path] and isinstance(parameters_and_buffers, dict):
-                parameters_and_buffers[path] = register[name]  # a buffer that forward replaced
-            register[name] = value
+        for place, value in zip(places, before, strict=True):
+            now = place.get()
+            if now is not given[place.path] and isinstance(parameters_and_buffers, dict):
+                parameters_and_buffers[place.path] = now  # a buffer that forward replaced
+            place.set(value)
+
+
+_ABSENT: Any = object()
+
+
+class _Place(NamedTuple):
+    """Where a tensor stands in a module: in one of its registers, or as a plain attribute."""
+
+    register: dict[str, Any]
+    name: str
+    path: str
+
+    def get(self) -> Any:
+        return self.register.get(self.name, _ABSENT)
+
+    def set(self, value: Any) -> None:
+        if value is _ABSENT:
+            self.register.pop(self.name, None)
+        else:
+            self.register[self.name] = value
 
 
 def _merged(given: Any) -> dict[str, Any]:
@@ -56,28 +77,22 @@ def _merged(given: Any) -> dict[str, Any]:
     for path, value in [item for part in parts for item in part.items()]:
         if path in merged:
             raise ArgumentError(f"[functional_call] {path!r} is given twice")
-        if not isinstance(value, Tensor):
+        if value is not None and not isinstance(value, Tensor):
             raise DTypeError(
-                f"[functional_call] {path!r} must be a Tensor, got {type(value).__name__}"
+                f"[functional_call] {path!r} must be a Tensor or None, got {type(value).__name__}"
             )
         merged[path] = value
     return merged
 
 
-def _places(
-    module: Module, given: dict[str, Any], tie_weights: bool, strict: bool
-) -> list[tuple[dict[str, Any], str, str]]:
-    """The registers and names to change, each with the path of what comes there."""
-    own: dict[str, tuple[dict[str, Any], str]] = {}
-    for prefix, below in module.named_modules(remove_duplicate=False):
-        for register in (below._parameters, below._buffers):
-            for name in register:
-                own[f"{prefix}.{name}" if prefix else name] = (register, name)
+def _places(module: Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> list[_Place]:
+    """The places to change, each with the path of what comes there."""
+    own = {place.path: place for place in _registered(module, "", ())}
     if tie_weights:
         ties: dict[int, list[str]] = {}
-        for path, (register, name) in own.items():
-            if register[name] is not None:
-                ties.setdefault(id(register[name]), []).append(path)
+        for path, place in own.items():
+            if place.get() is not None:
+                ties.setdefault(id(place.get()), []).append(path)
         for paths in ties.values():
             named = [path for path in paths if path in given]
             if len(named) > 1 and any(given[path] is not given[named[0]] for path in named):
@@ -87,12 +102,37 @@ def _places(
                 )
             for path in paths if named else ():
                 given.setdefault(path, given[named[0]])
-    unexpected = [path for path in given if path not in own]
-    if unexpected:
-        raise ArgumentError(f"[functional_call] {type(module).__name__} has no {unexpected}")
-    missing = [p for p, (register, n) in own.items() if p not in given and register[n] is not None]
-    if strict and missing:
+    if strict:
+        unexpected = [path for path in given if path not in own]
+        missing = [p for p, place in own.items() if p not in given and place.get() is not None]
+        if unexpected or missing:
+            raise ArgumentError(
+                f"[functional_call] with strict=True, {type(module).__name__} has no {unexpected}, "
+                f"and {missing} of it miss"
+            )
+    return [own.get(path) or _unregistered(module, path) for path in given]
+
+
+def _registered(module: Module, prefix: str, above: tuple[Module, ...]) -> Iterator[_Place]:
+    """Every parameter and buffer below, under each of its paths; a module within itself once."""
+    for register in (module._parameters, module._buffers):
+        for name in register:
+            yield _Place(register, name, prefix + name)
+    for name, below in module._modules.items():
+        if below is not None and below is not module and below not in above:
+            yield from _registered(below, f"{prefix}{name}.", (*above, module))
+
+
+def _unregistered(module: Module, path: str) -> _Place:
+    """A tensor that is a plain attribute of a module, or none yet, as the path may have it."""
+    owner, _, name = path.rpartition(".")
+    below = module.get_submodule(owner)
+    for register in (below._parameters, below._buffers):
+        if name in register:
+            return _Place(register, name, path)
+    if name in below._modules:
         raise ArgumentError(
-            f"[functional_call] with strict=True, {missing} of {type(module).__name__} miss"
+            f"[functional_call] {path!r} is a module of {type(module).__name__}; "
+            "name a parameter or a buffer of it"
         )
-    return [(*own[path], path) for path in given]
+    return _Place(vars(below), name, path)
