@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tracemalloc
 from typing import Any
 
@@ -462,3 +463,35 @@ def test_a_transposed_convolution_with_an_empty_output(rank: int, device: str) -
         assert not found.any()
     with pytest.raises(ut.errors.ShapeError, match=r"would give an output of size \(-2"):
         function(x, w, padding=(2, *(0,) * (rank - 1)))
+
+
+# What is not finite ---------------------------------------------------------------------------
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("channels", [1, 16, 64])
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_infinite_weights_do_not_meet_padding(value, channels, device):
+    x = ut.ones(2, channels, 40, device=device, requires_grad=True)
+    w = ut.ones(channels, channels, 3, device=device)
+    w[0, 0, 0] = value
+    y = ut.conv1d(x, w, padding=1)
+    assert y[:, 0].isfinite().tolist() == [[True] + [False] * 39] * 2
+    assert bool(y[:, 1:].isfinite().all())
+    (found,) = grad(y, x, ut.ones_like(y))
+    assert found[:, 0].isfinite().tolist() == [[False] * 39 + [True]] * 2
+    assert bool(found[:, 1:].isfinite().all())
+
+
+@pytest.mark.parametrize("channels", [2, 32])
+def test_infinite_weights_of_strided_and_transposed_convolutions(channels):
+    """Every second place is met by the tap, but for what is padding."""
+    x = ut.ones(1, channels, 33, requires_grad=True)
+    w = ut.ones(channels, channels, 3)
+    w[0, 0, 2] = math.inf
+    y = ut.conv1d(x, w, stride=2, padding=1)
+    assert y[0, 0].isfinite().tolist() == [False] * 16 + [True]
+    (found,) = grad(y, x, ut.ones_like(y))
+    assert found[0, 0].isfinite().tolist() == [True, False] * 16 + [True]
+    assert not bool(found.isnan().any())
+    turned = ut.conv_transpose1d(x.detach(), w, stride=2, padding=1)
+    assert turned[0, 0].isfinite().tolist() == [True, False] * 32 + [True]
+    assert not bool(turned.isnan().any())

@@ -390,3 +390,17 @@ def test_dlpack_capsules() -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_a_capsule_is_read_once():
+    capsule = ut.utils.dlpack.to_dlpack(ut.ones(2))
+    ut.from_dlpack(capsule)
+    with pytest.raises(RuntimeError, match="the capsule was read already"):
+        ut.from_dlpack(capsule)
+
+
+def test_a_size_and_an_array_are_arithmetic():
+    size = ut.ones(2, 3).shape
+    assert (size * np.array([1, 2])).tolist() == [2, 6]
+    assert (size + np.array([1, 2])).tolist() == [3, 5]
+    assert size * 2 == (2, 3, 2, 3)

@@ -294,3 +294,21 @@ def test_transfer() -> None:
     (other.weight.sum() + other.bias.sum()).backward()  # type: ignore[operator, union-attr]
     assert old.parametrizations.weight.original.grad is not None
     assert old.parametrizations.bias.original1.grad is not None
+
+
+def test_functional_call_goes_through_properties():
+    class Twice(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+        def right_inverse(self, x):
+            return x / 2
+
+    layer = nn.Linear(2, 2, bias=False)
+    before = layer.weight.detach().clone()
+    parametrize.register_parametrization(layer, "weight", Twice())
+    given = {"weight": ut.full((2, 2), 3.0)}
+    assert ut.func.functional_call(layer, given, ut.ones(1, 2)).tolist() == [[6.0, 6.0]]
+    assert bool((layer.weight == before).all())
+    with pytest.raises(TypeError, match="'in_features' of Linear is no tensor but a int"):
+        ut.func.functional_call(nn.Linear(2, 2), {"in_features": ut.ones(2)}, ut.ones(1, 2))

@@ -459,3 +459,17 @@ def test_small_questions() -> None:
     ):
         with pytest.raises(ut.errors.UndertowError, match=match):
             wrong()
+
+
+@pytest.mark.parametrize("dtype", [ut.int32, ut.int8, ut.bool, ut.float32])
+def test_one_index_keeps_the_dtype(dtype):
+    s = ut.sparse_coo_tensor(ut.tensor([[0, 2, 0]]), ut.ones(3, dtype=dtype), (3,))
+    assert s[0].dtype == dtype
+    assert s[0].item() == (1 if dtype == ut.bool else 2)
+
+
+def test_a_dimension_exchanged_with_itself_stays_uncoalesced():
+    places = ut.tensor([[1, 0, 1], [0, 1, 0]])
+    s = ut.sparse_coo_tensor(places, ut.tensor([1.0, 2.0, -3.0]), (2, 2)).transpose(0, 0)
+    assert not s.is_coalesced()
+    assert s.relu().to_dense().tolist() == [[0.0, 2.0], [0.0, 0.0]]

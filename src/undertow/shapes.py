@@ -44,12 +44,14 @@ class Size(tuple[int, ...]):
         return SIZES[found] if key.__class__ is slice else found
 
     def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, other))
+        return Size(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
 
     def __radd__(self, other: Any) -> Size:
         return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, times: SupportsIndex) -> Size:
+        if getattr(times, "ndim", 0):  # an array multiplies the sizes
+            return NotImplemented
         return Size(tuple.__mul__(self, times))
 
     __rmul__ = __mul__

@@ -35,6 +35,11 @@ def correlate(
     rank = len(positions)
     if not out.size:
         return
+    if meets_zeros(geometry) and w.dtype.kind in "fc" and not np.isfinite(w).all():
+        _tap_by_tap(out, x, w, geometry)
+        if bias is not None:
+            out += bias.reshape(1, groups, outputs, *(1,) * rank)
+        return
     windows = _windows(_spread(x, geometry), geometry, positions)
     depth = channels * math.prod(geometry.kernel)
     kernels = w.reshape(groups, outputs, depth)
@@ -57,6 +62,34 @@ def correlate(
             target[part] = product.reshape(groups, outputs, *sizes).transpose(turned)
     if bias is not None:
         out += bias.reshape(1, groups, outputs, *(1,) * rank)
+
+
+def meets_zeros(geometry: Geometry) -> bool:
+    """Whether weights meet zeros around the input or in it, which stay zeros for infinite ones.
+
+    Not asked of the gradient of a weight, in whose place stands a cotangent.
+    """
+    zeros = geometry.padded != geometry.size or any(map(any, geometry.padding))
+    return zeros and math.prod(geometry.kernel) <= math.prod(geometry.output)
+
+
+def _tap_by_tap(out: Array, x: Array, w: Array, geometry: Geometry) -> None:
+    """A sum over taps, each with the elements that it meets, and with no zeros beside them."""
+    out[...] = 0
+    for tap in np.ndindex(*geometry.kernel):
+        places, elements = [], []
+        for d, number in enumerate(tap):
+            first = number * geometry.dilation[d] - geometry.padding[d][0]
+            at = first + np.arange(out.shape[3 + d]) * geometry.stride[d]
+            apart, size = geometry.input_dilation[d], geometry.size[d]
+            there = (at % apart == 0) & (at >= 0) & (at < size * apart)
+            places.append(np.flatnonzero(there))
+            elements.append(at[there] // apart)
+        part = x[(..., *np.ix_(*elements))]
+        with np.errstate(invalid="ignore", over="ignore"):
+            flat = part.reshape(*part.shape[:3], math.prod(part.shape[3:]))
+            product = np.matmul(w[(..., *tap)], flat)
+            out[(..., *np.ix_(*places))] += product.reshape(*out.shape[:3], *part.shape[3:])
 
 
 def _spread(x: Array, geometry: Geometry) -> Array:

@@ -355,6 +355,8 @@ def from_dlpack(
             f"[from_dlpack] {type(ext_tensor).__name__} does not offer __dlpack__"
         ) from None
     except (BufferError, RuntimeError, ValueError) as error:
+        if isinstance(ext_tensor, _Capsule) and "used_" in repr(ext_tensor.capsule):
+            raise UnsupportedError("[from_dlpack] the capsule was read already") from error
         raise UnsupportedError(
             f"[from_dlpack] cannot share this {type(ext_tensor).__name__}: {error}; "
             "move it to the CPU in a common dtype first"

@@ -157,7 +157,8 @@ class SparseCOO(SparseTensor):
         order = list(range(self.ndim))
         order[a], order[b] = b, a
         places = self._places[order[: self.sparse_dim()]]
-        return SparseCOO(places, self._stored, [self.shape[d] for d in order], a == b)
+        same = a == b and self._coalesced
+        return SparseCOO(places, self._stored, [self.shape[d] for d in order], same)
 
     def t(self) -> SparseCOO:
         """The transposed matrix."""

@@ -57,7 +57,7 @@ def select(x: SparseCOO, dim: int, index: int) -> SparseCOO | Tensor:
     which = (x._places[at] == number).nonzero().squeeze(1)
     values = dense_index_select(x._stored, 0, which)
     if sparse == 1:
-        return values.sum(0)
+        return values.sum(0, dtype=values.dtype)
     places = dense_index_select(dense_cat([x._places[:at], x._places[at + 1 :]]), 1, which)
     return SparseCOO(places, values, shape, x._coalesced)
 

@@ -27,6 +27,7 @@ from ...kernel.windows import Geometry, phases
 from .. import cpu
 from ..base import Backend, Shape
 from ..memory import empty
+from ..sliding import meets_zeros
 from ..threads import current_limit
 from . import debug
 from .cook_toom import run_cook_toom, run_windows, run_woven
@@ -41,6 +42,7 @@ from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
+_FEW = 1 << 14  # weights that NumPy sums in less time
 HALVES = 1 << 20  # elements of half precision that are converted at a time, about
 _RELU = call("maximum", arg(0), 0)
 
@@ -64,6 +66,8 @@ def run_conv(
     part of a product.
     """
     if not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
+        return False
+    if meets_zeros(geometry) and not _finite(w, backend):
         return False
     whole = max(geometry.input_dilation) == 1 and x.itemsize > 2
     if whole and out.size and x.size and w.size:
@@ -96,6 +100,15 @@ def run_conv(
         if relu and not done:
             _cut_off(target, backend)
     return True
+
+
+def _finite(w: Any, backend: Backend) -> bool:
+    """Whether no weight is infinite or NaN, nor so large that their sum is."""
+    if w.itemsize == 2:
+        w = backend.cast(w, _SINGLE)
+    if w.size < _FEW:
+        return math.isfinite(np.vdot(w, w))
+    return math.isfinite(backend.reduce("sum", w, tuple(range(w.ndim)), False))
 
 
 def _in_single(

@@ -65,6 +65,7 @@ def possible() -> bool:
         and word(word(at + 16).value + 8).value == 3
         and word(word(at + 24).value + 8).value == 4
         and word(at + 40).value == id(sample.dtype)
+        and ctypes.c_int.from_address(at + 48).value == sample.flags.num
         and ctypes.c_int.from_address(id(sample.dtype) + _HEAD + 12).value == sample.dtype.num
         and ctypes.c_char.from_address(id(b"sample") + bytes.__basicsize__ - 1).value == b"s"
         and word(id(1.5) + _HEAD - 8).value == id(float)

@@ -67,7 +67,8 @@ def prepared(
     scope: dict[str, Any] = {**quickest, "large": large, "ndarray": np.ndarray}
     scope["asarray"] = np.asarray
     scope["__name__"] = __name__
-    _scopes.append(scope)
+    if quickest["add"] is UFUNCS["add"]:
+        _scopes.append(scope)
     exec(text(exprs, arrays, largest, crossover(*exprs)), scope)
     run: Callable[..., Any] = scope["run"]
     return run
@@ -80,6 +81,7 @@ def _quicken() -> None:
         quickest.update(found)
         for scope in _scopes:
             scope.update(found)
+        _scopes.clear()
 
 
 def direct(expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]) -> Direct | None:

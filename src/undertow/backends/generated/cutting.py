@@ -8,6 +8,7 @@ to. Results are written into their places piece by piece.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -306,13 +307,13 @@ def searchsorted(
         if len(edges.shape) > 1:
             lines = within(edges, [*ranges[:-1], (0, length)])
         width = max(edges.dtype.itemsize, _SINGLE.itemsize)  # halves are searched in single
-        step = k.limits.max_binding // width // (lines.size // length)
+        step = max(1, k.limits.max_binding // width // max(1, math.prod(lines.shape[:-1])))
         total: Any = None
         for start in range(0, length, step):
             some = narrowed(lines, len(lines.shape) - 1, start, min(start + step, length))
             found = whole(shown(k, some), part, right)
             total = found if total is None else k.map(_SUM, (total, found), _INT64)
-        k.assign(within(out, ranges), total)
+        k.assign(within(out, ranges), k.full(part.shape, 0, _INT64) if total is None else total)
     return out
 
 

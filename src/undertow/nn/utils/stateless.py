@@ -66,6 +66,20 @@ class _Place(NamedTuple):
             self.register[self.name] = value
 
 
+class _Property(NamedTuple):
+    """A property of a module, as a parametrized tensor is, which knows where its value stands."""
+
+    module: Module
+    name: str
+    path: str
+
+    def get(self) -> Any:
+        return getattr(self.module, self.name)
+
+    def set(self, value: Any) -> None:
+        setattr(self.module, self.name, value)
+
+
 def _merged(given: Any) -> dict[str, Any]:
     parts = [given] if isinstance(given, Mapping) else given
     if not isinstance(parts, Sequence) or not all(isinstance(d, Mapping) for d in parts):
@@ -85,7 +99,9 @@ def _merged(given: Any) -> dict[str, Any]:
     return merged
 
 
-def _places(module: Module, given: dict[str, Any], tie_weights: bool, strict: bool) -> list[_Place]:
+def _places(
+    module: Module, given: dict[str, Any], tie_weights: bool, strict: bool
+) -> list[_Place | _Property]:
     """The places to change, each with the path of what comes there."""
     own = {place.path: place for place in _registered(module, "", ())}
     if tie_weights:
@@ -123,7 +139,7 @@ def _registered(module: Module, prefix: str, above: tuple[Module, ...]) -> Itera
             yield from _registered(below, f"{prefix}{name}.", (*above, module))
 
 
-def _unregistered(module: Module, path: str) -> _Place:
+def _unregistered(module: Module, path: str) -> _Place | _Property:
     """A tensor that is a plain attribute of a module, or none yet, as the path may have it."""
     owner, _, name = path.rpartition(".")
     below = module.get_submodule(owner)
@@ -135,4 +151,13 @@ def _unregistered(module: Module, path: str) -> _Place:
             f"[functional_call] {path!r} is a module of {type(module).__name__}; "
             "name a parameter or a buffer of it"
         )
-    return _Place(vars(below), name, path)
+    there: Any = _Place(vars(below), name, path)
+    if hasattr(type(getattr(type(below), name, None)), "__set__"):
+        there = _Property(below, name, path)
+    now = there.get()
+    if now is not _ABSENT and now is not None and not isinstance(now, Tensor):
+        raise DTypeError(
+            f"[functional_call] {path!r} of {type(module).__name__} is no tensor but a "
+            f"{type(now).__name__}; name a parameter, a buffer or a tensor"
+        )
+    return there
