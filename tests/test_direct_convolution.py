@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import undertow as ut
 from undertow.backends.cpu import choice, direct, jit
 from undertow.backends.cpu.direct import run_direct
-from undertow.backends.sliding import correlate
+from undertow.backends.sliding import correlate, meets_zeros
 from undertow.dtypes import bfloat16
 from undertow.kernel.windows import Geometry
 
@@ -237,7 +237,8 @@ def test_nothing_to_do_and_what_others_do_better() -> None:
 def test_no_element_shows_but_where_it_belongs() -> None:
     """NaN and infinities reach what they are multiplied with, zeros of the padding included.
 
-    Zeros between the elements of a dilated input are multiplied with nothing.
+    Zeros between the elements of a dilated input are multiplied with nothing. Weights that are not
+    finite and meet padding never come here.
     """
     for case in (GRID[0], GRID[4], GRID[13], GRID[16]):
         for p in products(case):
