@@ -26,7 +26,8 @@ from ...kernel.cook_toom import Matrix, transforms
 from .cook_toom_tiles import PIECE, SIZE, Form, Line, Tiles, piece_of, span_of
 from .gemm_micro import ADD, LINE, PARAMETERS, RELU
 from .gemm_tiles import MOST_ROWS, Target
-from .irbuilder import Function, Value, module
+from .irbuilder import Function, Value
+from .jobs import job_text
 
 FLAG = 64  # bytes before the scratch of the threads
 APART = 5 * LINE  # more bytes from a point to the next: all at once they would collide in a cache
@@ -116,22 +117,13 @@ def weight_text(name: str, form: Form, target: Target) -> str:
 
 
 def _text(name: str, body: type[_Tasks], form: Form, target: Target) -> str:
-    f = Function(name, [("ptr", "pool"), *(("ptr", called) for called in _CALL)])
-    call = f.slot(f"[{len(_CALL)} x ptr]")
-    for number, called in enumerate(_CALL):
-        f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
-    f.store("i64", 0, "%scratch", 8)
-    count = f.load("i64", "%plan", 8)
-    job, alone = f"@{name}_tasks", f.op("icmp eq ptr %pool, null")
-    with f.when(alone):
-        f.put(f"call void {job}(ptr {call}, i64 0, i64 {count}, i64 0)")
-    with f.when(f.op(f"xor i1 {alone}, true")):
-        run = f.load("ptr", "%pool", 8)
-        f.put(f"call void {run}(ptr %pool, ptr {job}, ptr {call}, i64 {count})")
-    given = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
-    tasks = Function(f"{name}_tasks", given, target.attributes)
-    body(tasks, form, target).write()
-    return module(f, tasks)
+    def begin(f: Function) -> None:
+        f.store("i64", 0, "%scratch", 8)
+
+    def tasks(f: Function) -> None:
+        body(f, form, target).write()
+
+    return job_text(name, _CALL, target.attributes, begin, tasks)
 
 
 class _Tasks(Tiles):

@@ -18,8 +18,9 @@ from ..threads import current_limit
 from . import pool
 from .gemm import load
 from .gemm_tiles import Target, host
-from .irbuilder import Function, Value, module
+from .irbuilder import Function, Value
 from .jit import address
+from .jobs import job_text
 from .plans import Plans
 
 LINE = 64  # bytes of memory that caches hold together
@@ -123,22 +124,8 @@ def _make(x: Any, low: Sequence[int], reach: Sequence[int], behind: int) -> _Pla
 
 def pad_text(name: str, target: Target) -> str:
     """The code."""
-    given = [("ptr", "plan"), ("ptr", "x"), ("ptr", "y")]
-    f = Function(name, [("ptr", "pool"), *given])
-    call = f.slot("[3 x ptr]")
-    for number, (_, called) in enumerate(given):
-        f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
-    count = f.load("i64", "%plan", 8)
-    job, alone = f"@{name}_tasks", f.op("icmp eq ptr %pool, null")
-    with f.when(alone):
-        f.put(f"call void {job}(ptr {call}, i64 0, i64 {count}, i64 0)")
-    with f.when(f.op(f"xor i1 {alone}, true")):
-        run = f.load("ptr", "%pool", 8)
-        f.put(f"call void {run}(ptr %pool, ptr {job}, ptr {call}, i64 {count})")
-    told = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
-    tasks = Function(f"{name}_tasks", told, target.attributes)
-    _tasks(tasks, target)
-    return module(f, tasks)
+    given = "plan", "x", "y"
+    return job_text(name, given, target.attributes, lambda f: None, lambda f: _tasks(f, target))
 
 
 def _tasks(f: Function, target: Target) -> None:
