@@ -52,6 +52,15 @@ def test_a_map_is_one_launch_and_its_text_is_compiled_once(k: GeneratedBackend) 
     assert k.stats["compiles"] == compiles + 1
 
 
+def test_a_table_stands_once_before_its_kernel(k: GeneratedBackend) -> None:
+    """Many powers share their tables; written out at each lookup, compilers took minutes."""
+    ut.polygamma(2, ones(3, dtype=ut.float64))
+    kernel = runtime(k).kernels[-1]
+    assert kernel.text.count("__constant double") == 3
+    assert kernel.text.count(f"{kernel.entry}_table0[") > 2
+    assert max(map(len, kernel.text.split(kernel.entry + "(")[1].splitlines())) < 500
+
+
 def test_results_and_operands_of_one_buffer_are_bound_once(k: GeneratedBackend) -> None:
     x, y = ones(6), ones(6)
     x + y
