@@ -113,6 +113,17 @@ def test_the_limits_decide_on_tiles_of_products() -> None:
     assert groups(256, 300) == (8 * 10, 64)  # a larger one needs more memory
 
 
+def test_cross_entropy_masks_rows_in_its_own_kernels(k: GeneratedBackend) -> None:
+    """What labels are is not waited for: a check, the rows, their sum, a count and the quotient."""
+    x, labels = ones(5, 2).requires_grad_(), ones(5, dtype=ut.int64)
+    F.cross_entropy(x, labels)
+    before = k.stats["launches"]
+    loss = F.cross_entropy(x, labels)
+    assert k.stats["launches"] == before + 5
+    loss.backward()
+    assert k.stats["launches"] == before + 8  # a one, its quotient, the slope of each row
+
+
 def test_nothing_is_launched_for_no_elements(k: GeneratedBackend) -> None:
     x = ones(0, 3)
     before = k.stats["launches"]
