@@ -228,6 +228,19 @@ def test_float64_is_refused_where_there_is_none() -> None:
     assert single.stats["host"] == 1
 
 
+def test_the_error_of_a_dtype_names_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    single = recording()
+    monkeypatch.setitem(registry._makers, "single", lambda device: single)
+    x = ut.ones(2, device="single")
+    try:
+        for name, kind in (("double", "float64"), ("cfloat", "complex64")):
+            with pytest.raises(ut.errors.DTypeError, match=rf"\[{name}\] no kernel .*{kind}"):
+                getattr(x, name)()
+    finally:
+        for name in ("single", "single:0"):
+            registry._running.pop(name, None)
+
+
 def test_the_host_is_warned_of_once(k: GeneratedBackend) -> None:
     k.allow_host = "warn"
     z = k.from_host(np.zeros(2, complex))

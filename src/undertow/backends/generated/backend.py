@@ -85,7 +85,7 @@ class GeneratedBackend(Rows):
             try:
                 self.type_of(dtype)
             except NotCompiled as reason:
-                refuse(self, "device", reason)
+                refuse(self, "to", reason)
             self._known.add(dtype)
 
     # Making arrays ----------------------------------------------------------------------------
