@@ -239,17 +239,23 @@ def numpy(input: Tensor, *, force: bool = False) -> NDArray[Any]:
 
 
 # Changing in place --------------------------------------------------------------------------
-def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, broadcast, cast and moved to this device, into this tensor.
+
+    A number is copied to every element.
 
     >>> import undertow as ut
     >>> ut.zeros(2, dtype=ut.int64).copy_(ut.tensor([1.5, 2.5]))
     tensor([1, 2])
     """
     if not isinstance(src, Tensor):
-        raise DTypeError(
-            f"[copy_] src must be a Tensor, got {type(src).__name__}; use fill_ for a number"
-        )
+        number = protocol.plain_number(src)
+        if not isinstance(number, (bool, int, float, complex)):
+            raise DTypeError(
+                f"[copy_] src must be a Tensor or a number, got {type(src).__name__}; "
+                "use ut.as_tensor(src)"
+            )
+        return fill_(self, number)
     return overwrite("copy_", self, transfer(src, self.device))
 
 

@@ -46,9 +46,19 @@ from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug, pool
-from .cook_toom_text import APART, FLAG, FORWARD, WEIGHT, forward_text, weight_text
+from .cook_toom_text import (
+    APART,
+    FLAG,
+    FORWARD,
+    ONE_PIECE,
+    WEIGHT,
+    WHOLE,
+    forward_text,
+    weight_text,
+)
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
 from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
+from .gemm_micro import RELU, Epilogue
 from .gemm_micro import Shape as Kernel
 from .gemm_micro import tile_text
 from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
@@ -520,8 +530,12 @@ class _Convolution:
         tables += [np.pad(t, ((0, 0), (0, behind))) for t in (to, *rows_there, *columns_there)]
         *_, first_row, end_row, first_column, end_column = tables
         size = (end_row - first_row) * (end_column - first_column)
-        whole = size == math.prod(self.outputs) * form.weave
-        tables.append(whole.reshape(-1, panels, wide).all(2))
+        whole = (size == math.prod(self.outputs) * form.weave).reshape(-1, panels, wide).all(2)
+        tables.append(whole * WHOLE)
+        if form.one_piece(host().vector // SIZE):
+            steps = np.diff(tables[3].reshape(-1, panels, wide))
+            one = (steps == form.outputs[-1] * form.weave * SIZE).all(2)
+            tables[-1] = np.where(whole & one, ONE_PIECE, tables[-1])
         # A block stays in the second cache, beside what passes by; threads get several each.
         terms = channels * (math.prod(self.taps) if form.windows else self.phases)
         points = 1 if form.windows else self.points
@@ -763,7 +777,10 @@ def micro_tile() -> Tile:
 
 def _kernels(form: Form, heights: set[int]) -> int:
     """The address of the table of micro-kernels, with those of some heights."""
+    epilogue = Epilogue("rows" if form.bias else "", RELU if form.relu else None)
     shape = Kernel("float", "float", ANY, False, False, False, False)
+    if form.windows:
+        shape = shape._replace(epilogue=epilogue)
     sizes = [Tile(h, form.vectors) for h in heights]
     return micro_kernels("gemm_tile", tile_text, shape, host(), sizes)
 

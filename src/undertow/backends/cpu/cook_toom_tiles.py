@@ -64,6 +64,11 @@ class Form(NamedTuple):
         last = map(max, *self.phases) if len(self.phases) > 1 else self.phases[0]
         return [b + (n - 1) * s + 1 for b, n, s in zip(last, counts, self.apart, strict=True)]
 
+    def one_piece(self, lanes: int) -> bool:
+        """Whether rows of tiles that are neighbours can be written as one."""
+        wide = self.outputs[-1] * self.weave
+        return not self.spread and self.gap == 1 and wide in (1, 2, 4, 8) and wide <= lanes
+
     @property
     def points(self) -> tuple[int, ...]:
         """How many there are along each dimension."""
