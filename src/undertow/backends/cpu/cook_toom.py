@@ -385,7 +385,8 @@ def run_woven(
         (*above, column + k) for *above, column in beginning for k in range(steps[-1])
     ]:
         return False
-    outputs = outputs_of(taps, mode)
+    each = max(taps) == 1  # an element of the input, by a tap for each phase
+    outputs = taps if each else outputs_of(taps, mode)
     if outputs is None:
         return False
     woven = Woven(tuple(beginning), steps, tuple([geometries[n].kernel for n in order]))
@@ -394,19 +395,21 @@ def run_woven(
         map(_tiles, places, outputs, slides.gaps)
     )
     terms = sum(math.prod(g.kernel) * math.prod(g.output) for g in geometries)
-    if products > WOVEN * terms or math.prod(taps) > math.prod(places):
+    if (products > WOVEN * terms and not each) or math.prod(taps) > math.prod(places):
         return False
     size = geometries[0].size
     padding = tuple(
         [(a, p + r - 1 - n - a) for a, p, r, n in zip(low, places, taps, size, strict=True)]
     )
     ones = (1,) * len(taps)
-    count = w.shape[1]
-    weights: Any = np.zeros((len(w), len(parts) * count, w.shape[2], *taps), w.dtype)
+    count, channels = w.shape[1:3]
+    w = backend.copy(np.moveaxis(w, 2, -1))  # with channels together, which are summed over
+    weights: Any = np.zeros((len(w), len(parts) * count, *taps, channels), w.dtype)
     for number, of in enumerate(order):
-        given = w[(..., *parts[of].taps)]
+        given = w[(slice(None), slice(None), *parts[of].taps)]
         into = weights[:, number * count : (number + 1) * count]
-        backend.assign(into[(..., *map(slice, given.shape[3:]))], given)
+        backend.assign(into[(slice(None), slice(None), *map(slice, given.shape[2:-1]))], given)
+    weights = np.moveaxis(weights, -1, 2)
     joint = Geometry(size, taps, ones, padding, ones, ones)
     given = (joint, backend, relu, slides, outputs, None, woven)
     return bool(_run_tiles(out, x, weights, bias, *given))

@@ -65,9 +65,9 @@ class Form(NamedTuple):
         return [b + (n - 1) * s + 1 for b, n, s in zip(last, counts, self.apart, strict=True)]
 
     def one_piece(self, lanes: int) -> bool:
-        """Whether rows of tiles that are neighbours can be written as one."""
+        """Whether rows of tiles that are neighbours are written as one; wide ones need not be."""
         wide = self.outputs[-1] * self.weave
-        return not self.spread and self.gap == 1 and wide in (1, 2, 4, 8) and wide <= lanes
+        return not self.spread and self.gap == 1 and wide <= min(2, lanes)
 
     @property
     def points(self) -> tuple[int, ...]:
