@@ -363,25 +363,6 @@ LARGE: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("special", [np.inf, np.nan])
-@pytest.mark.parametrize("channels, outputs, length", [(2, 3, 7), (20, 128, 70)])
-def test_weights_that_are_not_finite_never_meet_padding(
-    device: str, channels: int, outputs: int, length: int, special: float
-) -> None:
-    random = np.random.default_rng(0)
-    x = random.uniform(1, 2, (2, channels, length)).astype(np.float32)
-    w = random.uniform(1, 2, (outputs, channels, 3)).astype(np.float32)
-    w[1, 1, 0] = w[2, 0, 2] = special
-    for options in ({"padding": 1}, {"padding": 2, "stride": 2, "dilation": 2}):
-        found, expected = (
-            F.conv1d(ut.tensor(x).to(k), ut.tensor(w).to(k), **options).cpu().numpy()
-            for k in (device, "cpu")
-        )
-        assert np.isfinite(expected[:, 1, 0]).all()  # whose first tap looks beside the input
-        assert np.isfinite(expected[:, 2, -1]).all()
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-
-
 @pytest.mark.parametrize("name", LARGE)
 def test_large(device: str, name: str) -> None:
     """Results and gradients of arrays that one group of threads does not do alone."""
