@@ -11,7 +11,7 @@ from ..core import protocol
 from ..core.dispatch import cast, transfer
 from ..core.inplace import overwrite
 from ..core.legacy import TYPE_NAMES, typed_dtype
-from ..core.register import attach, function
+from ..core.register import attach, function, guarded
 from ..core.tensor import Tensor, wrap
 from ..devices import Device, DeviceLike
 from ..dtypes import DType, DTypeLike, Number
@@ -122,7 +122,7 @@ for _name, _dtype in {
     "cfloat": dtypes.complex64,
     "cdouble": dtypes.complex128,
 }.items():
-    attach(_name, _caster(_name, _dtype))
+    attach(_name, guarded(_caster(_name, _dtype), _name))
 
 
 @overload

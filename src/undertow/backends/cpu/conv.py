@@ -167,13 +167,13 @@ def _one(
     done = _product(out, x, w, bias, geometry, relu)
     if done is None:
         done = run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution)
-    if done is None:
-        done = run_shifted(out, x, w, bias, geometry, backend, relu)
-    if done is None:
-        done = run_windows(out, x, w, bias, geometry, backend, relu)
+    left = math.prod(geometry.kernel) > math.prod(geometry.output)
+    for run in (run_windows, run_shifted) if left else (run_shifted, run_windows):
+        if done is None:
+            done = run(out, x, w, bias, geometry, backend, relu)
     if done is not None:
         return done
-    if math.prod(geometry.kernel) > math.prod(geometry.output):
+    if left:
         _windows_left(out, x, w, bias, geometry, backend)
         return False
     _windows_right(out, x, w, bias, geometry, backend, relu)

@@ -9,7 +9,7 @@ points are multiplied into memory that stays in the first cache, and transformed
 `weight_text` sums over tiles: both operands are transformed, some tiles at a time, and multiplied
 into matrices that are as many as points.
 A tile of one output is its window. Nothing is transformed: `forward_text` sums over channels and
-taps at once, and `weight_text` has a point for each tap, with the same cotangents at all of them.
+taps at once, and to `weight_text` each tap of a channel is a channel of its own.
 
 Note [what is not finite]
 A transform spreads what is not finite, and adds numbers that may overflow. Any result that should
@@ -31,6 +31,7 @@ from .jobs import job_text
 
 FLAG = 64  # bytes before the scratch of the threads
 APART = 5 * LINE  # more bytes from a point to the next: all at once they would collide in a cache
+FEW = 4  # elements from a place to the next, up to which those between are read, too
 WHOLE, ONE_PIECE = 1, 2  # all tiles of a panel are results; and these one piece of memory
 _CALL = ["plan", "x", "w", "y", "bias", "scratch"]
 
@@ -488,7 +489,7 @@ class _Weight(_Tasks):
         b_panel = f.mul(field["depth"], wide)
         a_phase = f.mul(a_panel, field["row_panels"])
         a_point = f.mul(a_phase, max(len(form.phases), 1))
-        b_point = 0 if form.windows else f.add(f.mul(b_panel, field["column_block"]), APART)
+        b_point = f.add(f.mul(b_panel, field["column_block"]), APART)
         b = f.at(self.scratch, f.mul(a_point, self.points))
         x = f.at(self.x, f.mul(group, field["x_group"]))
         w = f.at(self.w, f.mul(group, field["w_group"]))
@@ -548,6 +549,9 @@ class _Weight(_Tasks):
         """
         f, (row, point, phase) = self.f, bytes
         begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
+        if self.form.windows:
+            self.turn(base, which, first, step, depth, to, row, vectors)
+            return
         gap = self.form.gap
         several = piece_of(gap, min(self.lanes, PIECE))
         read = span_of(self.form.width if which == "x" else len(matrices[-1][0]), gap)
@@ -562,7 +566,7 @@ class _Weight(_Tasks):
                     tiles = self.neighbours(matrices, places, self.steps(which), line, gap)
                     apart = row
                 for k, values in enumerate(tiles):
-                    for number, value in enumerate(values if point else values[:1]):
+                    for number, value in enumerate(values):
                         at = f.at(f.at(there, f.mul(point, number)), f.mul(apart, k))
                         f.store(self.vector, value, f.at(at, v * self.target.vector), SIZE)
 
@@ -579,3 +583,44 @@ class _Weight(_Tasks):
                     put(place, there, Line(size, [start]))
             else:
                 put(place, there, None)
+
+    def turn(
+        self,
+        base: str,
+        which: str,
+        first: Value,
+        step: str,
+        depth: str,
+        to: str,
+        row: int,
+        vectors: int,
+    ) -> None:
+        """Elements of a panel's channels, of several places at once where these are in a line."""
+        f, several = self.f, min(self.lanes, PIECE)
+        begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
+        apart = self.form.apart[-1] if which == "x" else 1
+        last = f.sub(self.field["steps"], 1)
+
+        def put(k: Value, count: int) -> None:
+            place = f.at(base, self.entry(begins, f.add(step, k)))
+            for v in range(vectors):
+                numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
+                places = [f.at(place, self.entry(lanes, n)) for n in numbers]
+                values = self.read(places, (count - 1) * apart + 1, None)[::apart]
+                for n, value in enumerate(values):
+                    there = f.at(to, f.mul(f.add(k, n), row))
+                    f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
+
+        with f.loop(0, depth, several) as k:
+            at, end = f.add(step, k), f.add(k, several)
+            far = f.least(f.sub(f.add(at, several), 1), last)
+            bytes = f.sub(self.entry(begins, far), self.entry(begins, at))
+            in_line = f.compare("eq", bytes, (several - 1) * apart * SIZE)
+            in_line = f.op(f"and i1 {in_line}, {f.compare('sle', end, depth)}")
+            if apart <= FEW:
+                with f.when(in_line):
+                    put(k, several)
+            else:
+                in_line = "false"
+            with f.when(f.op(f"xor i1 {in_line}, true")), f.loop(k, f.least(end, depth)) as one:
+                put(one, 1)
