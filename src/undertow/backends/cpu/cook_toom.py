@@ -58,9 +58,8 @@ from .cook_toom_text import (
 )
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
 from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
-from .gemm_micro import RELU, Epilogue
+from .gemm_micro import RELU, Epilogue, tile_text
 from .gemm_micro import Shape as Kernel
-from .gemm_micro import tile_text
 from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
 from .jit import address
 from .padded import LINE, padded
