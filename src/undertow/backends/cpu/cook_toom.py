@@ -468,7 +468,7 @@ class _Convolution:
         self.spread = taps if spread else ones
         self.woven = woven or Woven(((0,) * len(taps),), ones, (at_once,))
         form = Form(outputs, at_once, *micro_tile(), before is not None, gap=gaps[-1])
-        form = form._replace(weave=self.woven.weave, apart=strides if spread else ())
+        form = form._replace(weave=self.woven.weave, apart=strides if form.windows else ())
         self.ranges: Ranges = ((0, 1),) * math.prod(form.points)
         last = [(r - 1) * d + 1 for r, d in zip(taps, gaps, strict=True)]  # that a place sees
         if phases is not None:
