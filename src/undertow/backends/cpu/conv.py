@@ -36,7 +36,8 @@ from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
-from .plans import Plans
+from .patches import run_patches
+from .plans import Plans, forwards
 from .shifted import run_shifted
 from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
@@ -74,6 +75,12 @@ def run_conv(
         if not _one(out, x, w, bias, geometry, backend, relu) and relu:
             _cut_off(out, backend)
         return True
+    if x.itemsize > 2 and out.size and x.size and w.size:
+        done = run_patches(out, x, w, bias, geometry, backend, relu)
+        if done is not None:
+            if relu and not done:
+                _cut_off(out, backend)
+            return True
     parts = phases(geometry)
     if parts is None:
         return False
@@ -108,6 +115,8 @@ def _finite(w: Any, backend: Backend) -> bool:
         w = backend.cast(w, _SINGLE)
     if w.size < _FEW:
         return math.isfinite(np.vdot(w, w))
+    w = forwards(w)  # and in the order of memory, which is read fastest
+    w = w.transpose(sorted(range(w.ndim), key=lambda d: -w.strides[d]))
     return math.isfinite(backend.reduce("sum", w, tuple(range(w.ndim)), False))
 
 
@@ -162,15 +171,17 @@ def _one(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
 ) -> bool:
     """A convolution whose input is not dilated; whether `relu` is a part of what was done."""
-    if run_direct(out, x, w, bias, geometry):
+    left = math.prod(geometry.kernel) > math.prod(geometry.output)
+    done = run_patches(out, x, w, bias, geometry, backend, relu)
+    if done is None and run_direct(out, x, w, bias, geometry):
         return False
-    done = _product(out, x, w, bias, geometry, relu)
+    if done is None:
+        done = _product(out, x, w, bias, geometry, relu)
     if done is None:
         done = run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution)
-    left = math.prod(geometry.kernel) > math.prod(geometry.output)
-    for run in (run_windows, run_shifted) if left else (run_shifted, run_windows):
+    for way in (run_windows, run_shifted) if left else (run_shifted, run_windows):
         if done is None:
-            done = run(out, x, w, bias, geometry, backend, relu)
+            done = way(out, x, w, bias, geometry, backend, relu)
     if done is not None:
         return done
     if left:
