@@ -9,6 +9,8 @@ import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends import cpu
 from undertow.backends.cpu import conv, cook_toom
+from undertow.backends.reference import NumpyBackend
+from undertow.backends.registry import backend_on
 from undertow.errors import ArgumentError
 
 # batch, channels, outputs, size, kernel, padding, groups
@@ -292,6 +294,18 @@ def test_woven_phases_of_results(size, taps, stride, padding, more, groups, monk
         assert bool((f(x, w, b, **rest) == found).all())
     finally:
         ut.set_num_threads(limit)
+
+
+def test_phases_of_results_beside_a_stride():
+    """An input may be dilated along one dimension and met with a stride along another."""
+    rng = np.random.default_rng(6)
+    x = rng.standard_normal((2, 1, 24, 16, 31), dtype=np.float32)
+    w = rng.standard_normal((1, 17, 24, 3, 1), dtype=np.float32)
+    steps = ((1, 2), ((0, 2), (0, 0)), (3, 1), (1, 1))
+    found, right = np.empty((2, 2, 1, 17, 46, 16), np.float32)
+    backend_on("cpu").conv(found, x, w, None, *steps)
+    NumpyBackend.conv(backend_on("cpu"), right, x, w, None, *steps)
+    assert np.abs(found - right).max() < 1e-4
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])

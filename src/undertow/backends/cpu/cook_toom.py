@@ -374,7 +374,7 @@ def _weaving(geometry: Geometry, mode: str, most: float) -> _Weaving | None:
     geometries = [part.geometry for part in parts]
     if not 1 < len(parts) <= MOST_PHASES:
         return None
-    if any(max(map(_gap, g.dilation, g.kernel)) > 1 for g in geometries):
+    if any(max(*g.stride, *map(_gap, g.dilation, g.kernel)) > 1 for g in geometries):
         return None
     taps = tuple(map(max, *(g.kernel for g in geometries)))
     low = tuple(map(max, *([low for low, _ in g.padding] for g in geometries)))
