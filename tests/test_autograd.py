@@ -1117,3 +1117,35 @@ def test_batched_gradients_are_a_pass_for_each_row() -> None:
     assert ut.autograd.grad(jacobian.sum(), x)[0].tolist() == [6.0, 12.0, 18.0]
     with pytest.raises(ValueError, match="equally many rows"):
         ut.autograd.grad([y, y], x, [ut.ones(2, 3), ut.ones(3, 3)], is_grads_batched=True)
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda x: x.max(1),
+        lambda x: x.min(1),
+        lambda x: x.sort(1),
+        lambda x: x.topk(2, 1),
+        lambda x: x.cummax(1),
+        lambda x: x.kthvalue(2, 1),
+        lambda x: x.median(1),
+        lambda x: x.mode(1),
+    ],
+)
+def test_indices_that_were_given_away_are_followed(select: Any) -> None:
+    """The gradient goes where they say, so changing them in place must not be silent."""
+    x = ut.tensor([[1.0, 5.0, 3.0], [4.0, 2.0, 6.0]], requires_grad=True)
+    values, indices = select(x)
+    values.sum().backward(retain_graph=True)
+    indices.zero_()
+    with pytest.raises(VersionError, match="changed in place"):
+        values.sum().backward()
+
+
+def test_cotangents_of_gradgradcheck_that_are_constants() -> None:
+    """Only those that require gradients are moved: others may have few digits."""
+    x = ut.tensor([0.5, 2.0], dtype=ut.float64, requires_grad=True)
+    g = ut.tensor([1.0, 0.3])
+    assert gradgradcheck(lambda x: x * x, (x,), [g.double()])
+    assert gradgradcheck(lambda x: x * x, (x,), [g.double().requires_grad_()])
+    assert not g.requires_grad

@@ -280,3 +280,23 @@ def test_third_order(run: Any) -> None:
 
     assert gradcheck(slopes, inputs, fast_mode=True, atol=1e-4)
     assert gradgradcheck(slopes, inputs, fast_mode=True, rtol=1e-2, atol=1e-3)
+
+
+def test_instance_norm_with_statistics_of_another_dtype() -> None:
+    """They are kept in theirs, and used in the input's, as in torch."""
+    layer = ut.nn.InstanceNorm1d(3, track_running_stats=True)
+    x = ut.arange(30, dtype=ut.float64).reshape(2, 3, 5) / 7
+    assert layer(x).dtype is ut.float64
+    assert layer.running_mean.dtype is ut.float32
+    same = ut.nn.InstanceNorm1d(3, track_running_stats=True).double()
+    same(x)
+    assert ut.allclose(layer.running_var.double(), same.running_var)
+    assert ut.allclose(layer.eval()(x), same.eval()(x), atol=1e-6)
+
+
+def test_layer_norm_of_no_dimensions() -> None:
+    """It can be made, as in torch, and says so when it is called."""
+    layer = ut.nn.LayerNorm(())
+    assert layer.weight.shape == ()
+    with pytest.raises(ut.errors.ShapeError, match="at least one dimension"):
+        layer(ut.tensor([3.0, 4.0]))

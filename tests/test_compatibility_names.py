@@ -723,6 +723,11 @@ def test_rrelu_draws_slopes() -> None:
     assert ut.nn.functional.rrelu(z, training=True, inplace=True) is z
 
 
+def test_rrelu_between_numbers() -> None:
+    with pytest.raises(ut.errors.ArgumentError, match=r"\[rrelu\].*finite"):
+        ut.nn.functional.rrelu(ut.ones(2), 0.1, float("inf"))
+
+
 def test_profilers_marks() -> None:
     """A mark is a block or a decorator; a profile is an error."""
     with ut.profiler.record_function("name"):

@@ -44,6 +44,8 @@ WINDOWS = [
     ((3, 20, 18, (8, 8), (1, 1), (0, 0), 1), 2),
     ((1, 6, 18, (7, 8, 9), (3, 3, 3), (1, 1, 1), 1), 2),
     ((2, 4, 17, (9, 6, 13), (2, 1, 6), (0, 0, 3), 1), 3),
+    ((2, 5, 18, (300,), (7,), (0,), 1), 6),
+    ((3, 3, 35, (19, 32), (3, 3), (1, 1), 1), 1),
 ]
 # batch, channels, outputs, size, kernel, padding, groups; and the dilation
 DILATED = [
@@ -197,6 +199,29 @@ def test_windows(case, stride, answers, monkeypatch):
     assert all(bool((a == b).all()) for a, b in zip(found, again, strict=True))
 
 
+@pytest.mark.parametrize(("case", "stride"), WINDOWS, ids=str)
+def test_bias_and_relu_are_part_of_windows(case, stride, answers, monkeypatch):
+    """By the tiles, whether results are one piece of memory or end with an image."""
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    x, w, b = map(ut.from_numpy, given(case))
+    fn, rest = function(x.ndim - 2), {"padding": case[5], "groups": case[6], "stride": stride}
+    right = fn(x, w, **rest) + b[:, *[None] * (x.ndim - 2)]
+    assert bool((fn(x, w, b, **rest) == right).all())
+    assert bool((fn(x, w, b, **rest, activation="relu") == right.relu()).all())
+
+
+def test_plans_of_windows_know_the_taps(answers, monkeypatch):
+    """Arrays of the same shapes may be met by more taps and padding."""
+    monkeypatch.setattr(cpu, "fast_convolution", "exact")
+    for taps in (3, 5, 9):
+        case = (2, 16, 16, (64,), (taps,), (taps // 2,), 1)
+        arrays = given(case)
+        expected = gradients(case, arrays, ut.float64, "reference")
+        for mine, right in zip(gradients(case, arrays), expected, strict=True):
+            right = right.cpu()
+            assert float((mine - right).abs().max()) <= 2e-5 * float(right.abs().max())
+
+
 @pytest.mark.parametrize(("case", "stride"), PHASES, ids=str)
 def test_phases(case, stride, answers, monkeypatch):
     """Strides by phases, with the same bits for any number of threads, in any batch."""
@@ -234,6 +259,11 @@ WOVEN = [
     ((7, 12), (5, 4), (3, 2), (0, 3), (2, 1)),
     ((3, 6, 7), (3, 3, 4), (1, 2, 2), (1, 0, 1), (0, 1, 0)),
     ((4, 5, 6), (2, 4, 3), (2, 2, 1), (0, 1, 1), (1, 0, 0)),
+    ((41,), (4,), (4,), (0,), (0,)),
+    ((33,), (2,), (2,), (0,), (1,)),
+    ((16, 8), (2, 2), (2, 2), (0, 0), (0, 0)),
+    ((9, 15), (2, 3), (2, 3), (1, 0), (0, 1)),
+    ((3, 4, 9), (2, 2, 2), (2, 2, 2), (0, 0, 0), (0, 0, 0)),
 ]
 
 

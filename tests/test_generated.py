@@ -52,6 +52,15 @@ def test_a_map_is_one_launch_and_its_text_is_compiled_once(k: GeneratedBackend) 
     assert k.stats["compiles"] == compiles + 1
 
 
+def test_a_table_stands_once_before_its_kernel(k: GeneratedBackend) -> None:
+    """Many powers share their tables; written out at each lookup, compilers took minutes."""
+    ut.polygamma(2, ones(3, dtype=ut.float64))
+    kernel = runtime(k).kernels[-1]
+    assert kernel.text.count("__constant double") == 3
+    assert kernel.text.count(f"{kernel.entry}_table0[") > 2
+    assert max(map(len, kernel.text.split(kernel.entry + "(")[1].splitlines())) < 500
+
+
 def test_results_and_operands_of_one_buffer_are_bound_once(k: GeneratedBackend) -> None:
     x, y = ones(6), ones(6)
     x + y
@@ -102,6 +111,17 @@ def test_the_limits_decide_on_tiles_of_products() -> None:
     assert groups(15, 300) == (-(-15 * 300 // 1024), 256)  # a thread for each
     backend = recording(tiles=(Tile(16, 8, 4, 16), Tile(4, 4)), shared_bytes=8192)
     assert groups(256, 300) == (8 * 10, 64)  # a larger one needs more memory
+
+
+def test_cross_entropy_masks_rows_in_its_own_kernels(k: GeneratedBackend) -> None:
+    """What labels are is not waited for: a check, the rows, their sum, a count and the quotient."""
+    x, labels = ones(5, 2).requires_grad_(), ones(5, dtype=ut.int64)
+    F.cross_entropy(x, labels)
+    before = k.stats["launches"]
+    loss = F.cross_entropy(x, labels)
+    assert k.stats["launches"] == before + 5
+    loss.backward()
+    assert k.stats["launches"] == before + 8  # a one, its quotient, the slope of each row
 
 
 def test_nothing_is_launched_for_no_elements(k: GeneratedBackend) -> None:
@@ -206,6 +226,19 @@ def test_float64_is_refused_where_there_is_none() -> None:
     x = single.from_host(np.zeros(2))
     single.map(SUM, (x, x), x.dtype)
     assert single.stats["host"] == 1
+
+
+def test_the_error_of_a_dtype_names_the_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    single = recording()
+    monkeypatch.setitem(registry._makers, "single", lambda device: single)
+    x = ut.ones(2, device="single")
+    try:
+        for name, kind in (("double", "float64"), ("cfloat", "complex64")):
+            with pytest.raises(ut.errors.DTypeError, match=rf"\[{name}\] no kernel .*{kind}"):
+                getattr(x, name)()
+    finally:
+        for name in ("single", "single:0"):
+            registry._running.pop(name, None)
 
 
 def test_the_host_is_warned_of_once(k: GeneratedBackend) -> None:

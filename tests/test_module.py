@@ -401,3 +401,11 @@ def test_an_argument_without_gradient_stays_so_behind_a_backward_hook() -> None:
     module(x, ut.ones(2)).sum().backward()
     assert seen == [(True, False)]
     assert x.grad is not None
+
+
+def test_to_takes_one_of_each() -> None:
+    layer = nn.Linear(2, 2)
+    assert layer.to("cpu", ut.float64).weight.dtype is ut.float64
+    for args in ((ut.float32, ut.float64), ("cpu", "cpu")):
+        with pytest.raises(TypeError, match=r"\[to\] takes one"):
+            layer.to(*args)

@@ -312,3 +312,29 @@ def test_functional_call_goes_through_properties():
     assert bool((layer.weight == before).all())
     with pytest.raises(TypeError, match="'in_features' of Linear is no tensor but a int"):
         ut.func.functional_call(nn.Linear(2, 2), {"in_features": ut.ones(2)}, ut.ones(1, 2))
+
+
+def test_a_further_parametrization_inverts_its_own_results() -> None:
+    """`right_inverse` is tried with what `forward` gave: its domain need not hold the old value."""
+
+    class Positive(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.exp()
+
+        def right_inverse(self, y: Any) -> Any:
+            if (y <= 0).any():
+                raise ValueError("not positive")
+            return y.log()
+
+    class Doubled(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+        def right_inverse(self, y: Any) -> Any:
+            return y / 2
+
+    layer = nn.Linear(2, 2)
+    parametrize.register_parametrization(layer, "weight", Doubled())
+    parametrize.register_parametrization(layer, "weight", Positive())
+    layer.weight = ut.full((2, 2), 4.0)
+    assert ut.allclose(layer.weight, ut.full((2, 2), 4.0))

@@ -528,3 +528,15 @@ def test_leaves_that_require_gradients_are_not_filled() -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_random_from_a_number_on() -> None:
+    """With to=None all that the dtype holds; with one argument that is the bound."""
+    x = ut.zeros(1000, dtype=ut.uint8).random_(250, None)
+    assert set(x.tolist()) == {250, 251, 252, 253, 254, 255}
+    assert set(ut.zeros(100, dtype=ut.int64).random_(None, 2).tolist()) == {0, 1}
+
+
+def test_uniform_over_more_than_the_dtype_holds() -> None:
+    with pytest.raises(ut.errors.ArgumentError, match=r"\[uniform_\] to - from"):
+        ut.zeros(3).uniform_(-3e38, 3e38)

@@ -535,3 +535,11 @@ def test_wrong_packing(make: Any, match: str) -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+@pytest.mark.parametrize("make", [ut.nn.RNNCell, ut.nn.LSTMCell, ut.nn.GRUCell])
+def test_a_state_of_no_elements(make: Any) -> None:
+    out = make(10, 0)(ut.ones(3, 10, requires_grad=True))
+    state = out[0] if isinstance(out, tuple) else out
+    assert state.shape == (3, 0)
+    state.sum().backward()

@@ -384,3 +384,33 @@ def test_masked_reductions_of_zero_dimensions() -> None:
         assert ut.masked.prod(x, dim).item() == 2.0
     with pytest.raises(IndexError, match="dim 1"):
         ut.masked.mean(x, 1)
+
+
+def test_gradient_looks_at_the_neighbours_alone() -> None:
+    """On an even grid the middle has no part in the slope there, finite or not."""
+    x = ut.tensor([1.0, -3.0, math.inf, math.nan, 2.0, 5.0, 7.0])
+    found = ut.gradient(x)[0].tolist()
+    assert found[:2] == [-4.0, math.inf]
+    assert math.isnan(found[2])
+    assert found[3] == -math.inf
+    assert found[5:] == [2.5, 2.0]
+    slopes = ut.gradient(ut.tensor([1.0, 2.0, 4.0]), spacing=1j)[0]
+    assert slopes.tolist() == [-1j, -1.5j, -2j]
+
+
+def test_powers_of_complex_ends() -> None:
+    found = ut.logspace(0, 1j, 2)
+    assert found.dtype is ut.complex64
+    assert ut.allclose(found, ut.tensor([1, 10**1j]))
+
+
+def test_cosine_similarity_of_two_dtypes() -> None:
+    """The common dtype counts; integers alone have none that will do."""
+    a, b = ut.tensor([[3, 4]], dtype=ut.int8), ut.tensor([[6.0, 8.0]], dtype=ut.float64)
+    found = ut.cosine_similarity(a, b)
+    assert found.dtype is ut.float64
+    assert found.tolist() == [pytest.approx(1.0)]
+    with pytest.raises(ut.errors.DTypeError, match="floating"):
+        ut.cosine_similarity(a, a)
+    with pytest.raises(ut.errors.ArgumentError, match="eps"):
+        ut.cosine_similarity(b, b, eps=-1.0)

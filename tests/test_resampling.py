@@ -92,6 +92,24 @@ def test_antialias_of_narrow_images() -> None:
     assert ut.equal(narrow[..., 0], wide[..., 0])
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_bytes_are_rounded_after_each_dimension(mode: str) -> None:
+    """The widths first and a half up, within 0 to 255: one step from the image in floats."""
+    x = ut.tensor(np.random.default_rng(0).integers(90, 166, (2, 3, 9, 7)), dtype=ut.uint8)
+    for smooth in (False, True):
+        found = F.interpolate(x, (5, 11), mode=mode, antialias=smooth)
+        floats = F.interpolate(x.float(), (5, 11), mode=mode, antialias=smooth)
+        assert found.dtype is ut.uint8
+        assert (found.float() - floats).abs().max() <= 1.0
+    edge = ut.tensor([[[[0, 255]]]], dtype=ut.uint8)
+    assert F.interpolate(edge, (1, 5), mode="bicubic").flatten().tolist() == [0, 21, 128, 234, 255]
+    small = ut.tensor([[[[0, 1], [1, 2]]]], dtype=ut.uint8)
+    twice = F.interpolate(small, (3, 3), mode="bilinear", align_corners=True)
+    assert twice.tolist() == [[[[0, 1, 1], [1, 2, 2], [1, 2, 2]]]]
+    with pytest.raises(ut.errors.DTypeError, match=r"\[interpolate\].*images of uint8"):
+        F.interpolate(x[0], 5, mode="linear")
+
+
 # Shuffles ------------------------------------------------------------------------------------
 def test_shuffles_undo_each_other() -> None:
     x = ut.tensor(normal(2, 3, 12, 4, 5))

@@ -148,7 +148,7 @@ def test_as_tensor_and_asarray() -> None:
     assert shared.tolist() == [4, 0]
     assert ut.as_tensor(a, dtype=ut.float64).tolist() == [4, 0]
     assert ut.as_tensor([1, 2], device="reference").device == ut.device("reference")
-    assert not ut.asarray(w).requires_grad
+    assert not ut.asarray(w, requires_grad=False).requires_grad
     assert ut.asarray(w).data_ptr() == w.data_ptr()
     assert ut.asarray(w, copy=True).data_ptr() != w.data_ptr()
     assert ut.asarray(a, copy=False).data_ptr() == shared.data_ptr()
@@ -465,3 +465,42 @@ if __name__ == "__main__":
 
 def test_vectors_of_no_elements_join_along_any_dim() -> None:
     assert ut.cat([ut.empty(0), ut.empty(0)], dim=1).shape == (0,)
+
+
+def test_asarray_keeps_the_history() -> None:
+    """As torch does; `requires_grad=False` detaches."""
+    x = ut.tensor([1.0, 2.0], requires_grad=True)
+    assert ut.asarray(x) is x
+    y = x * 3
+    assert ut.asarray(y, requires_grad=True) is y
+    (ut.asarray(y, copy=True) * ut.asarray(y, dtype=ut.float64)).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [18.0, 36.0]
+    assert not ut.asarray(y, requires_grad=False).requires_grad
+    plain = ut.ones(2)
+    assert ut.asarray(plain, requires_grad=True).requires_grad
+    assert not plain.requires_grad
+
+
+def test_integers_beyond_64_bits_in_floats() -> None:
+    assert ut.tensor(2**64 - 1, dtype=ut.float32).item() == 2.0**64
+    assert ut.tensor([2**70, 1], dtype=ut.float64).tolist() == [2.0**70, 1.0]
+    with pytest.raises(errors.ArgumentError, match="out of range for int64"):
+        ut.tensor(2**64 - 1)
+
+
+def test_real_numbers_of_complex_tensors() -> None:
+    assert float(ut.tensor(1.5 + 0j)) == 1.5
+    assert int(ut.tensor(2 + 0j)) == 2
+    for convert in (float, int):
+        with pytest.raises(RuntimeError, match="imaginary part"):
+            convert(ut.tensor(1.5j))
+
+
+def test_copying_a_number() -> None:
+    x = ut.zeros(2, requires_grad=True)
+    y = (x * 2).copy_(1.5)
+    assert y.tolist() == [1.5, 1.5]
+    assert ut.zeros(2, dtype=ut.int64).copy_(np.int32(3)).tolist() == [3, 3]
+    with pytest.raises(errors.DTypeError, match=r"\[copy_\] src must be"):
+        y.copy_([1.0, 2.0])  # type: ignore[arg-type]

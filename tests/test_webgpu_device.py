@@ -104,6 +104,8 @@ def test_float64_and_complex_numbers_are_errors_that_name_the_fix() -> None:
     ):
         with pytest.raises(ut.errors.DTypeError, match=r"webgpu:0.*ut\.webgpu\.allow_host"):
             make()
+    with pytest.raises(ut.errors.DTypeError, match=r"\[double\] no kernel on .*: float64.*'cpu'"):
+        ut.ones(2, device="webgpu").double()
     assert (ut.ones(2, device="webgpu") * 2).tolist() == [2, 2]
 
 

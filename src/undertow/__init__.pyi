@@ -934,7 +934,7 @@ def asarray(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     copy: builtins.bool | None = None,
-    requires_grad: builtins.bool = False,
+    requires_grad: builtins.bool | None = None,
 ) -> Tensor:
     """`obj` as a tensor: shared (`copy=False`), copied (`copy=True`), or shared where it can be."""
 

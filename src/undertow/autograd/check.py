@@ -103,7 +103,8 @@ def gradgradcheck(
 ) -> bool:
     """Compare second derivatives: gradcheck of the function that computes the gradients.
 
-    The gradients are taken by the inputs and by `grad_outputs`, random ones if none are given.
+    The gradients are taken by the inputs and by those `grad_outputs` that require them, by random
+    ones if none are given.
 
     >>> import undertow as ut
     >>> x = ut.tensor([0.5, 2.0], dtype=ut.float64, requires_grad=True)
@@ -118,11 +119,11 @@ def gradgradcheck(
     if grad_outputs is None:
         random = np.random.default_rng(seed)
         seeds = [_random(random, o, gen_non_contig_grad_outputs) for o in outputs]
+        for s in seeds:
+            s.requires_grad_()
     else:
         seeds = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
-        seeds = [s.detach() for s in seeds]
-    for s in seeds:
-        s.requires_grad_()
+        seeds = [s.detach().requires_grad_(s.requires_grad) for s in seeds]
 
     def first_order(*args: Any) -> tuple[Tensor, ...]:
         values, cotangents = args[: len(given)], args[len(given) :]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..devices import Device
-from ..kernel.expr import Expr, call, trace
+from ..kernel.expr import Expr, call, trace, where
 from ..kernel.row_program import Program
 from ..kernel.windows import Geometry, Spans
 from . import strided
@@ -46,6 +46,7 @@ class Direct:
 
 
 _SUM = trace(lambda a, b: a + b, 2)
+_REPLACED = trace(lambda a, old, new: where(call("eq", a, old), new, a), 3)
 _INT64, _BOOL = np.dtype(np.int64), np.dtype(bool)
 _TABLES = 256  # kept on a device
 
@@ -214,14 +215,24 @@ class Backend(ABC):
         """The address of the first element, as far as the device has such a thing."""
         return self.memory(x) + int(x.offset)
 
-    def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
+    def require(
+        self,
+        x: Array,
+        low: float,
+        high: float,
+        error: Callable[[Any], Exception],
+        but: int | None = None,
+    ) -> Any:
         """Raise `error(elements as a NumPy array)` unless `low <= x < high` everywhere.
 
-        Returns a number that no element is below. A device may look later, when it waits for
-        results anyway, and answers None then.
+        Elements equal to `but` may be anything. Returns a number that no other is below. A device
+        may look later, when it waits for results anyway, and answers None then.
         """
         if not x.size:
             return low
+        if but is not None:
+            safe = self.map(_REPLACED, (x, but, low), x.dtype)
+            return self.require(safe, low, high, lambda _: error(self.to_host(x)))
         dims = tuple(range(len(x.shape)))
         least, most = (self.to_host(self.reduce(r, x, dims, False))[()] for r in ("min", "max"))
         if not (least >= low and most < high):

@@ -45,9 +45,9 @@ def recurrent(
         if memories is not None:
             k.assign(k.slice(memories, (t,)), c)
         last = h if c is None else c
-        args = [*_blocks(k, k.slice(gates, (t,)), width)]
-        args += [*_blocks(k, k.matmul(h, across, bias), width), last]
-        outs = [] if kept is None else _blocks(k, k.slice(kept, (t,)), width)
+        args = [*_blocks(k, k.slice(gates, (t,)), cell.gates)]
+        args += [*_blocks(k, k.matmul(h, across, bias), cell.gates), last]
+        outs = [] if kept is None else _blocks(k, k.slice(kept, (t,)), cell.kept)
         if c is not None:
             outs.append(k.empty(c.shape, dtype))
         outs.append(k.slice(out, (t,)))
@@ -86,9 +86,9 @@ def recurrent_backward(
         dh = k.map(_SUM, (dh, k.slice(g, (t,))), dtype)
         args = [dh, *([] if dc is None else [dc])]
         if kept is not None:
-            args += _blocks(k, k.slice(kept, (t,)), width)
+            args += _blocks(k, k.slice(kept, (t,)), cell.kept)
         args.append(k.slice(before, (t,)))
-        outs = [block for x in targets for block in _blocks(k, k.slice(x, (t,)), width)]
+        outs = [block for x in targets for block in _blocks(k, k.slice(x, (t,)), cell.gates)]
         last = [*[0.0] * len(outs), *([] if dc is None else [dc])]
         if dc is not None:
             outs.append(k.empty(dc.shape, dtype))
@@ -112,9 +112,10 @@ def _order(steps: int, reverse: bool) -> range:
     return range(steps)[::-1] if reverse else range(steps)
 
 
-def _blocks(k: Backend, x: Array, width: int) -> list[Array]:
-    """The blocks of the width, side by side in the last dimension."""
-    return [k.slice(x, (_ALL, slice(i, i + width))) for i in range(0, x.shape[1], width)]
+def _blocks(k: Backend, x: Array, count: int) -> list[Array]:
+    """So many blocks of one width, which may be 0, side by side in the last dimension."""
+    width = x.shape[1] // count
+    return [k.slice(x, (_ALL, slice(i * width, (i + 1) * width))) for i in range(count)]
 
 
 def _active(k: Backend, lengths: Array | None, t: int) -> Array | None:

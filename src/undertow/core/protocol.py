@@ -81,11 +81,19 @@ def _bool(self: Tensor) -> bool:
 
 
 def _float(self: Tensor) -> float:
-    return float(self.item())
+    value = self.item()
+    return float(value if not isinstance(value, complex) else _real("float", value))
 
 
 def _int(self: Tensor) -> int:
-    return int(self.item())
+    value = self.item()
+    return int(value if not isinstance(value, complex) else _real("int", value))
+
+
+def _real(op: str, value: complex) -> float:
+    if value.imag:
+        raise DTypeError(f"[{op}] {value} has an imaginary part; use .real or .abs() first")
+    return value.real
 
 
 def _complex(self: Tensor) -> complex:

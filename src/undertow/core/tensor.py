@@ -439,9 +439,10 @@ class Tensor(TensorMethods, metaclass=TensorType):
         """The same memory and version outside the graph: how an output saves itself.
 
         Until somebody shares the memory of the output (`share`), there is no version to follow;
-        but saved-tensor hooks keep what they are given, so they get one at once.
+        but saved-tensor hooks keep what they are given, so they get one at once. So do indices,
+        such as `max` gives away: they have no node that `share` could find what was saved by.
         """
-        if self._alias is None and current().pack is not None:
+        if self._alias is None and (current().pack is not None or self._array.dtype.kind == "i"):
             self._alias = new_alias(Version())
         return wrap(self._array) if self._alias is None else wrap_shared(self._array, self._alias)
 

@@ -398,7 +398,7 @@ class TensorMethods:
         """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
     def numpy(self, *, force: builtins.bool = False) -> NDArray[Any]:
         """The elements as a NumPy array that shares the tensor's memory."""
-    def copy_(self, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
+    def copy_(self, src: Tensor | Number, non_blocking: builtins.bool = False) -> Tensor:
         """Copy the elements of `src`, broadcast, cast and moved to this device, into this tensor."""
     def fill_(self, value: Tensor | Number) -> Tensor:
         """Set every element to `value`, a number or a zero-dimensional tensor."""
@@ -890,7 +890,7 @@ class TensorMethods:
     def random_(
         self,
         from_: builtins.int | None = None,
-        to: builtins.int | None = None,
+        to: builtins.int | EllipsisType | None = ...,
         *,
         generator: Generator | None = None,
     ) -> Tensor:

@@ -212,7 +212,9 @@ def _huge(f: Function, a: Value, bits: int, offset: int) -> tuple[Value, Value, 
     mantissa = f.bitcast((word & ((1 << format.digits) - 1)) | (1 << format.digits), "u64")
     first = (word >> format.digits) + (30 - format.bias - format.digits)  # digit of the window
     count = 3 if a.dtype == "f32" else 6
-    words = [f.lookup(_TWO_OVER_PI, (first >> 5) + i, "u64") for i in range(count + 1)]
+    most = 2 * format.bias + 30 - format.bias - format.digits  # of the largest finite number
+    table = _TWO_OVER_PI[: (most >> 5) + count + 1]
+    words = [f.lookup(table, (first >> 5) + i, "u64") for i in range(count + 1)]
     shift = f.bitcast(first & 31, "u64")
     window = [(((u << 32) | v) << shift) >> 32 for u, v in pairwise(words)]
     if a.dtype == "f32":

@@ -464,24 +464,20 @@ def instance_norm(
              [-1.0000,  1.0000]]])
     """
     op = "instance_norm"
-    check_channels(
-        op,
-        input,
-        2,
-        eps,
-        running_mean=running_mean,
-        running_var=running_var,
-        weight=weight,
-        bias=bias,
-    )
+    check_channels(op, input, 2, eps, weight=weight, bias=bias)
     _check_running(op, running_mean, running_var)
+    mean, var = running_mean, running_var
+    if mean is not None and var is not None:  # of any floating dtype, as in torch
+        wide = dtypes.of_array(wide_dtype(input._array))
+        mean, var = cast(mean, wide), cast(var, wide)
+        check_channels(op, input, 2, eps, running_mean=mean, running_var=var)
     momentum = float(momentum)
     if not use_input_stats:
-        if running_mean is None or running_var is None:
+        if mean is None or var is None:
             raise ArgumentError(
                 f"[{op}] needs running_mean and running_var without use_input_stats, got None"
             )
-        return _by_running(input, running_mean, running_var, weight, bias, eps)
+        return _by_running(input, mean, var, weight, bias, eps)
     count = math.prod(input.shape[2:])
     if count == 1:
         raise ShapeError(

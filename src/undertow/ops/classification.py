@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .. import dtypes
@@ -12,7 +13,7 @@ from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..kernel.expr import Expr, call, where
+from ..kernel.expr import Expr, call, trace, where
 from ..kernel.row_program import Program, Tracer, rows
 from ..shapes import Shape, check_fits
 from .activation import logsigmoid
@@ -57,8 +58,10 @@ _unpick: Op = Op(
 # a is 1 - smoothing times the weight of class t, and b = smoothing / C. One kernel computes it, and
 # keeps for each row its largest element and the sum of exponentials; the backward makes from them,
 # in one kernel again, v ((a + b Σ w) p - a [column = t] - b w) with p = softmax(x). Neither the
-# log-probabilities nor the one-hot targets are ever stored.
-def _forward_row(weighted: bool, smoothed: bool) -> Program:
+# log-probabilities nor the one-hot targets are ever stored. Rows whose target is `ignore` have no
+# loss, and v = 0; None: all of them count, which the CPU looks at, but a GPU would wait for.
+@lru_cache(64)
+def _forward_row(weighted: bool, smoothed: bool, ignore: int | None) -> Program:
     def describe(p: Tracer, x: Expr, *more: Expr) -> None:
         given = iter(more)
         w = next(given) if weighted and smoothed else 1.0
@@ -74,18 +77,21 @@ def _forward_row(weighted: bool, smoothed: bool) -> Program:
             loss = loss * (scale * share) + spread * rest
         elif weighted:
             loss = loss * scale
-        p.out_row(loss)
+        p.out_row(loss if ignore is None else where(call("ne", target, ignore), loss, 0.0))
         p.out_row(peak)
         p.out_row(total)
 
     return rows(describe, 1 + (weighted and smoothed), 1 + weighted, 2 * smoothed)
 
 
-def _slope_row(weighted: bool, smoothed: bool) -> Program:
+@lru_cache(64)
+def _slope_row(weighted: bool, smoothed: bool, ignore: int | None) -> Program:
     def describe(p: Tracer, x: Expr, *more: Expr) -> None:
         given = iter(more)
         w: Any = next(given) if weighted and smoothed else 1.0
         target, v, peak, total = (next(given) for _ in range(4))
+        if ignore is not None:
+            v = p.row(where(call("ne", target, ignore), v, 0.0))
         scale = next(given) if weighted else 1.0
         a: Any = v * scale if weighted else v
         factor = a
@@ -99,10 +105,6 @@ def _slope_row(weighted: bool, smoothed: bool) -> Program:
         p.out(slope - rest * w if smoothed else slope)
 
     return rows(describe, 1 + (weighted and smoothed), 4 + weighted, 3 * smoothed)
-
-
-_FORWARD = {(w, s): _forward_row(w, s) for w in (False, True) for s in (False, True)}
-_SLOPE = {(w, s): _slope_row(w, s) for w in (False, True) for s in (False, True)}
 
 
 def _elements(k: Forms, x: Array, w: Array, dim: int, smoothing: float) -> tuple[Any, ...]:
@@ -121,6 +123,7 @@ def cross_entropy_forward(
     dim: int,
     smoothing: float,
     reduction: str,
+    ignore: int | None = None,
 ) -> Any:
     """The losses, or what they are reduced to; and of each row, its peak and its sum."""
     at = along(dim, None)
@@ -128,7 +131,7 @@ def cross_entropy_forward(
     per_row = (k.slice(target, at),) if w is None else (k.slice(target, at), k.slice(scale, at))
     numbers = (1 - smoothing, smoothing / x.shape[dim]) if smoothing else ()
     wide = _DOUBLE if x.dtype.itemsize == 8 else _SINGLE
-    program = _FORWARD[w is not None, bool(smoothing)]
+    program = _forward_row(w is not None, bool(smoothing), ignore)
     operands = (*elements, *per_row, *numbers)
     loss, peak, total = k.rows(program, operands, (dim,), (x.dtype, wide, wide))
     if reduction == "none":
@@ -149,6 +152,7 @@ def _slope_forward(
     total: Any,
     dim: int,
     smoothing: float,
+    ignore: int | None = None,
 ) -> Any:
     at = along(dim, None)
     each = k.slice(v, at) if v.shape else v  # else it is the same for all of them
@@ -158,7 +162,7 @@ def _slope_forward(
     operands = (*_elements(k, x, w, dim, smoothing), *per_row)
     classes = x.shape[dim]
     numbers = (1 - smoothing, smoothing / classes, float(classes)) if smoothing else ()
-    program = _SLOPE[w is not None, bool(smoothing)]
+    program = _slope_row(w is not None, bool(smoothing), ignore)
     return k.rows(program, (*operands, *numbers), (dim,), (x.dtype,))[0]
 
 
@@ -224,8 +228,12 @@ def _cross_entropy_rule(
     dim: int,
     smoothing: float,
     reduction: str,
+    ignore: int | None,
 ) -> Tensor:
     v = g / target.numel() if reduction == "mean" else g
+    if ignore is not None:
+        kept = target != ignore
+        v, target = v.where(kept, 0.0), target.where(kept, 0)
     # What the rows' extremes and sums depend on is in the rule of x.
     operands = (x, target, scale, w, v, out1.detach(), out2.detach())
     return apply(cross_entropy_slope, operands, (dim, smoothing))
@@ -243,22 +251,34 @@ def _bare_cross_entropy(
     dim: int,
     smoothing: float,
     reduction: str,
+    ignore: int | None,
 ) -> Any:
     """The same on arrays; see Note [bare rules]."""
     if reduction == "mean":
         g = k.map(QUOTIENT, (g, target.size), g.dtype)
-    return _slope_forward(k, x, target, scale, w, g, peak, total, dim, smoothing)
+    return _slope_forward(k, x, target, scale, w, g, peak, total, dim, smoothing, ignore)
 
 
 _cross_entropy = Op(
     "cross_entropy",
     cross_entropy_forward,
     inputs="x target scale w",
-    params="dim smoothing reduction",
+    params="dim smoothing reduction ignore",
     outputs=3,
     differentiable=1,
     vjp={"x": _cross_entropy_rule},
     bare={"x": _bare_cross_entropy},
+)
+
+
+_OTHER = trace(lambda x, number: call("ne", x, number), 2)
+_count = Op(
+    "count_other",
+    lambda k, x, number, dtype: k.map_reduce(
+        "sum", _OTHER, (x, number), tuple(range(len(x.shape))), False, dtype
+    ),
+    inputs="x",
+    params="number dtype",
 )
 
 
@@ -289,19 +309,17 @@ def _check_weight(op: str, weight: Tensor, classes: int) -> None:
         )
 
 
-def _kept(op: str, target: Tensor, classes: int, ignore_index: int) -> tuple[Tensor, Tensor | None]:
-    """Class indices that all exist, and which of them count (None: all)."""
+def _ignored(op: str, target: Tensor, classes: int, ignore_index: int) -> int | None:
+    """The class index that does not count, None if it is known to be none; others must exist."""
     array = target._array
     if not 0 <= ignore_index < classes and backend_of(array).within(array, 0, classes):
-        return target, None
-    kept = target != ignore_index
-    safe = target.where(kept, 0)
+        return None
     message = (
         f"[{op}] class index {{}} is out of range for {{}} classes; it must be from 0 to "
         f"{classes - 1}, or ignore_index={ignore_index}"
     )
-    require_within(safe, 0, classes, message, classes)
-    return safe, kept
+    require_within(target, 0, classes, message, classes, but=ignore_index)
+    return ignore_index
 
 
 def class_weights(weight: Tensor, target: Tensor) -> Tensor:
@@ -341,16 +359,21 @@ def _fused(
     smoothing: float,
 ) -> Tensor:
     """The loss of logits in one kernel; see Note [cross entropy]."""
-    target, kept, dim = checked_classes(op, input._array.shape, target, weight, ignore_index)
-    scale = None if weight is None else class_weights(weight, target)
     if reduction not in REDUCTIONS:
         raise reduction_error(op, reduction)
-    # The mean of rows that do not count alike is taken apart from them.
-    alike = kept is None and scale is None
-    inside = reduction if alike else "none"
-    operands = (input, target, scale, weight)
-    loss: Tensor = apply(_cross_entropy, operands, (dim, smoothing, inside))[0]
-    return loss if alike else reduced_rows(op, loss, scale, kept, reduction)
+    shape = input._array.shape
+    if weight is not None:  # the mean of rows that do not count alike is taken apart from them
+        target, kept, dim = checked_classes(op, shape, target, weight, ignore_index)
+        scale = class_weights(weight, target)
+        operands = (input, target, scale, weight)
+        loss: Tensor = apply(_cross_entropy, operands, (dim, smoothing, "none", None))[0]
+        return reduced_rows(op, loss, scale, kept, reduction)
+    target, dim = _labels(op, shape, target), min(len(shape) - 1, 1)
+    ignore = _ignored(op, target, shape[dim], ignore_index)
+    count = ignore is not None and reduction == "mean"
+    params = (dim, smoothing, "sum" if count else reduction, ignore)
+    loss = apply(_cross_entropy, (input, target, None, None), params)[0]
+    return loss / apply(_count, (target,), (ignore, input._array.dtype)) if count else loss
 
 
 def checked_classes(
@@ -365,7 +388,11 @@ def checked_classes(
     classes = shape[dim]
     if weight is not None:
         _check_weight(op, weight, classes)
-    return *_kept(op, target, classes, ignore_index), dim
+    ignored = _ignored(op, target, classes, ignore_index)
+    if ignored is None:
+        return target, None, dim
+    kept = target != ignored
+    return target.where(kept, 0), kept, dim
 
 
 def reduced_rows(

@@ -12,6 +12,7 @@ from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Ints, broadcast_shapes, check_fits, wrap_dim
 from .embedding import steps
 from .extremes import clamp_min
+from .joining import promoted
 from .matmul import matmul, product, size_of
 from .movement import reshape, reshaped
 from .reduction import norm, sum
@@ -106,8 +107,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     tensor(1.)
     """
     op = "cosine_similarity"
-    if not x1.is_floating_point() or not x2.is_floating_point():
-        raise DTypeError(f"[{op}] expects floating tensors, got {x1.dtype} and {x2.dtype}")
+    x1, x2 = promoted([x1, x2])
+    if not x1.is_floating_point():
+        raise DTypeError(f"[{op}] expects floating tensors, got {x1.dtype}; convert them first")
+    if not eps >= 0:
+        raise ArgumentError(f"[{op}] eps must not be negative, got {eps}")
     shape = broadcast_shapes(op, x1.shape, x2.shape)
     dim = wrap_dim(op, dim, len(shape))
     x1, x2 = expand(x1, shape), expand(x2, shape)

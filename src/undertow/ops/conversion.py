@@ -11,7 +11,7 @@ from ..core import protocol
 from ..core.dispatch import cast, transfer
 from ..core.inplace import overwrite
 from ..core.legacy import TYPE_NAMES, typed_dtype
-from ..core.register import attach, function
+from ..core.register import attach, function, guarded
 from ..core.tensor import Tensor, wrap
 from ..devices import Device, DeviceLike
 from ..dtypes import DType, DTypeLike, Number
@@ -122,7 +122,7 @@ for _name, _dtype in {
     "cfloat": dtypes.complex64,
     "cdouble": dtypes.complex128,
 }.items():
-    attach(_name, _caster(_name, _dtype))
+    attach(_name, guarded(_caster(_name, _dtype), _name))
 
 
 @overload
@@ -239,17 +239,23 @@ def numpy(input: Tensor, *, force: bool = False) -> NDArray[Any]:
 
 
 # Changing in place --------------------------------------------------------------------------
-def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+def copy_(self: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `src`, broadcast, cast and moved to this device, into this tensor.
+
+    A number is copied to every element.
 
     >>> import undertow as ut
     >>> ut.zeros(2, dtype=ut.int64).copy_(ut.tensor([1.5, 2.5]))
     tensor([1, 2])
     """
     if not isinstance(src, Tensor):
-        raise DTypeError(
-            f"[copy_] src must be a Tensor, got {type(src).__name__}; use fill_ for a number"
-        )
+        number = protocol.plain_number(src)
+        if not isinstance(number, (bool, int, float, complex)):
+            raise DTypeError(
+                f"[copy_] src must be a Tensor or a number, got {type(src).__name__}; "
+                "use ut.as_tensor(src)"
+            )
+        return fill_(self, number)
     return overwrite("copy_", self, transfer(src, self.device))
 
 

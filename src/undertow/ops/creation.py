@@ -506,7 +506,11 @@ def logspace(
     >>> ut.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    if dtype is None:
+        kind = dtypes.of_scalar(plain_number(start) + plain_number(end))
+        wanted = kind if kind.is_complex else dtypes.get_default_dtype()
+    else:
+        wanted = dtypes.as_dtype(dtype)
     inner = wanted if wanted.is_complex else dtypes.float64
     powers = filled((), base, inner, device, False) ** linspace(
         start, end, steps, dtype=inner, device=device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import EllipsisType
 from typing import Any
 
 from .. import dtypes
@@ -257,6 +258,10 @@ def uniform_(
     _floating("uniform_", self)
     if not low <= to:
         raise ArgumentError(f"[uniform_] expects from <= to, got {low} and {to}")
+    if not to - low <= dtypes.finfo(self.dtype).max:
+        raise ArgumentError(
+            f"[uniform_] to - from must be a number of {self.dtype}, got {to} and {low}"
+        )
     noise = rand(self.shape, generator=generator, dtype=self.dtype, device=self.device)
     return overwrite("uniform_", self, noise * (to - low) + low)
 
@@ -309,13 +314,14 @@ def bernoulli_(
 def random_(
     self: Tensor,
     from_: int | None = None,
-    to: int | None = None,
+    to: int | EllipsisType | None = ...,
     *,
     generator: Generator | None = None,
 ) -> Tensor:
     """Fill with integers: `random_(to)` below to, `random_(from, to)` from from.
 
-    Without bounds, all integers from 0 that the dtype holds (exactly, for a floating one).
+    Without bounds, all integers from 0 that the dtype holds (exactly, for a floating one); with
+    `random_(from, None)`, those from from.
 
     >>> import undertow as ut
     >>> ut.empty(3).random_(4, 5)
@@ -324,15 +330,15 @@ def random_(
     dtype = self.dtype
     if dtype.is_complex:
         raise DTypeError(f"[random_] gives integers, which {dtype} is not for")
-    if from_ is None and to is None:
-        if dtype.is_floating_point:
-            low, high = 0, 2 ** MANTISSA_BITS.get(dtype.name, 53) + 1
-        else:
-            low, high = 0, 2 if dtype is dtypes.bool else dtypes.iinfo(dtype).max + 1
-    elif to is None:
-        low, high = 0, from_
+    low = 0 if from_ is None or to is ... else from_
+    if to is ...:
+        to = from_
+    if to is not None:
+        high = to
+    elif dtype.is_floating_point:
+        high = 2 ** MANTISSA_BITS.get(dtype.name, 53) + 1
     else:
-        low, high = 0 if from_ is None else from_, to
+        high = 2 if dtype is dtypes.bool else dtypes.iinfo(dtype).max + 1
     first, last = bounded("random_", low, high, dtype)
     k = backend_of(self._array)
     array = integer_words(k, generator, self.numel(), first, last, dtype)

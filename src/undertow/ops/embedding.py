@@ -31,17 +31,21 @@ def value_range(t: Tensor) -> tuple[int, int]:
     return int(low), int(k.to_host(k.reduce("max", array, every, False)))
 
 
-def require_within(t: Tensor, low: int, high: int, message: str, *more: Any) -> None:
-    """Raise a BoundsError unless all of an integer tensor is from `low` to `high` - 1.
+def require_within(
+    t: Tensor, low: int, high: int, message: str, *more: Any, but: int | None = None
+) -> None:
+    """Raise a BoundsError unless all of an integer tensor is from `low` to `high` - 1, or `but`.
 
     The message has a place for the element that is not, and for `more`.
     """
 
     def error(host: Any) -> BoundsError:
+        if but is not None:
+            host = host[host != but]
         least, most = int(host.min()), int(host.max())
         return BoundsError(message.format(least if least < low else most, *more))
 
-    backend_of(t._array).require(t._array, low, high, error)
+    backend_of(t._array).require(t._array, low, high, error, but)
 
 
 def steps(count: int, like: Tensor) -> Tensor:

@@ -13,6 +13,8 @@ from ..errors import ArgumentError
 from ..shapes import Ints, wrap_dim, wrap_dims
 from .joining import cat
 
+_STEPS = (*NUMBERS, complex)
+
 
 def _slopes(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
     """Along one dimension, at distances that are a number or lie between coordinates."""
@@ -26,13 +28,13 @@ def _slopes(x: Tensor, dim: int, spacing: Any, edge_order: int) -> Tensor:
         a, b = (
             steps[s].reshape((-1,) + (1,) * (x.ndim - 1 - dim)) for s in (slice(-1), slice(1, None))
         )
-    else:
-        a = b = spacing
-    inner = (
-        part(0, -2) * (-b / (a * (a + b)))
-        + part(1, -1) * ((b - a) / (a * b))
-        + part(2, None) * (a / (b * (a + b)))
-    )
+        inner = (
+            part(0, -2) * (-b / (a * (a + b)))
+            + part(1, -1) * ((b - a) / (a * b))
+            + part(2, None) * (a / (b * (a + b)))
+        )
+    else:  # the middle has no weight: what is not finite there must not come in
+        inner = (part(2, None) - part(0, -2)) / (2 * spacing)
     if edge_order == 1:
         ends = [
             (part(i + 1, i + 2 or None) - part(i, i + 1 or None))
@@ -79,7 +81,7 @@ def gradient(
         dims = (wrap_dim("gradient", dim, input.ndim),)
     else:
         dims = wrap_dims("gradient", dim, input.ndim)
-    if isinstance(spacing, NUMBERS):
+    if isinstance(spacing, _STEPS):
         spacings: list[Any] = [spacing] * len(dims)
     else:
         spacings = list(spacing)
@@ -89,7 +91,7 @@ def gradient(
         )
     x = input if input.dtype.category > 1 else cast(input, dtypes.get_default_dtype())
     for d, along in zip(dims, spacings, strict=True):
-        if not isinstance(along, (Tensor, *NUMBERS)):
+        if not isinstance(along, (Tensor, *_STEPS)):
             raise ArgumentError(
                 f"[gradient] spacing must be a number, or numbers or coordinates for each "
                 f"dimension, got {spacing!r}"

@@ -61,10 +61,13 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         raise _too_large(op, data) from None
     except (ValueError, TypeError, GradientError, DeviceError):
         array = np.array(_plain(op, _scalars(data), 0))
+    exact = dtype is None or dtype.category < 2  # a floating dtype rounds, as it always does
     if array.dtype.kind not in "biufcV":
-        _plain(op, data, 0)  # raises for what is not a number
-        raise _too_large(op, data)
-    if array.dtype.kind in "uf" and type(next(_leaves(data), None)) is int:
+        numbers = _plain(op, data, 0)  # raises for what is not a number
+        if dtype is None or exact:
+            raise _too_large(op, data)
+        array = np.array(numbers, np.complex128 if dtype.is_complex else np.float64)
+    if exact and array.dtype.kind in "uf" and type(next(_leaves(data), None)) is int:
         _check_integers(op, data, array)
     if dtype is None:
         if array.dtype.kind not in "fc" or array.dtype.itemsize < 8:
@@ -237,11 +240,11 @@ def asarray(
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """`obj` as a tensor: shared (`copy=False`), copied (`copy=True`), or shared where it can be.
 
-    The result has no history: `requires_grad` alone says whether it wants gradients.
+    A tensor keeps its history, unless `requires_grad` is False.
 
     >>> import undertow as ut
     >>> ut.asarray([1, 2], dtype=ut.float32)
@@ -258,11 +261,11 @@ def asarray(
             f"[asarray] {type(obj).__name__} becomes a tensor of {found.dtype} on {found.device} "
             "only by copying; leave out copy=False"
         )
-    if isinstance(obj, Tensor) and copy is not True:
-        found = found.detach()
     if copy and shared:
-        found = made(backend_of(found._array).copy(found._array))
-    return found.requires_grad_() if requires_grad else found
+        found = found.clone()
+    if requires_grad is None or requires_grad == found.requires_grad:
+        return found
+    return found.detach().requires_grad_(requires_grad)
 
 
 @function(method=False)

@@ -96,11 +96,24 @@ def _check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) ->
         raise ArgumentError(
             "[interpolate] mode 'lanczos' needs antialias=True and takes no align_corners"
         )
-    if mode in _RANKS and not x.is_floating_point():
+    if mode in _RANKS and not (x.is_floating_point() or (x.dtype is dtypes.uint8 and x.ndim == 4)):
         raise DTypeError(
-            f"[interpolate] mode {mode!r} takes floating tensors, got {x.dtype}; convert it with "
-            ".to(ut.float32), or use mode='nearest'"
+            f"[interpolate] mode {mode!r} takes floating tensors, and images of uint8, got "
+            f"{x.dtype} of {x.ndim} dimensions; convert it with .to(ut.float32), or use "
+            "mode='nearest'"
         )
+
+
+def _bytes(x: Tensor, target: Any, factors: Any, how: tuple[str, bool, bool]) -> Tensor:
+    """An image of uint8: the widths first, then the heights, a half up, as torch rounds."""
+    mode, *rest = how
+    out = cast(x, dtypes.float32)
+    for d in (1, 0):
+        n, m = x.shape[2 + d], target[d]
+        if n != m:
+            out = _resampled(out, 2 + d, (mode, n, m, factors[d], *rest))
+            out = (out + 0.5).floor().clamp(0, 255)
+    return cast(out, dtypes.uint8)
 
 
 @function(top=False, method=False, functional=True)
@@ -119,7 +132,7 @@ def interpolate(
     "bilinear" and "bicubic" for images, "trilinear" for volumes, "area" (means), and "lanczos" with
     antialias. `align_corners` lets the centres of the corner pixels coincide, instead of their
     outer edges. `antialias` averages over all pixels that an output pixel covers. A dimension that
-    keeps its size is left as it is.
+    keeps its size is left as it is. Images of uint8 are rounded after each of the two dimensions.
 
     >>> import undertow as ut
     >>> x = ut.tensor([[[1.0, 3.0]]])
@@ -132,6 +145,8 @@ def interpolate(
     target, factors = _target(input, size, scale_factor, bool(recompute_scale_factor))
     if mode == "area":
         return adaptive_mean("interpolate", input, target, input.ndim - 2)
+    if mode in _RANKS and input.dtype is dtypes.uint8:
+        return _bytes(input, target, factors, (mode, bool(align_corners), bool(antialias)))
     half = mode in _RANKS and input.dtype.itemsize == 2
     out = cast(input, dtypes.float32) if half else input
     for d, (n, m, factor) in enumerate(zip(input.shape[2:], target, factors, strict=True)):

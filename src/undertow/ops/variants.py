@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,6 +113,8 @@ def _rrelu(
 ) -> Tensor:
     if not lower <= upper:
         raise ArgumentError(f"[rrelu] lower {lower} must not exceed upper {upper}")
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise ArgumentError(f"[rrelu] lower and upper must be finite, got {lower} and {upper}")
     slope: Any = (lower + upper) / 2
     if training:
         slope = rand(input.shape, dtype=input.dtype, device=input.device)

@@ -130,10 +130,17 @@ class CpuBackend(NumpyBackend):
                 return found
         return _reduce(self, kind, x, dims, keepdim)
 
-    def require(self, x: Array, low: float, high: float, error: Callable[[Any], Exception]) -> Any:
+    def require(
+        self,
+        x: Array,
+        low: float,
+        high: float,
+        error: Callable[[Any], Exception],
+        but: int | None = None,
+    ) -> Any:
         if x.dtype == _INT64 and x.size and low <= 0 and self._below(x, high):
             return 0
-        return super().require(x, low, high, error)
+        return super().require(x, low, high, error, but)
 
     def within(self, x: Array, low: int, high: int) -> bool:
         if x.dtype == _INT64 and x.size and low == 0:

@@ -36,6 +36,7 @@ from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
+from .patches import patches_of, run_patches
 from .plans import Plans, described
 from .shifted import run_shifted
 from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
@@ -74,6 +75,12 @@ def run_conv(
         if not _one(out, x, w, bias, geometry, backend, relu) and relu:
             _cut_off(out, backend)
         return True
+    if x.itemsize > 2 and out.size and x.size and w.size:
+        done = run_patches(out, x, w, bias, geometry, backend, relu)
+        if done is not None:
+            if relu and not done:
+                _cut_off(out, backend)
+            return True
     parts = phases(geometry)
     if parts is None:
         return False
@@ -151,7 +158,9 @@ def _plan_whole(
     views = convolution_views(
         backend, wanted, np.empty(shape, a.dtype), a, b, bias, geometry, groups
     )
-    w, turned = views[2], views[4]
+    _, x, w, _, turned = views
+    if a.itemsize > 2 and patches_of(x, w, turned) is not None:
+        return None
     plan = direct_plan(*views, relu, (jit.address(w) - jit.address(b)) // b.itemsize)
     return None if plan is None else _Whole(shape, plan, turned.meets_zeros)
 
@@ -216,18 +225,20 @@ def _one(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
 ) -> bool:
     """A convolution whose input is not dilated; whether `relu` is a part of what was done."""
-    if run_direct(out, x, w, bias, geometry, relu):
+    left = math.prod(geometry.kernel) > math.prod(geometry.output)
+    done = run_patches(out, x, w, bias, geometry, backend, relu)
+    if done is None and run_direct(out, x, w, bias, geometry, relu):
         return True
-    done = _product(out, x, w, bias, geometry, relu)
+    if done is None:
+        done = _product(out, x, w, bias, geometry, relu)
     if done is None:
         done = run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution)
-    if done is None:
-        done = run_shifted(out, x, w, bias, geometry, backend, relu)
-    if done is None:
-        done = run_windows(out, x, w, bias, geometry, backend, relu)
+    for way in (run_windows, run_shifted) if left else (run_shifted, run_windows):
+        if done is None:
+            done = way(out, x, w, bias, geometry, backend, relu)
     if done is not None:
         return done
-    if math.prod(geometry.kernel) > math.prod(geometry.output):
+    if left:
         _windows_left(out, x, w, bias, geometry, backend)
         return False
     _windows_right(out, x, w, bias, geometry, backend, relu)

@@ -46,11 +46,20 @@ from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
 from . import debug, pool
-from .cook_toom_text import APART, FLAG, FORWARD, WEIGHT, forward_text, weight_text
+from .cook_toom_text import (
+    APART,
+    FLAG,
+    FORWARD,
+    ONE_PIECE,
+    WEIGHT,
+    WHOLE,
+    forward_text,
+    weight_text,
+)
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
 from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
+from .gemm_micro import RELU, Epilogue, tile_text
 from .gemm_micro import Shape as Kernel
-from .gemm_micro import tile_text
 from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
 from .jit import address
 from .padded import LINE, padded
@@ -262,12 +271,13 @@ def _run_tiles(
     low = [pair[0] for pair in geometry.padding]
     in_place = len(taps) == 1 and x.strides[-1] == SIZE and (w.strides[-1] == SIZE or not left)
     in_place = in_place and max(x.shape[-1], w.shape[-1]) < LONGEST
-    before = low[0] if in_place else None
-    convolution = _Convolution(slides, outputs, before, phases, woven)
+    spread = left and max(outputs) == 1
+    before = low[0] if in_place and not spread else None
+    convolution = _Convolution(slides, outputs, before, phases, woven, spread)
 
     def ready(x: Any) -> Any:
         behind = max(reads(convolution.form.width), PIECE)
-        return x if in_place else padded(x, low, convolution.reach, behind, backend)
+        return x if before is not None else padded(x, low, convolution.reach, behind, backend)
 
     images = x.shape[2 if left else 0]
     several = max(1, TILES // math.prod(convolution.tiles))
@@ -375,7 +385,8 @@ def run_woven(
         (*above, column + k) for *above, column in beginning for k in range(steps[-1])
     ]:
         return False
-    outputs = outputs_of(taps, mode)
+    each = max(taps) == 1  # an element of the input, by a tap for each phase
+    outputs = taps if each else outputs_of(taps, mode)
     if outputs is None:
         return False
     woven = Woven(tuple(beginning), steps, tuple([geometries[n].kernel for n in order]))
@@ -384,19 +395,21 @@ def run_woven(
         map(_tiles, places, outputs, slides.gaps)
     )
     terms = sum(math.prod(g.kernel) * math.prod(g.output) for g in geometries)
-    if products > WOVEN * terms or math.prod(taps) > math.prod(places):
+    if (products > WOVEN * terms and not each) or math.prod(taps) > math.prod(places):
         return False
     size = geometries[0].size
     padding = tuple(
         [(a, p + r - 1 - n - a) for a, p, r, n in zip(low, places, taps, size, strict=True)]
     )
     ones = (1,) * len(taps)
-    count = w.shape[1]
-    weights: Any = np.zeros((len(w), len(parts) * count, w.shape[2], *taps), w.dtype)
+    count, channels = w.shape[1:3]
+    w = backend.copy(np.moveaxis(w, 2, -1))  # with channels together, which are summed over
+    weights: Any = np.zeros((len(w), len(parts) * count, *taps, channels), w.dtype)
     for number, of in enumerate(order):
-        given = w[(..., *parts[of].taps)]
+        given = w[(slice(None), slice(None), *parts[of].taps)]
         into = weights[:, number * count : (number + 1) * count]
-        backend.assign(into[(..., *map(slice, given.shape[3:]))], given)
+        backend.assign(into[(slice(None), slice(None), *map(slice, given.shape[2:-1]))], given)
+    weights = np.moveaxis(weights, -1, 2)
     joint = Geometry(size, taps, ones, padding, ones, ones)
     given = (joint, backend, relu, slides, outputs, None, woven)
     return bool(_run_tiles(out, x, weights, bias, *given))
@@ -433,7 +446,8 @@ _plans = _Plans()
 class _Convolution:
     """A convolution whose taps are neighbours: its taps, places and tiles.
 
-    Lines in place are read as if there were some places of padding before them.
+    Lines in place are read as if there were some places of padding before them. Taps that are
+    `spread` are channels of their own.
     """
 
     def __init__(
@@ -443,14 +457,17 @@ class _Convolution:
         before: int | None,
         phases: _Phases | None,
         woven: Woven | None,
+        spread: bool,
     ) -> None:
         self.taps, self.places, self.strides, self.gaps = slides
         taps, places, strides, gaps = slides
         self.outputs, self.before = outputs, before or 0
         ones = (1,) * len(taps)
-        self.woven = woven or Woven(((0,) * len(taps),), ones, (taps,))
-        form = Form(outputs, taps, *micro_tile(), before is not None, gap=gaps[-1])
-        form = form._replace(weave=self.woven.weave)
+        at_once = ones if spread else taps  # of a tile
+        self.spread = taps if spread else ones
+        self.woven = woven or Woven(((0,) * len(taps),), ones, (at_once,))
+        form = Form(outputs, at_once, *micro_tile(), before is not None, gap=gaps[-1])
+        form = form._replace(weave=self.woven.weave, apart=strides if spread else ())
         self.ranges: Ranges = ((0, 1),) * math.prod(form.points)
         last = [(r - 1) * d + 1 for r, d in zip(taps, gaps, strict=True)]  # that a place sees
         if phases is not None:
@@ -520,8 +537,12 @@ class _Convolution:
         tables += [np.pad(t, ((0, 0), (0, behind))) for t in (to, *rows_there, *columns_there)]
         *_, first_row, end_row, first_column, end_column = tables
         size = (end_row - first_row) * (end_column - first_column)
-        whole = size == math.prod(self.outputs) * form.weave
-        tables.append(whole.reshape(-1, panels, wide).all(2))
+        whole = (size == math.prod(self.outputs) * form.weave).reshape(-1, panels, wide).all(2)
+        tables.append(whole * WHOLE)
+        if form.one_piece(host().vector // SIZE):
+            steps = np.diff(tables[3].reshape(-1, panels, wide))
+            one = (steps == form.outputs[-1] * form.weave * SIZE).all(2)
+            tables[-1] = np.where(whole & one, ONE_PIECE, tables[-1])
         # A block stays in the second cache, beside what passes by; threads get several each.
         terms = channels * (math.prod(self.taps) if form.windows else self.phases)
         points = 1 if form.windows else self.points
@@ -607,7 +628,7 @@ class _Convolution:
     def terms(self, each: int) -> list[Any]:
         """The first that has a weight at a point, and the end, for each; `each` a phase."""
         sides = [np.array(side, np.int64) * each for side in zip(*self.ranges, strict=True)]
-        there = self.woven.there(self.outputs, self.taps)
+        there = self.woven.there(self.outputs, self.form.taps)
         return [np.tile(side, len(self.woven.taps)) * there for side in sides]
 
     def depth(self, terms: int) -> int:
@@ -647,7 +668,8 @@ class _Convolution:
     # The gradient of a weight ----------------------------------------------------------------
     def weight(self, x: Any, w: Any, backend: Backend) -> Any:
         """The gradient, or None if it is not finite; see Note [what is not finite]."""
-        channels, groups, images = x.shape[:3]
+        groups, images = x.shape[1:3]
+        channels = len(x) * math.prod(self.spread)
         outputs, rank = w.shape[1], len(self.taps)
         sizes = [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
         if not (self.form.in_place or self.fits(w, sizes)):
@@ -662,7 +684,7 @@ class _Convolution:
         parts = 1 << max(parts, 1).bit_length() - 1  # of two, so that threads have as many
         sums = empty((groups, parts, self.points, high, columns * wide), SINGLE)
         threads = current_limit()
-        shapes = x.shape, x.strides, w.shape, w.strides, self.places, self.before
+        shapes = x.shape, x.strides, w.shape, w.strides, self.places, self.before, self.spread
         key = ("weight", *shapes, self.form, self.strides, self.gaps, self.ranges, threads)
         plan = _plans.get(key)
         if plan is None:
@@ -684,6 +706,10 @@ class _Convolution:
             )
             if not np.isfinite(backend.reduce("sum", result, (0, 1, 2), False)):
                 return None
+        if self.form.windows:
+            shaped = result.reshape(groups, -1, columns * wide)[:, :channels, :outputs]
+            shaped = shaped.reshape(1, groups, len(x), *self.taps, outputs)
+            return shaped.transpose(0, 2, 1, 3 + rank, *range(3, 3 + rank))
         shaped = result.reshape(groups, *self.taps, self.phases, -1, columns * wide)
         shaped = shaped[..., :channels, :outputs]
         return shaped.transpose(1 + rank, 2 + rank, 0, 3 + rank, *range(1, 1 + rank))
@@ -695,7 +721,8 @@ class _Convolution:
         return along and list(w.shape[3:]) == sizes and list(w.strides[3:]) == steps
 
     def plan_weight(self, x: Any, w: Any, sizes: list[int], sums: Any, threads: int) -> _Planned:
-        channels, groups, images = x.shape[:3]
+        groups, images = x.shape[1:3]
+        channels = len(x) * math.prod(self.spread)
         form, outputs = self.form, w.shape[1]
         lanes = host().vector // SIZE
         wide = form.vectors * lanes
@@ -706,10 +733,12 @@ class _Convolution:
         steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
         gaps = [s * d for s, d in zip(steps, self.gaps, strict=True)]
         w_plane, w_row = [0, 0, *gaps[:-1]][-2:]
+        channel, *tap = np.unravel_index(x_lanes, (len(x), *self.spread))
+        taps = sum(t * self.step(d - len(tap)) for d, t in enumerate(tap))
         tables = [
             grid[0] * x.strides[2] + self.steps_in_x(grid) - self.before * SIZE,
             grid[0] * w.strides[2] + self.steps(grid, steps),
-            x_lanes * x.strides[0],
+            channel * x.strides[0] + taps,
             w_lanes * w.strides[1],
             self.starts_in_x(grid, x),
             self.firsts(grid)[-1],
@@ -763,7 +792,10 @@ def micro_tile() -> Tile:
 
 def _kernels(form: Form, heights: set[int]) -> int:
     """The address of the table of micro-kernels, with those of some heights."""
+    epilogue = Epilogue("rows" if form.bias else "", RELU if form.relu else None)
     shape = Kernel("float", "float", ANY, False, False, False, False)
+    if form.windows:
+        shape = shape._replace(epilogue=epilogue)
     sizes = [Tile(h, form.vectors) for h in heights]
     return micro_kernels("gemm_tile", tile_text, shape, host(), sizes)
 

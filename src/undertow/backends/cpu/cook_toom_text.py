@@ -9,7 +9,7 @@ points are multiplied into memory that stays in the first cache, and transformed
 `weight_text` sums over tiles: both operands are transformed, some tiles at a time, and multiplied
 into matrices that are as many as points.
 A tile of one output is its window. Nothing is transformed: `forward_text` sums over channels and
-taps at once, and `weight_text` has a point for each tap, with the same cotangents at all of them.
+taps at once, and to `weight_text` each tap of a channel is a channel of its own.
 
 Note [what is not finite]
 A transform spreads what is not finite, and adds numbers that may overflow. Any result that should
@@ -24,13 +24,15 @@ from collections.abc import Sequence
 
 from ...kernel.cook_toom import Matrix, transforms
 from .cook_toom_tiles import PIECE, SIZE, Form, Line, Tiles, piece_of, span_of
-from .gemm_micro import ADD, LINE, PARAMETERS, RELU
+from .gemm_micro import ADD, FINISH, LINE, PARAMETERS, RELU
 from .gemm_tiles import MOST_ROWS, Target
 from .irbuilder import Function, Value
 from .jobs import job_text
 
 FLAG = 64  # bytes before the scratch of the threads
 APART = 5 * LINE  # more bytes from a point to the next: all at once they would collide in a cache
+FEW = 4  # elements from a place to the next, up to which those between are read, too
+WHOLE, ONE_PIECE = 1, 2  # all tiles of a panel are results; and these one piece of memory
 _CALL = ["plan", "x", "w", "y", "bias", "scratch"]
 
 
@@ -62,7 +64,7 @@ FORWARD = [
     "end_row",
     "first_column",  # by tile: its columns in y
     "end_column",
-    "whole",  # by part and panel: whether all of its tiles are
+    "whole",  # by part and panel: WHOLE or ONE_PIECE
     "w_group",
     "w_point",
     "w_row",
@@ -216,9 +218,14 @@ class _Forward(_Tasks):
             for thread in range(self.form.weave):
                 phase = f.add(f.mul(part, self.form.weave), thread)
                 above = f.add(f.mul(phase, field["outputs"]), top)
-                self.multiply(f.at(w, f.mul(above, field["w_row"])), rows, phase, thread)
+                weights = f.at(w, f.mul(above, field["w_row"]))
+                self.multiply(weights, top, rows, part, phase, thread)
             with f.loop(0, rows) as row, f.loop(0, self.count) as panel:
-                self.give(part, f.add(top, row), row, panel)
+                place = f.add(f.mul(part, field["panels"]), f.add(self.first, panel))
+                kind = self.entry(self.table("whole"), place)
+                todo = f.compare("ne", kind, ONE_PIECE) if self.at_once else "true"
+                with f.when(todo):
+                    self.give(part, f.add(top, row), row, panel, kind)
         odd = f.op(f"fcmp uno {self.vector} {self.check.get()}, zeroinitializer")
         bits = f.op(f"bitcast <{self.lanes} x i1> {odd} to i{self.lanes}")
         with f.when(f.op(f"icmp ne i{self.lanes} {bits}, 0")):
@@ -277,7 +284,14 @@ class _Forward(_Tasks):
         """How many rows a tile has, in all phases, along each dimension but the last."""
         return self.form.reach(self.form.points)[:-1]
 
-    def multiply(self, w: str, rows: Value, phase: Value, thread: int) -> None:
+    @property
+    def at_once(self) -> bool:
+        """Whether products may be written to where they belong: they are results, in order."""
+        return self.form.windows and self.form.weave == 1 and not self.form.spread
+
+    def multiply(
+        self, w: str, top: Value, rows: Value, part: Value, phase: Value, thread: int
+    ) -> None:
         """Some rows of outputs for all tiles of the block, at each point."""
         f, field, wide = self.f, self.field, self.width * SIZE
         firsts, ends = self.table("first_terms"), self.table("end_terms")
@@ -289,6 +303,15 @@ class _Forward(_Tasks):
             # The weights of the next point, or of the next rows.
             last = f.compare("eq", point, self.points - 1)
             coming = f.select(last, over, field["w_point"])
+            into = f.at(f.at(sums, f.mul(point, self.sum_point)), f.mul(panel, wide))
+            row_bytes = self.sum_row
+            if self.at_once:
+                place = f.add(f.mul(part, field["panels"]), f.add(self.first, panel))
+                straight = f.compare("eq", self.entry(self.table("whole"), place), ONE_PIECE)
+                begin = self.entry(self.table("to"), f.mul(place, self.width))
+                there = f.at(f.at(self.result, f.mul(top, field["y_output"])), begin)
+                into = f.select(straight, there, into, "ptr")
+                row_bytes = f.select(straight, field["y_output"], row_bytes)
             # If there are none, the sum of nothing is written.
             with f.loop(first, f.most(end, f.add(first, 1)), field["depth"]) as term:
                 a = f.at(f.at(w, f.mul(point, field["w_point"])), f.mul(term, SIZE))
@@ -301,24 +324,26 @@ class _Forward(_Tasks):
                     "a_k": SIZE,
                     "b": b,
                     "b_k": wide,
-                    "c": f.at(f.at(sums, f.mul(point, self.sum_point)), f.mul(panel, wide)),
-                    "c_row": self.sum_row,
+                    "c": into,
+                    "c_row": row_bytes,
                     "columns": self.width,
-                    "mode": f.select(f.compare("ne", term, first), ADD, 0),
+                    "mode": f.add(
+                        f.select(f.compare("ne", term, first), ADD, 0),
+                        f.select(f.compare("sge", f.add(term, field["depth"]), end), FINISH, 0),
+                    ),
                     "next": f.at(a, coming),
+                    "bias": f.at(self.group_bias, f.mul(top, SIZE)),
                 }
                 self.call_tile(rows, given)
 
-    def give(self, part: str, output: Value, row: str, panel: str) -> None:
+    def give(self, part: str, output: Value, row: str, panel: str, kind: str) -> None:
         """One output of a panel's tiles: back from points, and to where they belong."""
         f, field, form = self.f, self.field, self.form
         number = f.add(self.first, panel)
         first = f.mul(number, self.width)
-        here = f.mul(part, field["panels"])
-        self.of_part = f.mul(here, self.width)
+        self.of_part = f.mul(f.mul(part, field["panels"]), self.width)
         sums = f.at(f.at(self.sums, f.mul(row, self.sum_row)), f.mul(panel, self.width * SIZE))
         result = f.at(self.result, f.mul(output, field["y_output"]))
-        whole = f.compare("ne", self.entry(self.table("whole"), f.add(here, number)), 0)
         for v in range(form.vectors):
             threads = []
             for thread in range(form.weave):
@@ -331,15 +356,19 @@ class _Forward(_Tasks):
                 if not form.windows:
                     values = self.transformed(self.results, values)
                     self.look_at(values)
-                threads.append([self.finished(value, output) for value in values])
+                    values = [self.finished(value, output) for value in values]
+                threads.append(values)
             woven = [value for values in zip(*threads, strict=True) for value in values]
             wide = form.outputs[-1] * form.weave
             grid = [woven[n : n + wide] for n in range(0, len(woven), wide)]
             at = f.add(first, v * self.lanes)
-            with f.when(whole):
+            with f.when(f.compare("eq", kind, WHOLE)):
                 for number, row_values in enumerate(grid):
                     self.write_row(f.at(result, f.mul(field["y_row"], number)), at, row_values)
-            with f.when(f.op(f"xor i1 {whole}, true")):
+            if form.one_piece(self.lanes) and not self.at_once:
+                with f.when(f.compare("eq", kind, ONE_PIECE)):
+                    self.write_piece(result, f.add(self.of_part, at), grid)
+            with f.when(f.compare("eq", kind, 0)):
                 self.write_parts(result, at, grid)
 
     def look_at(self, values: list[str]) -> None:
@@ -375,6 +404,15 @@ class _Forward(_Tasks):
                 pieces.append((first, count, piece))
             first += count
         return found
+
+    def write_piece(self, result: str, first: Value, grid: list[list[str]]) -> None:
+        """Tiles whose rows are neighbours, one after the other."""
+        f, wide = self.f, len(grid[0])
+        place = f.at(result, self.entry(self.table("to"), first))
+        for number, values in enumerate(grid):
+            there = f.at(place, f.mul(self.field["y_row"], number))
+            whole = self.joined([piece for [(_, _, piece)] in self.pieces(values)], wide)
+            f.store(f"<{wide * self.lanes} x float>", whole, there, SIZE)
 
     def write_row(self, result: str, first: Value, values: Sequence[str]) -> None:
         f, ends = self.f, self.table("to")
@@ -451,7 +489,7 @@ class _Weight(_Tasks):
         b_panel = f.mul(field["depth"], wide)
         a_phase = f.mul(a_panel, field["row_panels"])
         a_point = f.mul(a_phase, max(len(form.phases), 1))
-        b_point = 0 if form.windows else f.add(f.mul(b_panel, field["column_block"]), APART)
+        b_point = f.add(f.mul(b_panel, field["column_block"]), APART)
         b = f.at(self.scratch, f.mul(a_point, self.points))
         x = f.at(self.x, f.mul(group, field["x_group"]))
         w = f.at(self.w, f.mul(group, field["w_group"]))
@@ -511,6 +549,9 @@ class _Weight(_Tasks):
         """
         f, (row, point, phase) = self.f, bytes
         begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
+        if self.form.windows:
+            self.turn(base, which, first, step, depth, to, row, vectors)
+            return
         gap = self.form.gap
         several = piece_of(gap, min(self.lanes, PIECE))
         read = span_of(self.form.width if which == "x" else len(matrices[-1][0]), gap)
@@ -525,7 +566,7 @@ class _Weight(_Tasks):
                     tiles = self.neighbours(matrices, places, self.steps(which), line, gap)
                     apart = row
                 for k, values in enumerate(tiles):
-                    for number, value in enumerate(values if point else values[:1]):
+                    for number, value in enumerate(values):
                         at = f.at(f.at(there, f.mul(point, number)), f.mul(apart, k))
                         f.store(self.vector, value, f.at(at, v * self.target.vector), SIZE)
 
@@ -542,3 +583,44 @@ class _Weight(_Tasks):
                     put(place, there, Line(size, [start]))
             else:
                 put(place, there, None)
+
+    def turn(
+        self,
+        base: str,
+        which: str,
+        first: Value,
+        step: str,
+        depth: str,
+        to: str,
+        row: int,
+        vectors: int,
+    ) -> None:
+        """Elements of a panel's channels, of several places at once where these are in a line."""
+        f, several = self.f, min(self.lanes, PIECE)
+        begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
+        apart = self.form.apart[-1] if which == "x" else 1
+        last = f.sub(self.field["steps"], 1)
+
+        def put(k: Value, count: int) -> None:
+            place = f.at(base, self.entry(begins, f.add(step, k)))
+            for v in range(vectors):
+                numbers = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
+                places = [f.at(place, self.entry(lanes, n)) for n in numbers]
+                values = self.read(places, (count - 1) * apart + 1, None)[::apart]
+                for n, value in enumerate(values):
+                    there = f.at(to, f.mul(f.add(k, n), row))
+                    f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
+
+        with f.loop(0, depth, several) as k:
+            at, end = f.add(step, k), f.add(k, several)
+            far = f.least(f.sub(f.add(at, several), 1), last)
+            bytes = f.sub(self.entry(begins, far), self.entry(begins, at))
+            in_line = f.compare("eq", bytes, (several - 1) * apart * SIZE)
+            in_line = f.op(f"and i1 {in_line}, {f.compare('sle', end, depth)}")
+            if apart <= FEW:
+                with f.when(in_line):
+                    put(k, several)
+            else:
+                in_line = "false"
+            with f.when(f.op(f"xor i1 {in_line}, true")), f.loop(k, f.least(end, depth)) as one:
+                put(one, 1)

@@ -43,8 +43,8 @@ class Form(NamedTuple):
     bias: bool = False
     relu: bool = False
     gap: int = 1  # between the elements of a tile along the last dimension
-    apart: tuple[int, ...] = ()  # of elements in a phase, if there are any; their first elements
-    phases: tuple[tuple[int, ...], ...] = ()
+    apart: tuple[int, ...] = ()  # of elements in a phase, if there are any, or of windows
+    phases: tuple[tuple[int, ...], ...] = ()  # their first elements
     weave: int = 1  # phases of results that are neighbours along the last dimension
 
     @property
@@ -64,6 +64,11 @@ class Form(NamedTuple):
         last = map(max, *self.phases) if len(self.phases) > 1 else self.phases[0]
         return [b + (n - 1) * s + 1 for b, n, s in zip(last, counts, self.apart, strict=True)]
 
+    def one_piece(self, lanes: int) -> bool:
+        """Whether rows of tiles that are neighbours are written as one; wide ones need not be."""
+        wide = self.outputs[-1] * self.weave
+        return not self.spread and self.gap == 1 and wide <= min(2, lanes)
+
     @property
     def points(self) -> tuple[int, ...]:
         """How many there are along each dimension."""
@@ -72,7 +77,7 @@ class Form(NamedTuple):
 
 def reads(count: int) -> int:
     """How many elements are read for so many of a tile's row."""
-    return 2 if count == 2 else 4 if count <= 4 else -(-count // 8) * 8
+    return count if count <= 2 else 4 if count <= 4 else -(-count // 8) * 8
 
 
 def piece_of(gap: int, most: int) -> int:
@@ -174,6 +179,8 @@ class Tiles:
                 chosen.append(base + piece * block + inside + source * lanes)
             return f.shuffle(vector, a, b, chosen)
 
+        if size == 1:
+            return rows
         if size == 2:
             a, b = rows
             low = [lane // 2 * 2 + lane % 2 * lanes for lane in every]

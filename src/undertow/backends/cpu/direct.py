@@ -30,9 +30,9 @@ from .plans import STREAMED, Plans, aligned, described
 ALONE = 1 << 17  # multiplications for which no other thread is woken
 SMALL = 1 << 13  # multiplications up to which NumPy is as fast
 # Of a group: pairs of an input and an output channel up to which packing for a matrix product does
-# not pay; those up to which it does not for a short array of few outputs; and outputs for which it
-# does not, however many inputs they have. Measured with kernels of 3 x 3, 5, 7 x 7 and 9.
-PAIRS, SHORT_PAIRS, FEW, THIN = 64, 256, 16, 4
+# not pay, and outputs for which it does not, however many inputs they have. Measured with kernels
+# of 3 x 3, 5, 7 x 7 and 9.
+PAIRS, THIN = 64, 4
 TAPS = 32  # unrolled in the long array's kernel, at most
 UNROLLED = 96  # multiplications in it, to which it is compiled in a reasonable time
 WEIGHED = 12  # unrolled in the short array's kernel
@@ -131,10 +131,7 @@ def direct_plan(
     if short and max(geometry.input_dilation) > 1:
         return None
     pairs = outputs * (x.shape[0] if short else inputs)
-    few = pairs <= PAIRS or outputs <= THIN
-    if short:
-        few = few or (pairs <= SHORT_PAIRS and outputs <= FEW)
-    if not few:
+    if pairs > PAIRS and outputs > THIN:
         return None
     if short:
         return None if bias is not None else _weigh(kind, out, x, w, geometry, relu)

@@ -64,14 +64,19 @@ class GeneratedBackend(Rows):
         super().synchronize()
 
     def require(
-        self, x: StridedArray, low: float, high: float, error: Callable[[Any], Exception]
+        self,
+        x: StridedArray,
+        low: float,
+        high: float,
+        error: Callable[[Any], Exception],
+        but: int | None = None,
     ) -> Any:
         if not x.size:
             return low
         try:
-            self.checks.add(x, low, high, error)
+            self.checks.add(x, low, high, error, but)
         except NotCompiled:
-            return super().require(x, low, high, error)
+            return super().require(x, low, high, error, but)
         return None
 
     def _told_of(self, dtype: Any) -> None:
@@ -80,7 +85,7 @@ class GeneratedBackend(Rows):
             try:
                 self.type_of(dtype)
             except NotCompiled as reason:
-                refuse(self, "device", reason)
+                refuse(self, "to", reason)
             self._known.add(dtype)
 
     # Making arrays ----------------------------------------------------------------------------

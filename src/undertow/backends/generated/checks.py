@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.expr import call, trace
+from ...kernel.expr import call, substitute, trace
 from ..strided import StridedArray
 from .reductions import Reductions
 
@@ -28,6 +28,12 @@ _OUTSIDE = trace(
 _OUTSIDE_WHOLE = trace(
     lambda a, low, high: call("logical_or", call("lt", a, low), call("gt", a, high)), 3
 )
+_OUTSIDE_BUT = trace(
+    lambda a, low, high, but: call(
+        "logical_and", substitute(_OUTSIDE_WHOLE, (a, low, high)), call("ne", a, but)
+    ),
+    4,
+)
 
 
 class Checks:
@@ -40,9 +46,14 @@ class Checks:
         self.lock = threading.RLock()
 
     def add(
-        self, x: StridedArray, low: float, high: float, error: Callable[[Any], Exception]
+        self,
+        x: StridedArray,
+        low: float,
+        high: float,
+        error: Callable[[Any], Exception],
+        but: int | None = None,
     ) -> None:
-        """Check that `low <= x < high` everywhere."""
+        """Check that `low <= x < high` everywhere, where an integer x is not `but`."""
         k = self.k
         with self.lock:
             if len(self.waiting) == MOST:
@@ -52,11 +63,13 @@ class Checks:
             at = len(self.waiting)
             slot = k.slice(self.flags, (slice(at, at + 1),))
             slot = k.reshape(slot, ())
-            expr, numbers = _OUTSIDE, (low, high)
+            expr, numbers = _OUTSIDE, [low, high]
             if x.dtype.kind in "iu":  # numbers that the type holds
                 span = np.iinfo(x.dtype)
                 least, most = math.ceil(low), math.ceil(high) - 1
-                expr, numbers = _OUTSIDE_WHOLE, (max(least, span.min), min(most, span.max))
+                expr, numbers = _OUTSIDE_WHOLE, [max(least, span.min), min(most, span.max)]
+                if but is not None and span.min <= but <= span.max:
+                    expr, numbers = _OUTSIDE_BUT, [*numbers, but]
             dims = tuple(range(len(x.shape)))
             k._map_reduce("any", expr, (x, *numbers), dims, False, _BOOL, slot)
             self.waiting.append((x, error))

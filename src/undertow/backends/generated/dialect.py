@@ -40,6 +40,14 @@ class Shared(NamedTuple):
     size: int
 
 
+class Table(NamedTuple):
+    """Constants that a kernel looks up: `name[len(entries)]` of scalar type `dtype`."""
+
+    name: str
+    dtype: str
+    entries: tuple[float, ...]
+
+
 class Dialect:
     """C with the names of OpenCL. See the notes."""
 
@@ -80,6 +88,7 @@ class Dialect:
         bindings: Sequence[Binding],
         words: int,
         shared: Sequence[Shared],
+        tables: Sequence[Table],
         group: int,
         body: Sequence[str],
     ) -> str:
@@ -89,6 +98,7 @@ class Dialect:
         lines = [
             "#pragma OPENCL FP_CONTRACT OFF",
             f"typedef struct {{ uint at[{max(words, 1)}]; }} Words_{entry};",
+            *map(self.table, tables),
             f"__kernel __attribute__((reqd_work_group_size({group}, 1, 1)))",
             f"void {entry}({', '.join(given)}) {{",
             *[f"  __local {self.TYPES[s.dtype]} {s.name}[{s.size}];" for s in shared],
@@ -207,12 +217,15 @@ class Dialect:
         """The same bits in another type of the same width."""
         return f"as_{self.TYPES[target]}({text})"
 
-    def lookup(self, entries: Sequence[float], dtype: str, index: str) -> str:
-        """An entry of a constant table of a few entries; the index is an i32."""
-        found = self.constant(entries[-1], dtype)
-        for i in reversed(range(len(entries) - 1)):
-            found = self.select(dtype, f"{index} == {i}", self.constant(entries[i], dtype), found)
-        return found
+    def table(self, table: Table) -> str:
+        """A statement before the kernel: a table that it looks up."""
+        entries = ", ".join(self.constant(entry, table.dtype) for entry in table.entries)
+        kind = self.TYPES[table.dtype]
+        return f"__constant {kind} {table.name}[{len(table.entries)}] = {{{entries}}};"
+
+    def lookup(self, table: Table, index: str) -> str:
+        """An entry of a table; the index is an i32."""
+        return f"{table.name}[{index}]"
 
     def operation(self, op: str, dtype: str, args: Sequence[str]) -> str:
         """An operation of kernel/ir's list OPERATIONS on values of one type, but for `any`."""

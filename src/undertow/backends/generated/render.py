@@ -30,7 +30,7 @@ from ...kernel.ir import (
     set_inside,
     traced_combine,
 )
-from .dialect import Binding, Dialect, Shared
+from .dialect import Binding, Dialect, Shared, Table
 
 _CODES = {"i32": "i", "u32": "I", "f32": "f", "i64": "q", "u64": "Q", "f64": "d"}
 
@@ -67,6 +67,7 @@ class _Renderer:
         self.indent = "  "
         self.renamed: dict[tuple[str, int], str] = {}  # variables of states, for each thread
         self.slots: dict[tuple[str, int], Shared] = {}
+        self.tables: dict[tuple[Any, str], Table] = {}
         self.alone = True  # all threads compute alike
         self.declared: set[int] = set()  # states
 
@@ -88,7 +89,8 @@ class _Renderer:
             raise IRError(f"{f.name}: a kernel of groups is one parallel loop\n{f}")
         self.block(f.body)
         shared = [*(Shared(t.name, t.dtype, t.count) for t in f.tiles), *self.slots.values()]
-        text = d.kernel(f.name, self.bindings, words, shared, self.group, self.lines)
+        tables = list(self.tables.values())
+        text = d.kernel(f.name, self.bindings, words, shared, tables, self.group, self.lines)
         flags = tuple(b.written for b in self.bindings)
         return Text(text, f.name, flags, self.group, words, struct.Struct("<" + codes))
 
@@ -223,6 +225,11 @@ class _Renderer:
         made = Shared(f"tree_{dtype}_{number}", dtype, self.group)
         return self.slots.setdefault((dtype, number), made)
 
+    def table(self, entries: tuple[float, ...], dtype: str) -> Table:
+        """The table of these entries; kernels stand in one text, so its name is the kernel's."""
+        made = Table(f"{self.f.name}_table{len(self.tables)}", dtype, entries)
+        return self.tables.setdefault((entries, dtype), made)
+
     def variable(self, state: State, i: int) -> str:
         return self.renamed.get((state.name, i), f"{state.name}_{i}")
 
@@ -252,7 +259,7 @@ class _Renderer:
         if v.op == "any":  # a thread is alone with its lane
             return self.value(args[0])
         if v.op == "lookup":
-            return d.lookup(args[0], v.dtype, self.index(args[1]))
+            return d.lookup(self.table(args[0], v.dtype), self.index(args[1]))
         if v.op == "select":
             return d.select(v.dtype, *map(self.value, args))
         if v.op == "cast":

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ...kernel.ir import COMPARISONS, INTEGERS, SIGNED, WIDTH
-from ..generated.dialect import Binding, Dialect, Shared
+from ..generated.dialect import Binding, Dialect, Shared, Table
 from .wgsl_functions import functions
 
 _WIDE = ("i64", "u64")
@@ -55,6 +55,7 @@ class Wgsl(Dialect):
         bindings: Sequence[Binding],
         words: int,
         shared: Sequence[Shared],
+        tables: Sequence[Table],
         group: int,
         body: Sequence[str],
     ) -> str:
@@ -158,6 +159,14 @@ class Wgsl(Dialect):
 
     def select(self, dtype: str, condition: str, yes: str, no: str) -> str:
         return f"select({no}, {yes}, {condition})"
+
+    def lookup(self, table: Table, index: str) -> str:
+        # Not an array: one that is indexed at run time would be memory of each thread.
+        *others, last = [self.constant(entry, table.dtype) for entry in table.entries]
+        found = last
+        for i, entry in reversed(list(enumerate(others))):
+            found = self.select(table.dtype, f"{index} == {i}", entry, found)
+        return found
 
     def cast(self, source: str, target: str, text: str) -> str:
         if source == target:

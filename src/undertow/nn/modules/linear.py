@@ -17,7 +17,7 @@ from .module import Module
 
 def new_parameter(*shape: int, device: Any = None, dtype: Any = None) -> Parameter:
     """A parameter with no particular values."""
-    return Parameter(FUNCTIONS["empty"](*shape, device=device, dtype=dtype))
+    return Parameter(FUNCTIONS["empty"](shape, device=device, dtype=dtype))
 
 
 class Identity(Module):

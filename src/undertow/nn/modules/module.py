@@ -401,10 +401,11 @@ class Module:
         for value in (*args, kwargs.pop("tensor", None)):
             if isinstance(value, Tensor):
                 found = {"device": value.device, "dtype": value.dtype}
-            elif isinstance(value, DType):
-                found["dtype"] = value
             elif value is not None and not isinstance(value, bool):
-                found["device"] = value
+                kind = "dtype" if isinstance(value, DType) else "device"
+                if found[kind] is not None:
+                    raise DTypeError(f"[to] takes one {kind}, got {found[kind]} and {value}")
+                found[kind] = value
         if kwargs:
             raise DTypeError(f"[to] takes a device, a dtype or a tensor, got {sorted(kwargs)}")
         dtype, device = found["dtype"], found["device"]

@@ -211,10 +211,13 @@ def register_parametrization(
         held: Any = module.parametrizations[tensor_name]
         if not unsafe:
             now = getattr(module, tensor_name)
-            _alike(now, parametrization(now), "forward", parametrization)
+            then = parametrization(now)
+            _alike(now, then, "forward", parametrization)
             if hasattr(parametrization, "right_inverse"):
-                back = parametrization.right_inverse(now)
-                _alike(now, back, "right_inverse", parametrization)
+                with suppress(NotImplementedError):
+                    _alike(
+                        now, parametrization.right_inverse(then), "right_inverse", parametrization
+                    )
         held.append(parametrization)
         held.unsafe |= unsafe
     elif tensor_name in module._parameters or tensor_name in module._buffers:
