@@ -154,6 +154,8 @@ def _plan_whole(
     relu: bool,
     backend: Backend,
 ) -> _Whole | None:
+    if not geometry.size:
+        return None
     shape = convolved_shape(wanted, a, b, geometry, groups)
     views = convolution_views(
         backend, wanted, np.empty(shape, a.dtype), a, b, bias, geometry, groups
