@@ -243,3 +243,30 @@ def test_divergence_of_binomials() -> None:
 def test_gamma_takes_a_number() -> None:
     d = ut.distributions.Gamma(2.0, 1.0)
     ut.testing.assert_close(d.log_prob(1), d.log_prob(ut.tensor(1.0)))
+
+
+def test_a_continuous_bernoulli_with_steep_logits() -> None:
+    """Probabilities that are rounded to one leave the logits their digits."""
+    family = ut.distributions
+    for sign, x in ((1.0, 1.0), (-1.0, 0.0)):
+        d = family.ContinuousBernoulli(logits=ut.tensor([sign * 50.0]))
+        assert d.log_prob(ut.tensor([x])).item() == pytest.approx(math.log(50.0))
+        assert d.mean.item() == pytest.approx(x - sign / 50)
+        assert d.variance.item() == pytest.approx(1 / 2500, rel=1e-4)
+        assert d.entropy().item() == pytest.approx(1 - math.log(50.0), rel=1e-4)
+        assert d.icdf(ut.tensor([0.5])).item() == pytest.approx(x - sign * math.log(2) / 50)
+
+
+def test_families_whose_carrier_is_not_known() -> None:
+    """The general entropy is not theirs: they have their own, or none."""
+    family = ut.distributions
+    for d in (family.Beta(ut.tensor(2.0), ut.tensor(3.0)), family.Dirichlet(ut.ones(3))):
+        with pytest.raises(NotImplementedError):
+            family.ExponentialFamily.entropy(d)
+    gamma = family.Gamma(ut.tensor(2.0), ut.tensor(3.0))
+    assert ut.allclose(family.ExponentialFamily.entropy(gamma), gamma.entropy())
+
+
+def test_transforms_are_transforms() -> None:
+    with pytest.raises(ValueError, match="transforms are Transforms"):
+        ut.distributions.TransformedDistribution(ut.distributions.Normal(0.0, 1.0), lambda x: x)

@@ -15,12 +15,13 @@ from .base import Backend
 from .boxed import BoxedBackend
 from .cpu.backend import CpuBackend
 from .memory import keep_memory
+from .meta import MetaBackend
 
 GROUP = "undertow.backends"  # the entry points of packages that bring a device
 
 keep_memory()
 CPU = CpuBackend(Device("cpu"))
-_makers: dict[str, Callable[[Device], Backend]] = {"reference": BoxedBackend}
+_makers: dict[str, Callable[[Device], Backend]] = {"meta": MetaBackend, "reference": BoxedBackend}
 _running: dict[str, Backend] = {"cpu": CPU, "cpu:0": CPU}  # by the device's name
 # The one special case: an ndarray does not know its backend. Hot places look here by themselves,
 # `OF_CLASS.get(array.__class__) or array.backend`.

@@ -209,10 +209,11 @@ def _suffixes(t: Tensor) -> Iterator[str]:
     if t.device.type != "cpu":
         yield f"device='{t.device}'"
     default = dtypes.get_default_dtype()
-    usual: tuple[dtypes.DType, ...] = (default,)  # an empty tensor shows no other by its elements
-    if t.numel():
+    usual: tuple[dtypes.DType, ...] = (default,)  # no elements show any other dtype
+    shows = t.numel() and not t.is_meta
+    if shows:
         usual = (default, dtypes.complex_of(default), dtypes.int64, dtypes.bool)
-    if not _options.edgeitems if t.numel() else t.ndim != 1:
+    if t.is_meta or (not _options.edgeitems if shows else t.ndim != 1):
         yield f"size={t.shape}"
     if t.dtype not in usual:
         yield f"dtype={t.dtype}"
@@ -225,6 +226,8 @@ def _suffixes(t: Tensor) -> Iterator[str]:
 
 def elements(t: Tensor, prefix: str = "tensor(") -> str:
     """The elements after a prefix, whose width they are indented by; not yet closed."""
+    if t.is_meta:
+        return prefix + "..."
     if not t.numel():
         return prefix + "[]"
     summarise = t.numel() > _options.threshold

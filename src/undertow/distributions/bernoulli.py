@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
-from ..nn.functional import binary_cross_entropy_with_logits
+from ..nn.functional import binary_cross_entropy_with_logits, softplus
 from ..ops.comparison import where
 from ..ops.creation import arange
 from ..ops.distributions import bernoulli
@@ -149,10 +149,16 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
     def _cut(self) -> Tensor:
         return where(self._outside, self.probs, self._lims[0])
 
+    @property
+    def _slope(self) -> Tensor:
+        """The logits, which have digits left where `probs` is one."""
+        low = self._lims[0]
+        return where(self._outside, self.logits, math.log(low) - math.log1p(-low))
+
     def _log_norm(self) -> Tensor:
         p = self._cut
         below, above = where(p <= 0.5, p, 0.0), where(p >= 0.5, p, 1.0)
-        wide = ((-p).log1p() - p.log()).abs().log()
+        wide = self._slope.abs().log()
         wide = wide - where(p <= 0.5, (-2 * below).log1p(), (2 * above - 1).log())
         x = (self.probs - 0.5).square()
         return where(self._outside, wide, math.log(2) + (4 / 3 + 104 / 45 * x) * x)
@@ -160,13 +166,13 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
     @property
     def mean(self) -> Tensor:
         p, x = self._cut, self.probs - 0.5
-        wide = p / (2 * p - 1) + 1 / ((-p).log1p() - p.log())
+        wide = p / (2 * p - 1) - 1 / self._slope
         return where(self._outside, wide, 0.5 + (1 / 3 + 16 / 45 * x.square()) * x)
 
     @property
     def variance(self) -> Tensor:
         p, x = self._cut, (self.probs - 0.5).square()
-        wide = p * (p - 1) / (1 - 2 * p).square() + 1 / ((-p).log1p() - p.log()).square()
+        wide = p * (p - 1) / (1 - 2 * p).square() + 1 / self._slope.square()
         return where(self._outside, wide, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
@@ -182,14 +188,16 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
         return where(v <= 0, 0.0, where(v >= 1, 1.0, where(self._outside, wide, near)))
 
     def icdf(self, value: Tensor) -> Tensor:
-        p = self._cut
-        wide = ((-p + value * (2 * p - 1)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p())
+        slope = self._slope
+        flat = -slope.abs()  # the density exp(slope x), seen from where it is largest
+        rest = where(slope < 0, value, 1 - value)
+        part = (rest * flat.expm1()).log1p() / flat
+        wide = where(slope < 0, part, 1 - part)
         near = value + 2 * (self.probs - 0.5) * value * (1 - value)
         return where(self._outside, wide, near)
 
     def entropy(self) -> Tensor:
-        zero, one = (-self.probs).log1p(), self.probs.log()
-        return self.mean * (zero - one) - self._log_norm() - zero
+        return softplus(self.logits) - self.mean * self.logits - self._log_norm()
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

@@ -14,7 +14,7 @@ from .utils import sum_rightmost
 class ExponentialFamily(Distribution):
     """A distribution that knows its natural parameters θ and its log normaliser F."""
 
-    _mean_carrier_measure: float = 0
+    _mean_carrier_measure: float | None = None  # the mean of k(x), where it is known
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -25,6 +25,8 @@ class ExponentialFamily(Distribution):
 
     def entropy(self) -> Tensor:
         """From the log normaliser and its derivative, the mean of the statistics."""
+        if self._mean_carrier_measure is None:
+            raise NotImplementedError(f"{type(self).__name__} has no mean carrier measure")
         natural = [
             p if p.requires_grad else p.detach().requires_grad_() for p in self._natural_params
         ]

@@ -27,6 +27,7 @@ class Exponential(ExponentialFamily):
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _mean_carrier_measure = 0
     rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:

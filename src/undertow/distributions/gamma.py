@@ -31,6 +31,7 @@ class Gamma(ExponentialFamily):
     arg_constraints: Any = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _mean_carrier_measure = 0
     concentration: Tensor
     rate: Tensor
 

@@ -113,7 +113,8 @@ class TransformedDistribution(Distribution):
     def __init__(
         self, base_distribution: Any, transforms: Any, validate_args: bool | None = None
     ) -> None:
-        self.transforms = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        several = isinstance(transforms, (list, tuple))
+        self.transforms = list(transforms) if several else [transforms]
         for t in self.transforms:
             if not isinstance(t, Transform):
                 raise ArgumentError(f"[{type(self).__name__}] transforms are Transforms, got {t!r}")

@@ -37,7 +37,7 @@ from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
 from .patches import patches_of, run_patches
-from .plans import Plans, described
+from .plans import Plans, described, forwards
 from .shifted import run_shifted
 from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
@@ -173,6 +173,8 @@ def _finite(w: Any, backend: Backend) -> bool:
         w = backend.cast(w, _SINGLE)
     if w.size < _FEW:
         return math.isfinite(np.vdot(w, w))
+    w = forwards(w)  # and in the order of memory, which is read fastest
+    w = w.transpose(sorted(range(w.ndim), key=lambda d: -w.strides[d]))
     return math.isfinite(backend.reduce("sum", w, tuple(range(w.ndim)), False))
 
 

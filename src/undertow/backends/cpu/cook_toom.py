@@ -63,7 +63,7 @@ from .gemm_micro import Shape as Kernel
 from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
 from .jit import address
 from .padded import LINE, padded
-from .plans import Plans
+from .plans import Plans, forwards
 
 SINGLE = np.dtype(np.float32)
 MODES = ("exact", "auto", "fast")
@@ -403,7 +403,8 @@ def run_woven(
     )
     ones = (1,) * len(taps)
     count, channels = w.shape[1:3]
-    w = backend.copy(np.moveaxis(w, 2, -1))  # with channels together, which are summed over
+    turned = np.moveaxis(w, 2, -1)  # with channels together, which are summed over
+    w = forwards(backend.copy(forwards(turned)), turned)
     weights: Any = np.zeros((len(w), len(parts) * count, *taps, channels), w.dtype)
     for number, of in enumerate(order):
         given = w[(slice(None), slice(None), *parts[of].taps)]
@@ -467,7 +468,7 @@ class _Convolution:
         self.spread = taps if spread else ones
         self.woven = woven or Woven(((0,) * len(taps),), ones, (at_once,))
         form = Form(outputs, at_once, *micro_tile(), before is not None, gap=gaps[-1])
-        form = form._replace(weave=self.woven.weave, apart=strides if spread else ())
+        form = form._replace(weave=self.woven.weave, apart=strides if form.windows else ())
         self.ranges: Ranges = ((0, 1),) * math.prod(form.points)
         last = [(r - 1) * d + 1 for r, d in zip(taps, gaps, strict=True)]  # that a place sees
         if phases is not None:

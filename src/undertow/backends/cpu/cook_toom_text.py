@@ -31,6 +31,7 @@ from .jobs import job_text
 
 FLAG = 64  # bytes before the scratch of the threads
 APART = 5 * LINE  # more bytes from a point to the next: all at once they would collide in a cache
+BY_VECTORS = 2  # elements from a window to the next, up to which two vectors have what one needs
 FEW = 4  # elements from a place to the next, up to which those between are read, too
 WHOLE, ONE_PIECE = 1, 2  # all tiles of a panel are results; and these one piece of memory
 _CALL = ["plan", "x", "w", "y", "bias", "scratch"]
@@ -233,19 +234,29 @@ class _Forward(_Tasks):
 
     def lay_out(self, x: str, panel: str) -> None:
         """The elements of a panel's tiles, at each point: channels by tiles."""
-        f = self.f
+        f, form = self.f, self.form
         number = f.add(self.first, panel)
         to = f.at(self.scratch, f.mul(panel, self.panel_bytes))
-        if not self.form.in_place:
+        inside = "true"
+        if form.in_place:
+            inside = f.compare("ne", self.entry(self.table("inside"), number), 0)
+        in_line = "false"
+        if form.windows and form.apart[-1] <= BY_VECTORS:
+            first = f.mul(number, self.width)
+            ends = [self.entry(self.table("from"), f.add(first, n)) for n in (0, self.width - 1)]
+            far = (self.width - 1) * form.apart[-1] * SIZE
+            in_line = f.compare("eq", f.sub(ends[1], ends[0]), far)
+            in_line = f.op(f"and i1 {inside}, {in_line}")
+            with f.when(in_line):
+                self.channels(x, number, to, False, in_line=True)
+        with f.when(f.op(f"and i1 {inside}, {f.op(f'xor i1 {in_line}, true')}")):
             self.channels(x, number, to, False)
-            return
-        inside = f.compare("ne", self.entry(self.table("inside"), number), 0)
-        with f.when(inside):
-            self.channels(x, number, to, False)
-        with f.when(f.op(f"xor i1 {inside}, true")):
-            self.channels(x, number, to, True)
+        if form.in_place:
+            with f.when(f.op(f"xor i1 {inside}, true")):
+                self.channels(x, number, to, True)
 
-    def channels(self, x: str, panel: Value, to: str, border: bool) -> None:
+    def channels(self, x: str, panel: Value, to: str, border: bool, in_line: bool = False) -> None:
+        """All channels of a panel, whose tiles may cross a border, or begin one after the other."""
         f, field = self.f, self.field
         begins, starts = self.table("from"), self.table("starts")
         first = f.mul(panel, self.width)
@@ -269,15 +280,37 @@ class _Forward(_Tasks):
                 line = None
                 if border:
                     line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
-                for number, values in enumerate(self.tiles(self.inputs, places, "x", line)):
+                found = (
+                    [self.windows_in_line(places[0])]
+                    if in_line
+                    else self.tiles(self.inputs, places, "x", line)
+                )
+                for number, values in enumerate(found):
                     phase = f.mul(f.mul(field["channels"], number), wide)
                     for point, value in enumerate(values):
                         there = f.at(f.at(place, phase), f.mul(apart, point))
                         f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
 
+    def windows_in_line(self, place: str) -> list[str]:
+        """The elements of a vector of windows, of which the first begins at a place."""
+        f, form, lanes = self.f, self.form, self.lanes
+        *outer, count = form.taps
+        apart, found = form.apart[-1], []
+        last = (lanes - 1) * (apart - 1)  # where a vector begins whose end is that of the line
+        for [row] in self.rows(outer, [place], self.steps("x")):
+            for tap in range(count):
+                value = f.load(self.vector, f.at(row, tap * SIZE), SIZE)
+                if apart > 1:
+                    other = f.load(self.vector, f.at(row, (tap + last) * SIZE), SIZE)
+                    at = [n * apart for n in range(lanes)]
+                    chosen = [n if n < lanes else n - last + lanes for n in at]
+                    value = f.shuffle(self.vector, value, other, chosen)
+                found.append(value)
+        return found
+
     def lines(self) -> range:
         """Which tiles of a panel begin in lines of their own, if they are neighbours."""
-        step = self.form.outputs[-1] * (self.form.apart[-1] if self.form.phases else 1) * SIZE
+        step = self.form.outputs[-1] * (self.form.apart[-1] if self.form.apart else 1) * SIZE
         return range(0, self.width, max(1, LINE // step))
 
     def heights(self) -> list[int]:

@@ -88,6 +88,16 @@ def aligned(a: Any) -> bool:
     return not any(s % a.itemsize for s in a.strides)
 
 
+def forwards(a: Any, like: Any = None) -> Any:
+    """A view turned round along the dimensions in which `a`, or another one, runs backwards.
+
+    >>> forwards(np.arange(3)[::-1])
+    array([0, 1, 2])
+    """
+    steps = (a if like is None else like).strides
+    return a[tuple([slice(None, None, -1 if step < 0 else 1) for step in steps])]
+
+
 def steps_of(a: Any, shape: Sizes) -> Sizes:
     """The steps of `a`, in elements, when it is broadcast to `shape`."""
     own = [0 if n == 1 else s // a.itemsize for n, s in zip(a.shape, a.strides, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -171,6 +172,12 @@ def _load_one(
             value = Parameter(value, requires_grad=held.requires_grad)
         setattr(module, name, value)
     else:
+        if held.is_meta and not value.is_meta:
+            warnings.warn(
+                f"for {key}: copying from the state_dict to a tensor on the device 'meta' does "
+                "nothing; pass assign=True to take what is there",
+                stacklevel=2,
+            )
         with no_grad():
             held.copy_(value)
     return None

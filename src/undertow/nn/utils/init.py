@@ -9,10 +9,9 @@ from ..modules.module import Module
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
-    """A module of that class on the `device` given; its values are not worth anything.
+    """A module of that class on the `device` given, whose values are whatever its memory held.
 
-    torch spares the work of the initialisation by its meta device. Here it is done, so that the
-    values are defined.
+    It is made on the device "meta", so that nothing is initialised.
 
     >>> import undertow as ut
     >>> ut.nn.utils.skip_init(ut.nn.Linear, 2, 1)
@@ -23,4 +22,5 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {kind}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    return module_cls(*args, **kwargs)
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)
