@@ -48,11 +48,13 @@ kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURE
 apt = { test "$$(id -u)" = 0 && command -v apt-get && timeout 120 apt-get update -qq && \
 	timeout 240 apt-get install -qq -y $(1); } >/dev/null 2>&1 || true
 
-# A few of the samples: compiling kernels takes PoCL long.
+# A few of the samples: compiling kernels takes PoCL long. What it does not optimise keeps every value of all threads of
+# a group on the stack, which is megabytes for second derivatives of the zeta function.
 test-opencl: $(VENV)/.dev ## run the device suite on OpenCL, here on PoCL, with PART=1/150 of the op table
 	@$(BIN)/python -c 'import pyopencl' 2>/dev/null || $(PIP) pyopencl || true
 	@$(BIN)/python tools/opencl.py || $(call apt,pocl-opencl-icd ocl-icd-libopencl1)
 	@if $(BIN)/python tools/opencl.py; then \
+		ulimit -s 262144 2>/dev/null; \
 		PYOPENCL_BUILD_OPTIONS=-cl-opt-disable $(BIN)/python -m pytest -n $(WORKERS) \
 			tests/device_suite.py --device opencl --part $(or $(PART),1/150) \
 			-k "not test_large" $(ARGS); \

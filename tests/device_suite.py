@@ -352,6 +352,7 @@ LARGE: dict[str, tuple[Any, Any]] = {
     "running maximum": ((3000,), lambda x: x.cummax(0)[1]),
     "sort": ((3, 700), lambda x: x.sort(1)[0]),
     "topk": ((2500,), lambda x: x.topk(10)[0]),
+    "topk of equals": ((2, 900), lambda x: (x * 3).round().topk(40, 1, False)[1]),
     "nonzero": ((5000,), lambda x: (x > 0).nonzero().sum()),
     "product": ((100, 90), lambda x: x @ x.t()),
     "batched product": ((3, 70, 40), lambda x: x @ x.transpose(1, 2)),

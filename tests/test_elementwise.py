@@ -466,3 +466,27 @@ def test_rule_is_fused(name: str) -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_ldexp_of_powers_out_of_range() -> None:
+    """The product counts, not the power; a half stays one, and zero stays zero."""
+    x = ut.tensor([1e-30, 0.0, 1.0, 1e30, 1.0, 3.0])
+    powers = [200, 5000, 5000, -200, -149, 2]
+    with np.errstate(over="ignore"):
+        expected = np.ldexp(x.numpy(), powers)
+    assert ut.ldexp(x, ut.tensor(powers)).tolist() == expected.tolist()
+    half = ut.ldexp(ut.tensor([1.0, 6e-8], dtype=ut.float16), ut.tensor([3, 30]))
+    assert half.dtype is ut.float16
+    assert half.tolist() == [8.0, 64.0]
+    assert ut.ldexp(ut.tensor([3, 5]), ut.tensor([1, 2])).tolist() == [6.0, 20.0]
+    y = ut.tensor([1.5], requires_grad=True)
+    ut.ldexp(y, ut.tensor([4])).backward()
+    assert y.grad is not None
+    assert y.grad.tolist() == [16.0]
+
+
+def test_hardshrink_compares_in_the_dtype() -> None:
+    for dtype in (ut.bfloat16, ut.float16):
+        x = ut.tensor([0.3, -0.3, 0.31], dtype=dtype)
+        assert ut.nn.functional.hardshrink(x, 0.3)[:2].tolist() == [0.0, 0.0]
+        assert ut.nn.functional.hardshrink(x, 0.3)[2] == x[2]

@@ -439,3 +439,10 @@ def test_arrays_without_dimensions(tmp_path: Path) -> None:
     found = ut.load(path)
     assert found["a"].shape == ()
     assert (int(found["a"]), found["b"]) == (5, 2.0)
+
+
+def test_a_file_object_is_flushed(tmp_path: Any) -> None:
+    """Who opens the file by its name, while it is still open for writing, finds all of it."""
+    with open(tmp_path / "x.pt", "wb") as f:
+        ut.save(ut.ones(3), f)
+        assert ut.load(tmp_path / "x.pt").tolist() == [1.0, 1.0, 1.0]

@@ -282,3 +282,22 @@ def test_debugging(mode: str) -> None:
     )
     assert ("@compute" in done.stderr) == (mode == "wgsl")
     assert (int(done.stdout) > 2) == (mode == "webgpu")
+
+
+@pytest.mark.parametrize("special", [np.inf, np.nan])
+@pytest.mark.parametrize("channels, outputs, length", [(2, 3, 7), (20, 128, 70)])
+def test_weights_that_are_not_finite_never_meet_padding(
+    channels: int, outputs: int, length: int, special: float
+) -> None:
+    random = np.random.default_rng(0)
+    x = random.uniform(1, 2, (2, channels, length)).astype(np.float32)
+    w = random.uniform(1, 2, (outputs, channels, 3)).astype(np.float32)
+    w[1, 1, 0] = w[2, 0, 2] = special
+    for options in ({"padding": 1}, {"padding": 2, "stride": 2, "dilation": 2}):
+        found, expected = (
+            F.conv1d(ut.tensor(x).to(k), ut.tensor(w).to(k), **options).cpu().numpy()
+            for k in ("webgpu", "cpu")
+        )
+        assert np.isfinite(expected[:, 1, 0]).all()  # whose first tap looks beside the input
+        assert np.isfinite(expected[:, 2, -1]).all()
+        np.testing.assert_allclose(found, expected, rtol=1e-5)

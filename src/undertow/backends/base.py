@@ -135,7 +135,7 @@ class Backend(ABC):
     ) -> tuple[Array, Array]:
         """Stably sorted values and their indices; NaN counts as largest.
 
-        With a count, only the first so many; which of equal elements are the last is left open.
+        With a count, only the first so many of them.
         """
 
     @abstractmethod

@@ -566,8 +566,11 @@ class NumpyBackend(Backend):
         chosen = None
         if count is not None and 0 < count < size // 8:
             at = size - count if descending else count - 1
-            first = (*(slice(None),) * dim, slice(at, None) if descending else slice(count))
-            chosen = np.sort(np.argpartition(keys, at, axis=dim)[first], axis=dim)
+            lead = (slice(None),) * dim
+            parted = np.argpartition(keys, at, axis=dim)
+            edge = keys[_gather_index(parted[(*lead, slice(at, at + 1))], dim)]
+            chosen = parted[(*lead, slice(at, None) if descending else slice(count))]
+            chosen = np.sort(_first_of_equal(keys, chosen, edge, dim), axis=dim)
             keys = keys[_gather_index(chosen, dim)]
         if descending:
             # Sorting the reversed array stably and reversing keeps equal elements in order.
@@ -649,6 +652,23 @@ def _whole(x: Array) -> Array:
         low, high = byte_bounds(owner)
         flat = as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
     return flat if owner.dtype == x.dtype else flat.view(x.dtype)
+
+
+def _first_of_equal(keys: Array, chosen: Array, edge: Array, dim: int) -> Array:
+    """Indices of the same elements, but of those equal to the edge the first ones."""
+    equal = keys == edge
+    if keys.dtype.kind == "f" and (edge != edge).any():
+        equal |= (edge != edge) & (keys != keys)
+    at = _gather_index(chosen, dim)
+    wanted = np.count_nonzero(equal[at], axis=dim, keepdims=True)
+    if (np.count_nonzero(equal, axis=dim, keepdims=True) == wanted).all():
+        return chosen
+    taken = np.zeros(keys.shape, bool)
+    taken[at] = True
+    taken = (taken & ~equal) | (equal & (np.cumsum(equal, axis=dim) <= wanted))
+    lines = np.moveaxis(taken, dim, -1)
+    found = np.nonzero(lines)[-1].reshape(*lines.shape[:-1], chosen.shape[dim])
+    return np.moveaxis(found, -1, dim)
 
 
 def _gather_index(index: Array, dim: int) -> tuple[Array, ...]:

@@ -64,6 +64,8 @@ def save(
     elif hasattr(f, "write"):
         for piece in pieces:
             f.write(piece)
+        if hasattr(f, "flush"):  # who opens the file by its name finds all of it
+            f.flush()
     else:
         raise DTypeError(
             f"[save] writes to a path or a file object, got {type(f).__name__}; "

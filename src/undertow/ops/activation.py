@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
+from ..backends.registry import backend_on
 from ..core.conjugate import conjugate
 from ..core.dispatch import elementwise
 from ..core.fast import binary_function, inplace_elementwise, unary_function
 from ..core.inplace import inplace as inplace_form
 from ..core.op import Op, elementwise_op
 from ..core.register import FUNCTIONAL, FUNCTIONS, elementwise_function, function
-from ..core.tensor import Tensor
+from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, DimError, ShapeError
 from ..kernel.erf import erf as erf_expr
 from ..kernel.expr import Expr, Operand, call
@@ -266,6 +267,8 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> ut.nn.functional.hardshrink(ut.tensor([-2.0, 0.3]))
     tensor([-2.,  0.])
     """
+    if input._array.dtype.itemsize == 2:  # an element that is lambd, as the dtype has it, is one
+        lambd = wrap(backend_on("cpu").full((), lambd, input._array.dtype)).item()
     return _hardshrink(input, lambd)
 
 

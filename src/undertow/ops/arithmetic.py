@@ -599,7 +599,20 @@ def ldexp(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     >>> ut.ldexp(ut.tensor([1.0, 3.0]), ut.tensor([2, 3]))
     tensor([ 4., 24.])
     """
-    return mul(input, pow(2.0, other))
+    if not isinstance(other, Tensor) or other.is_floating_point() or other.is_complex():
+        return mul(input, pow(2.0, other))
+    dtype = input.dtype if isinstance(input, Tensor) else dtypes.get_default_dtype()
+    if dtype.category < 2:
+        dtype = dtypes.get_default_dtype()
+    # A power may be out of range where the product is not, so it is taken in three steps.
+    step = round(math.log2(dtypes.finfo(dtype).max)) - 2
+    left: Any = cast(other, dtypes.int64).clamp(-3 * step, 3 * step)
+    found: Any = input
+    for parts in (3, 2, 1):
+        now = _floored(left, parts)
+        left = left - now
+        found = mul(found, pow(2.0, cast(now, dtype)))
+    return found
 
 
 # Further names -------------------------------------------------------------------------------

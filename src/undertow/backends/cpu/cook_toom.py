@@ -50,6 +50,8 @@ from .cook_toom_text import (
     APART,
     FLAG,
     FORWARD,
+    IN_LINE,
+    INSIDE,
     ONE_PIECE,
     WEIGHT,
     WHOLE,
@@ -527,14 +529,20 @@ class _Convolution:
         panels = evenly(len(begins), wide)
         behind = panels * wide - len(begins)  # tiles of which nothing is a result
         inside = (starts >= 0) & (starts + span_of(form.width, form.gap) <= x.shape[-1])
-        inside = np.pad(inside, (0, behind), constant_values=not form.in_place)
+        inside = np.pad(
+            inside | (not form.in_place), (0, behind), constant_values=not form.in_place
+        )
         starts = np.pad(starts, (0, behind), constant_values=x.shape[-1])  # nothing is read
         to, rows_there, columns_there = self.results(grid, out)
         tables: list[Any] = [
             np.pad(begins, (0, behind)),
             starts,
-            inside.reshape(panels, wide).all(1),
+            inside.reshape(panels, wide).all(1) * INSIDE,
         ]
+        if form.in_line:
+            steps = np.diff(tables[0].reshape(panels, wide))
+            line = (steps == self.strides[-1] * SIZE).all(1)
+            tables[2] = np.where(line, tables[2] * IN_LINE, tables[2])
         tables += [np.pad(t, ((0, 0), (0, behind))) for t in (to, *rows_there, *columns_there)]
         *_, first_row, end_row, first_column, end_column = tables
         size = (end_row - first_row) * (end_column - first_column)
@@ -745,6 +753,7 @@ class _Convolution:
             self.firsts(grid)[-1],
             *self.terms(row_panels),
         ]
+        tables += [_runs(tables[0], self.strides[-1] * SIZE), _runs(tables[1], SIZE)]
         column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
         column_blocks = -(-column_panels // column_block)
         high = self.phases * row_panels
@@ -770,6 +779,8 @@ class _Convolution:
             "w_row": w_row,
             "x_from": address(tables[0]),
             "w_from": address(tables[1]),
+            "x_runs": address(tables[8]),
+            "w_runs": address(tables[9]),
             "x_lanes": address(tables[2]),
             "w_lanes": address(tables[3]),
             "x_starts": address(tables[4]),
@@ -783,6 +794,17 @@ class _Convolution:
             "thread_bytes": _pages(self.points * (each * depth + high * host().vector + APART)),
         }
         return _planned(weight_text, form, WEIGHT, numbers, tables, threads)
+
+
+def _runs(begins: Any, step: int) -> Any:
+    """How many from each one on are so far apart, with itself.
+
+    >>> _runs(np.array([0, 4, 8, 20, 24, 40]), 4).tolist()
+    [3, 2, 1, 2, 1, 1]
+    """
+    ends = np.append(np.flatnonzero(np.diff(begins) != step), len(begins) - 1)
+    numbers = np.arange(len(begins))
+    return ends[np.searchsorted(ends, numbers)] + 1 - numbers
 
 
 def micro_tile() -> Tile:

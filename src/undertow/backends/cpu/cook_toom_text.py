@@ -31,8 +31,8 @@ from .jobs import job_text
 
 FLAG = 64  # bytes before the scratch of the threads
 APART = 5 * LINE  # more bytes from a point to the next: all at once they would collide in a cache
-BY_VECTORS = 2  # elements from a window to the next, up to which two vectors have what one needs
 FEW = 4  # elements from a place to the next, up to which those between are read, too
+INSIDE, IN_LINE = 1, 2  # no tile of a panel crosses a border; and they begin one after the other
 WHOLE, ONE_PIECE = 1, 2  # all tiles of a panel are results; and these one piece of memory
 _CALL = ["plan", "x", "w", "y", "bias", "scratch"]
 
@@ -57,7 +57,7 @@ FORWARD = [
     "x_plane",
     "x_row",
     "x_size",  # of a line in place
-    "starts",  # tables, by tile: its first position in the line; by panel: whether all are inside
+    "starts",  # tables, by tile: its first position in the line; by panel: INSIDE or IN_LINE
     "inside",
     "from",  # tables, by tile: where it begins in x; by part and tile: where in y, and its rows
     "to",
@@ -97,8 +97,10 @@ WEIGHT = [
     "w_size",
     "x_starts",  # tables, by tile: its first position in the line
     "w_starts",
-    "x_from",  # tables, by tile: where it begins in x and w
+    "x_from",  # tables, by tile: where it begins in x and w; how many from it on are in a line
     "w_from",
+    "x_runs",
+    "w_runs",
     "x_lanes",  # tables, by lane: where its channel begins
     "w_lanes",
     "y_task",  # steps in bytes: from one group and part to the next
@@ -237,22 +239,14 @@ class _Forward(_Tasks):
         f, form = self.f, self.form
         number = f.add(self.first, panel)
         to = f.at(self.scratch, f.mul(panel, self.panel_bytes))
-        inside = "true"
-        if form.in_place:
-            inside = f.compare("ne", self.entry(self.table("inside"), number), 0)
-        in_line = "false"
-        if form.windows and form.apart[-1] <= BY_VECTORS:
-            first = f.mul(number, self.width)
-            ends = [self.entry(self.table("from"), f.add(first, n)) for n in (0, self.width - 1)]
-            far = (self.width - 1) * form.apart[-1] * SIZE
-            in_line = f.compare("eq", f.sub(ends[1], ends[0]), far)
-            in_line = f.op(f"and i1 {inside}, {in_line}")
-            with f.when(in_line):
+        kind = self.entry(self.table("inside"), number)
+        if form.in_line:
+            with f.when(f.compare("eq", kind, IN_LINE)):
                 self.channels(x, number, to, False, in_line=True)
-        with f.when(f.op(f"and i1 {inside}, {f.op(f'xor i1 {in_line}, true')}")):
+        with f.when(f.compare("eq", kind, INSIDE)):
             self.channels(x, number, to, False)
         if form.in_place:
-            with f.when(f.op(f"xor i1 {inside}, true")):
+            with f.when(f.compare("eq", kind, 0)):
                 self.channels(x, number, to, True)
 
     def channels(self, x: str, panel: Value, to: str, border: bool, in_line: bool = False) -> None:
@@ -631,8 +625,7 @@ class _Weight(_Tasks):
         """Elements of a panel's channels, of several places at once where these are in a line."""
         f, several = self.f, min(self.lanes, PIECE)
         begins, lanes = self.table(f"{which}_from"), self.table(f"{which}_lanes")
-        apart = self.form.apart[-1] if which == "x" else 1
-        last = f.sub(self.field["steps"], 1)
+        apart, runs = self.form.apart[-1] if which == "x" else 1, self.table(f"{which}_runs")
 
         def put(k: Value, count: int) -> None:
             place = f.at(base, self.entry(begins, f.add(step, k)))
@@ -645,15 +638,11 @@ class _Weight(_Tasks):
                     f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
 
         with f.loop(0, depth, several) as k:
-            at, end = f.add(step, k), f.add(k, several)
-            far = f.least(f.sub(f.add(at, several), 1), last)
-            bytes = f.sub(self.entry(begins, far), self.entry(begins, at))
-            in_line = f.compare("eq", bytes, (several - 1) * apart * SIZE)
-            in_line = f.op(f"and i1 {in_line}, {f.compare('sle', end, depth)}")
+            end, in_line = f.add(k, several), "false"
             if apart <= FEW:
+                run = self.entry(runs, f.add(step, k))
+                in_line = f.compare("sge", f.least(run, f.sub(depth, k)), several)
                 with f.when(in_line):
                     put(k, several)
-            else:
-                in_line = "false"
             with f.when(f.op(f"xor i1 {in_line}, true")), f.loop(k, f.least(end, depth)) as one:
                 put(one, 1)

@@ -53,6 +53,11 @@ class Form(NamedTuple):
         return max(self.outputs) == 1
 
     @property
+    def in_line(self) -> bool:
+        """Whether windows that begin one after the other are read by vectors, of two at most."""
+        return self.windows and self.apart[-1] <= 2
+
+    @property
     def width(self) -> int:
         """How many elements of a line a tile has, in all phases."""
         return self.reach(self.points)[-1]

@@ -13,6 +13,12 @@ Note [places of terms]
 Where an element lies is worked out in two parts, that of its row or column once, before all terms,
 and that of its term. A term is a number and some digits (a channel and the taps of a window), and
 a thread that brings terms one after the other counts them up, without a division.
+
+Note [zeros beside infinity]
+The right factor of a convolution is zero where a window looks beside the input, and a weight that
+is infinite or NaN must not be multiplied with that. A thread that computes one result leaves such
+terms out. One with a tile of sums does not look; only if one of them is NaN, which it then may be
+rightly or not, it computes all of them again, one after the other.
 """
 
 from __future__ import annotations
@@ -28,6 +34,7 @@ from .elements import each, steps_of
 
 Term = Sequence[Value]
 Element = Callable[[Term], Value]
+Seen = Callable[[Term], tuple[Value, Value]]
 
 
 class Tile(NamedTuple):
@@ -82,6 +89,8 @@ class Factors(NamedTuple):
     into: Callable[[Value], Offset]  # of a column: where its results begin
     store: Callable[[Value, Offset, Value, Value], None]  # of a row, that, the column and a sum
     digits: Sequence[Value]  # the sizes of a term's digits after the first
+    # Of a column: the element at a term, and whether there is one; Note [zeros beside infinity].
+    seen: Callable[[Value], Seen] | None = None
 
 
 def tiles(
@@ -140,6 +149,17 @@ def tiles(
                         row = row0 + top + i
                         with f.branch(row < sizes.rows):
                             given.store(row, into, column, found[i * tile.columns + j])
+            if given.seen is not None:
+                some = sum(found[1:], start=found[0])
+                with f.branch(some != some), f.loop(tile.rows) as i, f.loop(tile.columns) as j:
+                    row, column = row0 + top + i, column0 + side + j
+                    with f.branch((row < sizes.rows) & (column < sizes.columns)):
+                        total = f.state(zero, combine=lambda x, y: x + y)
+                        a, b = given.left(row), given.seen(column)
+                        with f.loop(terms) as number:
+                            term = apart(begin + number, given.digits)
+                            add_seen(f, total, a(term), *b(term))
+                        given.store(row, given.into(column), column, total.get()[0])
 
 
 class Side(NamedTuple):
@@ -341,8 +361,19 @@ def summed(
     """One element of a product, by one thread; `terms` are the sizes of all digits of a term."""
     total = f.state(f.const(0, compute), combine=lambda x, y: x + y)
     left, right = given.left(row), given.right(column)
+    seen = given.seen(column) if given.seen is not None else None
     with ExitStack() as loops:
         term = [loops.enter_context(f.loop(size)) for size in terms]
-        a, b = f.cast(left(term), compute), f.cast(right(term), compute)
-        total.set(added(f, a, b, total.get()[0]))
+        if seen is not None:
+            add_seen(f, total, left(term), *seen(term))
+        else:
+            a, b = f.cast(left(term), compute), f.cast(right(term), compute)
+            total.set(added(f, a, b, total.get()[0]))
     return total.get()[0]
+
+
+def add_seen(f: Function, total: State, a: Value, b: Value, sees: Value) -> None:
+    """Add `a * b` to a sum, if there is a b; see Note [zeros beside infinity]."""
+    before = total.get()[0]
+    a, b = f.cast(a, before.dtype), f.cast(b, before.dtype)
+    total.set(f.select(sees, added(f, a, b, before), before))

@@ -15,7 +15,7 @@ from ..ir import FLOATS, Function, Value
 from ..maps import converted
 from ..offsets import Offset, at_row, plus
 from .elements import each, number_of, steps_of
-from .products import Element, Factors, Sizes, Term, Tile, apart, summed, tiles
+from .products import Element, Factors, Seen, Sizes, Term, Tile, apart, summed, tiles
 
 
 class _Window:
@@ -142,6 +142,7 @@ class Convolution(NamedTuple):
     along: tuple[bool, bool]
     tile: Tile | None  # None: a thread for each result
     apart: bool  # whether elements of the input lie apart
+    zeros: bool  # whether weights meet zeros, see Note [zeros beside infinity] in products.py
 
 
 def conv_function(name: str, double: bool, c: Convolution) -> Function:
@@ -184,21 +185,29 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
 
             return element
 
-        def right(column: Value) -> Element:
+        def seen(column: Value) -> Seen:
             image, *at = apart(column, positions)
             start = plus(image * x_steps[0], at_x)
             firsts = [window.first(p) for window, p in zip(windows, at, strict=True)]
 
-            def element(term: Term) -> Value:
+            def element(term: Term) -> tuple[Value, Value]:
                 channel, *taps = term
                 place = plus(channel * x_steps[2], start)
-                sees = None
+                sees = f.const(True, "bool")
                 for d, (window, first, t) in enumerate(zip(windows, firsts, taps, strict=True)):
                     here, inside = window.at(first, t)
-                    sees = inside if sees is None else sees & inside
+                    sees = sees & inside if d else inside
                     place = plus(place, here * x_steps[3 + d])
-                found = f.load(x, place)
-                return found if sees is None else f.select(sees, found, zero)
+                return f.load(x, place), sees
+
+            return element
+
+        def right(column: Value) -> Element:
+            look = seen(column)
+
+            def element(term: Term) -> Value:
+                found, sees = look(term)
+                return f.select(sees, found, zero)
 
             return element
 
@@ -218,7 +227,7 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
                 total = f.select(total < 0, 0, total)
             f.store(out, place, converted(f, total, out.scalar))
 
-        return Factors(left, right, into, store, kernel)
+        return Factors(left, right, into, store, kernel, seen if c.zeros else None)
 
     if c.tile:
         tiles(f, sizes, c.compute, c.tile, c.along, factors)
