@@ -97,7 +97,7 @@ def run_conv(
         _fill(out, bias, backend)
         if relu:
             _cut_off(out, backend)
-    if run_woven(out, x, w, bias, parts, backend, relu, cpu.fast_convolution):
+    if parts and run_woven(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution):
         return True
     for part in parts:
         target = out[(..., *part.positions)]
