@@ -9,6 +9,7 @@ import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends import cpu
 from undertow.backends.cpu import conv, cook_toom
+from undertow.backends.cpu.plans import Plans
 from undertow.errors import ArgumentError
 
 # batch, channels, outputs, size, kernel, padding, groups
@@ -87,6 +88,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
 
     monkeypatch.setattr(conv, "run_cook_toom", watched)
     monkeypatch.setattr(conv, "run_direct", lambda *args: False)
+    monkeypatch.setattr(conv, "direct_plan", lambda *args: None)
+    monkeypatch.setattr(conv, "_whole", Plans())
     monkeypatch.setattr(conv, "run_shifted", lambda *args: None)
     for name in ("CHANNELS", "WORK", "BATCH_WORK"):
         monkeypatch.setattr(cook_toom, name, 0)

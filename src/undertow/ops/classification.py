@@ -74,7 +74,7 @@ def _forward_row(weighted: bool, smoothed: bool, ignore: int | None) -> Program:
         if smoothed:
             share, rest = given
             spread = p.sum(w * (log_total - (x - peak)))
-            loss = loss * (scale * share) + spread * rest
+            loss = loss * (scale * share if weighted else share) + spread * rest
         elif weighted:
             loss = loss * scale
         p.out_row(loss if ignore is None else where(call("ne", target, ignore), loss, 0.0))

@@ -42,6 +42,7 @@ import numpy as np
 from ...errors import ArgumentError
 from ...kernel.cook_toom import transforms
 from ...kernel.windows import Geometry, Phase
+from ...kernel.windows import phases as phases_of
 from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
@@ -278,8 +279,12 @@ def _run_tiles(
     convolution = _Convolution(slides, outputs, before, phases, woven, spread)
 
     def ready(x: Any) -> Any:
+        if before is not None:
+            return x
+        if convolution.as_it_is(x, low):
+            return x.reshape(*x.shape[:3], -1)
         behind = max(reads(convolution.form.width), PIECE)
-        return x if before is not None else padded(x, low, convolution.reach, behind, backend)
+        return padded(x, low, convolution.reach, behind, backend)
 
     images = x.shape[2 if left else 0]
     several = max(1, TILES // math.prod(convolution.tiles))
@@ -351,22 +356,26 @@ class Woven(NamedTuple):
         ]
 
 
-def run_woven(
-    out: Any,
-    x: Any,
-    w: Any,
-    bias: Any,
-    parts: Sequence[Phase],
-    backend: Backend,
-    relu: bool,
-    mode: str,
-) -> bool:
-    """Write all phases of results together, with `relu`; False if it is not for this."""
+class _Weaving(NamedTuple):
+    """Phases of results as one convolution of all of them."""
+
+    order: tuple[int, ...]  # of the phases
+    parts: tuple[Phase, ...]
+    joint: Geometry
+    slides: _Slides
+    outputs: Shape
+    woven: Woven
+
+
+@functools.lru_cache(maxsize=256)
+def _weaving(geometry: Geometry, mode: str, most: float) -> _Weaving | None:
+    """How to compute all phases together; None if it takes more than `most` of the products."""
+    parts = phases_of(geometry) or ()
     geometries = [part.geometry for part in parts]
-    if not 1 < len(parts) <= MOST_PHASES or out.strides[-1] != SIZE:
-        return False
+    if not 1 < len(parts) <= MOST_PHASES:
+        return None
     if any(max(map(_gap, g.dilation, g.kernel)) > 1 for g in geometries):
-        return False
+        return None
     taps = tuple(map(max, *(g.kernel for g in geometries)))
     low = tuple(map(max, *([low for low, _ in g.padding] for g in geometries)))
     shifts = [[a - pair[0] for a, pair in zip(low, g.padding, strict=True)] for g in geometries]
@@ -381,39 +390,48 @@ def run_woven(
         tuple([b - a * s for b, a, s in zip(begin, shift, steps, strict=True)])
         for begin, shift in zip(begins, shifts, strict=True)
     ]
-    order = sorted(range(len(parts)), key=firsts.__getitem__)
+    order = tuple(sorted(range(len(parts)), key=firsts.__getitem__))
     beginning = [firsts[n] for n in order[:: steps[-1]]]
     if [firsts[n] for n in order] != [
         (*above, column + k) for *above, column in beginning for k in range(steps[-1])
     ]:
-        return False
+        return None
     each = max(taps) == 1  # an element of the input, by a tap for each phase
     outputs = taps if each else outputs_of(taps, mode)
     if outputs is None:
-        return False
+        return None
     woven = Woven(tuple(beginning), steps, tuple([geometries[n].kernel for n in order]))
     slides = _Slides(taps, places, *((1,) * len(taps),) * 2)
-    products = sum(woven.there(outputs, taps)) * math.prod(
-        map(_tiles, places, outputs, slides.gaps)
-    )
+    tiles = math.prod(map(_tiles, places, outputs, slides.gaps))
+    products = sum(woven.there(outputs, taps)) * tiles
     terms = sum(math.prod(g.kernel) * math.prod(g.output) for g in geometries)
-    if (products > WOVEN * terms and not each) or math.prod(taps) > math.prod(places):
-        return False
-    size = geometries[0].size
+    if (products > most * terms and not each) or math.prod(taps) > math.prod(places):
+        return None
+    size, ones = geometry.size, (1,) * len(taps)
     padding = tuple(
         [(a, p + r - 1 - n - a) for a, p, r, n in zip(low, places, taps, size, strict=True)]
     )
-    ones = (1,) * len(taps)
+    joint = Geometry(size, taps, ones, padding, ones, ones)
+    return _Weaving(order, parts, joint, slides, outputs, woven)
+
+
+def run_woven(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool, mode: str
+) -> bool:
+    """Write all phases of results together, with `relu`; False if it is not for this."""
+    found = _weaving(geometry, mode, WOVEN)
+    if found is None or out.strides[-1] != SIZE:
+        return False
+    order, parts, joint, slides, outputs, woven = found
     count, channels = w.shape[1:3]
     turned = np.moveaxis(w, 2, -1)  # with channels together, which are summed over
     w = forwards(backend.copy(forwards(turned)), turned)
-    weights: Any = np.zeros((len(w), len(parts) * count, *taps, channels), w.dtype)
+    weights: Any = np.zeros((len(w), len(parts) * count, *slides.taps, channels), w.dtype)
     for number, of in enumerate(order):
         given = w[(slice(None), slice(None), *parts[of].taps)]
         into = weights[:, number * count : (number + 1) * count]
         backend.assign(into[(slice(None), slice(None), *map(slice, given.shape[2:-1]))], given)
     weights = np.moveaxis(weights, -1, 2)
-    joint = Geometry(size, taps, ones, padding, ones, ones)
     given = (joint, backend, relu, slides, outputs, None, woven)
     return bool(_run_tiles(out, x, weights, bias, *given))
 
@@ -681,7 +699,7 @@ class _Convolution:
         channels = len(x) * math.prod(self.spread)
         outputs, rank = w.shape[1], len(self.taps)
         sizes = [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
-        if not (self.form.in_place or self.fits(w, sizes)):
+        if not (self.form.in_place or self.fits(w, sizes, self.outputs[-1])):
             behind = max(reads(self.outputs[-1]), PIECE)
             w = padded(w, [0] * rank, sizes, behind, backend)
         wide = self.form.vectors * host().vector // SIZE
@@ -723,11 +741,16 @@ class _Convolution:
         shaped = shaped[..., :channels, :outputs]
         return shaped.transpose(1 + rank, 2 + rank, 0, 3 + rank, *range(1, 1 + rank))
 
-    def fits(self, w: Any, sizes: list[int]) -> bool:
-        """Whether a cotangent is whole tiles of neighbours, beyond which nothing is read."""
+    def as_it_is(self, x: Any, low: Sequence[int]) -> bool:
+        """Whether an input needs no copy: it has no padding, and nothing is read beyond it."""
+        alone = self.form.width == 1 == self.strides[-1]
+        return alone and not any(low) and self.fits(x, self.reach, 1)
+
+    def fits(self, a: Any, sizes: Sequence[int], count: int) -> bool:
+        """Whether an array is whole tiles of neighbours, so many along a line: no more are read."""
         steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
-        along = reads(self.outputs[-1]) == self.outputs[-1] and self.form.gap == 1
-        return along and list(w.shape[3:]) == sizes and list(w.strides[3:]) == steps
+        along = reads(count) == count and self.form.gap == 1
+        return along and list(a.shape[3:]) == list(sizes) and list(a.strides[3:]) == steps
 
     def plan_weight(self, x: Any, w: Any, sizes: list[int], sums: Any, threads: int) -> _Planned:
         groups, images = x.shape[1:3]

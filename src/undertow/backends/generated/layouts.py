@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...kernel.groups.elements import MOST, Operand
+from ...kernel.ir import FLOATS
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ..memory_types import scalar_type, type_of
@@ -84,7 +85,8 @@ def padded(sizes: Sizes, steps: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:
 
 def compute_type(operands: Sequence[Any], types: Sequence[str], result: str) -> str:
     """The type in which an expression is computed over operands, whose arrays have these types."""
-    found = next((t for t in types if t != "bool"), "") or result
+    floats = [t for t in types if scalar_type(t) in FLOATS]
+    found = next((t for t in (*floats, *types) if t != "bool"), "") or result
     if found != "bool" or len(types) == len(operands):
         return scalar_type(found)
     numbers = [o for o in operands if o.__class__ is not StridedArray]
