@@ -189,6 +189,7 @@ ONE_WAY = {
     "fft",
     "linalg",
     "spans",
+    "convolution",
 }
 
 

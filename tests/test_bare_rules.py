@@ -99,6 +99,9 @@ def cases() -> list[Any]:
         ("softmax", (y,), lambda: y.softmax(1)),
         ("log_softmax", (y,), lambda: y.log_softmax(-1)),
         ("max_pool", (u,), lambda: ut.nn.functional.max_pool1d(u, 3, 2)),
+        ("sum_pool", (u,), lambda: ut.nn.functional.avg_pool1d(u, 3, 2)),
+        ("span_sum", (u,), lambda: ut.nn.functional.adaptive_avg_pool1d(u, 4)),
+        ("span_max", (u,), lambda: ut.nn.functional.adaptive_max_pool1d(u, 4)),
     ]
     for dim, keepdim in itertools.product((None, (0, 2)), (False, True)):
         found.append(

@@ -9,6 +9,7 @@ import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends import cpu
 from undertow.backends.cpu import conv, cook_toom
+from undertow.backends.cpu.plans import Plans
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import backend_on
 from undertow.errors import ArgumentError
@@ -89,6 +90,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
 
     monkeypatch.setattr(conv, "run_cook_toom", watched)
     monkeypatch.setattr(conv, "run_direct", lambda *args: False)
+    monkeypatch.setattr(conv, "direct_plan", lambda *args: None)
+    monkeypatch.setattr(conv, "_whole", Plans())
     monkeypatch.setattr(conv, "run_shifted", lambda *args: None)
     for name in ("CHANNELS", "WORK", "BATCH_WORK"):
         monkeypatch.setattr(cook_toom, name, 0)

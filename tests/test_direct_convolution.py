@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import undertow as ut
-from undertow.backends.cpu import choice, direct, jit
+from undertow.backends.cpu import choice, conv, direct, jit
 from undertow.backends.cpu.direct import run_direct
-from undertow.backends.sliding import correlate, meets_zeros
+from undertow.backends.reference import NumpyBackend
+from undertow.backends.registry import backend_on
+from undertow.backends.sliding import correlate
 from undertow.dtypes import bfloat16
 from undertow.kernel.windows import Geometry
 
@@ -24,9 +27,12 @@ from undertow.kernel.windows import Geometry
 @pytest.fixture(autouse=True)
 def kernels_however_small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(choice, "MODE", "always")
-    direct._plans.clear()
+    plans = direct._plans, conv._whole
+    for known in plans:
+        known.clear()
     yield
-    direct._plans.clear()
+    for known in plans:
+        known.clear()
 
 
 class Product(NamedTuple):
@@ -243,7 +249,7 @@ def test_no_element_shows_but_where_it_belongs() -> None:
     for case in (GRID[0], GRID[4], GRID[13], GRID[16]):
         for p in products(case):
             rng = np.random.default_rng(0)
-            for a in (p.x,) if meets_zeros(p.geometry) else (p.x, p.w):
+            for a in (p.x,) if p.geometry.meets_zeros else (p.x, p.w):
                 for value in (np.nan, np.inf, -np.inf):
                     at = tuple(rng.integers(0, n) for n in a.shape)
                     a[at] = value
@@ -269,6 +275,67 @@ def test_the_number_of_threads_does_not_show() -> None:
             assert results[0] == results[1] == results[2]
     finally:
         ut.set_num_threads(before)
+
+
+SMALL = {
+    "conv1d": ((1, 8, 64), (8, 8, 3), {}),
+    "padding": ((1, 8, 64), (8, 8, 3), {"padding": 1}),
+    "strided": ((2, 6, 50), (9, 2, 5), {"groups": 3, "stride": 3, "padding": 4}),
+    "conv2d": ((1, 8, 16, 16), (8, 8, 3, 3), {"padding": 1, "dilation": (1, 2)}),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_convolution_is_nothing_but_its_kernel(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the form on views nor a view is asked for once there is a plan, and bits agree."""
+    shape, kernel, how = SMALL[name]
+    function = ut.conv1d if len(shape) == 3 else ut.conv2d
+    backend = type(backend_on("cpu"))
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in (shape, kernel, kernel[:1])]
+
+    def run() -> list[Any]:
+        leaves = [ut.from_numpy(a).requires_grad_() for a in arrays]
+        y = function(*leaves, **how)
+        y.backward(y.detach())
+        return [t.numpy().tobytes() for t in (y.detach(), *[t.grad for t in leaves])]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(backend, "convolution", NumpyBackend.convolution)
+        by_views = run()
+    run()  # makes the plans
+    for form in ("conv", "permute", "slice", "reshape"):
+        monkeypatch.setattr(backend, form, None)
+    assert run() == by_views
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_weights_that_are_not_finite_do_not_meet_padding(value: float) -> None:
+    """Nor do they in a plan that was made when all were finite."""
+    x, w = ut.ones(1, 2, 64), ut.ones(2, 2, 3)
+    y = ut.conv1d(x, w, padding=1)
+    w[0, 0, 0] = value
+    found = ut.conv1d(x, w, padding=1)
+    assert found[0, 0, 0] == y[0, 0, 0]
+    assert not found[0, 0, 1:].isfinite().any()
+    assert ut.equal(found[0, 1], y[0, 1])
+    of_x = ut.conv_transpose1d(y, w)  # the first tap meets zeros at the end
+    assert of_x[0, 0, :-2].isfinite().sum() == 0
+    assert of_x[0, :, -2:].isfinite().all()
+
+
+def test_threads_of_python_have_scratch_memory_of_their_own() -> None:
+    """Small kernels run outside the interpreter's lock, in memory that the thread keeps."""
+    inputs = [ut.randn(1, 8, 500) for _ in range(8)]
+    w = ut.randn(8, 8, 3)
+    expected = [ut.conv1d(x, w) for x in inputs]
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(20):
+            found = threads.map(lambda x: ut.conv1d(x, w), inputs)
+            assert all(ut.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
 def test_large_results_are_streamed() -> None:

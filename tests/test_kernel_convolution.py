@@ -173,6 +173,7 @@ ACTIVATED = {
     "pointwise": ((2, 16, 40), (24, 16, 1), {}),
     "pointwise groups": ((2, 32, 40), (48, 16, 1), {"groups": 2}),
     "depthwise": ((2, 32, 200), (32, 1, 5), {"groups": 32, "padding": 2}),
+    "few channels": ((4, 2, 100), (2, 2, 80), {}),
     "one window": ((3, 16, 40), (24, 16, 40), {}),
     "more taps than positions": ((3, 16, 40), (24, 16, 30), {}),
     "small": ((1, 2, 5), (1, 2, 2), {}),
@@ -200,7 +201,7 @@ def test_activation(name: str, bias: bool, dtype: Any) -> None:
     assert ut.equal(w.grad, other.grad)
 
 
-@pytest.mark.parametrize("name", ["product", "groups", "pointwise"])
+@pytest.mark.parametrize("name", ["product", "groups", "pointwise", "depthwise", "few channels"])
 def test_activation_is_part_of_the_product(name: str, monkeypatch: Any) -> None:
     """There is no pass after it."""
     shape, kernel, how = ACTIVATED[name]

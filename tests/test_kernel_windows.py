@@ -101,6 +101,41 @@ def test_spans(rank: int) -> None:
             assert places.dtype == expected[1].dtype
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_elements_of_wide_windows_are_lanes(dtype: str) -> None:
+    """The first of equal elements and the last NaN win, whatever lane they are in."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-3, 4, (5, 1003)).astype(dtype)
+    if dtype != "int32":
+        x[1], x[2, ::97], x[3, 200:] = -np.inf, np.nan, np.nan
+    flat = Geometry((1003,), (100,), (90,), ((20, 30),), (1,), (1,))
+    high = Geometry((17, 59), (3, 25), (2, 17), ((1, 1), (3, 3)), (1, 1), (2, 1))
+    for kind in ("max", "sum"):
+        compare(kind, x, flat)
+        compare(kind, x.reshape(5, 17, 59), high)
+    for output in ((7,), (41,)):
+        values, places = run_spans("max", x, output)
+        expected = REFERENCE.spans("max", x, output)
+        assert np.array_equal(values, expected[0], equal_nan=dtype != "int32")
+        ordered = values == values  # of several NaN the form may give any
+        assert np.array_equal(places[ordered], expected[1][ordered])
+
+
+def test_long_windows_lose_no_digits() -> None:
+    """Sums of pieces are added in double precision."""
+    x = np.full((2, 3_000_000), 0.1, np.float32)
+    want = np.float32(np.float64(np.float32(0.1)) * 1_500_000)
+    assert np.allclose(run_spans("sum", x, (2,)), want, rtol=1e-5, atol=0)
+
+
+def test_neighbours_that_see_the_same_are_one_run() -> None:
+    """As in the gradient of a mean over windows of their stride."""
+    x = np.random.default_rng(0).integers(-4, 5, (3, 9)).astype(np.float32)
+    g = Geometry((900,), (100,), (100,), ((0, 0),), (1,), (1,)).of_input
+    compare("sum", x, g)
+    assert np.array_equal(run_spans("sum", x, (1000,)), REFERENCE.spans("sum", x, (1000,)))
+
+
 @pytest.mark.parametrize("kind", ["max", "sum"])
 @pytest.mark.parametrize("dtype", [*KINDS, "bfloat16"])
 def test_types(kind: str, dtype: str) -> None:

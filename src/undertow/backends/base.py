@@ -479,6 +479,25 @@ class Backend(ABC):
         if relu:
             self.map(_RELU, (out,), out.dtype, out)
 
+    def convolution(
+        self,
+        wanted: str,
+        a: Array,
+        b: Array,
+        bias: Array | None,
+        geometry: Geometry,
+        groups: int,
+        relu: bool = False,
+    ) -> Array:
+        """Of x, w and y, which a convolution relates, the one that is wanted, from the others.
+
+        These are `a` and `b`, in the order x or y, w or y. See Note [one convolution] in
+        ops/convolution; by default it is the form `conv` on views.
+        """
+        from .compositions import convolution
+
+        return convolution(self, wanted, a, b, bias, geometry, groups, relu)
+
     def window(
         self,
         kind: str,

@@ -106,6 +106,7 @@ _OWN = (
     "within",
     "table",
     "transfer",
+    "convolution",
 )
 for _name, _form in vars(Backend).items():
     if not _name.startswith("_") and callable(_form) and _name not in _OWN:

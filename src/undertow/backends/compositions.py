@@ -14,7 +14,7 @@ from ..kernel import tables
 from ..kernel.expr import call, trace, where
 from ..kernel.row_program import NEUTRAL, Program
 from ..kernel.windows import Geometry, Spans
-from .base import Array, Backend, NumpyDType
+from .base import Array, Backend, NumpyDType, Shape
 from .sliding import spread_slices
 
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -277,6 +277,67 @@ def conv(
         if bias is not None:
             product = k.map(_SUM, (product, bias), wide)
         k.assign(k.slice(out, (image,)), product)
+
+
+def convolution(
+    k: Backend,
+    wanted: str,
+    a: Array,
+    b: Array,
+    bias: Array | None,
+    geometry: Geometry,
+    groups: int,
+    relu: bool,
+) -> Array:
+    """The form `conv` on views of the operands and of a new result."""
+    out = k.empty(convolved_shape(wanted, a, b, geometry, groups), a.dtype)
+    to, x, w, biases, turned = convolution_views(k, wanted, out, a, b, bias, geometry, groups)
+    k.conv(to, x, w, biases, *turned.steps, relu)
+    return out
+
+
+def convolved_shape(wanted: str, a: Array, b: Array, geometry: Geometry, groups: int) -> Shape:
+    """The shape of x, w or y of a convolution, whichever is wanted."""
+    if wanted == "y":
+        return (a.shape[0], b.shape[0], *geometry.output)
+    if wanted == "x":
+        return (a.shape[0], b.shape[1] * groups, *geometry.size)
+    return (b.shape[1], a.shape[1] // groups, *geometry.kernel)
+
+
+def convolution_views(
+    k: Backend,
+    wanted: str,
+    out: Array,
+    a: Array,
+    b: Array,
+    bias: Array | None,
+    geometry: Geometry,
+    groups: int,
+) -> tuple[Array, Array, Array, Array | None, Geometry]:
+    """What the form `conv` is given for out, x, w and bias to find what is wanted, and by how.
+
+    They have the group as a dimension of its own, so that no turn needs a copy.
+    """
+
+    def grouped(x: Array, dim: int) -> Array:
+        size = x.shape[dim] // groups
+        return k.reshape(x, (*x.shape[:dim], groups, size, *x.shape[dim + 1 :]))
+
+    biases = None if bias is None else grouped(bias, 0)
+    last = range(3, 3 + len(geometry.size))
+    if wanted == "w":
+        turned = (
+            k.permute(grouped(x, dim), (*order, *last))
+            for x, dim, order in ((out, 0, (2, 0, 1)), (a, 1, (2, 1, 0)), (b, 1, (1, 2, 0)))
+        )
+        return (*turned, biases, geometry.of_kernel)
+    out, x, w = grouped(out, 1), grouped(a, 1), grouped(b, 0)
+    if wanted == "y":
+        return out, x, w, biases, geometry
+    w = k.permute(w, (0, 2, 1, *last))
+    w = k.slice(w, (..., *(slice(None, None, -1),) * len(last)))
+    return out, x, w, biases, geometry.of_input
 
 
 def window_sum(k: Backend, x: Array, geometry: Geometry, divisor: float) -> Array:

@@ -35,7 +35,7 @@ def correlate(
     rank = len(positions)
     if not out.size:
         return
-    if meets_zeros(geometry) and w.dtype.kind in "fc" and not np.isfinite(w).all():
+    if geometry.meets_zeros and w.dtype.kind in "fc" and not np.isfinite(w).all():
         _tap_by_tap(out, x, w, geometry)
         if bias is not None:
             out += bias.reshape(1, groups, outputs, *(1,) * rank)
@@ -62,15 +62,6 @@ def correlate(
             target[part] = product.reshape(groups, outputs, *sizes).transpose(turned)
     if bias is not None:
         out += bias.reshape(1, groups, outputs, *(1,) * rank)
-
-
-def meets_zeros(geometry: Geometry) -> bool:
-    """Whether weights meet zeros around the input or in it, which stay zeros for infinite ones.
-
-    Not asked of the gradient of a weight, in whose place stands a cotangent.
-    """
-    zeros = geometry.padded != geometry.size or any(map(any, geometry.padding))
-    return zeros and math.prod(geometry.kernel) <= math.prod(geometry.output)
 
 
 def _tap_by_tap(out: Array, x: Array, w: Array, geometry: Geometry) -> None:

@@ -60,6 +60,7 @@ class TileLoops:
         self.line = f.param("line")  # elements of one phase of such a row
         self.phases, self.rounds = f.param("phases"), f.param("rounds")
         self.image = f.param("image")  # elements of scratch for one image
+        self.first = f.param("first")  # of them before those of the first thread
         self.per_thread, self.framed = f.param("per_thread"), f.param("framed")
         self.steps = self._three("x_step")  # of x
         self.x_image = f.param("x_image")  # step from image to image
@@ -95,7 +96,7 @@ class TileLoops:
         Where this thread's scratch begins, and where in x the tile does.
         """
         f = self.f
-        scratch = f.thread() * self.per_thread
+        scratch = self.first + f.thread() * self.per_thread
         first = [q * a - low for q, a, low in zip(at, self.spread, self.low, strict=True)]
         a, step = self.spread[2], self.lines.step
         by = self.steps[2] * a if step is None else f.value(step, "i64")

@@ -30,16 +30,19 @@ class Slide(NamedTuple):
     stream: bool
     classes: bool  # see Note [classes]
     fetch: bool  # ahead while it computes, where each round is a channel; else while it copies
+    relu: bool  # whether what is negative becomes 0
 
 
 def slide_function(name: str, kind: Slide) -> Function:
     """The kernel of `conv` by sliding few taps along the output.
 
-    Buffers: out, x, scratch, table, w and bias. The kernels lie in the order in which they are
-    used: group, block of channels, round, tap, channel. Parameters: those of `TileLoops`, then the
-    sizes n, g, c, o, and steps of out, x and bias. With classes also their number, and where the
-    table holds what is known of each: its place in out, three sizes of the long array, its first
-    round in the table and among the kernels, and the number of rounds.
+    Buffers: out, x, scratch, table, w and bias. The kernels are copied to scratch first, in the
+    order in which they are used: group, block of channels, round, tap, channel. Parameters: those
+    of `TileLoops`, then the sizes n, g, c, o, and steps of out, x and bias; where w begins, its
+    steps from group to group, from output to output and from one run of `each` taps to the next,
+    and where the table holds the places of these in a run. With classes also their number, and
+    where the table holds what is known of each: its place in out, three sizes of the long array,
+    its first round in the table and among the kernels, and the number of rounds.
     """
     return _Slide(name, kind).build()
 
@@ -50,17 +53,21 @@ class _Slide:
         self.kind = kind
         self.out = f.buffer("out", kind.lines.dtype, written=True)
         self.windows = TileLoops(f, kind.lines)
-        self.w = f.buffer("w", self.windows.dtype)
-        self.bias = f.buffer("bias", self.windows.dtype)
+        self.w = f.buffer("w", kind.lines.dtype)
+        self.bias = f.buffer("bias", kind.lines.dtype)
         self.batch, self.groups, self.channels, self.outputs = map(f.param, ("n", "g", "c", "o"))
         self.out_steps = [f.param(f"out_{part}") for part in ("n", "g", "o", "0", "1", "2")]
         self.x_steps = [f.param("x_n"), f.param("x_g")]
         self.bias_steps = [f.param("bias_g"), f.param("bias_o")]
+        self.w_first, self.w_steps = f.param("w_first"), [f.param("w_g"), f.param("w_o")]
+        self.w_run, self.each, self.weights_at = map(f.param, ("w_run", "each", "weights_at"))
         if kind.classes:
             self.classes, self.classes_at = f.param("classes"), f.param("classes_at")
 
     def build(self) -> Function:
         f, windows = self.f, self.windows
+        self.blocks = quotient(self.outputs, f.value(self.kind.outputs, "i64"))
+        self._pack()
         with f.parallel(self.batch * self.groups * windows.tiles) as block:
             tile, pair = block % windows.tiles, block // windows.tiles
             n, group = pair // self.groups, pair % self.groups
@@ -77,6 +84,21 @@ class _Slide:
                 rounds = windows.rounds_at, windows.rounds
                 self._tile(group, f.value(0, "i64"), rounds, scratch, target, counts)
         return f
+
+    def _pack(self) -> None:
+        """Copy the kernels to the beginning of scratch, in the order in which they are used."""
+        f, windows, many = self.f, self.windows, self.kind.outputs
+        whole = windows.rounds * self.kind.lines.taps
+        with f.parallel(self.groups * self.blocks) as pair:
+            group, block = pair // self.blocks, pair % self.blocks
+            start = self.w_first + group * self.w_steps[0]
+            outputs = together(f, block, many, self.outputs)
+            starts = [start + o * self.w_steps[1] for o in outputs]
+            with f.loop(whole // self.each) as run, f.loop(self.each) as tap:
+                place = run * self.w_run + f.load(windows.table, self.weights_at + tap)
+                to = (pair * whole + run * self.each + tap) * many
+                for m, first in enumerate(starts):
+                    f.store(windows.scratch, to + m, f.load(self.w, first + place))
 
     def _class(
         self, number: Value, group: Value, at: Sequence[Value], scratch: Value, target: Value
@@ -102,9 +124,8 @@ class _Slide:
         """A tile of one class in all channels, by rounds from one of the table and kernels on."""
         f, many = self.f, self.kind.outputs
         each = many * self.kind.lines.taps
-        blocks = quotient(self.outputs, f.value(many, "i64"))
-        with f.loop(blocks) as b:
-            place = ((group * blocks + b) * self.windows.rounds + kernel) * each
+        with f.loop(self.blocks) as b:
+            place = ((group * self.blocks + b) * self.windows.rounds + kernel) * each
             channels = together(f, b, many, self.outputs)
             self._channels(group, channels, place, rounds, scratch, target, counts)
 
@@ -171,6 +192,8 @@ class _Slide:
                     found = add(found, i, kernel)
                 for (_, to), totals in zip(lines, found, strict=True):
                     for o, total in zip(channels, totals, strict=True):
+                        if kind.relu:
+                            total = f.call("maximum", total, 0)
                         to_channel = to + o * self.out_steps[2]
                         place = to_channel + i * step
                         f.store(self.out, place, total, stream=kind.stream)
@@ -178,4 +201,5 @@ class _Slide:
     def _weights(self, kernel: Value, tap: int) -> list[Value]:
         """The weights of a tap in each channel of a block."""
         many = self.kind.outputs
-        return [self.f.load(self.w, kernel + (tap * many + m)) for m in range(many)]
+        scratch = self.windows.scratch
+        return [self.f.load(scratch, kernel + (tap * many + m)) for m in range(many)]

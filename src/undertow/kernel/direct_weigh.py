@@ -21,15 +21,16 @@ class Weigh(NamedTuple):
     long_step: int | None  # 1 or a parameter
     outputs: int  # channels at once
     tall: bool  # lanes walk down the rows of a tile, else along them
+    relu: bool  # whether what is negative becomes 0
 
 
 def weigh_function(name: str, kind: Weigh) -> Function:
     """The kernel of `conv` whose kernel is long and whose output is short.
 
-    Buffers: out, x, scratch, table, long (the form's kernel) and parts (f64, zeros). Parameters:
-    those of `TileLoops`, where a round is a block of taps; then the sizes n, g, c, o and the number
-    of taps, images at a time, how often, chunks; where the table holds taps' places in out; and
-    steps of out, x and long.
+    Buffers: out, x, scratch, table, long (the form's kernel) and parts (f64). Parameters: those of
+    `TileLoops`, where a round is a block of taps; then the sizes n, g, c, o and the number of taps,
+    images at a time, how often, chunks; where the table holds taps' places in out; and steps of
+    out, x and long.
     """
     return _Weigh(name, kind).build()
 
@@ -59,6 +60,9 @@ class _Weigh:
             chunk, pair = block % self.chunks, block // self.chunks
             group, n = pair // self.variants, pair % self.variants
             first = chunk * whole // self.chunks
+            every = blocks * (self.padded * many)
+            with f.vector(every) as i:
+                f.store(self.parts, block * every + i, 0)
             with f.loop((chunk + 1) * whole // self.chunks - first) as i:
                 time, tile = (first + i) // windows.tiles, (first + i) % windows.tiles
                 image = time * self.together
@@ -84,7 +88,10 @@ class _Weigh:
                         row = ((pair * self.chunks + chunk) * blocks + b) * many + m
                         total.add(f.load(self.parts, row * self.padded + t))
                     place = target + o * self.out_steps[2] + f.load(windows.table, self.outs_at + t)
-                    f.store(self.out, place, f.cast(total.get()[0], self.out.scalar))
+                    weight = f.cast(total.get()[0], self.out.scalar)
+                    if self.kind.relu:
+                        weight = f.call("maximum", weight, 0)
+                    f.store(self.out, place, weight)
         return f
 
     def _channels(

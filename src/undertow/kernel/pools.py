@@ -11,19 +11,23 @@ Along the innermost dimension, positions run in lanes. The lanes of a vector mus
 elements they have, so the positions come in runs: p0, p0 + hop, p0 + 2 hop … whose spans have one
 count, and each begins `lane` elements after the one before. Where x is not dilated there is one
 long run between a few short ones at the edges. Where it is, as in the gradient of a mean with a
-stride, positions of each remainder have runs of their own. If the channels are innermost in memory,
-they are the lanes instead, and there are no runs.
+stride, positions of each remainder have runs of their own; or, if that makes fewer, neighbours that
+see the same are a run, and `lane` is 0. If the channels are innermost in memory, they are the lanes
+instead, and there are no runs. If windows are wide and far apart, their own elements are the lanes:
+a piece of a span at a time, for each the elements of the other dimensions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-from .ir import FLOATS, INTEGERS, Function, Value
+from .ir import FLOATS, INTEGERS, Function, State, Value
+from .offsets import quotient
 
 BLOCK = 16384  # elements that one block of work reads, about
+PIECE = 4096  # elements of a span that are summed in their own precision
 RUN = 4  # words of a run: the first position, how many, the first element, how many of these
 
 
@@ -33,8 +37,8 @@ class Pool(NamedTuple):
     kind: sum, max, or mean, a sum that is divided. `index_type` is that of indices, for max. `lead`
     counts the dimensions in front that the windows do not cover, `outer` those whose spans are
     tables. `taps` is the usual count of a run, if it is small. `lane` and `hop` are x's and the
-    result's steps from lane to lane, or None for parameters. `across` tells that channels are the
-    lanes, else positions are.
+    result's steps from position to position, or None for parameters. `lanes` are the positions, the
+    channels or the elements; see Note [runs].
     """
 
     kind: str
@@ -45,20 +49,20 @@ class Pool(NamedTuple):
     taps: int | None
     lane: int | None
     hop: int | None
-    across: bool
+    lanes: str
 
 
 def pool_function(name: str, pool: Pool) -> Function:
     """The kernel of Note [spans].
 
     Buffers: out, for max the indices, x, for each outer dimension the firsts and the counts, and
-    the runs unless across. Parameters: how many planes and how many positions of the first outer
-    dimension (or runs, if there is none) make a block; the sizes of the leading dimensions, then
-    x's steps along them, then out's; for each outer dimension the positions, x's steps from element
-    to element and within a span, out's step, and for max those two steps in indices; then, across,
-    the number of lanes, or the number of runs, x's steps from element to element and within a span,
-    for max the indices' steps within a span and from lane to lane; the steps `lane` and `hop` if
-    not known; and for mean the divisor.
+    the runs unless lanes are channels. Parameters: how many planes and how many positions of the
+    first outer dimension (or runs, if there is none) make a block; the sizes of the leading
+    dimensions, then x's steps along them, then out's; for each outer dimension the positions, x's
+    steps from element to element and within a span, out's step, and for max those two steps in
+    indices; then the number of channels that are lanes, or the number of runs, x's steps from
+    element to element and within a span, for max the indices' steps within a span and from position
+    to position; the steps `lane` and `hop` if not known; and for mean the divisor.
     """
     return _Pools(name, pool).function()
 
@@ -68,18 +72,19 @@ class _Pools:
         self.pool = pool
         f = self.f = Function(name)
         largest = pool.kind == "max"
+        self.across = pool.lanes == "channels"
         self.out = f.buffer("out", pool.dtype, written=True)
         self.indices = f.buffer("indices", pool.index_type, written=True) if largest else None
         self.x = f.buffer("x", pool.dtype)
         self.firsts = [f.buffer(f"first{d}", "i64") for d in range(pool.outer)]
         self.counts = [f.buffer(f"count{d}", "i64") for d in range(pool.outer)]
-        if not pool.across:
+        if not self.across:
             self.runs = f.buffer("runs", "i64")
         self.together, self.chunk = f.param("together"), f.param("chunk")
         self.sizes = [f.param(f"size{d}") for d in range(pool.lead)]
         self.lead = [[f.param(f"{b}_lead{d}") for d in range(pool.lead)] for b in ("x", "out")]
         self.outer = [self._steps(str(d), largest, True) for d in range(pool.outer)]
-        if pool.across:
+        if self.across:
             self.number = f.param("lanes")
         else:
             self.number = f.param("runs_number")
@@ -88,6 +93,9 @@ class _Pools:
         self.lane = f.param("lane") if pool.lane is None else pool.lane
         self.hop = f.param("hop") if pool.hop is None else pool.hop
         self.divisor = f.param("divisor", "f64") if pool.kind == "mean" else None
+        self.kept = self.x.scalar  # the type of what is known of a window
+        if pool.lanes == "elements" and not largest and self.kept in FLOATS:
+            self.kept = "f64"
 
     def _steps(self, of: str, largest: bool, outer: bool) -> dict[str, Value]:
         names = ["positions"] * outer + ["x", "tap"] + ["out"] * outer
@@ -154,18 +162,22 @@ class _Pools:
     def _row(
         self, at: Value, out: Value, index: Value, counts: list[Value], begin: Value, count: Value
     ) -> None:
-        """The positions, or the channels, that run in lanes."""
+        """The positions, or the channels, that run in lanes; or positions whose elements do."""
         f, taps = self.f, self.pool.taps
-        if self.pool.across:
-            with self._lanes(count, at, out, index, 0) as spot:
+        if self.across:
+            with f.vector(count) as i, self._window(i, at, out, index, 0) as spot:
                 self._walk(0, spot, f.value(0, "i64"), counts, 1)
             return
         with f.loop(count) as i:
             run = (begin + i) * RUN
             position, number, first, own = (f.load(self.runs, run + j) for j in range(RUN))
-            bases = at + first * self.inner["x"], out + position, index + first
+            bases = at + first * self.inner["x"], out + position, index + first, self.index_lane
+            if self.pool.lanes == "elements":
+                with f.loop(number) as p, self._window(p, *bases) as spot:
+                    self._elements(spot, counts, own)
+                return
             for usual in (False,) if taps is None else (True, False):
-                with self._if(usual, own), self._lanes(number, *bases, self.index_lane) as spot:
+                with self._if(usual, own), f.vector(number) as p, self._window(p, *bases) as spot:
                     self._walk(0, spot, f.value(0, "i64"), counts, taps if usual else own)
 
     def _if(self, usual: bool, own: Value) -> Any:
@@ -176,26 +188,51 @@ class _Pools:
         return self.f.branch(own == taps if usual else own != taps)
 
     @contextmanager
-    def _lanes(
-        self, number: Value, at: Value, out: Value, index: Value, index_lane: Value | int
+    def _window(
+        self, i: Value, at: Value, out: Value, index: Value, index_lane: Value | int
     ) -> Iterator[Value]:
-        """A vector loop whose body adds what the windows cover to a state; then it is stored."""
-        f, kind = self.f, self.x.scalar
-        with f.vector(number) as i:
-            if self.indices is None:
-                self.state = f.state(f.const(0, kind), combine=lambda a, b: a + b)
-            else:
-                inits = f.const(lowest(kind), kind), f.const(0, self.pool.index_type)
-                self.state = f.state(*inits, combine=lambda *values: values[2:])
-            yield at + i * self.lane
-            value, *far = self.state.get()
-            target = out + i * self.hop
-            if self.divisor is not None:
-                value = value / f.cast(self.divisor, kind)
-            f.store(self.out, target, value)
-            if self.indices is not None:
-                start = f.cast(index + i * index_lane, self.pool.index_type)
-                f.store(self.indices, target, start + far[0])
+        """A state to which the body adds what a window covers; then it is stored."""
+        f = self.f
+        self.state = self._nothing(self.kept)
+        yield at + i * self.lane
+        value, *far = self.state.get()
+        target = out + i * self.hop
+        if self.divisor is not None:
+            value = value / f.cast(self.divisor, value.dtype)
+        f.store(self.out, target, f.cast(value, self.x.scalar))
+        if self.indices is not None:
+            start = f.cast(index + i * index_lane, self.pool.index_type)
+            f.store(self.indices, target, start + far[0])
+
+    def _nothing(self, kind: str) -> State:
+        """What is known of no elements."""
+        f = self.f
+        if self.indices is None:
+            return f.state(f.const(0, kind), combine=lambda a, b: a + b)
+        inits = f.const(lowest(kind), kind), f.const(0, self.pool.index_type)
+        return f.state(*inits, combine=self._larger)
+
+    def _larger(self, value: Value, place: Value, other: Value, there: Value) -> Sequence[Value]:
+        """Of two elements and their places the larger; of equals the first, or the last NaN."""
+        f = self.f
+        take = (other > value) | ((other == value) & (there < place))
+        if value.dtype in FLOATS:
+            take = take | ((other != other) & ((value == value) | (there > place)))
+        return f.select(take, other, value), f.select(take, there, place)
+
+    def _elements(self, at: Value, counts: list[Value], own: Value) -> None:
+        """The elements of a window, those of its last span in lanes, a piece of it at a time."""
+        f, kind, whole = self.f, self.x.scalar, self.state
+        with f.loop(quotient(own, f.value(PIECE, "i64"))) as number:
+            first = number * PIECE
+            piece = self._nothing(kind)
+            with f.vector(f.call("minimum", own - first, PIECE)) as j:
+                self.state = self._nothing(kind)
+                self._walk(0, at + first + j, first + j, counts, 1)
+                piece.add(*self.state.get())
+            value, *far = piece.get()
+            whole.add(f.cast(value, self.kept), *far)
+        self.state = whole
 
     def _walk(
         self, d: int, at: Value, far: Value, counts: list[Value], own: Value | int | None
@@ -207,7 +244,7 @@ class _Pools:
             with f.loop(counts[d]) as j:
                 further = far + j * steps["index_tap"] if "index_tap" in steps else far
                 self._walk(d + 1, at + j * steps["tap"], further, counts, own)
-        elif self.pool.across:
+        elif self.pool.lanes != "positions":
             self._meet(f.load(self.x, at), far)
         elif isinstance(own, Value):
             with f.loop(own) as j:

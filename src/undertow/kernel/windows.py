@@ -84,6 +84,15 @@ class Geometry(_Fields):
         return tuple([max((whole - kernel) // step + 1, 0) for whole, kernel, step in rows])
 
     @functools.cached_property
+    def meets_zeros(self) -> bool:
+        """Whether weights meet zeros around the input or in it, which stay zeros for infinite ones.
+
+        Not asked of the gradient of a weight, in whose place stands a cotangent.
+        """
+        zeros = self.padded != self.size or any(map(any, self.padding))
+        return zeros and math.prod(self.kernel) <= math.prod(self.output)
+
+    @functools.cached_property
     def steps(self) -> tuple[Shape, Padding, Shape, Shape]:
         """Everything but the sizes, in the order of the form `conv`."""
         return self.stride, self.padding, self.input_dilation, self.dilation

@@ -16,7 +16,7 @@ from ..errors import ArgumentError
 from ..kernel import tables
 from ..kernel.windows import Geometry, Spans
 from ..shapes import Shape, per_dim
-from .pooling import check_planes, indices, largest, unpick, window_sums
+from .pooling import check_planes, indices, largest, unpick, unpicked, window_sums
 
 
 def _target(op: str, x: Tensor, output_size: Any, rank: int) -> Shape:
@@ -64,6 +64,7 @@ _span_sum: Op = Op(
     inputs="x",
     params="spans",
     vjp={"x": lambda g, spans: apply(_span_sum, (g,), (spans.of_input,))},
+    bare={"x": lambda k, g, spans: _sum_forward(k, g, spans.of_input)},
 )
 _span_max = Op(
     "span_max",
@@ -73,6 +74,7 @@ _span_max = Op(
     outputs=2,
     differentiable=1,
     vjp={"x": lambda g, out1, spans, x_shape: unpick(g, out1, len(spans.size), x_shape)},
+    bare={"x": lambda k, g, out1, spans, x_shape: unpicked(k, g, out1, len(spans.size), x_shape)},
 )
 
 

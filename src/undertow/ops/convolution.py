@@ -3,10 +3,9 @@
 Note [one convolution]
 A convolution is bilinear: y = x * w. With the cotangent of y it makes three products, each of which
 gives one of x, w and y from the two others, and the derivatives of each product are the two others.
-So three ops are closed under differentiation, and all three run as the same backend form on views
-of their operands and their result, with the geometry of Note [convolution geometry]. The group is a
-dimension of its own there, so that no turn needs a copy. The transposed convolution is the product
-that gives x.
+So three ops are closed under differentiation: the backend form `convolution` with another one
+wanted. All three are the form `conv` on views of their operands and their result, with the geometry
+of Note [convolution geometry]. The transposed convolution is the product that gives x.
 """
 
 from __future__ import annotations
@@ -32,51 +31,18 @@ from .reduction import sum
 
 
 # The primitives; see Note [one convolution] ----------------------------------------------------
-@functools.lru_cache(maxsize=1024)
-def _split(shape: Shape, dim: int, groups: int) -> Shape:
-    return (*shape[:dim], groups, shape[dim] // groups, *shape[dim + 1 :])
-
-
-def _grouped(k: Forms, x: Array, dim: int, groups: int) -> Any:
-    """A view with dimension `dim` split into groups and what is in each."""
-    return k.reshape(x, _split(x.shape, dim, groups))
-
-
-def _biases(k: Forms, bias: Array, groups: int) -> Any:
-    return None if bias is None else _grouped(k, bias, 0, groups)
-
-
-def _forward(
-    k: Forms, x: Array, w: Array, bias: Array, geometry: Geometry, groups: int, relu: bool = False
-) -> Any:
-    y = k.empty((x.shape[0], w.shape[0], *geometry.output), x.dtype)
-    out, x, w = _grouped(k, y, 1, groups), _grouped(k, x, 1, groups), _grouped(k, w, 0, groups)
-    k.conv(out, x, w, _biases(k, bias, groups), *geometry.steps, relu)
-    return y
+def _forward(k: Forms, x: Array, w: Array, bias: Array, geometry: Geometry, groups: int) -> Any:
+    return k.convolution("y", x, w, bias, geometry, groups)
 
 
 def _input_forward(
     k: Forms, y: Array, w: Array, bias: Array, geometry: Geometry, groups: int
 ) -> Any:
-    x = k.empty((y.shape[0], w.shape[1] * groups, *geometry.size), y.dtype)
-    out, y, w = _grouped(k, x, 1, groups), _grouped(k, y, 1, groups), _grouped(k, w, 0, groups)
-    rank = len(geometry.size)
-    w = k.permute(w, (0, 2, 1, *range(3, 3 + rank)))
-    w = k.slice(w, (..., *(slice(None, None, -1),) * rank))
-    k.conv(out, y, w, _biases(k, bias, groups), *geometry.of_input.steps)
-    return x
+    return k.convolution("x", y, w, bias, geometry, groups)
 
 
 def _weight_forward(k: Forms, x: Array, y: Array, geometry: Geometry, groups: int) -> Any:
-    w = k.empty((y.shape[1], x.shape[1] // groups, *geometry.kernel), x.dtype)
-    out, x, y = _grouped(k, w, 0, groups), _grouped(k, x, 1, groups), _grouped(k, y, 1, groups)
-    last = range(3, 3 + len(geometry.size))
-    out, x, y = (
-        k.permute(a, (*order, *last))
-        for a, order in ((out, (2, 0, 1)), (x, (2, 1, 0)), (y, (1, 2, 0)))
-    )
-    k.conv(out, x, y, None, *geometry.of_kernel.steps)
-    return w
+    return k.convolution("w", x, y, None, geometry, groups)
 
 
 def _by_bias(g: Tensor) -> Tensor:
@@ -89,15 +55,15 @@ def _bare_bias(k: Forms, g: Array) -> Any:
 
 
 def _bare_conv(k: Forms, x: Array, w: Array, geometry: Geometry, groups: int) -> Any:
-    return _forward(k, x, w, None, geometry, groups)
+    return k.convolution("y", x, w, None, geometry, groups)
 
 
 def _bare_input(k: Forms, y: Array, w: Array, geometry: Geometry, groups: int) -> Any:
-    return _input_forward(k, y, w, None, geometry, groups)
+    return k.convolution("x", y, w, None, geometry, groups)
 
 
 def _bare_weight(k: Forms, y: Array, x: Array, geometry: Geometry, groups: int) -> Any:
-    return _weight_forward(k, x, y, geometry, groups)
+    return k.convolution("w", x, y, None, geometry, groups)
 
 
 _conv: Op = Op(
@@ -114,7 +80,7 @@ _conv: Op = Op(
 )
 _conv_relu: Op = Op(  # where nothing is recorded, so it needs no rules
     "conv_relu",
-    lambda k, x, w, bias, geometry, groups: _forward(k, x, w, bias, geometry, groups, True),
+    lambda k, x, w, bias, geometry, groups: k.convolution("y", x, w, bias, geometry, groups, True),
     inputs="x w bias",
     params="geometry groups",
 )
@@ -140,8 +106,8 @@ _weight: Op = Op(
         "y": lambda g, x, geometry, groups: apply(_conv, (x, g, None), (geometry, groups)),
     },
     bare={
-        "x": lambda k, g, y, geometry, groups: _input_forward(k, y, g, None, geometry, groups),
-        "y": lambda k, g, x, geometry, groups: _forward(k, x, g, None, geometry, groups),
+        "x": lambda k, g, y, geometry, groups: _bare_input(k, y, g, geometry, groups),
+        "y": lambda k, g, x, geometry, groups: _bare_conv(k, x, g, geometry, groups),
     },
 )
 

@@ -44,7 +44,7 @@ def _pick_forward(k: Forms, x: Array, index: Array, rank: int) -> Any:
     return k.reshape(k.gather(_flat(k, x, rank), lead, index_), index.shape)
 
 
-def _unpick_forward(k: Forms, x: Array, index: Array, rank: int, shape: Shape) -> Any:
+def unpicked(k: Forms, x: Array, index: Array, rank: int, shape: Shape) -> Any:
     # Not a view of what is written to: a leaf keeps an array as its gradient only if it is none.
     out = k.full(shape, 0, x.dtype)
     lead = len(shape) - rank
@@ -61,7 +61,7 @@ _pick = Op(
 )
 _unpick: Op = Op(
     "pool_unpick",
-    _unpick_forward,
+    unpicked,
     inputs="x index",
     params="rank shape",
     vjp={"x": lambda g, index, rank: apply(_pick, (g, index), (rank,))},
@@ -106,17 +106,24 @@ _max_pool = Op(
         )
     },
     bare={
-        "x": lambda k, g, out1, geometry, x_shape: _unpick_forward(
+        "x": lambda k, g, out1, geometry, x_shape: unpicked(
             k, g, out1, len(geometry.kernel), x_shape
         )
     },
 )
+
+
+def _sum_forward(k: Forms, x: Array, geometry: Geometry, divisor: float) -> Any:
+    return k.window("sum", x, geometry.kernel, *geometry.steps, divisor)
+
+
 _sum_pool: Op = Op(
     "sum_pool",
-    lambda k, x, geometry, divisor: k.window("sum", x, geometry.kernel, *geometry.steps, divisor),
+    _sum_forward,
     inputs="x",
     params="geometry divisor",
     vjp={"x": lambda g, geometry, divisor: apply(_sum_pool, (g,), (geometry.of_input, divisor))},
+    bare={"x": lambda k, g, geometry, divisor: _sum_forward(k, g, geometry.of_input, divisor)},
 )
 
 

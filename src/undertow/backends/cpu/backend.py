@@ -61,7 +61,8 @@ gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_prod
 complex_product = _later("complex_products", "complex_product")
 run_random_map = _later("random", "run_random_map")
 run_linalg = _later("matrices", "run_linalg")
-run_rows, run_conv = _later("rows", "run_rows"), _later("conv", "run_conv")
+run_conv, run_convolution = _later("conv", "run_conv"), _later("conv", "run_convolution")
+run_rows = _later("rows", "run_rows")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
 
@@ -269,6 +270,21 @@ class CpuBackend(NumpyBackend):
             if run_conv(out, x, w, bias, geometry, self, relu):
                 return
         super().conv(out, x, w, bias, stride, padding, input_dilation, dilation, relu)
+
+    def convolution(
+        self,
+        wanted: str,
+        a: Array,
+        b: Array,
+        bias: Array | None,
+        geometry: Geometry,
+        groups: int,
+        relu: bool = False,
+    ) -> Array:
+        found = run_convolution(wanted, a, b, bias, geometry, groups, relu, self)
+        if found is not None:
+            return found
+        return super().convolution(wanted, a, b, bias, geometry, groups, relu)
 
     def attention(
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool

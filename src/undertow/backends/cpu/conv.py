@@ -26,18 +26,18 @@ from ...kernel.expr import arg, call
 from ...kernel.windows import Geometry, phases
 from .. import cpu
 from ..base import Backend, Shape
+from ..compositions import convolution_views, convolved_shape
 from ..memory import empty
-from ..sliding import meets_zeros
 from ..threads import current_limit
-from . import debug
+from . import debug, jit
 from .cook_toom import run_cook_toom, run_windows, run_woven
-from .direct import run_direct
+from .direct import DirectPlan, direct_plan, run_direct, run_plan
 from .gemm import Plan, assembled, gemm, run
 from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
-from .patches import run_patches
-from .plans import Plans, forwards
+from .patches import patches_of, run_patches
+from .plans import Plans, described, forwards
 from .shifted import run_shifted
 from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
@@ -68,7 +68,7 @@ def run_conv(
     """
     if not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
         return False
-    if meets_zeros(geometry) and not _finite(w, backend):
+    if geometry.meets_zeros and not _finite(w, backend):
         return False
     whole = max(geometry.input_dilation) == 1 and x.itemsize > 2
     if whole and out.size and x.size and w.size:
@@ -84,9 +84,7 @@ def run_conv(
     parts = phases(geometry)
     if parts is None:
         return False
-    if (len(parts) > 1 or x.itemsize == 2) and run_direct(out, x, w, bias, geometry):
-        if relu:
-            _cut_off(out, backend)
+    if (len(parts) > 1 or x.itemsize == 2) and run_direct(out, x, w, bias, geometry, relu):
         return True
     if not out.size:
         return True
@@ -107,6 +105,66 @@ def run_conv(
         if relu and not done:
             _cut_off(target, backend)
     return True
+
+
+class _Whole(NamedTuple):
+    """A convolution by a direct kernel, on its operands as they are."""
+
+    shape: Shape
+    plan: DirectPlan
+    finite: bool  # whether w must be
+
+
+_whole = Plans()
+
+
+def run_convolution(
+    wanted: str,
+    a: Any,
+    b: Any,
+    bias: Any,
+    geometry: Geometry,
+    groups: int,
+    relu: bool,
+    backend: Backend,
+) -> Any:
+    """The form `convolution` by a direct kernel, without a view; None if that is not for it.
+
+    Of a small one, the views and all questions about them would take longer than the kernel.
+    """
+    layout = _whole.layout(a, b, bias) or described(a, b, bias)
+    key = (wanted, geometry, groups, relu, layout)
+    found = _whole.get(key)
+    if found is None:
+        found = _whole.make(key, _plan_whole, wanted, a, b, bias, geometry, groups, relu, backend)
+    if not found or (found.finite and not _finite(b, backend)):
+        return None
+    out = empty(found.shape, a.dtype)
+    run_plan(found.plan, out, a, b, bias)
+    return out
+
+
+def _plan_whole(
+    wanted: str,
+    a: Any,
+    b: Any,
+    bias: Any,
+    geometry: Geometry,
+    groups: int,
+    relu: bool,
+    backend: Backend,
+) -> _Whole | None:
+    if not geometry.size:
+        return None
+    shape = convolved_shape(wanted, a, b, geometry, groups)
+    views = convolution_views(
+        backend, wanted, np.empty(shape, a.dtype), a, b, bias, geometry, groups
+    )
+    _, x, w, _, turned = views
+    if a.itemsize > 2 and patches_of(x, w, turned) is not None:
+        return None
+    plan = direct_plan(*views, relu, (jit.address(w) - jit.address(b)) // b.itemsize)
+    return None if plan is None else _Whole(shape, plan, turned.meets_zeros)
 
 
 def _finite(w: Any, backend: Backend) -> bool:
@@ -173,8 +231,8 @@ def _one(
     """A convolution whose input is not dilated; whether `relu` is a part of what was done."""
     left = math.prod(geometry.kernel) > math.prod(geometry.output)
     done = run_patches(out, x, w, bias, geometry, backend, relu)
-    if done is None and run_direct(out, x, w, bias, geometry):
-        return False
+    if done is None and run_direct(out, x, w, bias, geometry, relu):
+        return True
     if done is None:
         done = _product(out, x, w, bias, geometry, relu)
     if done is None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,7 +23,7 @@ from ...kernel.ir import STREAM, Function
 from ...kernel.windows import Geometry
 from ..threads import current_limit
 from . import choice, pool
-from .direct_layout import FIRST, TileLayout, classes_of, every, steps_of_six, three
+from .direct_layout import ALIGNED, FIRST, TileLayout, classes_of, every, steps_of_six, three
 from .kernels import address, kernel, launching, machine, type_of
 from .plans import STREAMED, Plans, aligned, described
 
@@ -43,47 +45,74 @@ _NONE = np.zeros(1)
 _plans = Plans()
 
 
-class _Plan(NamedTuple):
+class DirectPlan(NamedTuple):
     """One call's layout: everything but the addresses."""
 
     launch: Callable[..., None]
     unaligned: Any  # the key of what to call if that has streaming stores, and these cannot be
-    outputs: int  # channels that the long array's kernel computes together
     ints: list[int]
     table: Any
-    scratch: int  # bytes for each thread
+    scratch: int  # bytes for all threads
+    per_thread: int  # and besides for each
     parts: int  # sums to be kept; 0: the kernel computes the long array
-    order: list[int] | None  # of taps, if not their own
     alone: bool  # too little to wake another thread for
 
 
-def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> bool:
+def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool = False) -> bool:
     """Write the form `conv` into `out`; False if a kernel of this module is not for it."""
-    key = (geometry, _plans.layout(out, x, w, bias) or described(out, x, w, bias))
+    key = (geometry, relu, _plans.layout(out, x, w, bias) or described(out, x, w, bias))
     plan = _plans.get(key)
     if plan is None:
-        plan = _plans.make(key, _make, out, x, w, bias, geometry)
+        plan = _plans.make(key, direct_plan, out, x, w, bias, geometry, relu)
     if not plan:
         return False
-    threads = 1 if plan.alone else current_limit()
-    block = np.zeros(threads * plan.scratch + 3 * STREAM, np.uint8)
-    scratch = block[-address(block) % STREAM :]
-    weights, more = w, _NONE
-    if plan.parts:
-        more = np.zeros(plan.parts, np.float64)
-    else:
-        weights = _packed(w, plan.outputs, plan.order)
-        if bias is not None:
-            more = _widened(bias)
-    launch = plan.launch
-    if plan.unaligned is not None and address(out) % STREAM:
-        launch = _launch(slide_function, plan.unaligned, plan.ints)
-    launch(pool.pointer(threads), out, x, scratch, plan.table, weights, more)
+    run_plan(plan, out, x, w, bias)
     return True
 
 
-def _make(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | None:
-    """The plan for operands like these; None if a matrix product or NumPy is better."""
+def run_plan(plan: DirectPlan, out: Any, x: Any, w: Any, bias: Any) -> None:
+    """Compute by a plan that was made for operands like these."""
+    launch = plan.launch
+    if plan.alone:
+        handle, scratch = 0, _own.memory
+        size = plan.scratch + plan.per_thread
+        if scratch.size < size:
+            scratch = _own.memory = _lines(np.empty, size)
+    else:
+        threads = current_limit()
+        handle = pool.pointer(threads)
+        scratch = _lines(np.zeros, plan.scratch + threads * plan.per_thread)
+        if plan.unaligned is not None and address(out) % STREAM:
+            launch = _launch(slide_function, plan.unaligned, plan.ints)
+    if plan.parts:
+        bias = np.empty(plan.parts)
+    elif bias is None:
+        bias = _NONE
+    launch(handle, out, x, scratch, plan.table, w, bias)
+
+
+class _Scratch(threading.local):
+    """Memory for kernels that run on the calling thread alone."""
+
+    memory = np.empty(0, np.uint8)
+
+
+_own = _Scratch()
+
+
+def _lines(make: Callable[..., Any], size: int) -> Any:
+    """So many bytes of memory that begin a line, and those that may be read behind them."""
+    block = make(size + 3 * STREAM, np.uint8)
+    return block[-address(block) % STREAM :]
+
+
+def direct_plan(
+    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool, first: int = 0
+) -> DirectPlan | None:
+    """The plan for operands like these; None if a matrix product or NumPy is better.
+
+    The kernel is going to be told where an array is in which w begins at the element `first`.
+    """
     kind = type_of(x.dtype)
     arrays = [a for a in (out, x, w, bias) if a is not None]
     if (
@@ -104,7 +133,9 @@ def _make(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | No
     pairs = outputs * (x.shape[0] if short else inputs)
     if pairs > PAIRS and outputs > THIN:
         return None
-    return (_weigh if short else _slide)(kind, out, x, w, bias, geometry)
+    if short:
+        return None if bias is not None else _weigh(kind, out, x, w, geometry, relu)
+    return _slide(kind, out, x, w, bias, geometry, relu, first)
 
 
 def _at_once(outputs: int, most: int) -> int:
@@ -112,17 +143,14 @@ def _at_once(outputs: int, most: int) -> int:
     return -(-outputs // -(-outputs // most))
 
 
-def _widened(a: Any) -> Any:
-    """A small operand of half precision in a row-major copy, others as they are."""
-    return a.astype(np.float32, "C") if a.itemsize == 2 else a
-
-
 def _compute(x: Any) -> Any:
     return np.dtype(np.float32) if x.itemsize == 2 else x.dtype
 
 
 # Plans ------------------------------------------------------------------------------------------
-def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | None:
+def _slide(
+    kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool, w_first: int
+) -> DirectPlan | None:
     """The plan of the long array's kernel."""
     (n, groups, channels), outputs = x.shape[:3], w.shape[1]
     dtype, steps = _compute(x), steps_of_six(out)
@@ -142,19 +170,25 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     windows = TileLayout(x, long, geometry.stride, taps, lows, channels, dtype.itemsize)
     more: list[int] = []
     rounds: list[int] = []
-    order: list[int] | None = None
+    by_channel, *by_tap = steps_of_six(w)[2:]
+    at_taps = [
+        sum(map(operator.mul, t, by_tap))
+        for t in itertools.product(*map(range, three(geometry.kernel)))
+    ]
+    weights = at_taps  # of a run of them
     if dilated:
-        lines, first, order = Lines(kind, windows.step, 1, 1, 0), [0], []
+        lines, first, weights = Lines(kind, windows.step, 1, 1, 0), [0], []
         for at, sizes, members in classes:
             place = sum(i * s for i, s in zip(at, steps_of_six(out)[3:], strict=True))
             # The rounds follow the one entry of the table for the tap that is unrolled.
-            more += [place, *sizes, 1 + len(rounds), len(order), channels * len(members)]
+            more += [place, *sizes, 1 + len(rounds), len(weights), channels * len(members)]
             for c, (number, u) in itertools.product(range(channels), members):
                 rounds.append(c * windows.image + windows.tap(u))
-                order.append(c * math.prod(geometry.kernel) + number)
+                weights.append(c * by_channel + at_taps[number])
     else:
         lines, first, rounds = _unrolled(windows, kind, channels, min(TAPS, UNROLLED // many))
-    table, starts = windows.table(first, rounds, windows.rows(1, [0, *steps[3:5]]), more)
+    sections = [first, rounds, windows.phases, windows.rows(1, [0, *steps[3:5]]), weights, more]
+    table, starts = TileLayout.table(sections)
     parts = rows = 1
     several = dilated or len(rounds) > 1
     if several:
@@ -164,30 +198,32 @@ def _slide(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
             rows = sums
         elif windows.tile[2] >= PARTS:
             parts = sums
-    size = windows.image * channels
+    size, alone = windows.image * channels, _alone(out, w)
     if size * dtype.itemsize > SCRATCH:
         return None
-    ints = windows.ints(len(rounds), size, math.prod(windows.grid) == 1, starts)
+    packed = groups * -(-outputs // many) * many * len(rounds) * lines.taps
+    packed = -(-packed // ALIGNED) * ALIGNED
+    framed = math.prod(windows.grid) == 1 and not alone
+    ints = windows.ints(len(rounds), packed, size, framed, starts)
     ints += [n, groups, channels, outputs, *steps, *windows.steps[:2]]
-    bias = np.broadcast_to(_NONE, w.shape[:2]) if bias is None else _widened(bias)
-    ints += [s // bias.itemsize for s in bias.strides]
+    ints += [0, 0] if bias is None else [s // bias.itemsize for s in bias.strides]
+    ints += [w_first, *steps_of_six(w)[:2], by_channel, len(weights), starts[3]]
     if dilated:
-        ints += [len(more) // 7, starts[3]]
+        ints += [len(more) // 7, starts[4]]
     step = steps[5] if steps[5] in (1, 2) else None
     fetch = not dilated and len(rounds) == channels > 1 and windows.step is not None
-    key = Slide(lines, step, several, many, parts, rows, False, dilated, fetch)
+    key = Slide(lines, step, several, many, parts, rows, False, dilated, fetch, relu)
     streams = out.nbytes >= STREAMED and parts == 1 and step == 1
     streams = streams and not any(s * out.itemsize % STREAM for s in steps[:5])
-    return _Plan(
+    return DirectPlan(
         _launch(slide_function, key._replace(stream=streams), ints),
         key if streams else None,
-        many,
         ints,
         table,
+        packed * dtype.itemsize,
         size * dtype.itemsize,
         0,
-        order,
-        _alone(out, w),
+        alone,
     )
 
 
@@ -213,30 +249,10 @@ def _unrolled(
     return lines, [windows.tap(u, lines.ahead) for u in runs], rounds
 
 
-def _packed(w: Any, many: int, order: list[int] | None) -> Any:
-    """Kernels in the order of the long array's kernel: its channels in blocks of so many.
-
-    With an order of the taps of all channels, if it is not their own.
-    """
-    outputs = w.shape[1]
-    if not outputs % many:
-        w = w.reshape(len(w), outputs // many, many, *w.shape[2:])
-    elif outputs > many:
-        blocks = -(-outputs // many)
-        first = np.minimum(np.arange(blocks) * many, outputs - many)
-        w = w[:, first[:, None] + np.arange(many)]
-    else:
-        w = w[:, None]
-    w = w.transpose(0, 1, *range(3, w.ndim), 2)
-    if order is not None:
-        w = w.reshape(*w.shape[:2], -1, many)[:, :, order]
-    return np.ascontiguousarray(w, np.float32 if w.itemsize == 2 else w.dtype)
-
-
-def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Plan | None:
+def _weigh(
+    kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool
+) -> DirectPlan | None:
     """The plan of the short array's kernel."""
-    if bias is not None:
-        return None
     (variants, groups, images), outputs = x.shape[:3], w.shape[1]
     dtype = _compute(x)
     windows = TileLayout(
@@ -273,12 +289,12 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
         for t in itertools.product(*[range(len(taps)) for taps in windows.taps])
     ]
     rows = windows.rows(together, w_steps[2:5])
-    table, starts = windows.table(taps, [], rows, outs)
+    table, starts = TileLayout.table([taps, [], windows.phases, rows, outs])
     chunks = min(times * tiles, max(BLOCKS // (groups * variants), 1))
-    size = windows.image * together
+    size, alone = windows.image * together, _alone(out, w)
     if size * dtype.itemsize > SCRATCH:
         return None
-    ints = windows.ints(blocks, size, tiles == 1, starts)
+    ints = windows.ints(blocks, 0, size, tiles == 1 and not alone, starts)
     ints += [
         variants,
         groups,
@@ -296,18 +312,17 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -
     held = 24 if machine().vector == 64 else 10
     many = _at_once(outputs, max(min(held // unrolled, 8), 1))
     tall = windows.tile[2] < FLAT and len(rows) > 3
-    key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall)
+    key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall, relu)
     parts = groups * variants * chunks * -(-outputs // many) * many * len(padded)
-    return _Plan(
+    return DirectPlan(
         _launch(weigh_function, key, ints),
         None,
-        many,
         ints,
         table,
+        0,
         size * dtype.itemsize,
         parts,
-        None,
-        _alone(out, w),
+        alone,
     )
 
 

@@ -125,15 +125,15 @@ class TileLayout:
             found += [i * self.image + row * self.line, long, x_row]
         return found
 
-    def table(
-        self, taps: list[int], rounds: list[int], rows: list[int], more: list[int]
-    ) -> tuple[Any, list[int]]:
-        """The table, and where its sections begin but for the first."""
-        sections = [taps, rounds, self.phases, rows, more]
+    @staticmethod
+    def table(sections: Sequence[Sequence[int]]) -> tuple[Any, list[int]]:
+        """The table, taps, rounds, phases, rows and more, and where all but the first begin."""
         starts = list(itertools.accumulate(map(len, sections)))
-        return np.array([n for s in sections for n in s], np.int64), starts[:4]
+        return np.array([n for s in sections for n in s], np.int64), starts[:-1]
 
-    def ints(self, rounds: int, per_thread: int, framed: bool, starts: list[int]) -> list[int]:
+    def ints(
+        self, rounds: int, first: int, per_thread: int, framed: bool, starts: list[int]
+    ) -> list[int]:
         """The parameters of kernel/direct's `TileLoops`."""
         return [
             *self.long,
@@ -147,6 +147,7 @@ class TileLayout:
             len(self.phases),
             rounds,
             self.image,
+            first,
             per_thread,
             framed,
             *self.steps[3:],

@@ -13,7 +13,7 @@ Few taps along a line are faster without the copy; see Note [phases] in cook_too
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,17 @@ def run_patches(
 
     Inputs are floats of 32 or 64 bits, and not empty.
     """
+    found = patches_of(x, w, geometry)
+    if found is None:
+        return None
+    run, patches, taps = found
+    return run(out, x, w, bias, patches, taps, backend, relu)
+
+
+def patches_of(
+    x: Any, w: Any, geometry: Geometry
+) -> tuple[Callable[..., bool], Shape, Shape] | None:
+    """How to convolve by patches, how many there are and of how many taps; None if not at all."""
     g, ones = geometry, (1,) * len(geometry.size)
     low = tuple([pair[0] for pair in g.padding])
     if g.stride == g.kernel and g.input_dilation == g.dilation == ones:
@@ -53,7 +64,7 @@ def run_patches(
         return None
     if min(*terms, math.prod(patches)) < LEAST:
         return None
-    return run(out, x, w, bias, patches, taps, backend, relu)
+    return run, patches, taps
 
 
 def _results(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,12 +16,11 @@ from .. import memory
 from . import pool
 from .kernels import address, kernel, type_of
 from .plans import Plans, lay_out
-from .reductions import run_reduce
 
 UNROLLED = 8  # elements of a span that are not worth a loop
 LONG = 4096  # positions of a run at most, where runs are shared between threads
 HOPS = 16  # positions from lane to lane at most, where windows are as even as can be
-FEW, WIDE = 32, 64  # windows at most, and their elements at least, that are summed one by one
+WIDE = 12  # elements of spans, on average, from which on they are better lanes than positions
 CHANNELS = 8  # from which on they are better lanes than positions are, if they are innermost
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _plans = Plans()
@@ -66,7 +64,7 @@ def run_spans(kind: str, x: Any, output: Sizes) -> Any:
     """`Backend.spans`; None if there is no kernel.
 
     Sums are found along one dimension after the other, first along those that shrink the most,
-    with what lies behind it in lanes. Few wide windows of lines are summed by themselves.
+    with what lies behind it in lanes.
     """
     lead = x.ndim - len(output)
     if kind == "max":
@@ -83,42 +81,11 @@ def run_spans(kind: str, x: Any, output: Sizes) -> Any:
         shape[lead + d] = output[d]
         behind = math.prod(x.shape[lead + d + 1 :])
         planes = x.reshape(-1, size, behind).swapaxes(1, 2)
-        spans = Spans((size,), output[d : d + 1])
-        if behind == 1 and output[d] <= FEW and size >= WIDE * output[d]:
-            found = _sum_each(planes, spans)
-        elif behind == 1 and size <= FEW and output[d] >= WIDE * size:
-            found = _spread_each(planes, spans)
-        else:
-            found = _run_along(kind, planes, spans)
+        found = _run_along(kind, planes, Spans((size,), output[d : d + 1]))
         if found is None:
             return None
         x = found.swapaxes(1, 2).reshape(shape)
     return x
-
-
-def _sum_each(x: Any, spans: Spans) -> Any:
-    """A few windows of lines, each by the kernel of sums."""
-    out = memory.empty((*x.shape[:-1], spans.output[0]), x.dtype)
-    for i, (begin, end) in enumerate(spans.bounds(0)):
-        found = run_reduce("sum", x[..., begin:end], (x.ndim - 1,), False)
-        if found is None:
-            return None
-        out[..., i] = found
-    return out
-
-
-def _spread_each(x: Any, spans: Spans) -> Any:
-    """A few elements of lines, each written to all windows that see it and no other."""
-    out = memory.empty((*x.shape[:-1], spans.output[0]), x.dtype)
-    at = 0
-    for (begin, end), alike in itertools.groupby(spans.bounds(0)):
-        count = len(list(alike))
-        sums = x[..., begin:end]
-        for i in range(begin + 1, end):
-            sums = sums[..., :1] + x[..., i : i + 1]
-        out[..., at : at + count] = sums[..., :1]
-        at += count
-    return out
 
 
 def _run_along(kind: str, x: Any, spans: Spans) -> Any:
@@ -174,21 +141,25 @@ def _make(kind: str, x: Any, geometry: Geometry | Spans) -> _Plan:
             ints += [per_element, per_element * step]
     taps: int | None = None
     lane = hop = 1
+    lanes = "channels" if across else "positions"
     if across:
         ints.append(channels)
     else:
         first, count, step = spans[-1]
-        hop, shift = _hops(geometry)
-        runs = _runs(first, count, hop, shift, LONG if rank == 1 else output[-1])
+        longest = LONG if rank == 1 else output[-1]
+        ways = [(*way, _runs(first, count, *way, longest)) for way in ((1, 0), _hops(geometry))]
+        hop, shift, runs = min(ways, key=lambda way: len(way[2]))
         tables.append(runs)
         most = int(count.max())
         taps = most if 0 < most <= UNROLLED else None
         lane = steps[-1] * shift
+        if lane > 2 and steps[-1] * step == 1 and count.mean() >= WIDE:
+            lanes = "elements"
         ints += [len(runs), steps[-1], steps[-1] * step]
         ints += [step, shift] if indices else []
-    lane_known, hop_known = lane if lane in (1, 2) else None, hop if hop == 1 else None
+    lane_known, hop_known = lane if lane in (0, 1, 2) else None, hop if hop == 1 else None
     index = "" if indices is None else type_of(indices)
-    how = Pool(kind, dtype, index, len(sizes), outer, taps, lane_known, hop_known, across)
+    how = Pool(kind, dtype, index, len(sizes), outer, taps, lane_known, hop_known, lanes)
     ints += [lane] * (lane_known is None) + [hop] * (hop_known is None)
     cut = output[0] if outer else len(tables[-1])
     # Elements that are read for one position of the first dimension, or for a run.

@@ -16,7 +16,6 @@ from ...kernel.layout import Sizes
 from ...kernel.lower import NotCompiled
 from ...kernel.windows import Geometry
 from ..memory_types import is_half, scalar_type
-from ..sliding import meets_zeros
 from ..strided import StridedArray
 from .indexing import Indexing
 from .large import narrowed, visible
@@ -315,7 +314,7 @@ def _conv(
     into = dtype if cut.pieces == 1 else compute
     lies = any(n > 1 for n in geometry.input_dilation)
     kinds = (into, dtype, compute, len(positions), bias is not None, relu)
-    zeros = compute in FLOATS and meets_zeros(geometry)
+    zeros = compute in FLOATS and geometry.meets_zeros
     c = Convolution(*kinds, along, cut.tile, lies, zeros)
     ints = [groups, outputs, columns, terms, cut.piece, *_windows(geometry), *positions]
     ints += [step, *out_steps, *x_steps, *w_steps]
