@@ -15,7 +15,7 @@ from ..backends.registry import backend_of
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, GradientError, InplaceError
-from ..shapes import SIZES, Size
+from ..shapes import SIZES, Size, wrap_dim
 from .modes import current
 from .node import AccumulateGrad, Node, RemovableHandle
 
@@ -182,13 +182,15 @@ class Tensor(TensorMethods, metaclass=TensorType):
     def size(self, dim: int) -> int: ...
     def size(self, dim: int | None = None) -> Size | int:
         """The shape, or the size of one dimension."""
+        sizes: tuple[int, ...] = self._array.shape
         if dim is None:
-            return self.shape
-        from ..shapes import wrap_dim
-
-        if not self.ndim:
+            return SIZES[sizes]
+        rank = len(sizes)
+        if dim.__class__ is int and -rank <= dim < rank:  # models ask for it all the time
+            return sizes[dim]
+        if not rank:
             raise wrap_error("size", dim)
-        return self.shape[wrap_dim("size", dim, self.ndim)]
+        return sizes[wrap_dim("size", dim, rank)]
 
     def dim(self) -> int:
         """The number of its dimensions."""
