@@ -338,6 +338,24 @@ def test_threads_of_python_have_scratch_memory_of_their_own() -> None:
             assert all(ut.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
+def test_scratch_memory_that_is_kept_has_room_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also for a kernel that needs a little more of it than the one before."""
+    monkeypatch.setattr(direct, "_own", direct._Scratch())
+    rooms = []
+
+    def run(plan: Any, *given: Any) -> None:
+        run_plan(plan, *given)
+        if plan.alone:
+            rooms.append(direct._own.memory.size - plan.scratch - plan.per_thread)
+
+    run_plan = direct.run_plan
+    monkeypatch.setattr(conv, "run_plan", run)
+    for size in range(20, 500, 8):
+        ut.conv1d(ut.randn(1, 1, size), ut.randn(1, 1, 3))
+    assert len(rooms) == 60
+    assert min(rooms) >= direct.BEHIND
+
+
 def test_large_results_are_streamed() -> None:
     case = Case((16384,), (3,), 5, 1, 1, 32, padding=((1, 1),))
     first = products(case)[0]

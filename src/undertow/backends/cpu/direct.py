@@ -41,6 +41,7 @@ PARTS = 64  # positions of a row, of which several parts are computed at once
 SCRATCH = 4 << 20  # bytes of a tile; what is more, as by long dilations, is mostly copied in vain
 BLOCKS = 64  # chunks of the sums of all weights, about
 BUFFERS = 6  # of each of these kernels
+BEHIND = 2 * STREAM  # bytes of scratch memory that may be read behind what is written
 _NONE = np.zeros(1)
 _plans = Plans()
 
@@ -76,7 +77,7 @@ def run_plan(plan: DirectPlan, out: Any, x: Any, w: Any, bias: Any) -> None:
     if plan.alone:
         handle, scratch = 0, _own.memory
         size = plan.scratch + plan.per_thread
-        if scratch.size < size:
+        if scratch.size < size + BEHIND:
             scratch = _own.memory = _lines(np.empty, size)
     else:
         threads = current_limit()
@@ -102,7 +103,7 @@ _own = _Scratch()
 
 def _lines(make: Callable[..., Any], size: int) -> Any:
     """So many bytes of memory that begin a line, and those that may be read behind them."""
-    block = make(size + 3 * STREAM, np.uint8)
+    block = make(size + BEHIND + STREAM, np.uint8)
     return block[-address(block) % STREAM :]
 
 
