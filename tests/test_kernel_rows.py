@@ -18,7 +18,7 @@ from undertow.backends.registry import CPU
 from undertow.devices import Device
 from undertow.kernel.expr import call, where
 from undertow.kernel.row_program import rows
-from undertow.ops.classification import _FORWARD, _SLOPE
+from undertow.ops.classification import _forward_row, _slope_row
 from undertow.ops.normalisation import _backward_rows, _forward_rows
 from undertow.ops.softmax import _log_softmax_rows, _masked_softmax_rows, _softmax_rows
 
@@ -393,25 +393,27 @@ def test_one_kernel_each_way(name, monkeypatch):
     assert forms.taken() == ({"map": 1} if name == "logsumexp" else {"rows": 1})
 
 
+@pytest.mark.parametrize("ignore", [None, 3, -100])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape, dim", [((60, 45), 1), ((4, 45, 5, 7), 1), ((45,), 0)])
-def test_cross_entropy_programs(shape, dim, weighted, smoothing):
+def test_cross_entropy_programs(shape, dim, weighted, smoothing, ignore):
     """Both kernels of every variant, where the classes lie together and where they lie apart."""
     x = 3 * numbers(*shape)
     kept = tuple(1 if d == dim else n for d, n in enumerate(shape))
     target = np.random.default_rng(1).integers(0, 45, kept)
+    if ignore is not None:
+        target[target % 3 == 0] = ignore
     w = np.abs(numbers(45)).reshape([-1 if d == dim else 1 for d in range(len(shape))])
     v, scale = numbers(*kept, seed=2), np.abs(numbers(*kept, seed=3))
     columns = (w,) if weighted and smoothing else ()
     more = (scale,) if weighted else ()
     share = (1 - smoothing, smoothing / 45) if smoothing else ()
-    _, peak, total = compare(
-        _FORWARD[weighted, bool(smoothing)], (x, *columns, target, *more, *share), (dim,)
-    )
+    forward = _forward_row(weighted, bool(smoothing), ignore)
+    _, peak, total = compare(forward, (x, *columns, target, *more, *share), (dim,))
     numbers_ = (*share, 45.0) if smoothing else ()
     operands = (x, *columns, target, v, peak, total, *more, *numbers_)
-    compare(_SLOPE[weighted, bool(smoothing)], operands, (dim,))
+    compare(_slope_row(weighted, bool(smoothing), ignore), operands, (dim,))
 
 
 def test_nothing_of_the_size_of_the_logits_is_saved():

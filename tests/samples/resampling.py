@@ -145,7 +145,7 @@ op(
         Bad(S(arr(1, 2, 5), 3, recompute_scale_factor=True), ARGUMENT, r"no meaning with a size"),
         Bad(S(arr(1, 2, 5), 3, mode="linear", antialias=True), ARGUMENT, r"antialias is for"),
         Bad(S(arr(1, 2, 5, 5), 3, mode="lanczos"), ARGUMENT, r"needs antialias=True"),
-        Bad(S(ints(1, 2, 5), 3, mode="linear"), DTYPE, r"floating tensors, got undertow.int64"),
+        Bad(S(ints(1, 2, 5), 3, mode="linear"), DTYPE, r"images of uint8, got undertow.int64"),
     ],
 )
 

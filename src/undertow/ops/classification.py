@@ -70,14 +70,16 @@ def _forward_row(weighted: bool, smoothed: bool, ignore: int | None) -> Program:
         peak = p.peak(x)
         total = p.sum(call("exp", x - peak))
         log_total = p.row(call("log", total))
-        loss = log_total - (p.pick(x, target) - peak)
+        counts = None if ignore is None else call("ne", target, ignore)
+        column = target if counts is None else where(counts, target, 0)
+        loss = log_total - (p.pick(x, column) - peak)
         if smoothed:
             share, rest = given
             spread = p.sum(w * (log_total - (x - peak)))
             loss = loss * (scale * share if weighted else share) + spread * rest
         elif weighted:
             loss = loss * scale
-        p.out_row(loss if ignore is None else where(call("ne", target, ignore), loss, 0.0))
+        p.out_row(loss if counts is None else where(counts, loss, 0.0))
         p.out_row(peak)
         p.out_row(total)
 
