@@ -504,3 +504,27 @@ def test_copying_a_number() -> None:
     assert ut.zeros(2, dtype=ut.int64).copy_(np.int32(3)).tolist() == [3, 3]
     with pytest.raises(errors.DTypeError, match=r"\[copy_\] src must be"):
         y.copy_([1.0, 2.0])  # type: ignore[arg-type]
+
+
+def test_operators_leave_what_they_do_not_know_to_the_other_operand():
+    """As Python has it: an object of the user's may know what to do with a tensor."""
+
+    class Other:
+        def __radd__(self, tensor):
+            return "added"
+
+        def __rmatmul__(self, tensor):
+            return "multiplied"
+
+        def __gt__(self, tensor):
+            return "compared"
+
+    x = ut.ones(2)
+    assert (x + Other(), x @ Other(), x < Other()) == ("added", "multiplied", "compared")
+    names = "add radd sub rsub mul rmul truediv rtruediv floordiv mod pow rpow matmul and or xor"
+    for name in f"{names} lshift rshift lt le gt ge eq ne".split():
+        assert getattr(x.long(), f"__{name}__")(object()) is NotImplemented
+    with pytest.raises(TypeError, match="unsupported operand"):
+        x - "text"
+    with pytest.raises(TypeError, match="expects tensors or numbers, got str"):
+        ut.sub(x, "text")

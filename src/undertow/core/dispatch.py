@@ -143,6 +143,17 @@ def operand(op: str, value: Any) -> Any:
     )
 
 
+def is_operand(value: Any) -> bool:
+    """Whether an elementwise function has an answer, or knows who has."""
+    try:
+        operand("", value)
+    except NotDense:
+        return True
+    except DTypeError:
+        return False
+    return True
+
+
 def compute_dtype(op: str, operands: Sequence[Any], kind: str) -> DType:
     """The dtype in which an elementwise op computes; see `elementwise_op`."""
     if kind == "input":

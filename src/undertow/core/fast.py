@@ -20,13 +20,15 @@ The other savings are where things are made: a Node has no `__init__` and a Tens
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
 from ..backends.base import Direct, Forms
 from ..backends.registry import OF_CLASS, backend_of
-from .dispatch import GIVE_UP, apply, broadcast_edge, elementwise, expand
+from ..errors import DTypeError
+from .dispatch import GIVE_UP, apply, broadcast_edge, elementwise, expand, is_operand
 from .fused import Prepared
 from .inplace import check_writable, inplace
 from .modes import current
@@ -77,8 +79,32 @@ def unary_function(op: Op) -> Callable[..., Tensor]:
     return door
 
 
-def binary_function(op: Op) -> Callable[..., Tensor]:
+def operation(fn: Callable[..., Tensor]) -> Callable[..., Any]:
+    """A function of two operands as an operator: Python asks the other one if it is none of ours.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).__add__("text")
+    NotImplemented
+    """
+
+    @functools.wraps(fn)
+    def operator(*operands: Any) -> Any:
+        try:
+            return fn(*operands)
+        except DTypeError:
+            if all(map(is_operand, operands[-2:])):
+                raise
+            return NotImplemented
+
+    return operator
+
+
+_operation = operation(elementwise)
+
+
+def binary_function(op: Op, operator: bool = False) -> Callable[..., Tensor]:
     """`op` as a function of two tensors or numbers, at least one of them a tensor."""
+    slow = _operation if operator else elementwise
     runs = Later(op, (True, True))
     compute = runs.direct.compute
     boolean = op.kind == "bool"
@@ -91,16 +117,16 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
             return beside_number(input, other)
         state = current()
         if not state.plain:
-            return elementwise(op, input, other)
+            return slow(op, input, other)
         try:
             r = compute(input._array, other._array)
             if r is None:
                 r = runs.other(input._array, other._array)
                 if r is None:
-                    return elementwise(op, input, other)
+                    return slow(op, input, other)
                 compute = runs.direct.compute
         except _GIVE_UP:
-            return elementwise(op, input, other)
+            return slow(op, input, other)
         if not state.grad or boolean:
             return wrap(r)
         aliased = input._alias is not None or other._alias is not None
@@ -118,7 +144,7 @@ def binary_function(op: Op) -> Callable[..., Tensor]:
         if plan is None:
             plan = plans[needs] = op.plan(2, needs)
         if plan.keep is None:
-            return elementwise(op, input, other)
+            return slow(op, input, other)
         shape = r.shape
         i, j = input._index, other._index
         if (a is not None and a._shape != shape) or (b is not None and b._shape != shape):

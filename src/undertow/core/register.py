@@ -20,7 +20,7 @@ from ..layouts import strided
 from .autocast import EVER, POLICIES, autocasting
 from .blame import about_argument
 from .dispatch import elementwise
-from .fast import binary_function, inplace_elementwise, unary_function
+from .fast import binary_function, inplace_elementwise, operation, unary_function
 from .foreign import BOOLEANS, INTEGERS, NUMBERS
 from .generator import Generator
 from .inplace import inplace
@@ -127,7 +127,7 @@ def function(
         if inplace:
             attach_inplace(public, as_it_is or fn)
         for operator in dunder.split():
-            attach(operator, fn)
+            attach(operator, operation(fn) if "other" in fn.__annotations__ else fn)
         return fn
 
     return publish
@@ -305,11 +305,16 @@ def elementwise_function(
             return elementwise(op, *operands)
 
     door.__doc__ = doc
-    more = {"functional": functional, "space": space, "dunder": dunder}
+    more = {"functional": functional, "space": space}
     function(name=public, method=method and not space, top=top and not space, **more)(door)  # type: ignore[arg-type]
     door.__annotations__ = dict.fromkeys(door.__annotations__, "Tensor")
     if op.arity > 1:
         door.__annotations__ |= dict.fromkeys(("input", "other"), "Tensor | Number")
     if inplace:
         attach(f"{public}_", inplace_elementwise(op, door, f"{public}_"))
+    operator = door
+    if dunder and op.arity == 2:
+        operator = functools.update_wrapper(binary_function(op, operator=True), door)
+    for name in dunder.split():
+        attach(name, operator)
     return door

@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import cast, compute_dtype, elementwise, operand
-from ..core.fast import binary_function, inplace_elementwise, unary_function
+from ..core.fast import binary_function, inplace_elementwise, operation, unary_function
 from ..core.inplace import zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
@@ -34,8 +34,8 @@ _plus_op = elementwise_op(
     "add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g}
 )
 _plus = binary_function(_plus_op)
-attach("__add__", _plus)
-attach("__radd__", _plus)
+for _name in ("__add__", "__radd__"):
+    attach(_name, binary_function(_plus_op, operator=True))
 
 
 @function()
@@ -53,17 +53,16 @@ _minus_op = elementwise_op(
     "sub", lambda a, b: a - b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: -g}, domain="ifc"
 )
 _minus = binary_function(_minus_op)
-_from = binary_function(
-    elementwise_op(
-        "rsub",
-        lambda a, b: b - a,
-        inputs="a b",
-        vjp={"a": lambda g: -g, "b": lambda g: g},
-        domain="ifc",
-    )
+_from_op = elementwise_op(
+    "rsub",
+    lambda a, b: b - a,
+    inputs="a b",
+    vjp={"a": lambda g: -g, "b": lambda g: g},
+    domain="ifc",
 )
-attach("__sub__", _minus)
-attach("__rsub__", _from)
+_from = binary_function(_from_op)
+attach("__sub__", binary_function(_minus_op, operator=True))
+attach("__rsub__", binary_function(_from_op, operator=True))
 
 
 @function()
@@ -179,17 +178,15 @@ _over_op = elementwise_op(
     vjp={"a": lambda g, b: g / b, "b": lambda g, a, b: -g * ((a / b) / b)},
 )
 _over = binary_function(_over_op)
-_under = binary_function(
-    elementwise_op(
-        "rdiv",
-        lambda a, b: b / a,
-        inputs="a b",
-        kind="float",
-        vjp={"a": lambda g, a, b: -g * ((b / a) / a), "b": lambda g, a: g / a},
-    )
+_under_op = elementwise_op(
+    "rdiv",
+    lambda a, b: b / a,
+    inputs="a b",
+    kind="float",
+    vjp={"a": lambda g, a, b: -g * ((b / a) / a), "b": lambda g, a: g / a},
 )
-attach("__truediv__", _over)
-attach("__rtruediv__", _under)
+attach("__truediv__", binary_function(_over_op, operator=True))
+attach("__rtruediv__", binary_function(_under_op, operator=True))
 
 
 def _no_zero_divisor(op: Op) -> Callable[..., Tensor]:
@@ -292,7 +289,7 @@ def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     return _floored(input, other)
 
 
-attach("__rfloordiv__", lambda self, other: _floored(other, self))
+attach("__rfloordiv__", operation(lambda self, other: _floored(other, self)))
 
 _modulo = _no_zero_divisor(
     elementwise_op(
@@ -325,7 +322,7 @@ def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
     return _modulo(input, other)
 
 
-attach("__rmod__", lambda self, other: _modulo(other, self))
+attach("__rmod__", operation(lambda self, other: _modulo(other, self)))
 
 
 @function(inplace=True, guard=False)
@@ -516,8 +513,8 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
         return elementwise(_pow_integer, input, exponent)
 
 
-attach("__pow__", pow)
-attach("__rpow__", lambda self, other: pow(other, self))
+attach("__pow__", operation(pow))
+attach("__rpow__", operation(lambda self, other: pow(other, self)))
 
 
 @function(inplace=True, guard=False)

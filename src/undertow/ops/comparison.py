@@ -10,6 +10,7 @@ from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import align, alike, apply, cast, compute_dtype, elementwise, operand
+from ..core.fast import operation
 from ..core.op import Op, elementwise_op
 from ..core.other_kinds import NotDense
 from ..core.register import alias, attach, elementwise_function, function
@@ -130,24 +131,9 @@ alias("gt", "greater")
 alias("ge", "greater_equal")
 
 
-def _equality(compare: Callable[..., Tensor]) -> Callable[..., Any]:
-    """`==` or `!=`, which Python answers itself for what is no number: `x == None` is False."""
-
-    def dunder(self: Tensor, other: Any) -> Any:
-        try:
-            return compare(self, other)
-        except DTypeError:
-            try:
-                operand("eq", other)
-            except DTypeError:
-                return NotImplemented
-            raise
-
-    return dunder
-
-
-attach("__eq__", _equality(eq))
-attach("__ne__", _equality(ne))
+# Python answers itself for what is no number: `x == None` is False.
+attach("__eq__", operation(eq))
+attach("__ne__", operation(ne))
 
 
 # Logic ---------------------------------------------------------------------------------------
@@ -197,7 +183,7 @@ logical_not = elementwise_function(
 
 # Bits ----------------------------------------------------------------------------------------
 def _reflected(door: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    return lambda self, other: door(other, self)
+    return operation(lambda self, other: door(other, self))
 
 
 def _bitwise(name: str, head: str, dunder: str, domain: str, doc: str) -> Callable[..., Tensor]:

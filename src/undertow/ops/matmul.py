@@ -19,7 +19,7 @@ from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.autocast import EVER, POLICIES, autocast_on, autocasting
 from ..core.dispatch import apply, expand
-from ..core.fast import pair_function
+from ..core.fast import operation, pair_function
 from ..core.foreign import host_number, is_foreign
 from ..core.op import Op
 from ..core.register import alias, attach, function
@@ -134,7 +134,7 @@ def of_sparse(a: Any, b: Any) -> Any:
     return None
 
 
-attach("__rmatmul__", lambda self, other: matmul(other, self))
+attach("__rmatmul__", operation(lambda self, other: matmul(other, self)))
 
 
 def _check_inner(op: str, a: Tensor, b: Tensor) -> int:
