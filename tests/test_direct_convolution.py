@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import undertow as ut
+import undertow.nn.functional as F
 from undertow.backends.cpu import choice, conv, direct, jit
 from undertow.backends.cpu.direct import run_direct
 from undertow.backends.reference import NumpyBackend
@@ -310,6 +311,21 @@ def test_a_small_convolution_is_nothing_but_its_kernel(
     for form in ("conv", "permute", "slice", "reshape"):
         monkeypatch.setattr(backend, form, None)
     assert run() == by_views
+
+
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_gradients_of_an_input_that_is_smaller_than_the_kernel(dilation: int) -> None:
+    """There the kernel is the long array, and runs backwards."""
+    rng = np.random.default_rng(2)
+    shapes = [(1, 32, 2, 7), (12, 8, 3, 5)]
+    arrays = [rng.standard_normal(shape) for shape in shapes]
+    found = []
+    for dtype, device in ((ut.float32, "cpu"), (ut.float64, "reference")):
+        x, w = (ut.tensor(a, dtype=dtype, device=device).requires_grad_() for a in arrays)
+        y = F.conv2d(x, w, padding="same", dilation=dilation, groups=4)
+        found.append([g.cpu() for g in ut.autograd.grad((y * y).sum(), (x, w))])
+    for mine, right in zip(*found, strict=True):
+        assert float((mine - right).abs().max()) <= 1e-5 * float(right.abs().max())
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan")])

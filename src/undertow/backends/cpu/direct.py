@@ -134,8 +134,8 @@ def direct_plan(
     pairs = outputs * (x.shape[0] if short else inputs)
     if pairs > PAIRS and outputs > THIN:
         return None
-    if short:
-        return None if bias is not None else _weigh(kind, out, x, w, geometry, relu)
+    if short:  # whose kernel begins with w's first element
+        return None if bias is not None or first else _weigh(kind, out, x, w, geometry, relu)
     return _slide(kind, out, x, w, bias, geometry, relu, first)
 
 
