@@ -34,8 +34,9 @@ _plus_op = elementwise_op(
     "add", lambda a, b: a + b, inputs="a b", vjp={"a": lambda g: g, "b": lambda g: g}
 )
 _plus = binary_function(_plus_op)
-for _name in ("__add__", "__radd__"):
-    attach(_name, binary_function(_plus_op, operator=True))
+_added = binary_function(_plus_op, operator=True)
+attach("__add__", _added)
+attach("__radd__", _added)
 
 
 @function()
