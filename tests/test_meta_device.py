@@ -100,3 +100,10 @@ def test_text_and_what_is_not_there() -> None:
     for ask in (x.tolist, x.sum().item, x.nonzero, x.cpu):
         with pytest.raises(NotImplementedError, match="no elements"):
             ask()
+
+
+@pytest.mark.parametrize(("first", "second"), [("cpu", "meta"), ("meta", "cpu")])
+def test_mixed_devices_are_moved_to_where_that_can_be(first, second):
+    x, y = ut.ones(2, device=first), ut.ones(2, device=second)
+    with pytest.raises(ut.errors.DeviceError, match=r"move one with .to\('meta'\)"):
+        x + y

@@ -112,9 +112,11 @@ def apply_alone(op: Op, x: Tensor, params: tuple[Any, ...]) -> Tensor:
 
 
 def mixed_devices(op: Op, first: Any, second: Any) -> DeviceError:
+    devices = str(first.device), str(second.device)
+    there = "meta" if "meta" in devices else devices[0]  # from meta nothing can be moved
     return DeviceError(
-        f"[{op.name}] expects all tensors on one device, got {first.device} and {second.device}; "
-        f"move one with .to({str(first.device)!r})"
+        f"[{op.name}] expects all tensors on one device, got {devices[0]} and {devices[1]}; "
+        f"move one with .to({there!r})"
     )
 
 
