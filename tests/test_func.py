@@ -258,7 +258,7 @@ def test_vjp_function_records_as_it_is_called() -> None:
         ("strict", lambda x: jvp(lambda _: ut.ones(2), (x,), (x,), strict=True)),
     ],
 )
-def test_derivatives_refuse(message: str, call: Any) -> None:
+def test_derivatives_check_their_arguments(message: str, call: Any) -> None:
     with pytest.raises(RuntimeError, match=rf"\[(grad|jacrev|jvp)\].*{message}"):
         call(ut.tensor(1.0))
 

@@ -260,7 +260,8 @@ def jvp(
     >>> ut.func.jvp(lambda x: x * x, (ut.tensor(3.0),), (ut.tensor(10.0),))
     (tensor(9.), tensor(60.))
     """
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+    given: Any = primals, tangents
+    if not all(isinstance(g, tuple) for g in given):
         raise DTypeError(
             "[jvp] primals and tangents are tuples of the arguments, got "
             f"{type(primals).__name__} and {type(tangents).__name__}"
