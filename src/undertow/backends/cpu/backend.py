@@ -366,6 +366,12 @@ class CpuBackend(NumpyBackend):
         if count == 1 and descending and x.shape[dim] > 1:  # the greatest, NaN or not
             first = self.reduce("argmax", x, (dim,), True)
             return self.gather(x, dim, first), first
+        if x.size >= threshold(1):
+            from .sorting import run_sort
+
+            found = run_sort(x, dim, descending, count, self)
+            if found is not None:
+                return found
         return super().sort(x, dim, descending, count)
 
     def philox(self, seed: int, offset: int, count: int) -> Array:
