@@ -81,8 +81,12 @@ class Form(NamedTuple):
 
 
 def reads(count: int) -> int:
-    """How many elements are read for so many of a tile's row."""
-    return count if count <= 2 else 4 if count <= 4 else -(-count // 8) * 8
+    """How many elements are read for so many of a tile's row: whole vectors.
+
+    >>> [reads(count) for count in (1, 2, 3, 5, 8, 15)]
+    [1, 2, 4, 8, 8, 15]
+    """
+    return count if count <= 2 else 4 if count <= 4 else max(count, PIECE)
 
 
 def piece_of(gap: int, most: int) -> int:
@@ -117,7 +121,9 @@ class Tiles:
         f, lanes = self.f, self.lanes
         size = min(reads(count), PIECE, lanes)
         found: list[str] = []
+        last = max(begin + count - size, begin)  # the last piece ends where the elements do
         for first in range(begin, begin + count, size):
+            again, first = max(first - last, 0), min(first, last)
             piece, pieces = f"<{size} x float>", []
             for lane, place in enumerate(places):
                 place = f.at(place, first * SIZE)
@@ -128,7 +134,7 @@ class Tiles:
                     pieces.append(f.load_lanes(piece, f"v{size}f32", place, mask, SIZE))
             # Register i holds the places i, size + i, ... one after the other.
             rows = [self.joined(pieces[i::size], size) for i in range(size)]
-            found += self.turned(rows, size)
+            found += self.turned(rows, size)[again:]
         return found[:count]
 
     def read_apart(
