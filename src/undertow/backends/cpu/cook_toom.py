@@ -25,7 +25,8 @@ from ...kernel.windows import Geometry
 from ..base import Backend
 from . import cook_toom_forms as forms
 from .cook_toom_forms import Tiling
-from .cook_toom_plan import SINGLE, SIZE, Convolution, convolution
+from .cook_toom_plan import SINGLE, Convolution, convolution
+from .cook_toom_tiles import SIZE
 from .plans import Plans, described, forwards
 
 CHANNELS = 16  # fewer are not worth transforming
