@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -540,3 +543,52 @@ def test_modes(answers, monkeypatch):
     monkeypatch.setattr(cpu, "fast_convolution", "quick")
     with pytest.raises(ArgumentError, match="must be one of exact, auto, fast, got 'quick'"):
         F.conv2d(x, w)
+
+
+def at_the_end(array: np.ndarray) -> np.ndarray:
+    """A copy whose last byte is the last before memory that must not be read."""
+    page = mmap.PAGESIZE
+    pages = -(-array.nbytes // page) + 1
+    memory = mmap.mmap(-1, pages * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    library = ctypes.CDLL(None)
+    assert not library.mprotect(ctypes.c_void_p(start + (pages - 1) * page), page, 0)
+    first = (pages - 1) * page - array.nbytes
+    made = np.frombuffer(memory, array.dtype, array.size, first).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+BARELY = [  # image, taps, stride, padding: nothing is read beyond the last window
+    ((32, 32), (2, 2), 2, 0),
+    ((30, 34), (3, 3), 1, 0),
+    ((33, 17), (1, 1), 1, 0),
+    ((24, 36), (4, 4), 4, 0),
+    ((35, 19), (3, 3), 2, 1),
+    ((130,), (2,), 2, 0),
+    ((129,), (3,), 2, 0),
+    ((128,), (5,), 1, 2),
+    ((131,), (8,), 4, 2),
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to guard memory")
+@pytest.mark.parametrize("mode", ["auto", "exact"])
+@pytest.mark.parametrize(("size", "taps", "stride", "padding"), BARELY, ids=str)
+def test_nothing_is_read_behind_an_array(size, taps, stride, padding, mode, answers, monkeypatch):
+    monkeypatch.setattr(cpu, "fast_convolution", mode)
+    rng = np.random.default_rng(7)
+    f = function(len(size))
+    given = [rng.standard_normal((2, 16, *size)), rng.standard_normal((16, 16, *taps))]
+    x, w = (ut.from_numpy(at_the_end(a.astype(np.float32))).requires_grad_() for a in given)
+    y = f(x, w, stride=stride, padding=padding)
+    g = rng.standard_normal(tuple(y.shape)).astype(np.float32)
+    found = (y, *ut.autograd.grad(y, (x, w), ut.from_numpy(at_the_end(g))))
+    x, w = (ut.from_numpy(a).requires_grad_() for a in given)
+    right = f(x, w, stride=stride, padding=padding)
+    for mine, other in zip(
+        found, (right, *ut.autograd.grad(right, (x, w), ut.from_numpy(g).double())), strict=True
+    ):
+        assert float((mine - other).detach().abs().max()) <= 2e-5 * float(
+            other.detach().abs().max()
+        )

@@ -44,6 +44,7 @@ SINGLE = np.dtype(np.float32)
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
 SHORT, MIDDLING = 32, 96  # terms of a sum, else: more in one go have larger errors
 LONG = 384  # terms of windows that are summed in one go
+OFTEN = 0.5  # panels whose tiles begin one after the other, for which there is code of its own
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
 LAID_OUT = 2 << 20  # bytes of them at all points, about
 PARTS = 4 << 20  # bytes of all sums of a weight's gradient
@@ -189,16 +190,17 @@ class Convolution:
             starts,
             inside.reshape(panels, wide).all(1) * INSIDE,
         ]
+        steps = np.diff(tables[0].reshape(panels, wide))
+        line = (steps == form.step * SIZE).all(1) & (form.gap == 1)
+        form = form._replace(in_line=bool(line.mean() >= OFTEN))
         if form.in_line:
-            steps = np.diff(tables[0].reshape(panels, wide))
-            line = (steps == self.strides[-1] * SIZE).all(1)
             tables[2] = np.where(line, tables[2] * IN_LINE, tables[2])
         tables += [np.pad(t, ((0, 0), (0, behind))) for t in (to, *rows_there, *columns_there)]
         *_, first_row, end_row, first_column, end_column = tables
         size = (end_row - first_row) * (end_column - first_column)
         whole = (size == math.prod(self.outputs) * form.weave).reshape(-1, panels, wide).all(2)
         tables.append(whole * WHOLE)
-        if form.one_piece(host().vector // SIZE):
+        if form.one_piece:
             steps = np.diff(tables[3].reshape(-1, panels, wide))
             one = (steps == form.outputs[-1] * form.weave * SIZE).all(2)
             tables[-1] = np.where(whole & one, ONE_PIECE, tables[-1])
