@@ -153,14 +153,11 @@ class Tiles:
         found: list[str] = []
         if step == 2:
             for first in range(0, count, 2):
-                if first + 1 < count:
-                    both = load(lanes, first), load(lanes, first + lanes)
-                    for odd in range(2):
-                        chosen = range(odd, 2 * lanes, 2)
-                        found.append(f.shuffle(self.vector, *both, chosen))
-                else:  # nothing behind the last one is read
-                    both = load(lanes, first), load(lanes, first + lanes - 1)
-                    chosen = [n if n < lanes else n + 1 for n in range(0, 2 * lanes, 2)]
+                pair = first + 1 < count  # else nothing behind the last one is read
+                both = load(lanes, first), load(lanes, first + lanes - (not pair))
+                for odd in range(1 + pair):
+                    every = range(odd, 2 * lanes, 2)
+                    chosen = [n + (n >= lanes and not pair) for n in every]
                     found.append(f.shuffle(self.vector, *both, chosen))
             return found
         if step != 4 or count < 4:
