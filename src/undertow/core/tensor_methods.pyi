@@ -404,13 +404,13 @@ class TensorMethods:
         """Set every element to `value`, a number or a zero-dimensional tensor."""
     def zero_(self) -> Tensor:
         """Set every element to zero."""
-    def clamp_min(self, other: Tensor | Number) -> Tensor:
+    def clamp_min(self, min: Tensor | Number) -> Tensor:
         """The elements, but at least `min`; at the bound the gradient goes to `input`."""
-    def clamp_min_(self, other: Tensor | Number) -> Tensor:
-        """In-place form of `clamp_min`; returns the tensor itself."""
-    def clamp_max(self, other: Tensor | Number) -> Tensor:
+    def clamp_max(self, max: Tensor | Number) -> Tensor:
         """The elements, but at most `max`; at the bound the gradient goes to `input`."""
-    def clamp_max_(self, other: Tensor | Number) -> Tensor:
+    def clamp_min_(self, min: Tensor | Number) -> Tensor:
+        """In-place form of `clamp_min`; returns the tensor itself."""
+    def clamp_max_(self, max: Tensor | Number) -> Tensor:
         """In-place form of `clamp_max`; returns the tensor itself."""
     def clamp(
         self, min: Tensor | Number | None = None, max: Tensor | Number | None = None
@@ -467,9 +467,9 @@ class TensorMethods:
         """The size of `input` with the sign of `other`, also that of -0.0."""
     def copysign_(self, other: Tensor | Number) -> Tensor:
         """In-place form of `copysign`; returns the tensor itself."""
-    def heaviside(self, other: Tensor | Number) -> Tensor:
+    def heaviside(self, values: Tensor | Number) -> Tensor:
         """0 for negative elements, 1 for positive ones, `values` for zeros; not differentiable."""
-    def heaviside_(self, other: Tensor | Number) -> Tensor:
+    def heaviside_(self, values: Tensor | Number) -> Tensor:
         """In-place form of `heaviside`; returns the tensor itself."""
     def floor(self) -> Tensor:
         """The largest integer that is not above the element."""
