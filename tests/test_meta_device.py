@@ -113,3 +113,8 @@ def test_a_number_without_value_is_formatted() -> None:
     """It has no number to show, so it shows itself."""
     x = ut.tensor(2.0, device="meta")
     assert f"{x}" == repr(x)
+
+
+def test_meshgrid_of_two_devices_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"\[meshgrid\] expects tensors on one device"):
+        ut.meshgrid(ut.ones(2), ut.ones(2, device="meta"), indexing="ij")

@@ -1432,6 +1432,10 @@ class TensorMethods:
         """The address of the first element."""
     def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
         """The tensor itself, in another dtype if one is given: it is dense already."""
+    def sparse_dim(self) -> builtins.int:
+        """0: a dense tensor has no sparse dimensions."""
+    def dense_dim(self) -> builtins.int:
+        """The number of its dimensions: all are dense."""
     def to_sparse(self, sparse_dim: builtins.int | None = None, *, layout: Any = None) -> Any:
         """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`."""
     def to_sparse_coo(self) -> Any:
