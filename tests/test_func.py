@@ -170,6 +170,15 @@ def test_vmap_randomness() -> None:
         vmap(lambda x: x + ut.rand(()))(x)
     assert vmap(lambda x: x + ut.rand(()), randomness="different")(x).unique().numel() == 3
     assert vmap(lambda x: x + ut.rand(()), randomness="same")(x).unique().numel() == 1
+    own = ut.Generator()
+    with pytest.raises(ValueError, match="drew random numbers"):
+        vmap(lambda x: x + ut.rand((), generator=own))(x)
+    drawn = vmap(lambda x: x + ut.rand((), generator=own), randomness="same")(x)
+    assert drawn.unique().numel() == 1
+    twice = vmap(vmap(lambda x: x + ut.rand(()), randomness="different"), randomness="same")
+    rows = twice(ut.zeros(2, 3))
+    assert rows.unique().numel() == 3
+    close(rows[0], rows[1])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..core.generator import get_rng_state, set_rng_state
+from ..core.generator import rewind, watched
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, UnsupportedError
 from ..ops.comparison import equal
@@ -60,19 +60,21 @@ def vmap(
         whole = [x for x, d in zip(leaves, dims, strict=True) if d is None]
         whole = [x for x in whole + tree_flatten(kwargs)[0] if isinstance(x, Tensor)]
         versions = [x._version for x in whole]
-        before = get_rng_state()
         rows = []
-        for i in range(size):
-            if randomness == "same":
-                set_rng_state(before)
-            here = [x if d is None else x.select(d, i) for x, d in zip(leaves, dims, strict=True)]
-            rows.append(tree_flatten(func(*tree_unflatten(here, spec), **kwargs)))
-            if versions != [x._version for x in whole]:
-                raise UnsupportedError(
-                    "[vmap] the function changed an argument in place that is not mapped: that "
-                    "would happen once for every element; map it, or change a clone()"
-                )
-        if randomness == "error" and not bool((before == get_rng_state()).all()):
+        with watched() as begun:
+            for i in range(size):
+                if randomness == "same":
+                    rewind(begun)
+                here = [
+                    x if d is None else x.select(d, i) for x, d in zip(leaves, dims, strict=True)
+                ]
+                rows.append(tree_flatten(func(*tree_unflatten(here, spec), **kwargs)))
+                if versions != [x._version for x in whole]:
+                    raise UnsupportedError(
+                        "[vmap] the function changed an argument in place that is not mapped: that "
+                        "would happen once for every element; map it, or change a clone()"
+                    )
+        if randomness == "error" and begun:
             raise ArgumentError(
                 '[vmap] the function drew random numbers; say randomness="different" for numbers '
                 'of its own for each element, or "same"'
