@@ -32,8 +32,8 @@ def vmap(
 
     `in_dims` says which dimension of each argument that is; None gives the whole argument every
     time. Keyword arguments are given whole. `out_dims` says where the new dimension stands in each
-    result; None is for what is the same for every element, of any type. Random numbers are an error unless `randomness` is
-    "different" for each element, or the "same". `chunk_size` is accepted.
+    result; None is for what is the same for every element, of any type. Random numbers are an error
+    unless `randomness` is "different" for each element, or the "same". `chunk_size` is accepted.
 
     >>> import undertow as ut
     >>> ut.func.vmap(ut.dot)(ut.ones(3, 2), ut.arange(6.0).reshape(3, 2))
