@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ..core.dispatch import apply, expand
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -24,12 +25,18 @@ class LU(NamedTuple):
     L: Tensor
     U: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class LUFactor(NamedTuple):
     """What `linalg.lu_factor` returns."""
 
     LU: Tensor
     pivots: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 class LUFactorInfo(NamedTuple):
@@ -39,12 +46,18 @@ class LUFactorInfo(NamedTuple):
     pivots: Tensor
     info: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class LDLFactor(NamedTuple):
     """What `linalg.ldl_factor` returns."""
 
     LD: Tensor
     pivots: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 class LDLFactorInfo(NamedTuple):
@@ -53,6 +66,9 @@ class LDLFactorInfo(NamedTuple):
     LD: Tensor
     pivots: Tensor
     info: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 # LU --------------------------------------------------------------------------------------------
