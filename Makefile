@@ -18,7 +18,7 @@ FEATURES ?= baseline
 # Convolutions and windows run their own tests with narrower vectors.
 KERNELS := loop_ir elementary gemm cook_toom large_gradients products kernel_activations kernel_attention \
 	kernel_dropout kernel_edges kernel_indexing kernel_plans kernel_reductions kernel_rows kernel_scans \
-	kernel_sparse
+	kernel_sorting kernel_sparse
 
 VENV := .venv
 BIN := $(VENV)/bin

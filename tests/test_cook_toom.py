@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import sys
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends import cpu
-from undertow.backends.cpu import conv, cook_toom
+from undertow.backends.cpu import conv, cook_toom, cook_toom_plan
+from undertow.backends.cpu import cook_toom_forms as forms
 from undertow.backends.cpu.plans import Plans
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import backend_on
@@ -79,6 +85,20 @@ PHASES = [
 FEW = CASES[:2] + CASES[6:7]
 
 
+def forget() -> None:
+    """What was chosen by other limits than a test sets."""
+    cook_toom._calls.clear()
+    for choice in (forms.tiling, forms.windows, forms.weaving):
+        choice.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
     """What `run_cook_toom` answers, which takes the smallest convolutions too."""
@@ -136,7 +156,7 @@ def test_values(case, answers, monkeypatch):
 @pytest.mark.parametrize(("case", "dilation"), DILATED, ids=str)
 def test_dilation(case, dilation, answers, monkeypatch):
     """Tiles of every remainder, with the same bits for any number of threads and batch."""
-    monkeypatch.setattr(cook_toom, "WASTE", 9)
+    monkeypatch.setattr(forms, "WASTE", 9)
     arrays = given(case)
     found = gradients(case, arrays, dilation=dilation)
     assert answers == [True, True, False]
@@ -229,8 +249,8 @@ def test_plans_of_windows_know_the_taps(answers, monkeypatch):
 @pytest.mark.parametrize(("case", "stride"), PHASES, ids=str)
 def test_phases(case, stride, answers, monkeypatch):
     """Strides by phases, with the same bits for any number of threads, in any batch."""
-    monkeypatch.setattr(cook_toom, "GAIN", 9)
-    monkeypatch.setattr(cook_toom, "WOVEN", 9)
+    monkeypatch.setattr(forms, "GAIN", 9)
+    monkeypatch.setattr(forms, "WOVEN", 9)
     arrays = given(case)
     found = gradients(case, arrays, stride=stride)
     assert answers[0] is True
@@ -278,7 +298,7 @@ def test_woven_phases_of_results(size, taps, stride, padding, more, groups, monk
     done = []
     run = cook_toom.run_woven
     monkeypatch.setattr(conv, "run_woven", lambda *a: done.append(run(*a)) or done[-1])
-    monkeypatch.setattr(cook_toom, "WOVEN", 9)
+    monkeypatch.setattr(forms, "WOVEN", 9)
     monkeypatch.setattr(cook_toom, "WORK", 0)
     rng = np.random.default_rng(5)
     x = ut.from_numpy(rng.standard_normal((3, 16 * groups, *size), dtype=np.float32))
@@ -315,8 +335,8 @@ def test_phases_of_results_beside_a_stride():
 @pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize(("case", "stride"), [PHASES[0], PHASES[4]], ids=str)
 def test_what_is_not_finite_in_phases(case, stride, value, which, answers, monkeypatch):
-    monkeypatch.setattr(cook_toom, "GAIN", 9)
-    monkeypatch.setattr(cook_toom, "WOVEN", 9)
+    monkeypatch.setattr(forms, "GAIN", 9)
+    monkeypatch.setattr(forms, "WOVEN", 9)
     arrays = given(case)
     arrays[which].flat[arrays[which].size // 2] = value
     found = gradients(case, arrays, stride=stride)
@@ -328,7 +348,7 @@ def test_what_is_not_finite_in_phases(case, stride, value, which, answers, monke
 
 def test_plans_of_phases_know_which_have_taps(answers, monkeypatch):
     """Of 3 × 3 taps some phases have one less, of 4 × 4 none, in products of the same shapes."""
-    monkeypatch.setattr(cook_toom, "GAIN", 9)
+    monkeypatch.setattr(forms, "GAIN", 9)
     rng = np.random.default_rng(0)
     x = ut.from_numpy(rng.standard_normal((1, 16, 16, 16), dtype=np.float32))
     for taps in (3, 4, 3):
@@ -403,23 +423,24 @@ def test_images_are_computed_a_few_at_a_time(case, stride, answers, monkeypatch)
     arrays = given((5, *case[1:]))
     together = gradients(case, arrays, stride=stride)
     tiles = []
-    monkeypatch.setattr(cook_toom, "_plans", cook_toom._Plans())
+    monkeypatch.setattr(cook_toom_plan, "_plans", cook_toom_plan._Plans())
     for limit in (1, 2 * together[0][0, 0].numel()):
         monkeypatch.setattr(cook_toom, "TILES", limit)
+        forget()
         few = gradients(case, arrays, stride=stride)
         assert bool((few[0] == together[0]).all())
         assert bool((few[1] == together[1]).all())
         assert float((few[2] - together[2]).abs().max()) < 1e-5 * float(together[2].abs().max())
-        tiles.append(cook_toom._plans.bytes)
-        cook_toom._plans = cook_toom._Plans()
+        tiles.append(cook_toom_plan._plans.bytes)
+        cook_toom_plan._plans = cook_toom_plan._Plans()
     assert tiles[0] < tiles[1]
 
 
 def test_plans_are_forgotten_when_their_tables_are_large(answers, monkeypatch):
     """Lengths that vary would otherwise fill the memory."""
-    plans = cook_toom._Plans()
-    monkeypatch.setattr(cook_toom, "_plans", plans)
-    monkeypatch.setattr(cook_toom, "TABLES", 1 << 14)
+    plans = cook_toom_plan._Plans()
+    monkeypatch.setattr(cook_toom_plan, "_plans", plans)
+    monkeypatch.setattr(cook_toom_plan, "TABLES", 1 << 14)
     w = ut.ones(16, 16, 3)
     for size in range(100, 180, 5):
         F.conv1d(ut.ones(1, 16, size), w)
@@ -437,7 +458,7 @@ def test_positions_far_outside_of_a_line(answers):
 
 def test_large_windows_are_not_unrolled(answers, monkeypatch):
     """Their code would take minutes to compile."""
-    monkeypatch.setattr(cook_toom, "_Convolution", None)
+    monkeypatch.setattr(cook_toom, "convolution", None)
     x, w = ut.ones(1, 16, 1000), ut.ones(16, 16, cook_toom.TAPS + 1)
     assert F.conv1d(x, w, stride=2).max().item() == 16 * (cook_toom.TAPS + 1)
 
@@ -449,6 +470,7 @@ def test_the_choice_does_not_look_at_the_batch(monkeypatch):
     w = ut.from_numpy(rng.standard_normal((32, 32, 3), dtype=np.float32))
     for limit in (1, 2, 1 << 15, 1 << 16, 1 << 20):
         monkeypatch.setattr(cook_toom, "WORK", limit)
+        forget()
         assert bool((F.conv1d(x, w)[3:4] == F.conv1d(x[3:4], w)).all())
 
 
@@ -463,7 +485,7 @@ def plain(x, w, dtype):
     return total
 
 
-AUTO = [(r,) for r in cook_toom.LINES] + [(r, r) for r in cook_toom.SQUARES]
+AUTO = [(r,) for r in forms.LINES] + [(r, r) for r in forms.SQUARES]
 
 
 @pytest.mark.parametrize("taps", AUTO, ids=str)
@@ -521,3 +543,52 @@ def test_modes(answers, monkeypatch):
     monkeypatch.setattr(cpu, "fast_convolution", "quick")
     with pytest.raises(ArgumentError, match="must be one of exact, auto, fast, got 'quick'"):
         F.conv2d(x, w)
+
+
+def at_the_end(array: np.ndarray) -> np.ndarray:
+    """A copy whose last byte is the last before memory that must not be read."""
+    page = mmap.PAGESIZE
+    pages = -(-array.nbytes // page) + 1
+    memory = mmap.mmap(-1, pages * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    library = ctypes.CDLL(None)
+    assert not library.mprotect(ctypes.c_void_p(start + (pages - 1) * page), page, 0)
+    first = (pages - 1) * page - array.nbytes
+    made = np.frombuffer(memory, array.dtype, array.size, first).reshape(array.shape)
+    made[...] = array
+    return made
+
+
+BARELY = [  # image, taps, stride, padding: nothing is read beyond the last window
+    ((32, 32), (2, 2), 2, 0),
+    ((30, 34), (3, 3), 1, 0),
+    ((33, 17), (1, 1), 1, 0),
+    ((24, 36), (4, 4), 4, 0),
+    ((35, 19), (3, 3), 2, 1),
+    ((130,), (2,), 2, 0),
+    ((129,), (3,), 2, 0),
+    ((128,), (5,), 1, 2),
+    ((131,), (8,), 4, 2),
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux to guard memory")
+@pytest.mark.parametrize("mode", ["auto", "exact"])
+@pytest.mark.parametrize(("size", "taps", "stride", "padding"), BARELY, ids=str)
+def test_nothing_is_read_behind_an_array(size, taps, stride, padding, mode, answers, monkeypatch):
+    monkeypatch.setattr(cpu, "fast_convolution", mode)
+    rng = np.random.default_rng(7)
+    f = function(len(size))
+    given = [rng.standard_normal((2, 16, *size)), rng.standard_normal((16, 16, *taps))]
+    x, w = (ut.from_numpy(at_the_end(a.astype(np.float32))).requires_grad_() for a in given)
+    y = f(x, w, stride=stride, padding=padding)
+    g = rng.standard_normal(tuple(y.shape)).astype(np.float32)
+    found = (y, *ut.autograd.grad(y, (x, w), ut.from_numpy(at_the_end(g))))
+    x, w = (ut.from_numpy(a).requires_grad_() for a in given)
+    right = f(x, w, stride=stride, padding=padding)
+    for mine, other in zip(
+        found, (right, *ut.autograd.grad(right, (x, w), ut.from_numpy(g).double())), strict=True
+    ):
+        assert float((mine - other).detach().abs().max()) <= 2e-5 * float(
+            other.detach().abs().max()
+        )

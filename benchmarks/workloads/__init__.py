@@ -14,13 +14,14 @@ from .files import FILES
 from .indexing import INDEXING
 from .linear_algebra import LINEAR_ALGEBRA
 from .reductions import REDUCTIONS
+from .sorting import SORTING
 from .sparse import SPARSE
 from .spectra import SPECTRA
 from .transformer import TRANSFORMER
 
 __all__ = ["MATHEMATICS", "CONVOLUTION", "FILES", "LAYERS", "WORKLOADS", "Workload", "chosen"]
 
-WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *TRANSFORMER)
+WORKLOADS = (*ELEMENTWISE, *REDUCTIONS, *COMPOSITES, *INDEXING, *SORTING, *TRANSFORMER)
 MATHEMATICS = (*COMPLEX, *LINEAR_ALGEBRA, *SPECTRA, *SPARSE)
 CONVOLUTION = tuple(layer.workload for layer in LAYERS)
 

@@ -19,7 +19,7 @@ from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, Direct, NumpyDType, Shape
 from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
-from .choice import MULTIPLIED, crossover, threshold
+from .choice import MULTIPLIED, convolved, crossover, threshold
 from .prepared import direct, prepared, quickest
 
 _EXACT = _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
@@ -264,7 +264,7 @@ class CpuBackend(NumpyBackend):
         dilation: Shape,
         relu: bool = False,
     ) -> None:
-        if out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1]:
+        if convolved(out, w):
             steps = (stride, padding, input_dilation, dilation)
             geometry = _geometry(x.shape[3:], w.shape[3:], *steps)
             if run_conv(out, x, w, bias, geometry, self, relu):
@@ -366,6 +366,12 @@ class CpuBackend(NumpyBackend):
         if count == 1 and descending and x.shape[dim] > 1:  # the greatest, NaN or not
             first = self.reduce("argmax", x, (dim,), True)
             return self.gather(x, dim, first), first
+        if x.size >= threshold(1):
+            from .sorting import run_sort
+
+            found = run_sort(x, dim, descending, count, self)
+            if found is not None:
+                return found
         return super().sort(x, dim, descending, count)
 
     def philox(self, seed: int, offset: int, count: int) -> Array:
@@ -502,7 +508,6 @@ class CpuBackend(NumpyBackend):
 # What follows from a geometry is remembered with it.
 _geometry = functools.lru_cache(maxsize=1024)(Geometry)
 
-CONVOLVED = 1 << 12  # multiplications of a convolution from which on NumPy is slower
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
 # or memset, others, conversions, fancy indexing, and random words.
 FILLED = 1 << 21

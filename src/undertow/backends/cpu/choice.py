@@ -10,6 +10,7 @@ import importlib.util
 import os
 import sys
 import warnings
+from typing import Any
 
 from ...errors import ArgumentError
 from ...kernel.expr import Expr
@@ -56,6 +57,7 @@ _CHEAP = {
 # Multiplications in a product from which on ours is used: up to 2^18 NumPy's BLAS runs on one
 # thread, and costs less to call.
 MULTIPLIED = (1 << 18) + 1
+CONVOLVED = 1 << 12  # multiplications of a convolution from which on NumPy is slower
 _LONG = 14  # ufuncs from which on a kernel is quicker at any size
 _limits: dict[int, tuple[Expr, int, int]] = {}
 
@@ -77,6 +79,11 @@ def crossover(*exprs: Expr) -> int:
 def threshold(size: int) -> int:
     """`size`, the measured number of elements from which on a kernel pays; or as the mode says."""
     return size if MODE == "auto" else 1 if MODE == "always" else sys.maxsize
+
+
+def convolved(out: Any, w: Any) -> bool:
+    """Whether a convolution, as the form `conv` sees it, has enough to multiply for a kernel."""
+    return bool(out.size * w.size >= threshold(CONVOLVED) * w.shape[0] * w.shape[1])
 
 
 def _cost(node: Expr, seen: set[int]) -> tuple[int, int]:

@@ -29,10 +29,10 @@ from ..base import Backend, Shape
 from ..compositions import convolution_views, convolved_shape
 from ..memory import empty
 from ..threads import current_limit
-from . import debug, jit
+from . import choice, debug, jit
 from .cook_toom import run_cook_toom, run_windows, run_woven
 from .direct import DirectPlan, direct_plan, run_direct, run_plan
-from .gemm import Plan, assembled, gemm, run
+from .gemm import Plan, assembled, gemm, make_plan, run
 from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
@@ -108,11 +108,12 @@ def run_conv(
 
 
 class _Whole(NamedTuple):
-    """A convolution by a direct kernel, on its operands as they are."""
+    """A convolution by one kernel, on its operands as they are."""
 
     shape: Shape
-    plan: DirectPlan
-    finite: bool  # whether w must be
+    plan: DirectPlan | Plan  # of a product
+    swapped: bool  # b is the product's left operand
+    finite: bool  # whether b must be
 
 
 _whole = Plans()
@@ -128,19 +129,24 @@ def run_convolution(
     relu: bool,
     backend: Backend,
 ) -> Any:
-    """The form `convolution` by a direct kernel, without a view; None if that is not for it.
+    """The form `convolution` by one kernel, without a view; None if that is not for it.
 
     Of a small one, the views and all questions about them would take longer than the kernel.
     """
     layout = _whole.layout(a, b, bias) or described(a, b, bias)
-    key = (wanted, geometry, groups, relu, layout)
+    key = (wanted, geometry, groups, relu, layout, current_limit())
     found = _whole.get(key)
     if found is None:
         found = _whole.make(key, _plan_whole, wanted, a, b, bias, geometry, groups, relu, backend)
     if not found or (found.finite and not _finite(b, backend)):
         return None
     out = empty(found.shape, a.dtype)
-    run_plan(found.plan, out, a, b, bias)
+    if found.plan.__class__ is DirectPlan:
+        run_plan(found.plan, out, a, b, bias)
+    elif found.swapped:
+        run(found.plan, b, a, out, bias)
+    else:
+        run(found.plan, a, b, out, bias)
     return out
 
 
@@ -160,11 +166,28 @@ def _plan_whole(
     views = convolution_views(
         backend, wanted, np.empty(shape, a.dtype), a, b, bias, geometry, groups
     )
-    _, x, w, _, turned = views
+    to, x, w, biases, turned = views
     if a.itemsize > 2 and patches_of(x, w, turned) is not None:
         return None
-    plan = direct_plan(*views, relu, (jit.address(w) - jit.address(b)) // b.itemsize)
-    return None if plan is None else _Whole(shape, plan, turned.meets_zeros)
+    first = (jit.address(w) - jit.address(b)) // b.itemsize
+    plan = direct_plan(*views, relu, first)
+    if plan is not None:
+        return _Whole(shape, plan, False, turned.meets_zeros)
+    if (
+        a.dtype.name not in _TYPES
+        or not choice.convolved(to, w)
+        or not min(x.size, w.size, to.size)
+    ):
+        return None
+    if max(turned.input_dilation) > 1:
+        return None
+    factors = _factors(to, x, w, biases, turned)
+    if factors is None or first or factors.rest is not None or (relu and not factors.last):
+        return None
+    setting = Setting(host(), *cache_sizes(), current_limit())
+    activation = RELU if relu else None
+    product = make_plan(setting, *factors[:4], activation=activation, summed=factors.summed)
+    return _Whole(shape, product, factors.swapped, turned.meets_zeros)
 
 
 def _finite(w: Any, backend: Backend) -> bool:
@@ -249,11 +272,25 @@ def _one(
     return True
 
 
-def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool) -> bool | None:
-    """A product on views, if every element is a window or all are one; None if neither is so.
+class _Factors(NamedTuple):
+    """A convolution as one product of views: out = a @ b + bias."""
 
-    Otherwise whether `relu` is a part of it.
-    """
+    a: Any
+    b: Any
+    out: Any
+    bias: Any  # one number per row
+    rest: Any  # a bias that must be added afterwards
+    summed: bool  # the product is a sum of several; see `gemm`
+    swapped: bool  # a is w, not x
+
+    @property
+    def last(self) -> bool:
+        """Whether a function of the result may be part of the product."""
+        return self.swapped and self.rest is None
+
+
+def _factors(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry) -> _Factors | None:
+    """The product, if every element is a window or all are one; None if neither is so."""
     one = geometry.kernel == geometry.size and math.prod(geometry.output) == 1
     each = geometry.output == geometry.size and math.prod(geometry.kernel) == 1
     if not (one or each) or any(low for low, _ in geometry.padding):
@@ -263,22 +300,30 @@ def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool
     if to is None or of is None or by is None or max(steps) > 1:
         return None
     out, x, w = _flat(out, to), _flat(x, of), _flat(w, by)
-    rows = bias is not None and not one and len(w) == 1
-    last = relu and not one and (rows or bias is None)  # nothing is added afterwards
-    if one and x.shape[-1] > 1:
-        gemm(
-            x.transpose(2, 1, 0, 3),
-            w.transpose(2, 0, 3, 1),
-            out[..., 0].swapaxes(0, 1),
-            summed=True,
-        )
-    elif one:
-        gemm(x[..., 0].swapaxes(0, 1), w[..., 0].swapaxes(1, 2), out[..., 0].swapaxes(0, 1))
+    if not one:
+        rows = bias is not None and len(w) == 1
+        added, rest = (bias.reshape(-1, 1), None) if rows else (None, bias)
+        rest = None if rest is None else rest[..., None]
+        return _Factors(w[..., 0], x, out, added, rest, False, True)
+    out = out[..., 0].swapaxes(0, 1)
+    if x.shape[-1] > 1:
+        a, b = x.transpose(2, 1, 0, 3), w.transpose(2, 0, 3, 1)
     else:
-        added = bias.reshape(-1, 1) if rows else None
-        gemm(w[..., 0], x, out, added, activation=RELU if last else None)
-    if bias is not None and not rows:
-        out += bias[..., None]
+        a, b = x[..., 0].swapaxes(0, 1), w[..., 0].swapaxes(1, 2)
+    rest = None if bias is None else bias[:, None]
+    return _Factors(a, b, out, None, rest, x.shape[-1] > 1, False)
+
+
+def _product(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool) -> bool | None:
+    """Write it as a product on views; whether `relu` is a part of it, or None if not for this."""
+    found = _factors(out, x, w, bias, geometry)
+    if found is None:
+        return None
+    a, b, out, added, rest, summed, _ = found
+    last = relu and found.last
+    gemm(a, b, out, added, activation=RELU if last else None, summed=summed)
+    if rest is not None:
+        out += rest
     return last
 
 
@@ -382,16 +427,16 @@ def _plan_right(
         size,
         size,
     )
-    choice = choose_packed(o, setting, windows, left=False)
+    chosen = choose_packed(o, setting, windows, left=False)
     meeting = geometry.kernel, geometry.output, geometry.stride, geometry.dilation
     map = _map(x, 2, geometry, *meeting)
-    debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
+    debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {chosen}")
     outer = [(0, w.strides[0]), x.strides[:2], out.strides[:2], (0, outputs * size)]
     steps = (ctypes.c_int64 * 2)(*o.a)
     plan = assembled(
         setting,
         o,
-        choice,
+        chosen,
         epilogue,
         (type, type),
         (n, groups),
@@ -446,16 +491,16 @@ def _plan_left(
         x.strides[2],
         w.strides[2],
     )
-    choice = choose_packed(o, setting, windows, left=True)
+    chosen = choose_packed(o, setting, windows, left=True)
     meeting = geometry.output, geometry.kernel, geometry.dilation, geometry.stride
     map = _map(x, 0, geometry, *meeting)
-    debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {choice}")
+    debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {chosen}")
     outer = [x.strides[1:2], w.strides[:1], out.strides[:1], (0,)]
     steps = (ctypes.c_int64 * 2)(*o.b)
     plan = assembled(
         setting,
         o,
-        choice,
+        chosen,
         Epilogue(),
         (type, type),
         (groups,),

@@ -168,13 +168,18 @@ class _Tasks(Tiles):
         return [self.field[f"{which}_{name}"] for name in ("plane", "row")[2 - outer :]]
 
     def tiles(
-        self, matrices: Sequence[Matrix], places: Sequence[str], which: str, line: Line | None
+        self,
+        matrices: Sequence[Matrix],
+        places: Sequence[str],
+        which: str,
+        line: Line | None,
+        step: int = 0,
     ) -> list[list[str]]:
         """Tiles at the lanes' places, at each point: of every phase, if the input has any."""
         given = matrices, places, self.steps(which), line
         if self.form.phases and which == "x":
-            return self.tiles_of_phases(*given, self.form)
-        return [self.tile(*given, self.form.gap)]
+            return self.tiles_of_phases(*given, self.form, step)
+        return [self.tile(*given, self.form.gap, step)]
 
     def call_tile(self, rows: Value, given: dict[str, Value]) -> None:
         f = self.f
@@ -269,43 +274,22 @@ class _Forward(_Tasks):
             else:
                 place, apart = f.at(to, f.mul(channel, wide)), self.point_bytes
             for v in range(self.form.vectors):
-                lanes = [f.add(first, v * self.lanes + lane) for lane in range(self.lanes)]
+                count, step = (1, self.form.step) if in_line else (self.lanes, 0)
+                lanes = [f.add(first, v * self.lanes + lane) for lane in range(count)]
                 places = [f.at(base, self.entry(begins, lane)) for lane in lanes]
                 line = None
                 if border:
                     line = Line(field["x_size"], [self.entry(starts, lane) for lane in lanes])
-                found = (
-                    [self.windows_in_line(places[0])]
-                    if in_line
-                    else self.tiles(self.inputs, places, "x", line)
-                )
+                found = self.tiles(self.inputs, places, "x", line, step)
                 for number, values in enumerate(found):
                     phase = f.mul(f.mul(field["channels"], number), wide)
                     for point, value in enumerate(values):
                         there = f.at(f.at(place, phase), f.mul(apart, point))
                         f.store(self.vector, value, f.at(there, v * self.target.vector), SIZE)
 
-    def windows_in_line(self, place: str) -> list[str]:
-        """The elements of a vector of windows, of which the first begins at a place."""
-        f, form, lanes = self.f, self.form, self.lanes
-        *outer, count = form.taps
-        apart, found = form.apart[-1], []
-        last = (lanes - 1) * (apart - 1)  # where a vector begins whose end is that of the line
-        for [row] in self.rows(outer, [place], self.steps("x")):
-            for tap in range(count):
-                value = f.load(self.vector, f.at(row, tap * SIZE), SIZE)
-                if apart > 1:
-                    other = f.load(self.vector, f.at(row, (tap + last) * SIZE), SIZE)
-                    at = [n * apart for n in range(lanes)]
-                    chosen = [n if n < lanes else n - last + lanes for n in at]
-                    value = f.shuffle(self.vector, value, other, chosen)
-                found.append(value)
-        return found
-
     def lines(self) -> range:
         """Which tiles of a panel begin in lines of their own, if they are neighbours."""
-        step = self.form.outputs[-1] * (self.form.apart[-1] if self.form.apart else 1) * SIZE
-        return range(0, self.width, max(1, LINE // step))
+        return range(0, self.width, max(1, LINE // (self.form.step * SIZE)))
 
     def heights(self) -> list[int]:
         """How many rows a tile has, in all phases, along each dimension but the last."""
@@ -392,7 +376,7 @@ class _Forward(_Tasks):
             with f.when(f.compare("eq", kind, WHOLE)):
                 for number, row_values in enumerate(grid):
                     self.write_row(f.at(result, f.mul(field["y_row"], number)), at, row_values)
-            if form.one_piece(self.lanes) and not self.at_once:
+            if form.one_piece and not self.at_once:
                 with f.when(f.compare("eq", kind, ONE_PIECE)):
                     self.write_piece(result, f.add(self.of_part, at), grid)
             with f.when(f.compare("eq", kind, 0)):
@@ -438,8 +422,14 @@ class _Forward(_Tasks):
         place = f.at(result, self.entry(self.table("to"), first))
         for number, values in enumerate(grid):
             there = f.at(place, f.mul(self.field["y_row"], number))
-            whole = self.joined([piece for [(_, _, piece)] in self.pieces(values)], wide)
-            f.store(f"<{wide * self.lanes} x float>", whole, there, SIZE)
+            if wide <= min(2, self.lanes):
+                whole = self.joined([piece for [(_, _, piece)] in self.pieces(values)], wide)
+                f.store(f"<{wide * self.lanes} x float>", whole, there, SIZE)
+                continue
+            for lane, pieces in enumerate(self.pieces(values)):
+                for begin, count, piece in pieces:
+                    at = f.at(there, (lane * wide + begin) * SIZE)
+                    f.store(f"<{count} x float>", piece, at, SIZE)
 
     def write_row(self, result: str, first: Value, values: Sequence[str]) -> None:
         f, ends = self.f, self.table("to")

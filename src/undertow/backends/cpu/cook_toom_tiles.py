@@ -46,6 +46,7 @@ class Form(NamedTuple):
     apart: tuple[int, ...] = ()  # of elements in a phase, if there are any, or of windows
     phases: tuple[tuple[int, ...], ...] = ()  # their first elements
     weave: int = 1  # phases of results that are neighbours along the last dimension
+    in_line: bool = False  # many panels have tiles that begin one after the other
 
     @property
     def windows(self) -> bool:
@@ -53,9 +54,9 @@ class Form(NamedTuple):
         return max(self.outputs) == 1
 
     @property
-    def in_line(self) -> bool:
-        """Whether windows that begin one after the other are read by vectors, of two at most."""
-        return self.windows and self.apart[-1] <= 2
+    def step(self) -> int:
+        """How many elements of a line there are from a tile to the next, without gaps."""
+        return self.outputs[-1] * (self.apart[-1] if self.apart else 1)
 
     @property
     def width(self) -> int:
@@ -69,10 +70,10 @@ class Form(NamedTuple):
         last = map(max, *self.phases) if len(self.phases) > 1 else self.phases[0]
         return [b + (n - 1) * s + 1 for b, n, s in zip(last, counts, self.apart, strict=True)]
 
-    def one_piece(self, lanes: int) -> bool:
-        """Whether rows of tiles that are neighbours are written as one; wide ones need not be."""
-        wide = self.outputs[-1] * self.weave
-        return not self.spread and self.gap == 1 and wide <= min(2, lanes)
+    @property
+    def one_piece(self) -> bool:
+        """Whether rows of tiles may be neighbours in memory."""
+        return not self.spread and self.gap == 1
 
     @property
     def points(self) -> tuple[int, ...]:
@@ -81,8 +82,12 @@ class Form(NamedTuple):
 
 
 def reads(count: int) -> int:
-    """How many elements are read for so many of a tile's row."""
-    return count if count <= 2 else 4 if count <= 4 else -(-count // 8) * 8
+    """How many elements are read for so many of a tile's row: whole vectors.
+
+    >>> [reads(count) for count in (1, 2, 3, 5, 8, 15)]
+    [1, 2, 4, 8, 8, 15]
+    """
+    return count if count <= 2 else 4 if count <= 4 else max(count, PIECE)
 
 
 def piece_of(gap: int, most: int) -> int:
@@ -117,7 +122,9 @@ class Tiles:
         f, lanes = self.f, self.lanes
         size = min(reads(count), PIECE, lanes)
         found: list[str] = []
+        last = max(begin + count - size, begin)  # the last piece ends where the elements do
         for first in range(begin, begin + count, size):
+            again, first = max(first - last, 0), min(first, last)
             piece, pieces = f"<{size} x float>", []
             for lane, place in enumerate(places):
                 place = f.at(place, first * SIZE)
@@ -128,8 +135,44 @@ class Tiles:
                     pieces.append(f.load_lanes(piece, f"v{size}f32", place, mask, SIZE))
             # Register i holds the places i, size + i, ... one after the other.
             rows = [self.joined(pieces[i::size], size) for i in range(size)]
-            found += self.turned(rows, size)
+            found += self.turned(rows, size)[again:]
         return found[:count]
+
+    def read_in_line(self, place: str, count: int, step: int) -> list[str]:
+        """`count` elements of each of a vector's tiles: one begins at a place, each `step` later.
+
+        What tiles share is read once.
+        """
+        f, lanes = self.f, self.lanes
+
+        def load(size: int, first: int) -> str:
+            return f.load(f"<{size} x float>", f.at(place, first * SIZE), SIZE)
+
+        if step == 1:
+            return [load(lanes, first) for first in range(count)]
+        found: list[str] = []
+        if step == 2:
+            for first in range(0, count, 2):
+                pair = first + 1 < count  # else nothing behind the last one is read
+                both = load(lanes, first), load(lanes, first + lanes - (not pair))
+                for odd in range(1 + pair):
+                    every = range(odd, 2 * lanes, 2)
+                    chosen = [n + (n >= lanes and not pair) for n in every]
+                    found.append(f.shuffle(self.vector, *both, chosen))
+            return found
+        if step != 4 or count < 4:
+            places = [f.at(place, lane * step * SIZE) for lane in range(lanes)]
+            return self.read(places, count, None)
+        pieces: dict[int, str] = {}
+        for first in range(0, count, 4):
+            begin = min(first, count - 4)
+            for at in range(begin, begin + 4 * lanes, 4):
+                if at not in pieces:
+                    pieces[at] = load(4, at)
+            rows = [[pieces[begin + 4 * n] for n in range(i, lanes, 4)] for i in range(4)]
+            turned = self.turned([self.joined(row, 4) for row in rows], 4)
+            found += turned[first - begin :]
+        return found
 
     def read_apart(
         self, places: Sequence[str], count: int, gap: int, there: Line | None
@@ -267,18 +310,23 @@ class Tiles:
         steps: Sequence[str],
         line: Line | None,
         gap: int,
+        step: int = 0,
     ) -> list[str]:
         """Tiles that begin at the lanes' places, transformed: a vector for each point.
 
         `steps` are those of all dimensions but the last. If the places are in a line whose ends
-        tiles may cross, beyond them are zeros.
+        tiles may cross, beyond them are zeros. With a `step`, only the first place is given, and
+        the others are so many elements apart.
         """
         *outer, count = [len(matrix[0]) for matrix in matrices]
         values = []
         for row in self.rows(outer, places, steps):
-            values += (
-                self.read(row, count, line) if gap == 1 else self.read_apart(row, count, gap, line)
-            )
+            if step:
+                values += self.read_in_line(row[0], count, step)
+            elif gap == 1:
+                values += self.read(row, count, line)
+            else:
+                values += self.read_apart(row, count, gap, line)
         return self.transformed(matrices, values)
 
     def tiles_of_phases(
@@ -288,11 +336,15 @@ class Tiles:
         steps: Sequence[str],
         line: Line | None,
         form: Form,
+        step: int = 0,
     ) -> list[list[str]]:
         """The same of every phase: they share elements or have them by turns, read together."""
         counts = [len(matrix[0]) for matrix in matrices]
         *outer, count = form.reach(counts)
-        read = [self.read(row, count, line) for row in self.rows(outer, places, steps)]
+        read = [
+            self.read_in_line(row[0], count, step) if step else self.read(row, count, line)
+            for row in self.rows(outer, places, steps)
+        ]
         rows = dict(zip(itertools.product(*map(range, outer)), read, strict=True))
         found = []
         for *above, first in form.phases:

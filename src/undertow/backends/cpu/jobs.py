@@ -1,8 +1,6 @@
-"""A kernel written by hand whose tasks the threads of a pool share.
+"""Kernels written by hand whose tasks the threads of a pool share.
 
-    void name(pool, plan, ...)
-
-The first number of the plan says how many tasks there are. Without a pool one thread does all.
+Without a pool one thread does all.
 """
 
 from __future__ import annotations
@@ -10,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .irbuilder import Function, module
+
+_TOLD = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
 
 
 def job_text(
@@ -19,24 +19,50 @@ def job_text(
     begin: Callable[[Function], None],
     tasks: Callable[[Function], None],
 ) -> str:
-    """The kernel as LLVM IR, of pointers that are `given` besides the pool, the plan first.
+    """`void name(pool, plan, ...)` as LLVM IR, of pointers that are `given` besides the pool.
 
-    `begin` writes what comes before all tasks, and `tasks` the body of a function of `%call`, where
-    the pointers stand, `%begin`, `%end` and `%thread`.
+    The first number of the plan, which is given first, says how many tasks there are. `begin`
+    writes what comes before all tasks, and `tasks` the body of a function of `%call`, where the
+    pointers stand, `%begin`, `%end` and `%thread`.
     """
     f = Function(name, [("ptr", "pool"), *(("ptr", called) for called in given)])
     call = f.slot(f"[{len(given)} x ptr]")
     for number, called in enumerate(given):
         f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
     begin(f)
-    count = f.load("i64", "%plan", 8)
-    job, alone = f"@{name}_tasks", f.op("icmp eq ptr %pool, null")
+    _run(f, name, "%pool", call, f.load("i64", "%plan", 8))
+    body = Function(f"{name}_tasks", _TOLD, attributes)
+    tasks(body)
+    return module(f, body)
+
+
+def packed_job(
+    name: str,
+    arrays: Sequence[str],
+    numbers: Sequence[str],
+    attributes: str,
+    tasks: Callable[[Function, dict[str, str]], None],
+) -> tuple[Function, Function]:
+    """A kernel of Note [packed arguments], and what it calls: of arrays and numbers by name.
+
+    The first number says how many tasks there are. `tasks` writes, with the values of all these,
+    the body of a function of `%begin`, `%end` and `%thread`.
+    """
+    f = Function(name, [("ptr", "packed")])
+    call = f.at("%packed", 8)
+    count = f.load("i64", f.at(call, 8 * len(arrays)), 8)
+    _run(f, name, f.load("ptr", "%packed", 8), call, count)
+    body = Function(f"{name}_tasks", _TOLD, attributes)
+    types = dict.fromkeys(arrays, "ptr") | dict.fromkeys(numbers, "i64")
+    places = enumerate(types.items())
+    tasks(body, {n: body.load(type, body.at("%call", 8 * i), 8) for i, (n, type) in places})
+    return f, body
+
+
+def _run(f: Function, name: str, pool: str, call: str, count: str) -> None:
+    job, alone = f"@{name}_tasks", f.op(f"icmp eq ptr {pool}, null")
     with f.when(alone):
         f.put(f"call void {job}(ptr {call}, i64 0, i64 {count}, i64 0)")
     with f.when(f.op(f"xor i1 {alone}, true")):
-        run = f.load("ptr", "%pool", 8)
-        f.put(f"call void {run}(ptr %pool, ptr {job}, ptr {call}, i64 {count})")
-    told = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
-    body = Function(f"{name}_tasks", told, attributes)
-    tasks(body)
-    return module(f, body)
+        run = f.load("ptr", pool, 8)
+        f.put(f"call void {run}(ptr {pool}, ptr {job}, ptr {call}, i64 {count})")

@@ -58,9 +58,13 @@ def kernel(
     told = repr(given)
     found = _kernels.get((form, told))
     if found is None:
-        name = f"{form}_{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
+        name = _named(form, told)
         found = _kernels[form, told] = _found(name, told, lambda: build(name, *given), tuned)
     return found
+
+
+def _named(form: str, told: str) -> str:
+    return f"{form}_{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
 
 
 def _found(name: str, told: str, make: Callable[[], Function], tuned: bool) -> Callable[..., None]:
@@ -75,6 +79,23 @@ def _found(name: str, told: str, make: Callable[[], Function], tuned: bool) -> C
 
     address, kinds = jit.lookup(name, told, text, told, lambda: render(make()), tuned)
     return _callable(address, kinds.split())
+
+
+def written(
+    form: str, write: Callable[..., str], *given: Any, buffers: int, ints: int
+) -> Callable[..., None]:
+    """A kernel whose LLVM IR is `write(name, *given)`, as a function like those of `kernel`.
+
+    Of the pool, so many addresses and so many integers, as in Note [packed arguments].
+    """
+    told = repr(given)
+    found = _kernels.get((form, told))
+    if found is None:
+        name = _named(form, told)
+        address, _ = jit.lookup(name, told, lambda: (write(name, *given), ""), told, tuned=True)
+        found = _callable(address, ["ptr"] * (1 + buffers) + ["i64"] * ints)
+        _kernels[form, told] = found
+    return found
 
 
 def compiled(f: Function, tuned: bool = False) -> Callable[..., None]:

@@ -7,7 +7,7 @@ seen once. With those of an image as the rows of a matrix,
   - the gradient of the weight is the sum over images of (outputs × patches) @ (patches × elements);
   - the gradient of the input, a convolution whose input is dilated by the kernel, is (patches ×
     channels) @ (channels × elements), with the taps in reverse, copied to where patches belong.
-Few taps along a line are faster without the copy; see Note [phases] in cook_toom.py.
+Few taps along a line are faster without the copy; see Note [phases] in cook_toom_forms.py.
 """
 
 from __future__ import annotations

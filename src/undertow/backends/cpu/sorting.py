@@ -1,0 +1,122 @@
+"""Sorting by generated kernels: choose, lay out and call; see Notes [sort keys], [long rows] …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...kernel.lower import NotCompiled
+from .. import memory
+from ..base import Backend
+from ..threads import current_limit
+from . import pool
+from .gemm_tiles import host
+from .kernels import QUICK, launching, type_of, written
+from .plans import Plans
+from .sorting_items import PILES, Keys
+from .sorting_text import (
+    ARRAYS,
+    COUNT,
+    DEAL,
+    GIVE,
+    GROUPS,
+    LONG_ARRAYS,
+    LONG_NUMBERS,
+    MAKE,
+    NUMBERS,
+    first_text,
+    long_text,
+    sort_text,
+)
+
+SEVERAL = 1 << 13  # elements that threads share
+LONG = 1 << 16  # elements of a row that threads share
+PIECES = 4  # of a long row, for each thread
+LINE = 64  # bytes
+_INT64 = np.dtype(np.int64)
+_INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0xFF << 23, "f64": 0x7FF << 52}
+_plans = Plans()
+
+
+class _Plan(NamedTuple):
+    """One call's layout: everything but the addresses."""
+
+    launch: Callable[..., None]
+    shape: tuple[int, ...]  # of the results, sorted along the last dimension
+    room: int  # bytes of scratch memory for a thread
+    keys: Keys
+    long: bool
+
+
+def run_sort(x: Any, dim: int, descending: bool, count: int | None, backend: Backend) -> Any:
+    """The form `sort`; None if there is no kernel for it."""
+    last = dim == x.ndim - 1
+    rows = x if last else x.swapaxes(dim, -1)
+    key = (rows.shape, x.dtype, descending, count)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make, rows, descending, count)
+    if not plan:
+        return None
+    if not rows.flags.c_contiguous:
+        rows = backend.copy(rows)
+    values, indices = memory.empty(plan.shape, x.dtype), memory.empty(plan.shape, _INT64)
+    threads = current_limit() if x.size >= SEVERAL else 1
+    if plan.long and threads > 1:
+        _share(rows, values, indices, plan.keys, descending, threads)
+    else:
+        scratch = memory.empty((threads * plan.room,), np.uint8)
+        plan.launch(pool.pointer(threads), rows, values, indices, scratch)
+    if last:
+        return values, indices
+    return backend.copy(values.swapaxes(dim, -1)), backend.copy(indices.swapaxes(dim, -1))
+
+
+def _make(rows: Any, descending: bool, count: int | None) -> _Plan:
+    """The plan for rows like these."""
+    kind, n = type_of(rows.dtype), rows.shape[-1]
+    if not kind or not rows.size or count == 0 or n >= 1 << 31:
+        raise NotCompiled("no elements, or of unknown types, or more than words can count")
+    bits = rows.itemsize * 8
+    keys = Keys(bits, "signed" if kind[0] == "i" else "unsigned")
+    if kind in _INFINITY:
+        keys = Keys(bits, "float", _INFINITY[kind])
+    wanted = n if count is None else count
+    groups = -(-2 * wanted // GROUPS) * GROUPS
+    few = n >= 2 * groups
+    room = 2 * (-(-n * keys.item // LINE) + 2) * LINE  # read by whole vectors
+    given = {"rows": rows.size // n, "n": n, "count": wanted, "flip": -int(descending)}
+    given |= {"groups": groups, "room": room}
+    form, text = ("first", first_text) if few else ("sort", sort_text)
+    call = written(form, text, keys, host(), buffers=len(ARRAYS), ints=len(NUMBERS))
+    ints = [given[name] for name in NUMBERS]
+    launch = launching(call, len(ARRAYS), ints, release=rows.size >= QUICK)
+    long = rows.size == n >= LONG and count is None
+    return _Plan(launch, (*rows.shape[:-1], wanted), room, keys, long)
+
+
+def _share(x: Any, values: Any, indices: Any, keys: Keys, descending: bool, threads: int) -> None:
+    """Sort a row by several threads; see Note [long rows]."""
+    n, handle = x.size, pool.pointer(threads)
+    items, spare = (memory.empty((n * keys.item,), np.uint8) for _ in range(2))
+    piece = -(-n // (PIECES * threads))
+    tables = np.empty((-(-n // piece), PILES), _INT64)
+    call = written(
+        "long", long_text, keys, host(), buffers=len(LONG_ARRAYS), ints=len(LONG_NUMBERS)
+    )
+    launch = launching(call, len(LONG_ARRAYS), [len(tables), n, -int(descending), piece])
+
+    def run(stage: int, byte: int = 0) -> None:
+        launch(handle, x, values, indices, items, spare, tables, stage, byte)
+
+    run(MAKE)
+    for byte in range(keys.bits // 8):
+        run(COUNT, byte)
+        sizes = tables.T.reshape(-1)  # of the first pile of all pieces, of the second …
+        if tables.sum(0).max() < n * keys.item:
+            tables[...] = (sizes.cumsum() - sizes).reshape(PILES, -1).T
+            run(DEAL, byte)
+            items, spare = spare, items
+    run(GIVE)
