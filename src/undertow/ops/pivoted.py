@@ -158,8 +158,10 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
 
     >>> import undertow as ut
     >>> ut.linalg.lu_factor(ut.tensor([[1.0, 2.0], [4.0, 4.0]]))
-    LUFactor(LU=tensor([[4.0000, 4.0000],
-            [0.2500, 1.0000]]), pivots=tensor([2, 2], dtype=undertow.int32))
+    LUFactor(
+    LU=tensor([[4.0000, 4.0000],
+            [0.2500, 1.0000]]),
+    pivots=tensor([2, 2], dtype=undertow.int32))
     """
     found = _lu_of("lu_factor", A, pivot, True)
     return LUFactor(found.LU, found.pivots)
