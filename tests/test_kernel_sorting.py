@@ -185,6 +185,7 @@ def test_searches_of_odd_sizes_and_threads() -> None:
                 np.testing.assert_array_equal(found, REFERENCE.searchsorted(edges, values, False))
     finally:
         ut.set_num_threads(before)
+    assert run_search(edges[0], np.array(0.5), False).shape == ()
     assert run_search(edges[:, :0], values, False) is None
     assert run_search(edges, values[:, :0], False) is None
     assert run_search(edges.astype("f4"), values, False) is None

@@ -17,9 +17,8 @@ def run_search(edges: Any, values: Any, right: bool) -> Any:
     dtype, count = type_of(edges.dtype), edges.shape[-1]
     if not dtype or edges.dtype != values.dtype or not count or not values.size:
         return None
+    rows, out = edges.size // count, memory.empty(values.shape, np.int64)
     edges, values = np.ascontiguousarray(edges), np.ascontiguousarray(values)
-    rows = edges.size // count
-    out = memory.empty(values.shape, np.int64)
     call = kernel("search", search_function, dtype, right)
     ints = (rows, values.size // rows, count, count.bit_length())
     call(pool.pointer(), *map(address, (out, edges, values)), *ints)
