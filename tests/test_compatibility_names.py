@@ -168,6 +168,10 @@ def test_settings_read_back() -> None:
     assert ut.are_deterministic_algorithms_enabled()
     ut.set_deterministic_debug_mode(0)
     assert not ut.are_deterministic_algorithms_enabled()
+    ut.use_deterministic_algorithms(False, warn_only=True)
+    assert ut.is_deterministic_algorithms_warn_only_enabled()
+    assert ut.get_deterministic_debug_mode() == 0
+    ut.use_deterministic_algorithms(False)
     with pytest.raises(ValueError, match="got 'loud'"):
         ut.set_deterministic_debug_mode("loud")
     with pytest.raises(TypeError, match="True or False"):
@@ -267,6 +271,31 @@ def test_tensor_is_called() -> None:
         ut.Tensor(2, device="reference")
 
 
+def test_a_subclass_is_called() -> None:
+    """As Tensor is, and its __init__ runs; `as_subclass` keeps the history."""
+
+    class Named(ut.Tensor):
+        def __init__(self, data: Any) -> None:
+            self.name = "made"
+
+    class Bare(ut.Tensor):
+        pass
+
+    x = ut.zeros(2)
+    named = Named(x)
+    named.add_(1)
+    assert (type(named), named.name, x.tolist()) == (Named, "made", [1.0, 1.0])
+    assert Bare(2, 3).shape == (2, 3)
+    assert type(Bare([1, 2])) is Bare
+    leaf = ut.ones(2, requires_grad=True)
+    doubled = leaf * 2
+    other = doubled.as_subclass(Bare)
+    assert type(other) is Bare
+    other.mul_(3)
+    (other * doubled).sum().backward()
+    assert leaf.grad.tolist() == [72.0, 72.0]
+
+
 @pytest.mark.parametrize(
     "name, dtype",
     {
@@ -324,6 +353,12 @@ def test_old_methods() -> None:
     """new, apply_, map_, resize_ and their kin."""
     x = ut.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert x.new(2, 1).shape == (2, 1)
+    assert x.new(size=(2, 1)).shape == (2, 1)
+    assert x.long().type(ut.Tensor).dtype is ut.float32
+    assert x.dim_order(ambiguity_check=True) == (0, 1)
+    for several in (x[:1], x.expand(3, 2, 2)):
+        with pytest.raises(RuntimeError, match="has several orders"):
+            several.dim_order(ambiguity_check=True)
     assert x.long().new([1.5]).tolist() == [1]
     assert x.clone().apply_(lambda v: v * v).tolist() == [[1.0, 4.0], [9.0, 16.0]]
     assert x.clone().map_(ut.tensor([10.0, 20.0]), lambda a, b: a + b).tolist() == [
@@ -333,6 +368,8 @@ def test_old_methods() -> None:
     assert x.clone().map2_(x, x, lambda a, b, c: a + b * c).tolist() == [[2.0, 6.0], [12.0, 20.0]]
     with pytest.raises(RuntimeError, match=r"\[apply_\] a Python function has no gradient"):
         ut.ones(2, requires_grad=True).apply_(lambda v: v)
+    with pytest.raises(RuntimeError, match=r"\[map2_\] a Python function has no gradient"):
+        x.map2_(x, ut.ones(2, requires_grad=True), lambda a, b, c: a)
     y = x.clone()
     assert y.resize_(3).tolist() == [1.0, 2.0, 3.0]
     assert y.resize_(2, 4).shape == (2, 4)
@@ -614,6 +651,8 @@ def test_checks(name: str, error: type[Exception]) -> None:
         check(False, lambda: "three")
     with pytest.raises(error, match="Expected cond to be True"):
         check(False)
+    with pytest.raises(TypeError, match="True or False, got Tensor"):
+        check(ut.tensor(True))
 
 
 # Functions of modules, tests of tensors -----------------------------------------------------------

@@ -127,3 +127,20 @@ def test_signatures_are_torchs() -> None:
         fn = getattr(ut, name, None) or getattr(ut.Tensor, name)
         assert " ".join(inspect.signature(fn).parameters) == expected
         assert fn.__name__ == name
+
+
+@pytest.mark.parametrize(
+    "data, dtype",
+    [
+        ([1.0, np.float64(2)], ut.float64),
+        ([1, np.float64(2)], ut.float64),
+        ([[1, 2], [3, np.array(4.0)]], ut.float64),
+        ([1.0, np.complex128(2)], ut.complex128),
+        ([1.0, np.float32(2)], ut.float32),
+        ([1.0, np.int64(2)], ut.float32),
+        ([[1.0, 2], [3, True]], ut.float32),
+    ],
+)
+def test_numbers_of_numpy_among_others_keep_their_dtype(data: Any, dtype: Any) -> None:
+    """NumPy's float64 is a Python float as well, and may stand anywhere in a list."""
+    assert ut.tensor(data).dtype is dtype

@@ -206,7 +206,65 @@ def test_trees() -> None:
         _pytree.tree_map(max, [1], (1,))
 
 
-def test_inference_mode_is_an_error() -> None:
-    """Nothing is recorded there, and zeros would be wrong."""
-    with ut.inference_mode(), pytest.raises(ut.errors.GradientError, match="inference_mode"):
-        ut.func.grad(lambda v: v**3)(ut.tensor(2.0))
+def test_transforms_inside_inference_mode() -> None:
+    """They compute as outside of it, with arguments that were made there as well."""
+    outside = randn(3)
+    with ut.inference_mode():
+        for x in (outside, randn(3)):
+            close(grad(lambda v: (v**3).sum())(x), 3 * x**2)
+            close(jacrev(grad(lambda v: (v**3).sum()))(x), ut.diag(6 * x))
+            out, pull = vjp(lambda v: (v**2).sum(), x)
+            close(pull(ut.ones_like(out))[0], 2 * x)
+            close(jvp(lambda v: v**2, (x,), (ut.ones_like(x),))[1], 2 * x)
+            close(vmap(grad(lambda v: v**2))(x), 2 * x)
+            assert ut.is_inference_mode_enabled()
+            assert not grad(lambda v: (v**3).sum())(x).requires_grad
+
+    def partly(x: ut.Tensor) -> ut.Tensor:
+        with ut.inference_mode():
+            constant = x**2
+        return (x - constant).sum()
+
+    with ut.inference_mode():
+        close(grad(partly)(outside), ut.ones_like(outside))
+
+
+def test_vjp_function_records_as_it_is_called() -> None:
+    x = ut.tensor(3.0, requires_grad=True)
+    out, pull = vjp(lambda x: x**2, x)
+    with ut.no_grad():
+        assert not pull(ut.tensor(1.0))[0].requires_grad
+    assert out.requires_grad
+    with ut.no_grad():
+        out, pull = vjp(lambda x: x**2, x)
+    assert not out.requires_grad
+    close(ut.autograd.grad(pull(ut.tensor(1.0))[0], x)[0], ut.tensor(2.0))
+
+
+@pytest.mark.parametrize(
+    ("message", "call"),
+    [
+        ("int or a tuple", lambda x: grad(ut.mul, argnums=[0])(x, x)),
+        ("int or a tuple", lambda x: grad(ut.mul, argnums=("0",))(x, x)),
+        ("int or a tuple", lambda x: jacrev(ut.sin, argnums=0.0)(x)),
+        ("unique", lambda x: grad(ut.mul, argnums=(0, -2))(x, x)),
+        ("empty", lambda x: jacrev(ut.sin, argnums=())(x)),
+        ("are tuples", lambda x: jvp(ut.sin, x, (x,))),
+        ("are tuples", lambda x: jvp(ut.sin, (x,), [x])),
+        ("structure", lambda x: jvp(ut.sin, (x,), (x, x))),
+        ("at least one tensor", lambda x: jvp(ut.sin, (), ())),
+        ("at least one tensor", lambda x: jvp(ut.sin, ((),), ((),))),
+        ("at least one tensor", lambda x: jacrev(lambda _: ())(x)),
+        ("strict", lambda x: jvp(lambda _: ut.ones(2), (x,), (x,), strict=True)),
+    ],
+)
+def test_derivatives_check_their_arguments(message: str, call: Any) -> None:
+    with pytest.raises(RuntimeError, match=rf"\[(grad|jacrev|jvp)\].*{message}"):
+        call(ut.tensor(1.0))
+
+
+def test_stacked_modules_want_gradients_alike() -> None:
+    layers = [ut.nn.Linear(2, 2) for _ in range(2)]
+    layers[0].weight.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="'weight' requires gradients in some"):
+        stack_module_state(layers)

@@ -107,3 +107,9 @@ def test_mixed_devices_are_moved_to_where_that_can_be(first, second):
     x, y = ut.ones(2, device=first), ut.ones(2, device=second)
     with pytest.raises(ut.errors.DeviceError, match=r"move one with .to\('meta'\)"):
         x + y
+
+
+def test_a_number_without_value_is_formatted() -> None:
+    """It has no number to show, so it shows itself."""
+    x = ut.tensor(2.0, device="meta")
+    assert f"{x}" == repr(x)

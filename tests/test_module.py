@@ -409,3 +409,24 @@ def test_to_takes_one_of_each() -> None:
     for args in ((ut.float32, ut.float64), ("cpu", "cpu")):
         with pytest.raises(TypeError, match=r"\[to\] takes one"):
             layer.to(*args)
+
+
+def test_a_buffer_does_not_replace_another_attribute() -> None:
+    """Assigned to a name that is taken by something else it is an error, as registered."""
+    m = nn.Module()
+    m.name, m.weight = 5, nn.Parameter(ut.ones(1))
+    for taken in ("name", "weight"):
+        with pytest.raises(KeyError, match=f"'{taken}' already exists"):
+            setattr(m, taken, nn.Buffer(ut.zeros(1)))
+
+
+@pytest.mark.parametrize("args", [("cpu", True), (None, True), (True,), ("cpu", ut.float32, True)])
+def test_to_takes_non_blocking_at_its_place(args: Any) -> None:
+    m = nn.Linear(1, 1)
+    if len(args) == 3:
+        assert m.to(*args) is m
+        assert m.to(ut.float32, True) is m
+        assert m.to(ut.ones(1), True) is m
+    else:
+        with pytest.raises(TypeError, match=r"\[to\] takes \(device, dtype, non_blocking\)"):
+            m.to(*args)

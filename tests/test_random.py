@@ -203,10 +203,15 @@ def test_uniform(dtype: Any) -> None:
 
 @pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])
 def test_uniform_of_half_precision_stays_below_one(dtype: Any) -> None:
+    """And its small numbers are as fine as the dtype has them, as in single precision."""
     x = ut.rand(MANY, generator=seeded(), dtype=dtype).float().numpy()
-    assert x.min() == 0
+    assert 0 < x.min() < 2e-4
     assert x.max() < 1
     assert x.mean() == pytest.approx(0.5, abs=0.005)
+    assert np.log(x).mean() == pytest.approx(-1, abs=0.02)
+    assert len(np.unique(x)) > (1000 if dtype is ut.bfloat16 else 4000)
+    between = ut.empty(MANY, dtype=dtype).uniform_(2, 3, generator=seeded()).float()
+    assert (between.min().item(), between.max().item() < 3) == (2.0, True)
 
 
 @pytest.mark.parametrize("dtype", [ut.float32, ut.float64])
@@ -540,3 +545,9 @@ def test_random_from_a_number_on() -> None:
 def test_uniform_over_more_than_the_dtype_holds() -> None:
     with pytest.raises(ut.errors.ArgumentError, match=r"\[uniform_\] to - from"):
         ut.zeros(3).uniform_(-3e38, 3e38)
+
+
+def test_bernoulli_fills_bools() -> None:
+    out = ut.empty(2, dtype=ut.bool)
+    ut.bernoulli(ut.tensor([0.0, 1.0]), out=out)
+    assert out.tolist() == [False, True]

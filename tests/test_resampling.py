@@ -122,3 +122,11 @@ def test_shuffles_of_nothing_have_the_right_shape() -> None:
     """torch returns an empty batch as it is."""
     assert F.pixel_shuffle(ut.zeros(0, 8, 2, 3), 2).shape == (0, 2, 4, 6)
     assert F.pixel_unshuffle(ut.zeros(0, 2, 4, 6), 2).shape == (0, 8, 2, 3)
+
+
+def test_nearest_pixels_have_a_gradient_of_zeros_by_the_grid() -> None:
+    image = ut.randn(1, 1, 3, 3)
+    grid = ut.tensor([[[[0.1, 0.2], [-5.0, float("inf")]]]], requires_grad=True)
+    out = F.grid_sample(image, grid, mode="nearest", align_corners=False)
+    out.sum().backward()
+    assert grid.grad.abs().sum() == 0

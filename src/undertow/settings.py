@@ -19,6 +19,7 @@ _DEBUG_MODES = ("default", "warn", "error")
 
 _precision = "highest"
 _deterministic = 0  # an index into _DEBUG_MODES
+_warn_only = False
 _interop_threads = 1
 _warn_always = False
 
@@ -59,10 +60,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     True
     >>> ut.use_deterministic_algorithms(False)
     """
-    global _deterministic
+    global _deterministic, _warn_only
     if not isinstance(mode, bool):
         raise DTypeError(f"[use_deterministic_algorithms] expects True or False, got {mode!r}")
     _deterministic = (1 if warn_only else 2) if mode else 0
+    _warn_only = bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -82,7 +84,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
     >>> ut.is_deterministic_algorithms_warn_only_enabled()
     False
     """
-    return _deterministic == 1
+    return _warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -91,7 +93,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     >>> import undertow as ut
     >>> ut.set_deterministic_debug_mode("default")
     """
-    global _deterministic
+    global _deterministic, _warn_only
     level = _DEBUG_MODES.index(debug_mode) if debug_mode in _DEBUG_MODES else debug_mode
     if level not in (0, 1, 2):
         raise ArgumentError(
@@ -99,6 +101,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
             f"{debug_mode!r}"
         )
     _deterministic = int(level)
+    _warn_only = level == 1
 
 
 def get_deterministic_debug_mode() -> int:
@@ -190,32 +193,38 @@ def _assert(condition: Any, message: str) -> None:
 
 def _check(cond: Any, message: Callable[[], str] | str | None = None) -> None:
     """`assert`, as a RuntimeError; a message may be made by a function, if it is needed."""
-    if not cond:
+    if not _truth(cond):
         raise RuntimeError(_said(message))
 
 
 def _check_index(cond: Any, message: Callable[[], str] | str | None = None) -> None:
     """`_check`, as an IndexError."""
-    if not cond:
+    if not _truth(cond):
         raise IndexError(_said(message))
 
 
 def _check_value(cond: Any, message: Callable[[], str] | str | None = None) -> None:
     """`_check`, as a ValueError."""
-    if not cond:
+    if not _truth(cond):
         raise ValueError(_said(message))
 
 
 def _check_type(cond: Any, message: Callable[[], str] | str | None = None) -> None:
     """`_check`, as a TypeError."""
-    if not cond:
+    if not _truth(cond):
         raise TypeError(_said(message))
 
 
 def _check_not_implemented(cond: Any, message: Callable[[], str] | str | None = None) -> None:
     """`_check`, as a NotImplementedError."""
-    if not cond:
+    if not _truth(cond):
         raise NotImplementedError(_said(message))
+
+
+def _truth(cond: Any) -> bool:
+    if not isinstance(cond, bool):
+        raise DTypeError(f"[_check] expects True or False, got {type(cond).__name__}")
+    return cond
 
 
 def _said(message: Callable[[], str] | str | None) -> str:

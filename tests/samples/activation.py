@@ -137,7 +137,10 @@ activation(
     "softshrink",
     np_shrink(True),
     [S(spread(4), 2.0), S(spread(4), 0), edges],
-    bad=[Bad(S(arr(3), -1.0), ValueError, r"\[softshrink\] lambd.*-1.0")],
+    bad=[
+        Bad(S(arr(3), -1.0), ValueError, r"\[softshrink\] lambd.*-1.0"),
+        Bad(S(arr(3).astype(np.float16), 65507.0), ValueError, r"float16, at most 65504.*65507"),
+    ],
 )
 activation("hardshrink", np_shrink(False), [S(spread(4), 2.0), edges])
 op("hardshrink", np_shrink(False), [*unary_samples(spread), S(spread(4), 2.0), edges])

@@ -102,6 +102,8 @@ TRIANGLES = [
     S(arr(0, 3)),
     S(arr(2, 3), 7),
     S(arr(2, 3), -7),
+    S(arr(3, 3), 2**63 - 1),
+    S(arr(3, 3), -(2**63)),
     S(bools(3, 3)),
     S(ints(3, 3), 1),
     S(arr(3, 3), diagonal=-1),
@@ -109,13 +111,13 @@ TRIANGLES = [
 ]
 op(
     "tril",
-    lambda x, diagonal=0: np.tril(x, diagonal),
+    lambda x, diagonal=0: np.tril(x, max(-99, min(diagonal, 99))),
     TRIANGLES,
     bad=[Bad(S(arr(3)), DimError, r"\[tril\].*got 1")],
 )
 op(
     "triu",
-    lambda x, diagonal=0: np.triu(x, diagonal),
+    lambda x, diagonal=0: np.triu(x, max(-99, min(diagonal, 99))),
     TRIANGLES,
     bad=[Bad(S(arr(3)), DimError, r"\[triu\].*got 1")],
 )

@@ -105,6 +105,7 @@ op(
         Bad(S("...ijk", a), SHAPE, r"3 subscripts beside the ellipsis"),
         Bad(S("ii", a), SHAPE, r"'i' is repeated in operand 0 with sizes 3 and 4"),
         Bad(S("ij,jk", a, arr(5, 2)), SHAPE, r"'j' has size 5 in operand 1 .*but 4"),
+        Bad(S(". ..", a), ARGUMENT, r"'\.' in '\. \.\.' is no subscript"),
         Bad(S("ij->ijk", a), ARGUMENT, r"output subscript 'k'"),
         Bad(S("ij->ii", a), ARGUMENT, r"'i' twice"),
         Bad(S("i1", a), ARGUMENT, r"'1' in 'i1'"),

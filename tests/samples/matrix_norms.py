@@ -102,7 +102,10 @@ op(
         S(arr(3, 4), 2, 1, True),
         S(arr(2, 3, 4), "fro", (1, 2)),
     ],
-    bad=[Bad(S(arr(2, 2, 2), 1), ShapeError, r"linalg.norm\].*1 or 2 dimensions")],
+    bad=[
+        Bad(S(arr(2, 2, 2), 1), ShapeError, r"linalg.norm\].*1 or 2 dimensions"),
+        Bad(S(arr(2, 2, 2), 1, (0, 1, 2)), ShapeError, r"one dimension or two, got \(0, 1, 2\)"),
+    ],
 )
 op(
     "frobenius_norm",

@@ -13,7 +13,7 @@ from undertow.backends import lapack
 from .triangular import waves
 
 ShapeError, DTypeError = ut.errors.ShapeError, ut.errors.DTypeError
-LinAlgError = ut.errors.LinAlgError
+LinAlgError, ArgumentError = ut.errors.LinAlgError, ut.errors.ArgumentError
 
 
 def np_lu(a):
@@ -119,6 +119,8 @@ op(
     bad=[
         Bad(S(LU, PIVOTS, arr(2, 2)), ShapeError, r"lu_solve\] an LU of shape \(3, 3\).*\(2, 2\)"),
         Bad(S(LU, PIVOTS.astype(np.int64), arr(3, 2)), DTypeError, "pivots must be int32"),
+        Bad(S(LU, PIVOTS * 0, arr(3, 2)), ArgumentError, "rows from 1 to 3, got 0 to 0"),
+        Bad(S(LU, PIVOTS * 0 + 4, arr(3, 2)), ArgumentError, "rows from 1 to 3, got 4 to 4"),
     ],
 )
 op("lu_solve", lambda b, lu, p: np_lu_solve(lu, p, b), [S(arr(3, 2), LU, PIVOTS)])
@@ -158,5 +160,9 @@ op(
     lambda ld, p, b: np.linalg.inv(indefinite(2, 5, 5)) @ b,
     [S(Const(LDL[0]), LDL[1], arr(2, 5, 2)), S(Const(LDL[0]), LDL[1], arr(5, 2))],
     torch=None,  # which has no derivative of it; see test_torch_linalg.py
-    bad=[Bad(S(Const(LDL[0]), LDL[1], arr(4, 2)), ShapeError, r"ldl_solve\].*\(4, 2\)")],
+    bad=[
+        Bad(S(Const(LDL[0]), LDL[1], arr(4, 2)), ShapeError, r"ldl_solve\].*\(4, 2\)"),
+        Bad(S(Const(LDL[0]), LDL[1] * 0, arr(5, 2)), ArgumentError, "1 to 5, got 0 to 0"),
+        Bad(S(Const(LDL[0]), LDL[1] * 0 - 6, arr(5, 2)), ArgumentError, "1 to 5, got 6 to 6"),
+    ],
 )

@@ -126,6 +126,7 @@ op(
         S(arr(3), 0, I(1), arr()),
         S(ints(3, 4), 1, COLS, 2),
         S(arr(3, 4), 1, np.zeros((3, 0), int), 1.0),
+        S(arr(4), 0, np.zeros((0, 4), int), arr(0, 4)),
     ],
     bad=[
         *SCATTER_BAD,

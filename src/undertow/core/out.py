@@ -150,7 +150,7 @@ def _put(name: str, out: Tensor, result: Tensor) -> None:
     if name in _TRUTHS:
         if out.dtype not in (bool_, uint8):
             raise DTypeError(f"[{name}] out must be bool or uint8, got {out.dtype}")
-    elif result.dtype.category > out.dtype.category:
+    elif result.dtype.category > out.dtype.category and name != "bernoulli":  # zeros and ones fit
         raise DTypeError(
             f"[{name}] the result is {result.dtype}, which can't be cast to the dtype of out, "
             f"{out.dtype}"

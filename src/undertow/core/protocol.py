@@ -46,7 +46,9 @@ def _repr(self: Tensor) -> str:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    return format(self.item(), spec) if self.ndim == 0 else object.__format__(self, spec)
+    if self.ndim or self.device.type == "meta":
+        return object.__format__(self, spec)
+    return format(self.item(), spec)
 
 
 def _len(self: Tensor) -> int:

@@ -113,9 +113,16 @@ class TensorType(type):
 
             return construct("Tensor", args, dtypes.get_default_dtype(), **kwargs)
         made_by: Any = cls.__new__
-        if made_by is object.__new__:
-            raise TypeError(f"[{cls.__name__}] is made by its own __new__, or by as_subclass")
-        return super().__call__(*args, **kwargs)
+        if made_by is not object.__new__:
+            return super().__call__(*args, **kwargs)
+        from .legacy import construct
+
+        kind: Any = cls
+        data = construct("Tensor", args, dtypes.get_default_dtype(), **kwargs)
+        made: Any = wrap_shared(data._array, share(data), kind)
+        if kind.__init__ is not object.__init__:
+            made.__init__(*args, **kwargs)
+        return made
 
 
 class Tensor(TensorMethods, metaclass=TensorType):

@@ -1426,7 +1426,7 @@ class TensorMethods:
         """Whether its one element is not zero."""
     def is_distributed(self) -> builtins.bool:
         """Whether it lies on several machines: no."""
-    def dim_order(self) -> tuple[builtins.int, ...]:
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[builtins.int, ...]:
         """The dimensions from the largest stride to the smallest."""
     def const_data_ptr(self) -> builtins.int:
         """The address of the first element."""
@@ -1442,7 +1442,7 @@ class TensorMethods:
         """The matrix by columns, of which the elements that are not zero are stored."""
     def sparse_mask(self, mask: Any) -> Any:
         """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
-    def new(self, *args: Any, device: Any = None) -> Tensor:
+    def new(self, *args: Any, size: Ints | None = None, device: Any = None) -> Tensor:
         """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
         """Replace each element by what a Python function makes of it; slow, and without gradients."""

@@ -5,18 +5,20 @@ A transform differentiates by tensors of its own: views of its arguments where t
 outside, else leaves that nobody else has. The derivative is recorded only where the result depends
 on something else that wants a gradient: an argument of a transform around this one, or a tensor
 that the function found by itself.
+Inside `inference_mode` a transform computes as outside of it, on its own tensors; what it returns
+then has no history.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ..autograd.api import grad as gradients
-from ..core.modes import current, enable_grad, is_grad_enabled
+from ..core.modes import current, enable_grad, inference_mode, is_grad_enabled
 from ..core.node import AccumulateGrad
-from ..core.tensor import Tensor, node_of
+from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..ops.joining import stack
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
@@ -27,16 +29,40 @@ ArgNums = int | tuple[int, ...]
 def _own(op: str, tree: Any) -> tuple[list[Tensor], TreeSpec]:
     """The tensors of a tree, to differentiate by; see Note [levels]."""
     leaves, spec = tree_flatten(tree)
-    if current().inference:
-        raise GradientError(
-            f"[{op}] nothing is recorded inside inference_mode; use no_grad, or call it outside"
-        )
     for x in leaves:
         if not isinstance(x, Tensor):
             raise DTypeError(f"[{op}] differentiates by tensors, got {type(x).__name__}")
-    with enable_grad():
-        own = [x.view(x.shape) if x.requires_grad else x.detach().requires_grad_() for x in leaves]
-    return own, spec
+    if not leaves:
+        raise ArgumentError(f"[{op}] needs at least one tensor to differentiate by")
+    with _recording():
+        return [_own_tensor(x) for x in leaves], spec
+
+
+def _own_tensor(x: Tensor) -> Tensor:
+    if x.is_inference():  # its memory alone: what it is itself can have no history
+        return wrap(x._array).requires_grad_()
+    return x.view(x.shape) if x.requires_grad else x.detach().requires_grad_()
+
+
+def _recording() -> Any:
+    """A block in which ops are recorded, in `inference_mode` too."""
+    return inference_mode(False) if current().inference else enable_grad()
+
+
+def _numbers(op: str, argnums: Any, count: int) -> tuple[int, ...]:
+    """The positions of the arguments to differentiate by, from 0 on."""
+    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if not all(isinstance(n, int) for n in numbers):
+        raise DTypeError(f"[{op}] argnums is an int or a tuple of ints, got {argnums!r}")
+    if not numbers:
+        raise ArgumentError(f"[{op}] argnums must not be empty")
+    for n in numbers:
+        if not -count <= n < count:
+            raise ArgumentError(f"[{op}] argnums={argnums}, but there are {count} arguments")
+    found = tuple(n % count for n in numbers)
+    if len(set(found)) < len(found):
+        raise ArgumentError(f"[{op}] argnums must be unique, got {argnums}")
+    return found
 
 
 def _depend_on_others(outputs: list[Tensor], own: list[Tensor]) -> bool:
@@ -63,20 +89,15 @@ class _Call:
     ) -> None:
         several = isinstance(argnums, tuple)
         self.op = op
-        numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-        for n in numbers:
-            if not -len(args) <= n < len(args):
-                raise ArgumentError(
-                    f"[{op}] argnums={argnums}, but there are {len(args)} arguments"
-                )
+        numbers = _numbers(op, argnums, len(args))
         chosen = tuple(args[n] for n in numbers) if several else args[numbers[0]]
         self.own, self.inputs = _own(op, chosen)
         replaced = list(args)
         found = tree_unflatten(self.own, self.inputs)
         for n, value in zip(numbers, found if several else (found,), strict=True):
             replaced[n] = value
-        self.recorded = is_grad_enabled()
-        with enable_grad():
+        enabled = is_grad_enabled()
+        with _recording():
             result = func(*replaced, **kwargs)
         self.aux: Any = None
         if aux:
@@ -87,7 +108,10 @@ class _Call:
         for x in self.leaves:
             if not isinstance(x, Tensor):
                 raise DTypeError(f"[{op}] the function must return tensors, got {type(x).__name__}")
-        self.recorded = self.recorded and _depend_on_others(self.leaves, self.own)
+        if not self.leaves:
+            raise ArgumentError(f"[{op}] the function must return at least one tensor")
+        self.depends = _depend_on_others(self.leaves, self.own)
+        self.recorded = enabled and self.depends
 
     def result(self, tensors: list[Tensor] | None = None, spec: TreeSpec | None = None) -> Any:
         """The output, or a tree of derivatives, with a history only if it has one outside."""
@@ -109,7 +133,7 @@ class _Call:
         if not pairs:
             return [x.detach().new_zeros(x.shape) for x in by]
         roots, vectors = zip(*pairs, strict=True)
-        with enable_grad():
+        with _recording():
             return list(
                 gradients(
                     roots, by, vectors, retain_graph=True, create_graph=record,
@@ -193,8 +217,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         seeds = call.like_outputs(given)
-        outer = is_grad_enabled() and any(s.requires_grad for s in seeds)
-        record = (call.recorded or outer) if create_graph is None else create_graph
+        outer = is_grad_enabled() and (call.depends or any(s.requires_grad for s in seeds))
+        record = outer if create_graph is None else create_graph
         found = call.pull(call.leaves, call.own, seeds, record)
         found = found if record else [x.detach() for x in found]
         return tree_unflatten(found, call.inputs)
@@ -204,7 +228,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 def _pushed(call: _Call) -> Callable[..., Any]:
     """The product of the derivative with tangents, by Note [double backward]."""
-    probes = [x.detach().new_ones(x.shape).requires_grad_() for x in call.leaves]
+    with _recording():
+        probes = [x.detach().new_ones(x.shape).requires_grad_() for x in call.leaves]
     rows = call.pull(call.leaves, call.own, probes, True)
 
     def push(*tangents: Any) -> Any:
@@ -212,7 +237,7 @@ def _pushed(call: _Call) -> Callable[..., Any]:
         if spec != call.inputs:
             raise ArgumentError(f"[{call.op}] tangents have another structure than the arguments")
         given = _fitting(call.op, "tangent", found, call.own)
-        outer = call.recorded or (is_grad_enabled() and any(t.requires_grad for t in given))
+        outer = is_grad_enabled() and (call.depends or any(t.requires_grad for t in given))
         result = call.pull(rows, probes, given, outer)
         return tree_unflatten(result if outer else [x.detach() for x in result], call.outputs)
 
@@ -221,19 +246,33 @@ def _pushed(call: _Call) -> Callable[..., Any]:
 
 def jvp(
     func: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: tuple[Any, ...],
+    tangents: tuple[Any, ...],
     *,
     strict: bool = False,
     has_aux: bool = False,
 ) -> Any:
     """The output of `func`, and the change of it when the arguments change by `tangents`.
 
+    An output that depends on no argument changes by zeros; with `strict` it is an error.
+
     >>> import undertow as ut
     >>> ut.func.jvp(lambda x: x * x, (ut.tensor(3.0),), (ut.tensor(10.0),))
     (tensor(9.), tensor(60.))
     """
-    call = _Call("jvp", func, tuple(primals), {}, tuple(range(len(primals))), has_aux)
+    given: Any = primals, tangents
+    if not all(isinstance(g, tuple) for g in given):
+        raise DTypeError(
+            "[jvp] primals and tangents are tuples of the arguments, got "
+            f"{type(primals).__name__} and {type(tangents).__name__}"
+        )
+    if not primals:
+        raise ArgumentError("[jvp] needs at least one tensor to differentiate by")
+    if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
+        raise ArgumentError("[jvp] tangents have another structure than the arguments")
+    call = _Call("jvp", func, primals, {}, tuple(range(len(primals))), has_aux)
+    if strict and not all(x.requires_grad for x in call.leaves):
+        raise GradientError("[jvp] strict=True, but an output does not depend on the arguments")
     out = call.result(), _pushed(call)(*tangents)
     return (*out, call.kept()) if has_aux else out
 

@@ -57,7 +57,13 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
         )
     parameters = {}
     for name, first in models[0].named_parameters():
-        stacked = stack([dict(m.named_parameters())[name].detach() for m in models])
+        found = [dict(m.named_parameters())[name] for m in models]
+        if any(p.requires_grad != first.requires_grad for p in found):
+            raise ArgumentError(
+                f"[stack_module_state] {name!r} requires gradients in some of the modules only; "
+                "set requires_grad alike in all"
+            )
+        stacked = stack([p.detach() for p in found])
         parameters[name] = stacked.requires_grad_(first.requires_grad)
     buffers = {
         name: stack([dict(m.named_buffers())[name].detach() for m in models])

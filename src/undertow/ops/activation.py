@@ -282,6 +282,11 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     if lambd < 0:
         raise ArgumentError(f"[softshrink] lambd must not be negative, got {lambd}")
+    if input.is_floating_point() and lambd > dtypes.finfo(input.dtype).max:
+        raise ArgumentError(
+            f"[softshrink] lambd must be a number of {input.dtype}, at most "
+            f"{dtypes.finfo(input.dtype).max}, got {lambd}"
+        )
     return _softshrink(input, lambd)
 
 

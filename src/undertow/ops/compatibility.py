@@ -19,7 +19,7 @@ from ..core.register import FUNCTIONS, attach, function
 from ..core.tensor import Tensor, wrap_shared
 from ..core.tensor import share as shared
 from ..devices import DeviceLike
-from ..errors import DTypeError, GradientError, ShapeError, UnsupportedError
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from ..layouts import layout as Layout
 from ..layouts import sparse_csc, sparse_csr, strided
 from ..shapes import Ints, as_shape
@@ -149,9 +149,17 @@ def is_distributed(self: Tensor) -> bool:
     return False
 
 
-def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dimensions from the largest stride to the smallest."""
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the largest stride to the smallest.
+
+    With `ambiguity_check` it is an error where memory allows several orders.
+    """
     strides = self.stride()
+    steps = [strides[d] for d in range(self.ndim) if self.shape[d] != 1]
+    if ambiguity_check and (0 in steps or len(set(steps)) < self.ndim):
+        raise ArgumentError(
+            f"[dim_order] a tensor of shape {self.shape} and strides {strides} has several orders"
+        )
     return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], d)))
 
 
@@ -213,9 +221,10 @@ def sparse_mask(self: Tensor, mask: Any) -> Any:
 
 
 # Old methods ----------------------------------------------------------------------------------
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: Any, size: Ints | None = None, device: Any = None) -> Tensor:
     """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
-    return construct("new", args, self.dtype, device)
+    given = args if size is None else as_shape("new", size)
+    return construct("new", given, self.dtype, device)
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
@@ -225,7 +234,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by a Python function of it and of another tensor's; slow."""
-    others = _listed(tensor.expand(self.shape))
+    others = _listed("map_", tensor.expand(self.shape))
     return _filled("map_", self, lambda values: [callable(v, o) for v, o in zip(values, others)])  # noqa: B905
 
 
@@ -233,7 +242,7 @@ def map2_(
     self: Tensor, tensor1: Tensor, tensor2: Tensor, callable: Callable[[Any, Any, Any], Any]
 ) -> Tensor:
     """Replace each element by a Python function of it and of two other tensors'; slow."""
-    first, second = (_listed(t.expand(self.shape)) for t in (tensor1, tensor2))
+    first, second = (_listed("map2_", t.expand(self.shape)) for t in (tensor1, tensor2))
     return _filled(
         "map2_",
         self,
@@ -241,18 +250,18 @@ def map2_(
     )
 
 
-def _listed(t: Tensor) -> list[Any]:
-    values: list[Any] = t.detach().reshape(-1).tolist()
-    return values
-
-
-def _filled(op: str, t: Tensor, compute: Callable[[list[Any]], list[Any]]) -> Tensor:
+def _listed(op: str, t: Tensor) -> list[Any]:
     if t.requires_grad:
         raise GradientError(
             f"[{op}] a Python function has no gradient; detach() the tensor, or compute under "
             "no_grad() with ops"
         )
-    values = compute(_listed(t))
+    values: list[Any] = t.detach().reshape(-1).tolist()
+    return values
+
+
+def _filled(op: str, t: Tensor, compute: Callable[[list[Any]], list[Any]]) -> Tensor:
+    values = compute(_listed(op, t))
     made = FUNCTIONS["tensor"](values, dtype=t.dtype, device=t.device)
     return t.copy_(made.reshape(t.shape))
 
@@ -261,9 +270,11 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """The same memory as an instance of a subclass of Tensor."""
     if not issubclass(cls, Tensor):
         raise DTypeError(f"[as_subclass] expects a subclass of Tensor, got {cls!r}")
+    made = wrap_shared(self._array, shared(self), cls)
     if self.requires_grad:
-        raise UnsupportedError("[as_subclass] gradients do not pass it; detach() the tensor first")
-    return wrap_shared(self._array, shared(self), cls)
+        seen = self.view(self.shape)  # recorded as a view: changes in place follow both histories
+        made._alias, made._node, made._index = seen._alias, seen._node, seen._index
+    return made
 
 
 def resize_(self: Tensor, *sizes: Ints, memory_format: Any = None) -> Tensor:

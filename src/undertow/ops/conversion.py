@@ -139,6 +139,8 @@ def type_(input: Tensor, dtype: DTypeLike | None = None, non_blocking: bool = Fa
     """
     if dtype is None:
         return f"undertow.{TYPE_NAMES[input.dtype]}Tensor"
+    if dtype is Tensor:  # torch's name of the type that has the default dtype
+        return cast(input, dtypes.get_default_dtype())
     return cast(input, typed_dtype(dtype) or dtypes.as_dtype(dtype))
 
 

@@ -149,6 +149,7 @@ _INT = dtypes.int64.numpy
 
 
 def _triangle(k: Forms, kind: str, rows: int, columns: int, diagonal: int) -> Any:
+    diagonal = max(-rows, min(diagonal, columns))  # those beyond are alike, and could overflow
     row = k.reshape(k.arange(diagonal, 1, rows, _INT), (rows, 1))
     return k.map(_KEEP[kind], (row, k.arange(0, 1, columns, _INT)), _BOOL)
 

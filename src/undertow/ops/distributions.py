@@ -13,7 +13,7 @@ from ..core.generator import Generator
 from ..core.inplace import overwrite
 from ..core.modes import current, no_grad
 from ..core.protocol import plain_number
-from ..core.register import attach, function, guarded
+from ..core.register import FUNCTIONS, attach, function, guarded
 from ..core.tensor import Tensor, node_of, wrap
 from ..dtypes import DType
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -262,8 +262,13 @@ def uniform_(
         raise ArgumentError(
             f"[uniform_] to - from must be a number of {self.dtype}, got {to} and {low}"
         )
-    noise = rand(self.shape, generator=generator, dtype=self.dtype, device=self.device)
-    return overwrite("uniform_", self, noise * (to - low) + low)
+    wide = self.dtype if self.dtype.itemsize > 2 else dtypes.float32
+    noise = rand(self.shape, generator=generator, dtype=wide, device=self.device)
+    values = cast(noise * (to - low) + low, self.dtype)
+    if low < to:  # rounding may have reached it
+        end, start = (FUNCTIONS["tensor"](v, dtype=self.dtype, device="cpu") for v in (to, low))
+        values = values.clamp(max=FUNCTIONS["nextafter"](end, start).item())
+    return overwrite("uniform_", self, values)
 
 
 def normal_(

@@ -171,7 +171,7 @@ def _parse(args: tuple[Any, ...]) -> tuple[list[Term], Term | None, list[Tensor]
         tensors = list(args[1:])
         if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
             tensors = list(tensors[0])
-        left, arrow, right = args[0].replace(" ", "").partition("->")
+        left, arrow, right = args[0].partition("->")
         terms = [_letters(args[0], part) for part in left.split(",")]
         output = _letters(args[0], right) if arrow else None
     else:
@@ -192,7 +192,7 @@ def _parse(args: tuple[Any, ...]) -> tuple[list[Term], Term | None, list[Tensor]
 
 
 def _letters(equation: str, part: str) -> Term:
-    before, dots, after = part.partition("...")
+    before, dots, after = (piece.replace(" ", "") for piece in part.partition("..."))
     for c in before + after:
         if c not in _LETTERS:
             raise ArgumentError(

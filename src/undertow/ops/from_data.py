@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
     if dtype is None:
         if array.dtype.kind not in "fc" or array.dtype.itemsize < 8:
             return _converted(op, array, None)
-        dtype = _inferred(data, array.dtype.kind)
+        dtype = _inferred(data, array)
     return _fitted(op, array, dtype)
 
 
@@ -116,11 +117,22 @@ def _leaves(data: Any) -> Any:
         yield data
 
 
-def _inferred(data: Any, kind: str) -> DType:
+_PLAIN = {bool, int, float, complex}
+
+
+def _types(data: Any, depth: int) -> set[type]:
+    """The types of the numbers in lists that are nested so deep; there may be many."""
+    if not depth:
+        return {type(data)}
+    for _ in range(depth - 1):
+        data = itertools.chain.from_iterable(data)
+    return set(map(type, data))
+
+
+def _inferred(data: Any, array: Any) -> DType:
     """The dtype of floating data: Python's numbers have the default dtype, others their own."""
-    if not isinstance(next(_leaves(data), 0.0), (Tensor, np.ndarray, np.generic)):
-        # Lists rarely mix the two, and looking at every number would be slow.
-        return dtypes.of_scalar(1j if kind == "c" else 1.0)
+    if _types(data, array.ndim) <= _PLAIN:
+        return dtypes.of_scalar(1j if array.dtype.kind == "c" else 1.0)
     found = dtypes.bool
     for leaf in _leaves(data):
         if isinstance(leaf, Tensor):

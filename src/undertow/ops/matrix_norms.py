@@ -158,6 +158,10 @@ def linalg_norm(
                 f"[norm] with ord and without dim A has 1 or 2 dimensions, got {x.shape}"
             )
         dims = tuple(range(x.ndim))
+    if len(dims) not in (1, 2):
+        raise ShapeError(
+            f"[norm] with ord, dim is one dimension or two, got {dim!r}; vector_norm takes any"
+        )
     if len(dims) == 2 and not (isinstance(dim, (tuple, list)) and len(dim) == 1):
         return _matrix("norm", x, ord, dims, keepdim)
     return _vector("norm", x, ord, dims, keepdim)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
 from ..core.op import Op
 from ..core.register import function
@@ -209,6 +210,20 @@ def _check_pivots(op: str, packed: Tensor, pivots: Tensor) -> None:
             f"[{op}] an LU of shape {packed.shape} has pivots of shape "
             f"{(*packed.shape[:-2], least)}, got {pivots.shape}"
         )
+    _in_rows(op, pivots, packed.shape[-2], "lu_factor")
+
+
+def _in_rows(op: str, pivots: Tensor, rows: int, factor: str) -> None:
+    """Refuse pivots that are not numbers of rows, which count from 1."""
+
+    def error(host: Any) -> ArgumentError:
+        return ArgumentError(
+            f"[{op}] pivots count rows from 1 to {rows}, got {int(host.min())} to "
+            f"{int(host.max())}; pass those that {factor} gave"
+        )
+
+    if pivots.numel():
+        backend_of(pivots._array).require(pivots._array, 1, rows + 1, error)
 
 
 @function(method=False)
@@ -371,6 +386,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
             f"[ldl_solve] an LD of shape {LD.shape} has pivots of shape {LD.shape[:-1]}, "
             f"got {pivots.shape}"
         )
+    _in_rows("ldl_solve", pivots.abs(), n, "ldl_factor")  # a negative one begins a block of two
     lead = broadcast_shapes("ldl_solve", LD.shape[:-2], B.shape[:-2])
     given = expand(LD, (*lead, n, n)), expand(pivots, (*lead, n)), expand(B, lead + B.shape[-2:])
     found: Tensor = apply(_ldl_solve, given, (bool(hermitian),))

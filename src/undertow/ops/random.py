@@ -38,6 +38,7 @@ def words(k: Forms, generator: Generator | None, count: int) -> Any:
 
 _shifted = trace(lambda w, bits: call("shift_right", w, bits), 2)
 _scaled = trace(lambda w, half, scale: (w + half) * scale, 3)
+_capped = trace(lambda w, half, scale, top: call("minimum", (w + half) * scale, top), 4)
 _joined = trace(lambda high, low: high * 67108864.0 + low, 2)
 
 
@@ -67,11 +68,14 @@ def _halves(k: Forms, array: Array) -> tuple[Any, Any]:
 def uniform_words(k: Forms, generator: Any, count: int, dtype: DType, open: bool = False) -> Any:
     """Multiples of 2^-bits in [0, 1), as many bits as the dtype has; or, open, between them.
 
-    An open uniform is never 0 nor 1, so its logarithm is finite.
+    An open uniform is never 0 nor 1, so its logarithm is finite. Halves are numbers of single
+    precision rounded, so that small ones are as fine as they can be; none becomes 1.
     """
-    wide = dtype if dtype.itemsize > 2 else dtypes.float32
-    out = k.map(_scaled, _whole_words(k, generator, count, dtype, open), wide.numpy)
-    return out if wide is dtype else k.cast(out, dtype.numpy)
+    if dtype.itemsize > 2:
+        return k.map(_scaled, _whole_words(k, generator, count, dtype, open), dtype.numpy)
+    whole = _whole_words(k, generator, count, dtypes.float32, open)
+    below_one = 1 - 2.0 ** -MANTISSA_BITS[dtype.name]
+    return k.cast(k.map(_capped, (*whole, below_one), dtypes.float32.numpy), dtype.numpy)
 
 
 def _whole_words(

@@ -132,6 +132,8 @@ def _covered(op: str, input: Tensor, index: Tensor, src: Tensor) -> Tensor:
     given, wanted = src._array.shape, index._array.shape
     if given == wanted:
         return src
+    if not index._array.size:  # nothing is written; what has no elements fits anything
+        return reshaped(slice_view(src, (slice(0, 0),) * len(given)), wanted)
     if len(given) != len(wanted) or any(a > b for a, b in zip(wanted, given, strict=True)):
         raise ShapeError(
             f"[{op}] src of shape {tuple(given)} does not cover an index of shape {tuple(wanted)}"

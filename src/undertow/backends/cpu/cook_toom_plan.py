@@ -46,7 +46,7 @@ SHORT, MIDDLING = 32, 96  # terms of a sum, else: more in one go have larger err
 LONG = 384  # terms of windows that are summed in one go
 OFTEN = 0.5  # panels whose tiles begin one after the other, for which there is code of its own
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
-LAID_OUT = 2 << 20  # bytes of them at all points, about
+LAID_OUT = 3 << 19  # bytes of them at all points, about
 PARTS = 4 << 20  # bytes of all sums of a weight's gradient
 TABLES = 128 << 20  # bytes of all plans that are remembered
 
@@ -339,7 +339,9 @@ class Convolution:
         channels, outputs, rank = len(x), w.shape[1], len(self.taps)
         sums = empty(plan.sums, SINGLE)
         x = self.padded(x, backend) if plan.copies_x else x
-        _run(plan, x, self.padded_cotangent(w, backend) if plan.copies_w else w, sums)
+        w = self.padded_cotangent(w, backend) if plan.copies_w else w
+        _run(plan, x, w, sums)
+        del x, w  # copies are no longer needed
         if self.form.windows:
             result = backend.reduce("sum", sums, (1,), False) if parts > 1 else sums[:, 0]
             shaped = result.reshape(groups, high, wide)

@@ -121,7 +121,6 @@ class Module:
             self._modules[name] = registered("module", self, name, value)
         elif isinstance(value, Buffer):
             self._ready("buffers")
-            _forget(self, name, "_parameters", "_modules")
             self.register_buffer(name, value, value.persistent)
         else:
             for register in _REGISTERS:
@@ -398,10 +397,15 @@ class Module:
         kwargs.pop("memory_format", None)
         found: dict[str, Any] = {"device": kwargs.pop("device", None)}
         found["dtype"] = kwargs.pop("dtype", None)
-        for value in (*args, kwargs.pop("tensor", None)):
+        for i, value in enumerate((*args, kwargs.pop("tensor", None))):
             if isinstance(value, Tensor):
                 found = {"device": value.device, "dtype": value.dtype}
-            elif value is not None and not isinstance(value, bool):
+            elif isinstance(value, bool):  # non_blocking: behind a dtype, a tensor or both
+                if i not in (1, 2) or (i == 1 and not isinstance(args[0], (DType, Tensor))):
+                    raise DTypeError(
+                        f"[to] takes (device, dtype, non_blocking), got {value} as argument {i + 1}"
+                    )
+            elif value is not None:
                 kind = "dtype" if isinstance(value, DType) else "device"
                 if found[kind] is not None:
                     raise DTypeError(f"[to] takes one {kind}, got {found[kind]} and {value}")
