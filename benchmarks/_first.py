@@ -3,7 +3,7 @@
     python benchmarks/_first.py NAME THREADS
 
 prints one line of JSON: seconds of starting up, of the first run and of a later run, and how many
-kernels the first one loaded. Before the clock starts, undertow and llvmlite are imported, the
+kernels the first one loaded. Before the clock starts, undertow, its `nn` and llvmlite are imported, the
 inputs are made, and one small kernel has started threads and compiler (`start`). What counts is
 what the first run takes beyond a later one: making, compiling or loading all its kernels, and the
 imports of undertow's own modules that it is the first to need. The computation itself, which may
@@ -91,6 +91,7 @@ def main() -> None:
     import llvmlite.binding  # noqa: F401
 
     import undertow as ut
+    import undertow.nn  # which `import undertow` puts off
     from undertow.backends.cpu import jit
 
     name, threads = sys.argv[1], int(sys.argv[2])
