@@ -3,8 +3,8 @@
     python benchmarks/_first.py NAME THREADS
 
 prints one line of JSON: seconds of starting up, of the first run and of a later run, and how many
-kernels the first one loaded. Before the clock starts, undertow and llvmlite are imported, the
-inputs are made, and one small kernel has started threads and compiler (`start`). What counts is
+kernels the first one loaded. Before the clock starts, undertow, its `nn` and llvmlite are imported,
+the inputs are made, and one small kernel has started threads and compiler (`start`). What counts is
 what the first run takes beyond a later one: making, compiling or loading all its kernels, and the
 imports of undertow's own modules that it is the first to need. The computation itself, which may
 take longer than that, is shown beside it. With one thread, processor time counts.
@@ -91,6 +91,7 @@ def main() -> None:
     import llvmlite.binding  # noqa: F401
 
     import undertow as ut
+    import undertow.nn  # which `import undertow` puts off
     from undertow.backends.cpu import jit
 
     name, threads = sys.argv[1], int(sys.argv[2])

@@ -507,3 +507,11 @@ def test_negative_numbers_wrap_in_uint8_wherever_they_are_written() -> None:
 def test_elements_cannot_be_deleted() -> None:
     with pytest.raises(TypeError, match="keeps its size"):
         del ut.ones(2)[0]
+
+
+def test_where_of_any_condition_alone_is_its_nonzero() -> None:
+    """One-hot tensors of integers are asked in this way, by mixtures of experts for one."""
+    for x in (ut.tensor([[0, 2], [3, 0]]), ut.tensor([[0.0, 2.0], [0.5, 0.0]])):
+        assert [at.tolist() for at in ut.where(x)] == [[0, 1], [1, 0]]
+    with pytest.raises(ut.errors.DTypeError, match=r"\[where\] the condition"):
+        ut.where(True)

@@ -215,6 +215,16 @@ def test_scalars_are_weak_arrays_are_not() -> None:
     assert (np.float64(2) * x).dtype is ut.float32
     assert (np.ones(2) * x).dtype is ut.float64
     assert (np.ones(()) * x).dtype is ut.float32
+    number = ut.ones([])  # a scalar of NumPy is weak beside a tensor of no dimensions as well
+    for scalar in (np.float64(2), np.float32(2), np.int64(2)):
+        for half in (ut.float16, ut.float32):
+            assert (number.to(half) * scalar).dtype is half
+            assert (scalar - number.to(half)).dtype is half
+        assert (ut.arange(2) * scalar).dtype is (
+            ut.int64 if isinstance(scalar, np.integer) else ut.float32
+        )
+    with pytest.raises(ut.errors.DTypeError, match=r"\[matmul\] expects tensors, got float64"):
+        x @ np.float64(2)
 
 
 def test_gradients_through_numpy_operands() -> None:

@@ -1,4 +1,4 @@
-"""Generated sorts against NumPy's, bit for bit: sizes, types, ties, special values and threads."""
+"""Generated sorts and searches against NumPy's: sizes, types, ties, special values and threads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import undertow as ut
 from undertow.backends.cpu import sorting
 from undertow.backends.cpu.backend import CpuBackend
+from undertow.backends.cpu.searching import run_search
 from undertow.backends.cpu.sorting import run_sort
 from undertow.backends.cpu.sorting_items import FEW
 from undertow.backends.reference import NumpyBackend
@@ -156,3 +157,35 @@ def test_the_ops_that_sort() -> None:
     numbers = x.nan_to_num()
     assert numbers.median(1).indices.equal(numbers.argsort()[:, 349])
     assert numbers.msort().equal(numbers.sort(0).values)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("right", [False, True])
+def test_searches(dtype: Any, right: bool) -> None:
+    for count in (1, 2, 3, 8, 100, 5000):
+        for ties in (False, True):
+            edges, _ = REFERENCE.sort(sample((2, count), dtype, ties), 1, False)
+            values = np.concatenate([sample((2, 300), dtype, ties), edges], 1)
+            for e, v in ((edges, values), (edges[0], values[0]), (edges[1], values[:, ::3])):
+                found = run_search(e, v, right)
+                want = REFERENCE.searchsorted(e, v, right)
+                assert (found.shape, found.dtype) == (want.shape, want.dtype)
+                np.testing.assert_array_equal(found, want)
+
+
+def test_searches_of_odd_sizes_and_threads() -> None:
+    edges = np.sort(np.random.default_rng(0).standard_normal((3, 77)), 1)
+    before = ut.get_num_threads()
+    try:
+        for threads in (1, 3):
+            ut.set_num_threads(threads)
+            for width in (1, 2, 5, 9, 1023, 1025, 3000):
+                values = np.random.default_rng(1).standard_normal((3, width))
+                found = run_search(edges, values, False)
+                np.testing.assert_array_equal(found, REFERENCE.searchsorted(edges, values, False))
+    finally:
+        ut.set_num_threads(before)
+    assert run_search(edges[0], np.array(0.5), False).shape == ()
+    assert run_search(edges[:, :0], values, False) is None
+    assert run_search(edges, values[:, :0], False) is None
+    assert run_search(edges.astype("f4"), values, False) is None

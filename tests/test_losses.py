@@ -281,6 +281,20 @@ def test_the_identity_grid_gives_the_image_back() -> None:
             np.testing.assert_allclose(out.detach().numpy(), image.detach().numpy(), atol=1e-12)
 
 
+def test_points_of_nearest_pixels_have_a_gradient_of_zeros() -> None:
+    image, theta = random(1, 2, 4, 5), double([[[1, 0.1, 0], [0, 1, 0.1]]])
+    out = F.grid_sample(image, F.affine_grid(theta, (1, 2, 3, 3), False), "nearest")
+    slopes = ut.autograd.grad(out.square().sum(), [image, theta], create_graph=True)
+    assert slopes[1].tolist() == [[[0.0, 0.0, 0.0]] * 2]
+    plain = ut.autograd.grad(
+        F.grid_sample(image, F.affine_grid(theta.detach(), (1, 2, 3, 3), False), "nearest")
+        .square()
+        .sum(),
+        image,
+    )
+    assert slopes[0].tolist() == plain[0].tolist()
+
+
 @pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
 def test_a_target_that_is_broadcast_is_warned_of(loss):
     """(N, 1) beside (N) is N × N, and hardly ever meant."""

@@ -85,3 +85,29 @@ def test_large_tensors_are_shown_quickly() -> None:
 
 if __name__ == "__main__":
     raise SystemExit(pytest.main([__file__, "-q"]))
+
+
+def test_results_with_names_stand_in_lines() -> None:
+    assert repr(ut.ones(2, 2).max(0)) == (
+        "Selection(\nvalues=tensor([1., 1.]),\nindices=tensor([0, 0]))"
+    )
+
+
+def test_groups_of_an_optimiser_are_apart() -> None:
+    text = repr(ut.optim.SGD([{"params": [ut.ones(1)]}, {"params": [ut.ones(1)], "lr": 1.0}]))
+    assert "weight_decay: 0\n\nParameter Group 1\n" in text
+
+
+def test_distributions_show_shapes() -> None:
+    d = ut.distributions
+    assert repr(d.Normal(ut.zeros(2), 1.0)) == "Normal(loc: (2,), scale: (2,))"
+    mixed = d.MixtureSameFamily(d.Categorical(ut.ones(2)), d.Normal(ut.zeros(2), 1.0))
+    assert repr(mixed).splitlines()[1:] == [
+        "  Categorical(probs: (2,), logits: (2,)),",
+        "  Normal(loc: (2,), scale: (2,)))",
+    ]
+
+
+def test_lists_of_parameters_are_indented() -> None:
+    text = repr(ut.nn.ParameterList([ut.ones(2), ut.ones(3, 2)]))
+    assert text.splitlines()[2] == "    (1): Parameter containing: [undertow.float32 of size 3x2]"

@@ -130,11 +130,21 @@ def test_gradients_of_single_elements(name: str) -> None:
     assert (sparse.detach() == 1).sum() == 3
 
 
+@pytest.mark.parametrize("options", [{}, {"nesterov": True}, {"dampening": 0.5}])
+def test_momentum_goes_on_without_a_gradient(options: dict[str, Any]) -> None:
+    """A row keeps moving after the step whose gradient has it, as with dense gradients."""
+    options = {"lr": 0.1, "momentum": 0.9, **options}
+    batches = [[1, 4], [4], [0, 4]]
+    got, _ = step(batches, "SGD", options, True)
+    expected, _ = step(batches, "SGD", options, False)
+    np.testing.assert_allclose(got, expected)
+
+
 @pytest.mark.parametrize(
     "make, word",
     [
         (lambda t: ut.optim.Adam([t]), r"\[Adam\].*SparseAdam"),
-        (lambda t: ut.optim.SGD([t], momentum=0.9), r"\[SGD\] momentum"),
+        (lambda t: ut.optim.SGD([t], weight_decay=0.1), r"\[SGD\] weight_decay"),
         (lambda t: ut.optim.Adagrad([t], weight_decay=0.1), r"\[Adagrad\] weight_decay"),
     ],
 )

@@ -1,15 +1,22 @@
-"""Sorting, and what comes first, in short rows, in those of 1,000 and 32,000, and in a million."""
+"""Sorting and what is built on it: short rows, those of 1,000 and 32,000 elements, a million."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ._workload import Workload, forward, normal, positions
 
 _rows = partial(normal, 64, 1000)
 _long = partial(normal, 1 << 20)
 _whole = partial(positions, 1 << 20, below=1 << 62)
+_few = partial(positions, 1 << 20, below=100)
+
+
+def _edges() -> Any:
+    return np.sort(normal(1000, seed=1))
 
 
 def _row(name: str, function: Any, make: Any, bar: float = 1.0, aim: float = 0.5) -> Workload:
@@ -38,4 +45,9 @@ SORTING = (
     _row("sort 16k×16", lambda m, x: m.sort(x, stable=True), partial(normal, 1 << 14, 16)),
     _row("argsort 1M", lambda m, x: m.argsort(x, stable=True), _long),
     _row("sort 1M int64", lambda m, x: m.sort(x, stable=True), _whole),
+    Workload("median 64×1000", forward(lambda m, x: m.median(x, 1).values, _rows), 1.0, 0.5),
+    Workload("unique 1M int64", forward(lambda m, x: m.unique(x), _few), 1.0, 0.5),
+    Workload(
+        "searchsorted 1M", forward(lambda m, e, x: m.searchsorted(e, x), _edges, _long), 1, 0.5
+    ),
 )

@@ -217,10 +217,12 @@ def grad(
                     f"[grad] input {i} of shape {tuple(node.metas[index][0])} was not used to "
                     "compute the outputs; pass allow_unused=True to get None for it"
                 )
-        elif _memory(g) in seen:
-            g = _apart(g, create_graph)
         if g is not None:
-            seen.add(_memory(g))
+            place = _memory(g)
+            if place in seen:
+                g = _apart(g, create_graph)
+                place = _memory(g)
+            seen.add(place)
             if create_graph and not run.cut:
                 g = _varying(g, roots, edges, made and node_of(g) not in given)
         results.append(g)

@@ -127,14 +127,14 @@ def advance(run: Run, ready: list[int], limit: int) -> None:
                         continue
                     g = wrap(g)
                 _rule_step(run, node, g, row, ready)
-            elif (
-                node.__class__ is AccumulateGrad
-                and node.hooks is None
-                and captures is None
-                and g is not None
-            ):
-                g = None  # the leaf may keep it, if nobody else has it
-                accumulate(node, task.take(i), bare)
+            elif node.__class__ is AccumulateGrad and node.hooks is None and g is not None:
+                if captures is None:
+                    g = None  # the leaf may keep it, if nobody else has it
+                    accumulate(node, task.take(i), bare)
+                else:
+                    inbox[i] = None
+                    if (node, 0) in captures:
+                        run.captured[node, 0] = wrap(g) if bare else g
             else:
                 g = None
                 _full_step(run, i, node, ready)

@@ -239,7 +239,7 @@ class NumpyBackend(Backend):
         return x.flags.writeable
 
     def memory(self, x: Array) -> int:
-        return id(_owner(x))
+        return id(x if x.base is None else _owner(x))
 
     def owned(self, holder: list[Any], i: int) -> bool:
         return getrefcount(holder[i]) <= 2 and owns(holder[i])

@@ -134,7 +134,8 @@ def operand(op: str, value: Any) -> Any:
     if isinstance(value, Tensor) or type(value) in _NUMBERS:
         return value
     if is_foreign(value):
-        return wrap(host_number(value))
+        found = host_number(value)
+        return found if isinstance(found, _NUMBERS) else wrap(found)
     if isinstance(value, _NUMBERS):
         return value
     if isinstance(value, OtherKind):

@@ -18,7 +18,13 @@ def is_foreign(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic))
 
 
+def number_of(scalar: Any) -> Any:
+    """A NumPy scalar as a Python number."""
+    number = scalar.item()
+    return float(scalar) if isinstance(number, np.generic) else number
+
+
 def host_number(value: Any) -> Any:
-    """A NumPy array or scalar as an array of the CPU, sharing memory; unknown dtypes raise."""
+    """A NumPy array, sharing memory, or a scalar as a Python number; unknown dtypes raise."""
     dtypes.of_array(value.dtype)
-    return np.asarray(value)
+    return np.asarray(value) if isinstance(value, np.ndarray) else number_of(value)

@@ -250,6 +250,12 @@ def closed(text: str, suffixes: Iterable[str], indent: int, below: bool = False)
     return text + ")"
 
 
+def in_lines(results: Any) -> str:
+    """A named tuple of results, each in lines of its own, as torch shows them."""
+    fields = ",\n".join(f"{name}={value!r}" for name, value in results._asdict().items())
+    return f"{type(results).__name__}(\n{fields})"
+
+
 def describe(t: Tensor, prefix: str = "tensor(") -> str:
     """The text of `repr(t)` and `str(t)`."""
     return closed(elements(t, prefix), _suffixes(t), len(prefix))

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..backends.registry import backend_of, backend_on
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError, UnsupportedError
+from .foreign import number_of
 from .modes import current
 from .node import AccumulateGrad
 from .printing import describe
@@ -20,8 +21,7 @@ from .tensor import Tensor, beside, node_of, wrap
 def plain_number(value: Any) -> Any:
     """A NumPy scalar or one-element tensor as a Python number; anything else as it is."""
     if isinstance(value, np.generic):
-        number = value.item()
-        return float(value) if isinstance(number, np.generic) else number
+        return number_of(value)
     return value.item() if isinstance(value, Tensor) else value
 
 

@@ -190,7 +190,7 @@ class Distribution:
             plain = isinstance(getattr(type(self), name, None), property)
             value = getattr(self, name) if plain else self.__dict__.get(name)
             if value is not None:
-                said = value.item() if value.numel() == 1 else f"Tensor of shape {value.shape}"
+                said = value.item() if value.numel() == 1 else value.shape
                 parts.append(f"{name}: {said}")
         return f"{type(self).__name__}({', '.join(parts)})"
 

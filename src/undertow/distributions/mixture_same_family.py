@@ -98,4 +98,5 @@ class MixtureSameFamily(Distribution):
             return drawn.gather(at, index.expand(wide)).squeeze(at)
 
     def __repr__(self) -> str:
-        return f"MixtureSameFamily({self.mixture_distribution}, {self.component_distribution})"
+        parts = f"{self.mixture_distribution},\n  {self.component_distribution}"
+        return f"MixtureSameFamily(\n  {parts})"

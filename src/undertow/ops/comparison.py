@@ -64,9 +64,10 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     ):
         return apply(_where, (condition, input, other))
     try:
+        alone = operand("where", condition) if input is None and other is None else None
+        if isinstance(alone, Tensor):
+            return alone.nonzero(as_tuple=True)
         condition = _condition(condition)
-        if input is None and other is None:
-            return condition.nonzero(as_tuple=True)
         x, y = operand("where", input), operand("where", other)
     except NotDense as met:
         return met.kind._answer("where", (condition, input, other), {})

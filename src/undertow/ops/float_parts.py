@@ -7,6 +7,7 @@ from typing import NamedTuple
 from .. import dtypes
 from ..core.dispatch import cast
 from ..core.modes import no_grad
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import DTypeError
@@ -24,6 +25,9 @@ class Parts(NamedTuple):
 
     mantissa: Tensor
     exponent: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 def _power(exponent: Tensor, like: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .. import dtypes
 from ..core.foreign import INTEGERS
 from ..core.modes import no_grad
+from ..core.printing import in_lines
 from ..core.register import FUNCTIONS, function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -20,12 +21,18 @@ class Histogram(NamedTuple):
     hist: Tensor
     bin_edges: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class Histograms(NamedTuple):
     """What `histogramdd` returns: the edges of each dimension."""
 
     hist: Tensor
     bin_edges: tuple[Tensor, ...]
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 def _edges(op: str, x: Tensor, bins: Any, limits: Sequence[float] | None) -> Tensor:

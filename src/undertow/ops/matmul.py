@@ -170,8 +170,9 @@ def operands(op: str, *values: Any) -> list[Tensor]:
 def _tensor(op: str, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         return value
-    if is_foreign(value):
-        return wrap(host_number(value))
+    found = host_number(value) if is_foreign(value) else value
+    if is_foreign(found):
+        return wrap(found)
     raise DTypeError(f"[{op}] expects tensors, got {type(value).__name__}")
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from ..core.dispatch import apply, cast
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike, as_dtype, finfo, int64
@@ -26,6 +27,9 @@ class LeastSquares(NamedTuple):
     residuals: Tensor
     rank: Tensor
     singular_values: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 # Norms -----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..core.dispatch import apply
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, GradientError, ShapeError
@@ -22,12 +23,18 @@ class QR(NamedTuple):
     Q: Tensor
     R: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class Reflections(NamedTuple):
     """What `geqrf` returns."""
 
     a: Tensor
     tau: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 # QR --------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
@@ -25,12 +26,18 @@ class LU(NamedTuple):
     L: Tensor
     U: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class LUFactor(NamedTuple):
     """What `linalg.lu_factor` returns."""
 
     LU: Tensor
     pivots: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 class LUFactorInfo(NamedTuple):
@@ -40,12 +47,18 @@ class LUFactorInfo(NamedTuple):
     pivots: Tensor
     info: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class LDLFactor(NamedTuple):
     """What `linalg.ldl_factor` returns."""
 
     LD: Tensor
     pivots: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 class LDLFactorInfo(NamedTuple):
@@ -54,6 +67,9 @@ class LDLFactorInfo(NamedTuple):
     LD: Tensor
     pivots: Tensor
     info: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 # LU --------------------------------------------------------------------------------------------
@@ -143,8 +159,10 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
 
     >>> import undertow as ut
     >>> ut.linalg.lu_factor(ut.tensor([[1.0, 2.0], [4.0, 4.0]]))
-    LUFactor(LU=tensor([[4.0000, 4.0000],
-            [0.2500, 1.0000]]), pivots=tensor([2, 2], dtype=undertow.int32))
+    LUFactor(
+    LU=tensor([[4.0000, 4.0000],
+            [0.2500, 1.0000]]),
+    pivots=tensor([2, 2], dtype=undertow.int32))
     """
     found = _lu_of("lu_factor", A, pivot, True)
     return LUFactor(found.LU, found.pivots)

@@ -10,6 +10,7 @@ from ..backends.base import Array, Dims, Forms
 from ..core.dispatch import apply, apply_alone, cast, elementwise, expand
 from ..core.fast import binary_function
 from ..core.op import Op, elementwise_op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike
@@ -27,6 +28,9 @@ class MinMax(NamedTuple):
 
     min: Tensor
     max: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 # What reductions share -------------------------------------------------------------------------

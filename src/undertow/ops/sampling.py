@@ -15,7 +15,8 @@ from collections.abc import Sequence
 
 from .. import dtypes
 from ..backends.registry import backend_of
-from ..core.dispatch import cast
+from ..core.dispatch import apply, cast
+from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
@@ -26,6 +27,14 @@ from .movement import reshape
 
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDINGS = ("zeros", "border", "reflection")
+
+# Which pixel is nearest does not change with a small move of the point: its gradient is zeros.
+_unmoved = Op(
+    "nearest_pixel",
+    lambda k, x, grid: k.copy(x),
+    inputs="x grid",
+    vjp={"x": lambda g: g, "grid": lambda g, grid_shape: g.new_zeros(grid_shape)},
+)
 
 
 @function(top=False, method=False, functional=True)
@@ -79,7 +88,8 @@ def grid_sample(
         value = value if weight is None else value * weight
         total = value if total is None else total + value
     assert total is not None
-    return reshape(total, (batch, channels, *grid.shape[1:-1]))
+    found = reshape(total, (batch, channels, *grid.shape[1:-1]))
+    return apply(_unmoved, (found, grid)) if mode == "nearest" and grid.requires_grad else found
 
 
 def _check_grid(op: str, input: Tensor, grid: Tensor, mode: str) -> None:

@@ -9,6 +9,7 @@ from .. import dtypes
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply, cast
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import alias, function
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike, Number
@@ -24,6 +25,9 @@ class Selection(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 def place(g: Tensor, shape: Shape, dim: int, index: Tensor) -> Tensor:

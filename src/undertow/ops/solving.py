@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from .. import dtypes
 from ..core.dispatch import apply, cast, expand
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, ShapeError
@@ -21,6 +22,9 @@ class SolveInfo(NamedTuple):
     result: Tensor
     info: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class InverseInfo(NamedTuple):
     """What `linalg.inv_ex` returns."""
@@ -28,12 +32,18 @@ class InverseInfo(NamedTuple):
     inverse: Tensor
     info: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class SignLogDet(NamedTuple):
     """What `slogdet` returns."""
 
     sign: Tensor
     logabsdet: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 # Solutions -------------------------------------------------------------------------------------
@@ -272,7 +282,9 @@ def linalg_slogdet(A: Tensor) -> SignLogDet:
 
     >>> import undertow as ut
     >>> ut.linalg.slogdet(-ut.eye(3))
-    SignLogDet(sign=tensor(-1.), logabsdet=tensor(0.))
+    SignLogDet(
+    sign=tensor(-1.),
+    logabsdet=tensor(0.))
     """
     return _sign_and_log("slogdet", A)
 

@@ -144,28 +144,38 @@ _less_one = trace(lambda a: a - 1, 1)
 _minus = trace(lambda a, b: a - b, 2)
 
 
-def _unique_forward(k: Forms, rows: Array, in_order: bool) -> Any:
-    """Distinct rows (or runs of equal rows), which of them each row is, and their numbers."""
+def _unique_forward(k: Forms, rows: Array, in_order: bool, places: bool) -> Any:
+    """Distinct rows (or runs of equal rows), which of them each row is, and their numbers.
+
+    Which of them each is costs as much again, and is empty unless `places` are wanted.
+    """
     count, width = rows.shape
     bool_, int64 = dtypes.bool.numpy, dtypes.int64.numpy
-    order = k.arange(0, 1, count, int64)
+    order: Any = None
     if in_order:
+        keys: Any = None
         for column in reversed(range(width)):  # stable sorts, the least significant key first
-            keys = k.take(k.slice(rows, (slice(None), column)), (order,))
-            order = k.take(order, (k.sort(keys, 0, False)[1],))
-        rows = k.take(rows, (order,))
+            keys = k.slice(rows, (slice(None), column))
+            keys, found = k.sort(keys if order is None else k.take(keys, (order,)), 0, False)
+            order = found if order is None else k.take(order, (found,))
+        rows = k.reshape(keys, (count, 1)) if width == 1 else k.take(rows, (order,))
     pair = [k.slice(rows, (slice(1, None),)), k.slice(rows, (slice(0, max(count - 1, 0)),))]
-    changes = k.reduce("any", k.map(_differ, pair, bool_), (1,), False)
+    differ = k.map(_differ, pair, bool_)
+    one = width == 1
+    changes = k.reshape(differ, (differ.size,)) if one else k.reduce("any", differ, (1,), False)
     new = k.concat([k.full((min(count, 1),), True, bool_), changes], 0)
-    found = k.nonzero(new)
-    starts = k.reshape(found, (found.size,))
-    run = k.map(_less_one, [k.scan("sum", k.cast(new, int64), 0)], int64)
-    inverse = k.scatter("set", k.full((count,), 0, int64), 0, order, run)
+    starts = k.nonzero(new)
+    starts = k.reshape(starts, (starts.size,))
+    inverse = k.full((0,), 0, int64)
+    if places:
+        inverse = k.map(_less_one, [k.scan("sum", k.cast(new, int64), 0)], int64)
+        if order is not None:
+            inverse = k.scatter("set", k.full((count,), 0, int64), 0, order, inverse)
     ends = k.concat([k.slice(starts, (slice(1, None),)), k.full((min(count, 1),), count, int64)], 0)
     return k.take(rows, (starts,)), inverse, k.map(_minus, [ends, starts], int64)
 
 
-_unique = Op("unique", _unique_forward, inputs="x", params="in_order", outputs=3)
+_unique = Op("unique", _unique_forward, inputs="x", params="in_order places", outputs=3)
 
 
 def _distinct(op: str, input: Tensor, in_order: bool, inverse: bool, counts: bool, dim: Any) -> Any:
@@ -173,8 +183,10 @@ def _distinct(op: str, input: Tensor, in_order: bool, inverse: bool, counts: boo
         ordered(op, input, ())
     shape = input.shape
     if dim is None:
-        values, where_, number = apply(_unique, (reshaped(input, (input.numel(), 1)),), (in_order,))
-        values, where_ = reshaped(values, (values.numel(),)), reshaped(where_, shape)
+        column = reshaped(input, (input.numel(), 1))
+        values, where_, number = apply(_unique, (column,), (in_order, inverse))
+        values = reshaped(values, (values.numel(),))
+        where_ = reshaped(where_, shape) if inverse else where_
     else:
         if not shape:
             raise DimError(f"[{op}] a tensor of 0 dimensions has no dim {dim}; leave dim out")
@@ -186,7 +198,7 @@ def _distinct(op: str, input: Tensor, in_order: bool, inverse: bool, counts: boo
                 f"[{op}] the slices along dim {d} of a tensor of shape {shape} have no elements"
             )
         rows = reshaped(first, (shape[d], max(input.numel() // max(shape[d], 1), 1)))
-        values, where_, number = apply(_unique, (rows,), (in_order,))
+        values, where_, number = apply(_unique, (rows,), (in_order, inverse))
         values = movedim(reshaped(values, (number.shape[0], *rest)), 0, d)
     found = (values, *((where_,) if inverse else ()), *((number,) if counts else ()))
     return found if len(found) > 1 else values

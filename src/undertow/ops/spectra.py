@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ..core.dispatch import apply
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, GradientError
@@ -26,6 +27,9 @@ class Eigen(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class SVD(NamedTuple):
     """What `linalg.svd` returns."""
@@ -34,6 +38,9 @@ class SVD(NamedTuple):
     S: Tensor
     Vh: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class OldSVD(NamedTuple):
     """What `svd` returns."""
@@ -41,6 +48,9 @@ class OldSVD(NamedTuple):
     U: Tensor
     S: Tensor
     V: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 _NOTICEABLE = 1e-2  # how much a loss must change with a phase to be called dependent on it

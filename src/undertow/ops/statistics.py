@@ -212,20 +212,28 @@ def std_mean(
 
 
 # Medians and modes -----------------------------------------------------------------------------
-_is_nan = trace(lambda x: x != x, 1)
-_middle = trace(  # of n sorted elements whose last m are NaN: the first NaN, else the lower middle
-    lambda m, n: call("where", m > 0, n - m, call("floor_div", n - 1, 2)), 2
+_middle = (
+    trace(  # of n sorted elements of which c are numbers: the first NaN, else the lower middle
+        lambda c, n: call("where", c < n, c, call("floor_div", n - 1, 2)), 2
+    )
 )
-_middle_of_numbers = trace(lambda m, n: call("maximum", call("floor_div", n - m - 1, 2), 0), 2)
+_middle_of_numbers = trace(lambda c: call("maximum", call("floor_div", c - 1, 2), 0), 1)
 
 
 def _middle_index(k: Forms, x: Array, dim: int, skip: bool) -> tuple[Any, Any]:
     """The median along `dim`, kept, and its index."""
-    int64 = dtypes.int64.numpy
+    int64, rank, n = dtypes.int64.numpy, len(x.shape), x.shape[dim]
     values, order = k.sort(x, dim, False)
-    missing = k.cast(k.map(_is_nan, [x], dtypes.bool.numpy), int64)
-    missing = k.reduce("sum", missing, (dim,), True)
-    where_ = k.map(_middle_of_numbers if skip else _middle, [missing, x.shape[dim]], int64)
+    where_: Any
+    if x.dtype.kind in "iub":
+        where_ = k.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), (n - 1) // 2, int64)
+    else:  # NaN stands behind the numbers
+        others = [d for d in range(rank) if d != dim]
+        rows = k.permute(values, (*others, dim))
+        numbers = k.searchsorted(rows, k.full((*rows.shape[:-1], 1), math.nan, x.dtype), False)
+        numbers = k.permute(numbers, (*range(dim), rank - 1, *range(dim, rank - 1)))
+        given = [numbers] if skip else [numbers, n]
+        where_ = k.map(_middle_of_numbers if skip else _middle, given, int64)
     return k.gather(values, dim, where_), k.gather(order, dim, where_)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply
 from ..core.op import Op
+from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..errors import ShapeError
@@ -21,12 +22,18 @@ class CholeskyInfo(NamedTuple):
     L: Tensor
     info: Tensor
 
+    def __repr__(self) -> str:
+        return in_lines(self)
+
 
 class TriangularSolution(NamedTuple):
     """What `triangular_solve` returns."""
 
     solution: Tensor
     cloned_coefficient: Tensor
+
+    def __repr__(self) -> str:
+        return in_lines(self)
 
 
 # Triangular systems ----------------------------------------------------------------------------

@@ -12,7 +12,8 @@ Gradients are turned round for `maximize`, and weights decay, in front of every 
 Note [sparse gradients]
 An optimiser that `takes_sparse` gradients, which `embedding(sparse=True)` gives, applies its rule
 to the rows (or elements, as the gradient has them): they are copied out of the parameter and its
-states, changed, and copied back. Others stay as they are, states included.
+states, changed, and copied back. Others stay as they are, states included. A momentum goes on
+moving rows which this step's gradient has not: with one, the gradient is made dense.
 """
 
 from __future__ import annotations
@@ -38,6 +39,13 @@ _set = Update("step", lambda old, new: (new,), 1, 1, (0,))
 def _taken(t: Tensor, at: Places) -> Tensor:
     """A copy of the rows or elements at these places."""
     return t.index_select(0, at[0]) if len(at) == 1 else t[at]
+
+
+def _rows(p: Tensor, grad: Any) -> tuple[Tensor, Tensor, Places]:
+    """The rows of a parameter that a sparse gradient has, their gradients, and which they are."""
+    found = grad.coalesce()
+    at = found.indices().unbind(0)
+    return _taken(p.detach(), at), found.values().detach(), at
 
 
 class Elementwise(Optimizer):
@@ -103,8 +111,11 @@ class Elementwise(Optimizer):
             # Numbers that are equal may yet have gradients of their own.
             key = (id(p) if recorded else 0, fresh, *[state[name].item() for name in scalars])
             if not isinstance(grad, Tensor):
+                self._check_sparse(group)
+                grad = grad.to_dense() if group.get("momentum") else grad
+            if not isinstance(grad, Tensor):
                 whole = p
-                p, grad, at = self._rows(group, p, grad)
+                p, grad, at = _rows(p, grad)
                 copies.append((whole, at, p))
                 rows = {name: _taken(state[name], at) for name in states}
                 copies += [(state[name], at, part) for name, part in rows.items()]
@@ -130,25 +141,18 @@ class Elementwise(Optimizer):
             else:
                 target.index_put_(at, part)
 
-    def _rows(self, group: Group, p: Tensor, grad: Any) -> tuple[Tensor, Tensor, Places]:
-        """The rows of a parameter that a sparse gradient has, their gradients, and which they are.
-
-        See Note [sparse gradients].
-        """
+    def _check_sparse(self, group: Group) -> None:
         name = self._name
         if not self.takes_sparse:
             raise UnsupportedError(
                 f"[{name}] takes no sparse gradients; use SGD, Adagrad or SparseAdam, or "
                 "sparse=False where the embedding is made"
             )
-        for option in ("momentum", "weight_decay", "differentiable"):
+        for option in ("weight_decay", "differentiable"):
             if group.get(option):
                 raise UnsupportedError(
                     f"[{name}] {option} does not go with sparse gradients, got {group[option]}"
                 )
-        found = grad.coalesce()
-        at = found.indices().unbind(0)
-        return _taken(p.detach(), at), found.values().detach(), at
 
     def _apply(
         self, group: Group, states: tuple[str, ...], kept: Numbers, members: list[Any]

@@ -310,7 +310,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{self._name} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += ([""] if i else []) + [f"Parameter Group {i}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
 

@@ -374,6 +374,16 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().sort(x, dim, descending, count)
 
+    def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
+        # NumPy searches one row after the other.
+        if values.size >= threshold(SEARCHED if edges.ndim == 1 else 1):
+            from .searching import run_search
+
+            found = run_search(edges, values, right)
+            if found is not None:
+                return found
+        return super().searchsorted(edges, values, right)
+
     def philox(self, seed: int, offset: int, count: int) -> Array:
         if count >= threshold(1):  # NumPy takes 200 microseconds for the first block
             from .random import run_philox
@@ -520,6 +530,7 @@ SET = 1 << 15
 PUT = 1 << 11
 TRANSFORMED = 1 << 13  # elements of a Fourier transform
 RECURRENT = 512  # elements of gates
+SEARCHED = 128  # values
 
 
 def _every(x: Array) -> tuple[int, ...]:

@@ -46,7 +46,7 @@ SHORT, MIDDLING = 32, 96  # terms of a sum, else: more in one go have larger err
 LONG = 384  # terms of windows that are summed in one go
 OFTEN = 0.5  # panels whose tiles begin one after the other, for which there is code of its own
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
-LAID_OUT = 2 << 20  # bytes of them at all points, about
+LAID_OUT = 3 << 19  # bytes of them at all points, about
 PARTS = 4 << 20  # bytes of all sums of a weight's gradient
 TABLES = 128 << 20  # bytes of all plans that are remembered
 
@@ -135,17 +135,15 @@ class Convolution:
         """Write them into `out`; whether all of them are finite."""
         threads = current_limit()
         layout = _plans.layout(out, x, weights) or described(out, x, weights)
-        key = (self, layout, bias is None, relu, threads)
+        key = (self, layout, relu, threads)
         plan = _plans.get(key)
         if plan is None:
-            form = self.form._replace(
-                spread=out.strides[-1] != SIZE, bias=bias is not None, relu=relu
-            )
+            form = self.form._replace(spread=out.strides[-1] != SIZE, relu=relu)
             plan = _plans.make(key, self.plan_forward, form, out, x, weights, threads, backend)
         if plan.copies_x:
             x = self.padded(x, backend)
-        if bias is not None:
-            bias = np.ascontiguousarray(bias)
+        # The code is the same with and without one: compiling it again would take longer.
+        bias = _zeros(math.prod(out.shape[1:3])) if bias is None else np.ascontiguousarray(bias)
         return not _run(plan, x, weights, out, bias)
 
     def transformed(self, w: Any, backend: Backend) -> Any:
@@ -339,7 +337,9 @@ class Convolution:
         channels, outputs, rank = len(x), w.shape[1], len(self.taps)
         sums = empty(plan.sums, SINGLE)
         x = self.padded(x, backend) if plan.copies_x else x
-        _run(plan, x, self.padded_cotangent(w, backend) if plan.copies_w else w, sums)
+        w = self.padded_cotangent(w, backend) if plan.copies_w else w
+        _run(plan, x, w, sums)
+        del x, w  # copies are no longer needed
         if self.form.windows:
             result = backend.reduce("sum", sums, (1,), False) if parts > 1 else sums[:, 0]
             shaped = result.reshape(groups, high, wide)
@@ -482,12 +482,17 @@ def micro_tile() -> Tile:
 
 def _kernels(form: Form, heights: set[int]) -> int:
     """The address of the table of micro-kernels, with those of some heights."""
-    epilogue = Epilogue("rows" if form.bias else "", RELU if form.relu else None)
+    epilogue = Epilogue("rows", RELU if form.relu else None)
     shape = Kernel("float", "float", ANY, False, False, False, False)
     if form.windows:
         shape = shape._replace(epilogue=epilogue)
     sizes = [Tile(h, form.vectors) for h in heights]
     return micro_kernels("gemm_tile", tile_text, shape, host(), sizes)
+
+
+@functools.lru_cache(maxsize=64)
+def _zeros(count: int) -> Any:
+    return np.zeros(count, SINGLE)
 
 
 @functools.cache

@@ -393,9 +393,8 @@ class _Forward(_Tasks):
     def finished(self, value: str, output: Value) -> str:
         """With the bias, and relu."""
         f = self.f
-        if self.form.bias:
-            scalar = f.load("float", f.at(self.group_bias, f.mul(output, SIZE)), SIZE)
-            value = f.op(f"fadd {self.vector} {value}, {f.splat('float', self.lanes, scalar)}")
+        scalar = f.load("float", f.at(self.group_bias, f.mul(output, SIZE)), SIZE)
+        value = f.op(f"fadd {self.vector} {value}, {f.splat('float', self.lanes, scalar)}")
         if self.form.relu:
             value = RELU.emit(f, value, self.vector)
         return value

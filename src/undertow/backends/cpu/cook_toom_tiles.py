@@ -40,7 +40,6 @@ class Form(NamedTuple):
     vectors: int
     in_place: bool = False  # lines without padding around them, whose borders the code minds
     spread: bool = False  # neighbours of the result are not neighbours in memory
-    bias: bool = False
     relu: bool = False
     gap: int = 1  # between the elements of a tile along the last dimension
     apart: tuple[int, ...] = ()  # of elements in a phase, if there are any, or of windows

@@ -321,7 +321,7 @@ class ParameterList(Module):
 
     def extra_repr(self) -> str:
         """One line per value."""
-        return "\n".join(f"({i}): {_described(value)}" for i, value in enumerate(self))
+        return "\n".join(f"  ({i}): {_described(value)}" for i, value in enumerate(self))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
@@ -432,7 +432,7 @@ class ParameterDict(Module):
 
     def extra_repr(self) -> str:
         """One line per value."""
-        return "\n".join(f"({key}): {_described(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_described(value)}" for key, value in self.items())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
