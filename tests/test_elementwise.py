@@ -490,3 +490,12 @@ def test_hardshrink_compares_in_the_dtype() -> None:
         x = ut.tensor([0.3, -0.3, 0.31], dtype=dtype)
         assert ut.nn.functional.hardshrink(x, 0.3)[:2].tolist() == [0.0, 0.0]
         assert ut.nn.functional.hardshrink(x, 0.3)[2] == x[2]
+
+
+def test_bounds_by_name() -> None:
+    """Second operands have torch's names."""
+    x = ut.arange(4.0)
+    assert x.clamp_min(min=2).tolist() == [2.0, 2.0, 2.0, 3.0]
+    assert ut.clamp_max(x, max=2).tolist() == [0.0, 1.0, 2.0, 2.0]
+    assert x.clone().clamp_max_(max=1).tolist() == [0.0, 1.0, 1.0, 1.0]
+    assert ut.heaviside(x, values=ut.tensor(0.5)).tolist() == [0.5, 1.0, 1.0, 1.0]

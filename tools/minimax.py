@@ -290,6 +290,16 @@ table(
     range(24),
     53,
 )
+# log2(1 - erf(a)) = a * table, of which the absolute error of 1 - erf(a) counts.
+table(
+    "erfc_f32",
+    lambda a: mp.log(mp.erfc(a), 2) / a,
+    lambda a: a * mp.erfc(a) * LN2,
+    0,
+    3.93,
+    range(8),
+    24,
+)
 # pow of f32 is computed in f64. log2(1 + q) = q * table, 2**r = table, as above.
 table(
     "pow_log2_f64",

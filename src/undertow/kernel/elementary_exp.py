@@ -131,10 +131,12 @@ def exp(f: Function, x: Value) -> Value:
     return f.call("scale", f.fma(r, polynomial(f, r, _EXP[x.dtype]), 1.0), n)
 
 
-def one_minus_exp(f: Function, x: Value) -> Value:
-    """1 - e**x to the precision of 1, where 2**n is a normal number."""
-    _, shifted, r = _reduce(f, x)
-    grown = f.fma(r, estrin(f, r, _EXP[x.dtype]), 1.0)
+def one_minus_exp2(f: Function, a: Value, b: Value) -> Value:
+    """1 - 2**(a * b) to the precision of 1, where 2**n is a normal number."""
+    magic = FORMAT[a.dtype].magic
+    shifted = f.fma(a, b, magic)
+    r = f.fma(a, b, magic - shifted)
+    grown = f.fma(r, estrin(f, r, _EXP2[a.dtype]), 1.0)
     return f.fma(-grown, power_of_two(f, shifted), 1.0)
 
 
