@@ -125,11 +125,7 @@ def _taps(
     if mode != "bicubic":
         position = _padded(position, size, padding, corners)
     if mode == "nearest":
-        share = None
-        if coordinate.requires_grad:  # a constant 1 that knows the grid: the derivative is zero
-            never = backend_of(coordinate._array).full((), 0, dtypes.bool.numpy)
-            share = where(wrap(never), coordinate, 1)
-        return [_inside(position.detach().round(), share, size, padding)]
+        return [_inside(position.detach().round(), None, size, padding)]
     low = position.detach().floor()
     t = position - low
     if mode == "bilinear":
