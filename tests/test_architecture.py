@@ -172,6 +172,7 @@ def forms() -> list[str]:
 # Forms whose default is the definition: compositions that NumPy has no better word for.
 ONE_WAY = {
     "csr_matmul",
+    "ranked",
     "run",
     "prepare",
     "direct",

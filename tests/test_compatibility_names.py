@@ -369,6 +369,7 @@ def test_old_methods() -> None:
     x = ut.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert x.new(2, 1).shape == (2, 1)
     assert x.new(size=(2, 1)).shape == (2, 1)
+    assert (x.sparse_dim(), x.dense_dim()) == (0, 2)
     assert x.long().type(ut.Tensor).dtype is ut.float32
     assert x.dim_order(ambiguity_check=True) == (0, 1)
     for several in (x[:1], x.expand(3, 2, 2)):

@@ -191,3 +191,17 @@ def test_clamp_promotes_all_three_together() -> None:
     assert ut.clamp(x, low, high).dtype is ut.float32
     assert ut.clamp(x, high, low).dtype is ut.float32
     assert ut.clamp(x, low, high.double()).dtype is ut.float64
+
+
+@pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16])
+def test_halves_beside_a_wider_tensor_that_stands_for_a_number(dtype: ut.DType) -> None:
+    """It is taken as it is: a scale of 65536 is beyond float16, the product is not."""
+    x = ut.tensor([0.5, 2**-12], dtype=dtype)
+    scale = ut.tensor(65536.0)
+    assert (x * scale)[1] == (scale * x)[1] == 16
+    assert (x / ut.tensor(2.0**-17))[1] == 32
+    assert (x * scale).dtype is dtype
+    assert x.clone().mul_(scale)[1] == 16
+    grown = scale.clone().requires_grad_()
+    (x[1:] * grown).sum().backward()
+    assert grown.grad.dtype is ut.float32

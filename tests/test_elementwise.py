@@ -509,3 +509,12 @@ def test_small_arrays_with_a_large_product(shapes: Any, width: int) -> None:
     out = ut.ones(*wide.shape[:-1], 2 * width)[..., :width]
     out += x * y
     np.testing.assert_array_equal(out.numpy(), 1 + a * b)
+
+
+def test_bounds_by_name() -> None:
+    """Second operands have torch's names."""
+    x = ut.arange(4.0)
+    assert x.clamp_min(min=2).tolist() == [2.0, 2.0, 2.0, 3.0]
+    assert ut.clamp_max(x, max=2).tolist() == [0.0, 1.0, 2.0, 2.0]
+    assert x.clone().clamp_max_(max=1).tolist() == [0.0, 1.0, 1.0, 1.0]
+    assert ut.heaviside(x, values=ut.tensor(0.5)).tolist() == [0.5, 1.0, 1.0, 1.0]

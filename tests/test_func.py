@@ -126,7 +126,11 @@ def test_vmap_dims() -> None:
     close(found["s"], x * y)
     close(vmap(lambda d: d["a"] + d["b"], in_dims=({"a": 0, "b": None},))({"a": x, "b": y}), x + y)
     close(vmap(vmap(ut.dot, (0, None)), (0, None))(x, y), x @ y)
-    close(vmap(lambda *, x: x.sum())(x=x), x.sum((1, 2)))
+    close(vmap(lambda x, *, scale: x * scale.sum())(x, scale=y), x * y.sum())
+    close(vmap(lambda x, dim: x.sum(dim))(x, dim=1), x.sum(2))
+    one, two = vmap(lambda x: (x, "the same"), out_dims=(0, None))(x)
+    close(one, x)
+    assert two == "the same"
     close(
         vmap(lambda x: x if x[0] > 0 else -x)(ut.tensor([[-1.0], [2.0]])), ut.tensor([[1.0], [2.0]])
     )
@@ -166,6 +170,15 @@ def test_vmap_randomness() -> None:
         vmap(lambda x: x + ut.rand(()))(x)
     assert vmap(lambda x: x + ut.rand(()), randomness="different")(x).unique().numel() == 3
     assert vmap(lambda x: x + ut.rand(()), randomness="same")(x).unique().numel() == 1
+    own = ut.Generator()
+    with pytest.raises(ValueError, match="drew random numbers"):
+        vmap(lambda x: x + ut.rand((), generator=own))(x)
+    drawn = vmap(lambda x: x + ut.rand((), generator=own), randomness="same")(x)
+    assert drawn.unique().numel() == 1
+    twice = vmap(vmap(lambda x: x + ut.rand(()), randomness="different"), randomness="same")
+    rows = twice(ut.zeros(2, 3))
+    assert rows.unique().numel() == 3
+    close(rows[0], rows[1])
 
 
 @pytest.mark.parametrize(
@@ -174,6 +187,10 @@ def test_vmap_randomness() -> None:
         ("nothing to map", lambda: vmap(ut.sin, None)(ut.ones(2))),
         (r"different sizes: \[2, 3\]", lambda: vmap(ut.add)(ut.ones(2), ut.ones(3))),
         ("only tensors are mapped", lambda: vmap(ut.add)(ut.ones(2), 3)),
+        ("nothing to map", lambda: vmap(lambda *, x: x)(x=ut.ones(2))),
+        ("differs between elements", lambda: vmap(ut.sin, 0, None)(ut.arange(2.0))),
+        ("out_dims are ints or None, got 'lol'", lambda: vmap(ut.sin, 0, "lol")(ut.ones(2))),
+        ("that is not mapped", lambda: vmap(ut.Tensor.add_, (None, 0))(ut.ones(2), ut.ones(2))),
         ("has no dimension 1", lambda: vmap(ut.sin, 1)(ut.ones(2))),
         ("must return tensors, got float", lambda: vmap(lambda x: 1.0)(ut.ones(2))),
         ("another structure than the arguments", lambda: vmap(ut.add, (0,))(ut.ones(2), 1)),

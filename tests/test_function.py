@@ -1062,3 +1062,27 @@ def test_backward_and_vjp_together_are_an_error() -> None:
 
     with pytest.raises(RuntimeError, match="both a backward and a vjp"):
         Both.apply(ut.ones(1, requires_grad=True)).sum().backward()
+
+
+def test_what_forward_mode_would_keep_is_accepted() -> None:
+    """Functions that are written for both modes of torch work in the one that there is."""
+
+    class Square(ut.autograd.Function):
+        @staticmethod
+        def forward(x: ut.Tensor) -> ut.Tensor:
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, g: ut.Tensor) -> ut.Tensor:
+            (x,) = ctx.saved_tensors
+            return 2 * g * x
+
+    x = ut.tensor(3.0, requires_grad=True)
+    Square.apply(x).backward()
+    assert x.grad == 6
+    assert not Square.generate_vmap_rule

@@ -432,3 +432,9 @@ def test_non_contiguous_inputs() -> None:
     x = double(np.arange(12.0).reshape(3, 4))[:, ::2].requires_grad_()
     assert gradcheck(right, (x,))
     assert grad(right(x).sum(), x)[0].shape == (3, 2)
+
+
+def test_strict_and_vectorized_exclude_each_other() -> None:
+    for function in (jacobian, hessian):
+        with pytest.raises(RuntimeError, match="either strict=True or vectorize=True"):
+            function(lambda x: (x * x).sum(), double([1.0]), strict=True, vectorize=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from array import array
 from typing import Any
 
 import numpy as np
@@ -414,3 +415,22 @@ def test_a_size_and_an_array_are_arithmetic():
     assert (size * np.array([1, 2])).tolist() == [2, 6]
     assert (size + np.array([1, 2])).tolist() == [3, 5]
     assert size * 2 == (2, 3, 2, 3)
+
+
+def test_asarray_takes_bytes_as_elements() -> None:
+    """Of anything with a buffer it shares the memory, in the dtype that is asked for."""
+    raw = bytearray(np.array([1, 2], np.int32).tobytes())
+    t = ut.asarray(raw, dtype=ut.int32)
+    t[0] = 5
+    assert np.frombuffer(raw, np.int32).tolist() == [5, 2]
+    assert ut.asarray(memoryview(raw), dtype=ut.int32, copy=True).tolist() == [5, 2]
+    assert ut.asarray(array("f", [1.5, 2.5])).tolist() == [1.5, 2.5]
+    shared = ut.asarray(ut.utils.dlpack.to_dlpack(t))
+    shared[1] = 7
+    assert t.tolist() == [5, 7]
+
+
+def test_arrays_of_the_standard_library_are_numbers() -> None:
+    """For `tensor` they are lists: what they have in memory does not matter, as in torch."""
+    assert ut.tensor(array("i", [1, 2])).dtype is ut.int64
+    assert ut.tensor(array("d", [1, 2])).dtype is ut.float32

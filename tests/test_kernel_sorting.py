@@ -12,7 +12,7 @@ import undertow as ut
 from undertow.backends.cpu import sorting
 from undertow.backends.cpu.backend import CpuBackend
 from undertow.backends.cpu.searching import run_search
-from undertow.backends.cpu.sorting import run_sort
+from undertow.backends.cpu.sorting import run_rank, run_sort
 from undertow.backends.cpu.sorting_items import FEW
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
@@ -112,6 +112,45 @@ def test_results_do_not_depend_on_threads(dtype: str, monkeypatch: pytest.Monkey
         sorting._plans.clear()
 
 
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("ties", [False, True])
+def test_ranks(dtype: Any, ties: bool) -> None:
+    for shape, dim in (((3, 500), 1), ((3, 1001), 1), ((600, 5), 0), ((20000,), 0)):
+        x, n = sample(shape, dtype, ties), shape[dim]
+        for rank in (n // 16, n // 3, n // 2, n - 2, n - 1):
+            found = run_rank(x, dim, rank, CPU)
+            for got, want in zip(found, REFERENCE.ranked(x, dim, rank), strict=True):
+                assert (got.shape, got.dtype) == (want.shape, want.dtype)
+                assert got.tobytes() == want.tobytes()
+
+
+def test_ranks_that_a_sample_misleads() -> None:
+    places = np.arange(8000)
+    sampled = np.zeros(8000, bool)
+    sampled[np.arange(400) * 8000 // 400] = True  # the cube root squared
+    for x in (places, -places, places % 20, np.where(sampled, 1e6, places), np.sin(places)):
+        for rank in (500, 4000, 7999):
+            for dtype in ("f4", "i8"):
+                rows = np.stack([x, x[::-1]]).astype(dtype)
+                found = run_rank(rows, 1, rank, CPU)
+                np.testing.assert_array_equal(found[1], REFERENCE.ranked(rows, 1, rank)[1])
+
+
+def test_ranks_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "SEVERAL", 1)
+    before = ut.get_num_threads()
+    x = sample((50, 900), np.dtype("f4"))
+    try:
+        for threads in (1, 2, 3, 8):
+            ut.set_num_threads(threads)
+            for got, want in zip(
+                run_rank(x, 1, 450, CPU), REFERENCE.ranked(x, 1, 450), strict=True
+            ):
+                assert got.tobytes() == want.tobytes()
+    finally:
+        ut.set_num_threads(before)
+
+
 def test_who_writes_meanwhile_does_no_harm() -> None:
     """Elements may be others when they are read again; only elements of the row are ever read."""
     x = np.zeros((4, 4096), "f4")
@@ -129,6 +168,8 @@ def test_who_writes_meanwhile_does_no_harm() -> None:
             values, indices = run_sort(x, 1, True, 20, CPU)
             assert values.shape == indices.shape == (4, 20)
             assert np.isin(values[~np.isnan(values)], (0,)).all()
+            values, indices = run_rank(x, 1, 2000, CPU)
+            assert values.shape == indices.shape == (4, 1)
     finally:
         done.set()
         writer.join()
@@ -139,6 +180,8 @@ def test_what_has_no_kernel() -> None:
     assert run_sort(np.zeros((3, 0), "f4"), 1, False, None, CPU) is None
     assert run_sort(np.ones((2, 3), "f4"), 1, False, 0, CPU) is None
     assert run_sort(np.ones(3, ">f4"), 0, False, None, CPU) is None
+    assert run_rank(np.ones(499, "f4"), 0, 250, CPU) is None
+    assert run_rank(np.ones(5000, "f4"), 0, 3, CPU) is None
     for k in (0, 1, 3):
         values, indices = ut.ones(2, 3).topk(k)
         assert values.shape == indices.shape == (2, k)

@@ -113,3 +113,17 @@ def test_a_number_without_value_is_formatted() -> None:
     """It has no number to show, so it shows itself."""
     x = ut.tensor(2.0, device="meta")
     assert f"{x}" == repr(x)
+
+
+def test_meshgrid_of_two_devices_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"\[meshgrid\] expects tensors on one device"):
+        ut.meshgrid(ut.ones(2), ut.ones(2, device="meta"), indexing="ij")
+
+
+def test_an_old_state_counts_batches_from_zero() -> None:
+    """The count is not in checkpoints of old versions; a module without memory begins at 0."""
+    with ut.device("meta"):
+        norm = ut.nn.BatchNorm1d(2)
+    norm.load_state_dict({}, strict=False, assign=True)
+    assert norm.num_batches_tracked.device.type == "cpu"
+    assert norm.num_batches_tracked == 0

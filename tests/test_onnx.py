@@ -175,6 +175,7 @@ INDICES: dict[str, Callable[..., Any]] = {
     "argmax": lambda t: (t.argmax(1), t.argmin(-1, keepdim=True)),
     "max": lambda t: (*t.max(1), *t.min(2, keepdim=True)),
     "sort": lambda t: list(t.sort(1)),
+    "kthvalue": lambda t: list(t.kthvalue(2, 1)),
     "topk": lambda t: list(t.topk(2, 1)),
     "cumsum": lambda t: t.cumsum(1),
     "masked_fill": lambda t: t.masked_fill(t > 0, -1.0),

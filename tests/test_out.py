@@ -166,3 +166,8 @@ def test_truths_go_into_bool_and_uint8(name: str) -> None:
         for dtype in (ut.int64, ut.float32, ut.complex64):
             with pytest.raises(TypeError, match=rf"\[{name}\] out must be bool or uint8"):
                 fn(ut.ones(3, 2).to(given), out=ut.empty((), dtype=dtype))
+
+
+def test_nonzero_writes_int64_alone() -> None:
+    with pytest.raises(RuntimeError, match=r"\[nonzero\] out must be int64, got undertow.float32"):
+        ut.nonzero(ut.ones(2), out=ut.empty(0))

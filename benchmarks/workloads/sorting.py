@@ -46,6 +46,7 @@ SORTING = (
     _row("argsort 1M", lambda m, x: m.argsort(x, stable=True), _long),
     _row("sort 1M int64", lambda m, x: m.sort(x, stable=True), _whole),
     Workload("median 64×1000", forward(lambda m, x: m.median(x, 1).values, _rows), 1.0, 0.5),
+    Workload("median 1M", forward(lambda m, x: m.median(x), _long), 1.0, 0.5),
     Workload("unique 1M int64", forward(lambda m, x: m.unique(x), _few), 1.0, 0.5),
     Workload(
         "searchsorted 1M", forward(lambda m, e, x: m.searchsorted(e, x), _edges, _long), 1, 0.5

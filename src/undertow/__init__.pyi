@@ -456,14 +456,10 @@ def numel(input: Tensor) -> builtins.int:
 def result_type(*operands: Tensor | Number) -> DType:
     """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
 
-def clamp_min(
-    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
-) -> Tensor:
+def clamp_min(input: Tensor | Number, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The elements, but at least `min`; at the bound the gradient goes to `input`."""
 
-def clamp_max(
-    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
-) -> Tensor:
+def clamp_max(input: Tensor | Number, max: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The elements, but at most `max`; at the bound the gradient goes to `input`."""
 
 def clamp(
@@ -531,7 +527,7 @@ def copysign(
     """The size of `input` with the sign of `other`, also that of -0.0."""
 
 def heaviside(
-    input: Tensor | Number, other: Tensor | Number, *, out: Tensor | None = None
+    input: Tensor | Number, values: Tensor | Number, *, out: Tensor | None = None
 ) -> Tensor:
     """0 for negative elements, 1 for positive ones, `values` for zeros; not differentiable."""
 

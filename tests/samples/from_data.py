@@ -53,7 +53,9 @@ op(
     None,
     [],
     bad=[
-        Bad(S(3, dtype=ut.uint8), errors.DTypeError, r"\[frombuffer\].*int"),
+        Bad(S(3, dtype=ut.uint8), errors.ArgumentError, r"\[frombuffer\].*int"),
+        Bad(S(b"", dtype=ut.uint8), errors.ArgumentError, "at least one element"),
+        Bad(S(b"abcd", dtype=ut.int32, offset=4), errors.ArgumentError, "at least one element"),
         Bad(S(b"abc", dtype=ut.int32), errors.ArgumentError, r"\[frombuffer\] 3 bytes"),
     ],
 )

@@ -102,6 +102,9 @@ class FunctionCtx(Node):
                 )
         self._keeps = tensors
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Accepted without effect: there is no forward mode that would ask for them."""
+
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """The tensors given to `save_for_backward`; an error if one has changed since."""
@@ -321,6 +324,7 @@ class Function:
 
     clear_saved_tensors_on_access = False
     boxed_grads_call = False
+    generate_vmap_rule = False  # accepted: `func.vmap` needs no rule
 
     _ctx: type[FunctionCtx]
     _split = False

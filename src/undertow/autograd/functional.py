@@ -196,6 +196,8 @@ def jacobian(
         raise ArgumentError(
             f"[jacobian] strategy is 'reverse-mode' or 'forward-mode', got {strategy!r}"
         )
+    if strict and vectorize:
+        raise ArgumentError("[jacobian] takes either strict=True or vectorize=True")
     given, several = _tuple("jacobian", "inputs", inputs)
     with enable_grad():
         prepared = _prepare(given, create_graph)

@@ -631,6 +631,12 @@ class Backend(ABC):
         found = ROUTINES[kind](*[self.to_host(a) for a in arrays], *options)
         return tuple([self.from_host(a) for a in found])
 
+    def ranked(self, x: Array, dim: int, rank: int) -> tuple[Array, Array]:
+        """What `sort` has in the place `rank` along a dim, which is kept, and its index."""
+        place = (slice(None),) * dim + (slice(rank, rank + 1),)
+        values, indices = self.sort(x, dim, False, rank + 1)
+        return self.slice(values, place), self.slice(indices, place)
+
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         """Insertion points (int64) into the last dimension; leading dimensions correspond."""
         from .compositions import searchsorted

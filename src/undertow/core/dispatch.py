@@ -201,6 +201,8 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         raise _outside(op, dtype)
     if not any(isinstance(o, Tensor) for o in operands):
         operands[0] = wrap(backend_on(None).full((), operands[0], dtype.numpy))
+    if dtype.itemsize == 2 and dtype.category == 2 and op.name in _IN_SINGLE:
+        operands = [_as_number(o, dtype) for o in operands]
     operands = align(op.name, operands, dtype, exact=op.kind == "bool")
     try:
         return apply(op, operands)
@@ -208,6 +210,18 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         if not str(error).startswith("ufunc"):  # else NumPy has no loop for this dtype
             raise
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
+
+
+# What computes halves beside a number in single precision, and beside a tensor that stands for one:
+# a scale of 65536 is beyond float16, its products need not be.
+_IN_SINGLE = frozenset(("add", "div", "mul", "rdiv", "rsub", "sub"))
+
+
+def _as_number(o: Any, dtype: DType) -> Any:
+    """A wider tensor of no dimensions as the number that it is, if nothing is recorded of it."""
+    if not isinstance(o, Tensor) or o._array.shape or o.dtype.category != 2 or o.itemsize == 2:
+        return o
+    return o if node_of(o) is not None or o.device.type != "cpu" else o.item()
 
 
 def broadcast_edge(node: Node, index: int, array: Array, shape: tuple[int, ...]) -> Node:

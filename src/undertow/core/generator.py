@@ -89,6 +89,8 @@ class Generator:
         with acting._lock:
             offset = acting._offset
             acting._offset = offset + (count + 3) // 4 * 4  # the next call begins a new block
+            for begun in _watching.get():
+                begun.setdefault(acting, (acting._seed, offset))
             return acting._seed, offset
 
     def _acting(self) -> Generator:
@@ -111,6 +113,30 @@ def _rebuild(device: str, seed: int, offset: int) -> Generator:
 _stand_in: ContextVar[Generator | None] = ContextVar("undertow_generator", default=None)
 default_generator = Generator()
 default_generator.seed()
+
+
+# Which generators were drawn from, and where each of them stood at first; one for each block.
+_watching: ContextVar[tuple[dict[Generator, tuple[int, int]], ...]] = ContextVar(
+    "undertow_watched_generators", default=()
+)
+
+
+@contextmanager
+def watched() -> Iterator[dict[Generator, tuple[int, int]]]:
+    """A block whose draws are noted: where each generator stood before its first one."""
+    begun: dict[Generator, tuple[int, int]] = {}
+    token = _watching.set((*_watching.get(), begun))
+    try:
+        yield begun
+    finally:
+        _watching.reset(token)
+
+
+def rewind(begun: dict[Generator, tuple[int, int]]) -> None:
+    """Put generators back to where `watched` saw them."""
+    for generator, place in begun.items():
+        with generator._lock:
+            generator._seed, generator._offset = place
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.registry import backend_of
-from ..dtypes import as_dtype, uint8
+from ..dtypes import as_dtype, int64, uint8
 from ..dtypes import bool as bool_
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError
 from .inplace import overwrite
@@ -150,6 +150,8 @@ def _put(name: str, out: Tensor, result: Tensor) -> None:
     if name in _TRUTHS:
         if out.dtype not in (bool_, uint8):
             raise DTypeError(f"[{name}] out must be bool or uint8, got {out.dtype}")
+    elif name == "nonzero" and out.dtype is not int64:
+        raise DTypeError(f"[nonzero] out must be int64, got {out.dtype}")
     elif result.dtype.category > out.dtype.category and name != "bernoulli":  # zeros and ones fit
         raise DTypeError(
             f"[{name}] the result is {result.dtype}, which can't be cast to the dtype of out, "

@@ -404,13 +404,13 @@ class TensorMethods:
         """Set every element to `value`, a number or a zero-dimensional tensor."""
     def zero_(self) -> Tensor:
         """Set every element to zero."""
-    def clamp_min(self, other: Tensor | Number) -> Tensor:
+    def clamp_min(self, min: Tensor | Number) -> Tensor:
         """The elements, but at least `min`; at the bound the gradient goes to `input`."""
-    def clamp_min_(self, other: Tensor | Number) -> Tensor:
-        """In-place form of `clamp_min`; returns the tensor itself."""
-    def clamp_max(self, other: Tensor | Number) -> Tensor:
+    def clamp_max(self, max: Tensor | Number) -> Tensor:
         """The elements, but at most `max`; at the bound the gradient goes to `input`."""
-    def clamp_max_(self, other: Tensor | Number) -> Tensor:
+    def clamp_min_(self, min: Tensor | Number) -> Tensor:
+        """In-place form of `clamp_min`; returns the tensor itself."""
+    def clamp_max_(self, max: Tensor | Number) -> Tensor:
         """In-place form of `clamp_max`; returns the tensor itself."""
     def clamp(
         self, min: Tensor | Number | None = None, max: Tensor | Number | None = None
@@ -467,9 +467,9 @@ class TensorMethods:
         """The size of `input` with the sign of `other`, also that of -0.0."""
     def copysign_(self, other: Tensor | Number) -> Tensor:
         """In-place form of `copysign`; returns the tensor itself."""
-    def heaviside(self, other: Tensor | Number) -> Tensor:
+    def heaviside(self, values: Tensor | Number) -> Tensor:
         """0 for negative elements, 1 for positive ones, `values` for zeros; not differentiable."""
-    def heaviside_(self, other: Tensor | Number) -> Tensor:
+    def heaviside_(self, values: Tensor | Number) -> Tensor:
         """In-place form of `heaviside`; returns the tensor itself."""
     def floor(self) -> Tensor:
         """The largest integer that is not above the element."""
@@ -1432,6 +1432,10 @@ class TensorMethods:
         """The address of the first element."""
     def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
         """The tensor itself, in another dtype if one is given: it is dense already."""
+    def sparse_dim(self) -> builtins.int:
+        """0: a dense tensor has no sparse dimensions."""
+    def dense_dim(self) -> builtins.int:
+        """The number of its dimensions: all are dense."""
     def to_sparse(self, sparse_dim: builtins.int | None = None, *, layout: Any = None) -> Any:
         """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`."""
     def to_sparse_coo(self) -> Any:

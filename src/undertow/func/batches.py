@@ -10,9 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..core.generator import get_rng_state, set_rng_state
+from ..core.generator import rewind, watched
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, DTypeError, UnsupportedError
+from ..errors import ArgumentError, UnsupportedError
+from ..ops.comparison import equal
 from ..ops.joining import stack
 from ..utils._pytree import broadcast_prefix, tree_flatten, tree_unflatten
 
@@ -30,9 +31,9 @@ def vmap(
     """`func` over a dimension of its arguments: once per element, with the results stacked.
 
     `in_dims` says which dimension of each argument that is; None gives the whole argument every
-    time. Keyword arguments are mapped over their first dimension. `out_dims` says where the new
-    dimension stands in each result. Random numbers are an error unless `randomness` is
-    "different" for each element, or the "same". `chunk_size` is accepted.
+    time. Keyword arguments are given whole. `out_dims` says where the new dimension stands in each
+    result; None is for what is the same for every element, of any type. Random numbers are an error
+    unless `randomness` is "different" for each element, or the "same". `chunk_size` is accepted.
 
     >>> import undertow as ut
     >>> ut.func.vmap(ut.dot)(ut.ones(3, 2), ut.arange(6.0).reshape(3, 2))
@@ -54,18 +55,26 @@ def vmap(
                 f"[vmap] in_dims={in_dims} has another structure than the arguments; give an int "
                 "or None for each of them"
             )
-        leaves, spec = tree_flatten((args, kwargs))
-        dims += [0] * (len(leaves) - len(dims))
+        leaves, spec = tree_flatten(args)
         size = _batch(leaves, dims)
-        before = get_rng_state()
+        whole = [x for x, d in zip(leaves, dims, strict=True) if d is None]
+        whole = [x for x in whole + tree_flatten(kwargs)[0] if isinstance(x, Tensor)]
+        versions = [x._version for x in whole]
         rows = []
-        for i in range(size):
-            if randomness == "same":
-                set_rng_state(before)
-            here = [x if d is None else x.select(d, i) for x, d in zip(leaves, dims, strict=True)]
-            some, named = tree_unflatten(here, spec)
-            rows.append(tree_flatten(func(*some, **named)))
-        if randomness == "error" and not bool((before == get_rng_state()).all()):
+        with watched() as begun:
+            for i in range(size):
+                if randomness == "same":
+                    rewind(begun)
+                here = [
+                    x if d is None else x.select(d, i) for x, d in zip(leaves, dims, strict=True)
+                ]
+                rows.append(tree_flatten(func(*tree_unflatten(here, spec), **kwargs)))
+                if versions != [x._version for x in whole]:
+                    raise UnsupportedError(
+                        "[vmap] the function changed an argument in place that is not mapped: that "
+                        "would happen once for every element; map it, or change a clone()"
+                    )
+        if randomness == "error" and begun:
             raise ArgumentError(
                 '[vmap] the function drew random numbers; say randomness="different" for numbers '
                 'of its own for each element, or "same"'
@@ -82,7 +91,7 @@ def _batch(leaves: list[Any], dims: list[Any]) -> int:
         if d is None:
             continue
         if not isinstance(x, Tensor):
-            raise DTypeError(
+            raise ArgumentError(
                 f"[vmap] in_dims is {d} for a {type(x).__name__}; only tensors are mapped, give "
                 "None for it"
             )
@@ -108,9 +117,6 @@ def _batch(leaves: list[Any], dims: list[Any]) -> int:
 def _stacked(rows: list[Any], out_dims: Any) -> Any:
     """The results of all calls as one, with the new dimension where it is wanted."""
     spec = rows[0][1]
-    for x in rows[0][0]:
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"[vmap] the function must return tensors, got {type(x).__name__}")
     whole = tree_unflatten(rows[0][0], spec)
     dims = broadcast_prefix(tuple(out_dims) if isinstance(out_dims, list) else out_dims, whole)
     if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1:
@@ -120,6 +126,24 @@ def _stacked(rows: list[Any], out_dims: Any) -> Any:
             f"[vmap] out_dims={out_dims} has another structure than what the function returns"
         )
     columns = zip(*(row for row, _ in rows), strict=True)
-    return tree_unflatten(
-        [c[0] if d is None else stack(c, d) for c, d in zip(columns, dims, strict=True)], spec
-    )
+    return tree_unflatten([_joined(c, d) for c, d in zip(columns, dims, strict=True)], spec)
+
+
+def _joined(column: tuple[Any, ...], dim: Any) -> Any:
+    """One result of all calls: stacked, or the one that they agree on."""
+    first = column[0]
+    if dim is None:
+        if isinstance(first, Tensor) and not all(equal(first, x) for x in column[1:]):
+            raise ArgumentError(
+                "[vmap] out_dims is None for a result that differs between elements; say at which "
+                "dimension they are to be stacked"
+            )
+        return first
+    if not isinstance(dim, int):
+        raise ArgumentError(f"[vmap] out_dims are ints or None, got {dim!r}")
+    if not isinstance(first, Tensor):
+        raise ArgumentError(
+            f"[vmap] the function must return tensors, got {type(first).__name__}; give None in "
+            "out_dims for it"
+        )
+    return stack(column, dim)

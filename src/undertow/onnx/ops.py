@@ -277,6 +277,13 @@ def _sort(w: Writer) -> Any:
     return w.node("TopK", w.x, count, count=2, axis=dim, largest=int(w.param("descending")))
 
 
+@writes("rank_position")
+def _rank_position(w: Writer) -> Any:
+    dim, rank = w.param("dim"), w.param("rank")
+    found = w.node("TopK", w.x, w.graph.numbers([rank + 1]), count=2, axis=dim, largest=0)
+    return w.node("Gather", found[1], w.graph.numbers([rank]), axis=dim)
+
+
 # Reductions --------------------------------------------------------------------------------------
 _KINDS = {
     "sum": "Sum",

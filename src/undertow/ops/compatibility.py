@@ -173,6 +173,16 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
     return self if dtype is None else self.to(dtype)
 
 
+def sparse_dim(self: Tensor) -> int:
+    """0: a dense tensor has no sparse dimensions."""
+    return 0
+
+
+def dense_dim(self: Tensor) -> int:
+    """The number of its dimensions: all are dense."""
+    return self.ndim
+
+
 def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
     """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`.
 
@@ -336,6 +346,8 @@ for _method in (
     dim_order,
     const_data_ptr,
     to_dense,
+    sparse_dim,
+    dense_dim,
     to_sparse,
     to_sparse_coo,
     to_sparse_csr,

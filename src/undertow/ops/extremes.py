@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..core.dispatch import cast
+from ..core.fast import binary_function, inplace_elementwise
 from ..core.op import elementwise_op
-from ..core.register import alias, elementwise_function, function
+from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor
 from ..dtypes import Number
 from ..errors import ArgumentError
@@ -12,44 +13,53 @@ from ..kernel.expr import call
 from .comparison import isnan, where
 from .conversion import result_type
 
-clamp_min = elementwise_function(
-    elementwise_op(
-        "clamp_min",
-        lambda x, bound: call("maximum", x, bound),
-        inputs="x bound",
-        domain="bif",
-        vjp={
-            "x": lambda g, x, bound: where(x >= bound, g, 0),
-            "bound": lambda g, x, bound: where(x < bound, g, 0),
-        },
-    ),
+_at_least_op = elementwise_op(
+    "clamp_min",
+    lambda x, bound: call("maximum", x, bound),
+    inputs="x bound",
+    domain="bif",
+    vjp={
+        "x": lambda g, x, bound: where(x >= bound, g, 0),
+        "bound": lambda g, x, bound: where(x < bound, g, 0),
+    },
+)
+_at_most_op = elementwise_op(
+    "clamp_max",
+    lambda x, bound: call("minimum", x, bound),
+    inputs="x bound",
+    domain="bif",
+    vjp={
+        "x": lambda g, x, bound: where(x <= bound, g, 0),
+        "bound": lambda g, x, bound: where(x > bound, g, 0),
+    },
+)
+_at_least, _at_most = binary_function(_at_least_op), binary_function(_at_most_op)
+
+
+@function()
+def clamp_min(input: Tensor | Number, min: Tensor | Number) -> Tensor:
     """The elements, but at least `min`; at the bound the gradient goes to `input`.
 
     >>> import undertow as ut
     >>> ut.clamp_min(ut.tensor([-1.0, 2.0]), 0)
     tensor([0., 2.])
-    """,
-    inplace=True,
-)
-clamp_max = elementwise_function(
-    elementwise_op(
-        "clamp_max",
-        lambda x, bound: call("minimum", x, bound),
-        inputs="x bound",
-        domain="bif",
-        vjp={
-            "x": lambda g, x, bound: where(x <= bound, g, 0),
-            "bound": lambda g, x, bound: where(x > bound, g, 0),
-        },
-    ),
+    """
+    return _at_least(input, min)
+
+
+@function()
+def clamp_max(input: Tensor | Number, max: Tensor | Number) -> Tensor:
     """The elements, but at most `max`; at the bound the gradient goes to `input`.
 
     >>> import undertow as ut
     >>> ut.clamp_max(ut.tensor([-1.0, 2.0]), 1)
     tensor([-1.,  1.])
-    """,
-    inplace=True,
-)
+    """
+    return _at_most(input, max)
+
+
+attach("clamp_min_", inplace_elementwise(_at_least_op, clamp_min, "clamp_min_"))
+attach("clamp_max_", inplace_elementwise(_at_most_op, clamp_max, "clamp_max_"))
 
 
 @function(inplace=True)

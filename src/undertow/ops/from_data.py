@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array as array_module
 import itertools
 from typing import Any
 
@@ -46,8 +47,8 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         return _converted(op, np.asarray(data), dtype)
     if isinstance(data, (str, bytes)):
         raise DTypeError(f"[{op}] {data!r} is text, not numbers; pass numbers or nested lists")
-    if isinstance(data, (bytearray, memoryview, range)):
-        data = list(data)
+    if isinstance(data, (bytearray, memoryview, range, array_module.array)):
+        data = list(data)  # numbers, whatever the type that they have in memory
     elif hasattr(data, "__array__"):
         return _converted(op, np.asarray(data), dtype)
     elif hasattr(data, "__dlpack__"):
@@ -256,14 +257,22 @@ def asarray(
 ) -> Tensor:
     """`obj` as a tensor: shared (`copy=False`), copied (`copy=True`), or shared where it can be.
 
-    A tensor keeps its history, unless `requires_grad` is False.
+    A tensor keeps its history, unless `requires_grad` is False. The bytes of a bytearray, a
+    memoryview or the like are elements of `dtype`, as `frombuffer` takes them.
 
     >>> import undertow as ut
     >>> ut.asarray([1, 2], dtype=ut.float32)
     tensor([1., 2.])
+    >>> ut.asarray(bytearray([1, 0, 2, 0]), dtype=ut.int16)
+    tensor([1, 2], dtype=undertow.int16)
     """
-    found = as_tensor(obj, dtype, device)
     shared = isinstance(obj, (Tensor, np.ndarray)) or hasattr(obj, "__dlpack__")
+    if _is_capsule(obj):
+        obj, shared = from_dlpack(obj), True
+    elif not shared and _has_buffer(obj):
+        wanted = dtypes.get_default_dtype() if dtype is None else dtype
+        obj, shared = frombuffer(obj, dtype=wanted), True
+    found = as_tensor(obj, dtype, device)
     if isinstance(obj, Tensor):
         shared = found is obj
     elif isinstance(obj, np.ndarray):
@@ -322,19 +331,35 @@ def frombuffer(
     tensor([2, 9], dtype=undertow.uint8)
     """
     wanted = dtypes.as_dtype(dtype)
+    if not _has_buffer(buffer):
+        raise ArgumentError(
+            f"[frombuffer] expects an object with a buffer, got {type(buffer).__name__}"
+        )
+    size = memoryview(buffer).nbytes
     try:
         array = np.frombuffer(buffer, wanted.numpy, count, offset)
-    except TypeError:
-        raise DTypeError(
-            f"[frombuffer] expects an object with a buffer, got {type(buffer).__name__}"
-        ) from None
+        if not array.size:
+            raise ValueError("there must be at least one element")
     except ValueError as error:
         raise ArgumentError(
-            f"[frombuffer] {len(memoryview(buffer).cast('B'))} bytes, count={count} and "
-            f"offset={offset} do not fit {wanted}: {error}"
+            f"[frombuffer] {size} bytes, count={count} and offset={offset} do not fit {wanted}: "
+            f"{error}"
         ) from None
     found = made(array)
     return found.requires_grad_() if requires_grad else found
+
+
+def _has_buffer(obj: Any) -> bool:
+    """Whether an object, if it is no number, shows its bytes to others."""
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    return not isinstance(obj, np.generic)
+
+
+def _is_capsule(obj: Any) -> bool:
+    return type(obj).__name__ == "PyCapsule"
 
 
 class _Capsule:
@@ -361,7 +386,7 @@ def from_dlpack(
     >>> ut.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    if type(ext_tensor).__name__ == "PyCapsule":
+    if _is_capsule(ext_tensor):
         ext_tensor = _Capsule(ext_tensor)
     try:
         array = np.from_dlpack(ext_tensor, copy=copy)

@@ -16,7 +16,7 @@ from ..core.op import Op
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..core.views import viewed_together
-from ..errors import ArgumentError, DimError, DTypeError, ShapeError
+from ..errors import ArgumentError, DeviceError, DimError, DTypeError, ShapeError
 from ..shapes import Ints, as_int, wrap_dim
 from .creation import zeros
 from .from_data import tensor
@@ -309,6 +309,10 @@ def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple
             raise ArgumentError(
                 f"[meshgrid] expects vectors of one dtype, got {vectors[0].dtype} and a tensor of "
                 f"shape {t.shape} and {t.dtype}"
+            )
+        if t.device != vectors[0].device:
+            raise DeviceError(
+                f"[meshgrid] expects tensors on one device, got {vectors[0].device} and {t.device}"
             )
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f'[meshgrid] indexing is "ij" or "xy", got {indexing!r}')

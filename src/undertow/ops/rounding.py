@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from .. import dtypes
 from ..core.dispatch import elementwise
-from ..core.fast import inplace_elementwise, unary_function
+from ..core.fast import binary_function, inplace_elementwise, unary_function
 from ..core.op import elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor
@@ -109,21 +109,27 @@ copysign: Callable[..., Tensor] = elementwise_function(
     """,
     inplace=True,
 )
-heaviside = elementwise_function(
-    elementwise_op(
-        "heaviside",
-        lambda x, values: choose(x > 0, 1, choose(call("eq", x, 0), values, 0)),
-        inputs="x values",
-        domain="bif",
-    ),
+_step_op = elementwise_op(
+    "heaviside",
+    lambda x, values: choose(x > 0, 1, choose(call("eq", x, 0), values, 0)),
+    inputs="x values",
+    domain="bif",
+)
+_step = binary_function(_step_op)
+
+
+@function()
+def heaviside(input: Tensor | Number, values: Tensor | Number) -> Tensor:
     """0 for negative elements, 1 for positive ones, `values` for zeros; not differentiable.
 
     >>> import undertow as ut
     >>> ut.heaviside(ut.tensor([-1.0, 0.0, 2.0]), ut.tensor([0.5]))
     tensor([0.0000, 0.5000, 1.0000])
-    """,
-    inplace=True,
-)
+    """
+    return _step(input, values)
+
+
+attach("heaviside_", inplace_elementwise(_step_op, heaviside, "heaviside_"))
 
 
 # Rounding ------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..dtypes import Number
 from ..errors import ArgumentError, BoundsError, DimError, DTypeError, ShapeError
 from ..kernel.expr import trace
 from ..shapes import as_int, reduced_shape, wrap_dim
-from .movement import movedim, narrowed, reshaped
+from .movement import movedim, reshaped
 from .reduction import ordered
 from .scan import Selection, place
 
@@ -30,6 +30,14 @@ _sort = Op(
     outputs=2,
     differentiable=1,
     vjp={"x": lambda g, x_shape, dim, out1: place(g, x_shape, dim, out1)},
+)
+
+
+_rank_position = Op(
+    "rank_position",
+    lambda k, x, dim, rank: k.copy(k.ranked(x, dim, rank)[1]),
+    inputs="x",
+    params="dim rank",
 )
 
 
@@ -123,8 +131,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Sel
     rank = _rank("kthvalue", k, 1, input, d)
     if not input.ndim:
         input, keepdim = reshaped(input, (1,)), False
-    order = sorted_along(input.detach(), d, False, rank).indices
-    return pick(input, d, narrowed(order, d, rank - 1, 1), keepdim)
+    return pick(input, d, apply(_rank_position, (input,), (d, rank - 1)), keepdim)
 
 
 def _rank(op: str, k: Any, low: int, input: Tensor, dim: int) -> int:

@@ -212,33 +212,31 @@ def std_mean(
 
 
 # Medians and modes -----------------------------------------------------------------------------
-_middle = (
-    trace(  # of n sorted elements of which c are numbers: the first NaN, else the lower middle
-        lambda c, n: call("where", c < n, c, call("floor_div", n - 1, 2)), 2
-    )
-)
-_middle_of_numbers = trace(lambda c: call("maximum", call("floor_div", c - 1, 2), 0), 1)
+_is_nan = trace(lambda x: x != x, 1)
+_either = trace(lambda c, i, j: call("where", c, i, j), 3)
+_middle = trace(lambda c: call("maximum", call("floor_div", c - 1, 2), 0), 1)  # of c numbers
 
 
-def _middle_index(k: Forms, x: Array, dim: int, skip: bool) -> tuple[Any, Any]:
-    """The median along `dim`, kept, and its index."""
-    int64, rank, n = dtypes.int64.numpy, len(x.shape), x.shape[dim]
-    values, order = k.sort(x, dim, False)
-    where_: Any
-    if x.dtype.kind in "iub":
-        where_ = k.full((*x.shape[:dim], 1, *x.shape[dim + 1 :]), (n - 1) // 2, int64)
-    else:  # NaN stands behind the numbers
-        others = [d for d in range(rank) if d != dim]
-        rows = k.permute(values, (*others, dim))
-        numbers = k.searchsorted(rows, k.full((*rows.shape[:-1], 1), math.nan, x.dtype), False)
-        numbers = k.permute(numbers, (*range(dim), rank - 1, *range(dim, rank - 1)))
-        given = [numbers] if skip else [numbers, n]
-        where_ = k.map(_middle_of_numbers if skip else _middle, given, int64)
-    return k.gather(values, dim, where_), k.gather(order, dim, where_)
+def _middle_index(k: Forms, x: Array, dim: int, skip: bool) -> Any:
+    """The index of the median along `dim`, kept."""
+    int64, rank = dtypes.int64.numpy, len(x.shape)
+    if not skip or x.dtype.kind in "iub":
+        found = k.ranked(x, dim, (x.shape[dim] - 1) // 2)[1]
+        if x.dtype.kind in "iub":
+            return k.copy(found)
+        greatest = k.reduce("argmax", x, (dim,), True)  # the first NaN, if there is one
+        missing = k.map(_is_nan, [k.gather(x, dim, greatest)], dtypes.bool.numpy)
+        return k.map(_either, [missing, greatest, found], int64)
+    values, order = k.sort(x, dim, False)  # NaN stands behind the numbers
+    rows = k.permute(values, (*[d for d in range(rank) if d != dim], dim))
+    numbers = k.searchsorted(rows, k.full((*rows.shape[:-1], 1), math.nan, x.dtype), False)
+    numbers = k.permute(numbers, (*range(dim), rank - 1, *range(dim, rank - 1)))
+    return k.gather(order, dim, k.map(_middle, [numbers], int64))
 
 
 def _median_forward(k: Forms, x: Array, skip: bool) -> Any:
-    return k.reshape(_middle_index(k, k.reshape(k.copy(x), (x.size,)), 0, skip)[0], ())
+    flat = k.reshape(k.copy(x), (x.size,))
+    return k.reshape(k.gather(flat, 0, _middle_index(k, flat, 0, skip)), ())
 
 
 _median = Op(
@@ -248,12 +246,7 @@ _median = Op(
     params="skip",
     vjp={"x": lambda g, x, out: even_share(g, x, out, tuple(range(x.ndim)))},
 )
-_median_position = Op(
-    "median_position",
-    lambda k, x, dim, skip: _middle_index(k, x, dim, skip)[1],
-    inputs="x",
-    params="dim skip",
-)
+_median_position = Op("median_position", _middle_index, inputs="x", params="dim skip")
 
 
 def _medians(op: str, input: Tensor, dim: Any, keepdim: bool, skip: bool) -> Any:

@@ -374,6 +374,15 @@ class CpuBackend(NumpyBackend):
                 return found
         return super().sort(x, dim, descending, count)
 
+    def ranked(self, x: Array, dim: int, rank: int) -> tuple[Array, Array]:
+        if x.size >= threshold(1):
+            from .sorting import run_rank
+
+            found = run_rank(x, dim, rank, self)
+            if found is not None:
+                return found
+        return super().ranked(x, dim, rank)
+
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         # NumPy searches one row after the other.
         if values.size >= threshold(SEARCHED if edges.ndim == 1 else 1):

@@ -15,7 +15,7 @@ from . import pool
 from .gemm_tiles import host
 from .kernels import QUICK, launching, type_of, written
 from .plans import Plans
-from .sorting_items import PILES, Keys
+from .sorting_items import FEW, PILES, Keys
 from .sorting_text import (
     ARRAYS,
     COUNT,
@@ -26,13 +26,17 @@ from .sorting_text import (
     LONG_NUMBERS,
     MAKE,
     NUMBERS,
+    RANK_NUMBERS,
     first_text,
     long_text,
+    rank_text,
     sort_text,
 )
 
 SEVERAL = 1 << 13  # elements that threads share
 LONG = 1 << 16  # elements of a row that threads share
+SAMPLED = 500  # elements of a row in which one is found sooner than it is sorted
+EARLY = 16  # part of a row whose elements are found sooner by Note [first of a row]
 PIECES = 4  # of a long row, for each thread
 LINE = 64  # bytes
 _INT64 = np.dtype(np.int64)
@@ -74,19 +78,64 @@ def run_sort(x: Any, dim: int, descending: bool, count: int | None, backend: Bac
     return backend.copy(values.swapaxes(dim, -1)), backend.copy(indices.swapaxes(dim, -1))
 
 
+def run_rank(x: Any, dim: int, rank: int, backend: Backend) -> Any:
+    """The form `ranked`; None if there is no kernel for it, or none that pays."""
+    last = dim == x.ndim - 1
+    rows = x if last else x.swapaxes(dim, -1)
+    key = (rows.shape, x.dtype, rank)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make_rank, rows, rank)
+    if not plan:
+        return None
+    if not rows.flags.c_contiguous:
+        rows = backend.copy(rows)
+    values, indices = memory.empty(plan.shape, x.dtype), memory.empty(plan.shape, _INT64)
+    threads = current_limit() if x.size >= SEVERAL else 1
+    scratch = memory.empty((threads * plan.room,), np.uint8)
+    plan.launch(pool.pointer(threads), rows, values, indices, scratch)
+    return (values, indices) if last else (values.swapaxes(dim, -1), indices.swapaxes(dim, -1))
+
+
+def _make_rank(rows: Any, rank: int) -> _Plan:
+    """The plan for an element of a rank of rows like these."""
+    keys, n = _keys(rows), rows.shape[-1]
+    if n < SAMPLED or rank < n // EARLY:
+        raise NotCompiled("sorted as quickly, or found sooner among the first")
+    samples = max(FEW, int(n ** (2 / 3)))
+    middle, apart = rank * samples // n, int(1.5 * samples**0.5) + 1
+    room = _room(keys, n)
+    given = {"rows": rows.size // n, "n": n, "rank": rank, "flip": 0, "samples": samples}
+    given |= {"low": middle - apart, "high": middle + apart, "room": room}
+    call = written("rank", rank_text, keys, host(), buffers=len(ARRAYS), ints=len(RANK_NUMBERS))
+    ints = [given[name] for name in RANK_NUMBERS]
+    launch = launching(call, len(ARRAYS), ints, release=rows.size >= QUICK)
+    return _Plan(launch, (*rows.shape[:-1], 1), room, keys, False)
+
+
+def _keys(rows: Any) -> Keys:
+    kind = type_of(rows.dtype)
+    if not kind or not rows.size or rows.shape[-1] >= 1 << 31:
+        raise NotCompiled("no elements, or of unknown types, or more than words can count")
+    if kind in _INFINITY:
+        return Keys(rows.itemsize * 8, "float", _INFINITY[kind])
+    return Keys(rows.itemsize * 8, "signed" if kind[0] == "i" else "unsigned")
+
+
+def _room(keys: Keys, n: int) -> int:
+    """Bytes for n items twice, which are read by whole vectors."""
+    return 2 * (-(-n * keys.item // LINE) + 2) * LINE
+
+
 def _make(rows: Any, descending: bool, count: int | None) -> _Plan:
     """The plan for rows like these."""
-    kind, n = type_of(rows.dtype), rows.shape[-1]
-    if not kind or not rows.size or count == 0 or n >= 1 << 31:
-        raise NotCompiled("no elements, or of unknown types, or more than words can count")
-    bits = rows.itemsize * 8
-    keys = Keys(bits, "signed" if kind[0] == "i" else "unsigned")
-    if kind in _INFINITY:
-        keys = Keys(bits, "float", _INFINITY[kind])
+    keys, n = _keys(rows), rows.shape[-1]
+    if count == 0:
+        raise NotCompiled("nothing to find")
     wanted = n if count is None else count
     groups = -(-2 * wanted // GROUPS) * GROUPS
     few = n >= 2 * groups
-    room = 2 * (-(-n * keys.item // LINE) + 2) * LINE  # read by whole vectors
+    room = _room(keys, n)
     given = {"rows": rows.size // n, "n": n, "count": wanted, "flip": -int(descending)}
     given |= {"groups": groups, "room": room}
     form, text = ("first", first_text) if few else ("sort", sort_text)

@@ -92,7 +92,10 @@ class _NormBase(Module):
         counted = f"{prefix}num_batches_tracked"
         old = local_metadata.get("version") or 1
         if old < 2 and self.track_running_stats and counted not in state_dict:
-            state_dict[counted] = self.num_batches_tracked  # it came with version 2
+            mine = self.num_batches_tracked  # it came with version 2
+            if mine is None or mine.device.type == "meta":
+                mine = FUNCTIONS["zeros"]((), device="cpu", dtype=dtypes.int64)
+            state_dict[counted] = mine
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
