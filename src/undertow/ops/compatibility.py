@@ -287,11 +287,6 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     return made
 
 
-def _make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
-    """A leaf of a subclass that shares the memory of `data`, for the `__new__` of that class."""
-    return as_subclass(data.detach(), cls).requires_grad_(require_grad)
-
-
 def resize_(self: Tensor, *sizes: Ints, memory_format: Any = None) -> Tensor:
     """Give it another shape in place: elements are kept in order, further ones have any value."""
     shape = as_shape("resize_", sizes)
@@ -366,7 +361,6 @@ for _method in (
     is_neg,
 ):
     attach(_method.__name__, _method)
-attach("_make_subclass", staticmethod(_make_subclass))
 
 
 @function(top=False)
