@@ -40,7 +40,7 @@ test: $(VENV)/.dev ## run the whole suite, then the op table again with generate
 	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/test_ops.py \
 		tests/device_suite.py --device reference $(ARGS)
 
-kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f …
+kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f, wide
 	UNDERTOW_CPU_FEATURES='$(FEATURES)' $(BIN)/python -m pytest -n $(WORKERS) \
 		$(KERNELS:%=tests/test_%.py) $(ARGS)
 

@@ -296,6 +296,21 @@ def test_a_subclass_is_called() -> None:
     assert leaf.grad.tolist() == [72.0, 72.0]
 
 
+def test_a_subclass_makes_its_instances_by_make_subclass() -> None:
+    class Scaled(ut.Tensor):
+        def __new__(cls, data: ut.Tensor, scale: float, requires_grad: bool = False) -> Any:
+            made = ut.Tensor._make_subclass(cls, data, requires_grad)
+            made.scale = scale
+            return made
+
+    x = ut.ones(2, requires_grad=True) * 3
+    scaled = Scaled(x, 0.5, True)
+    assert (type(scaled), scaled.scale, scaled.is_leaf) == (Scaled, 0.5, True)
+    assert scaled.data_ptr() == x.data_ptr()
+    (scaled * scaled.scale).sum().backward()
+    assert scaled.grad.tolist() == [0.5, 0.5]
+
+
 @pytest.mark.parametrize(
     "name, dtype",
     {

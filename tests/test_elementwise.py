@@ -492,6 +492,25 @@ def test_hardshrink_compares_in_the_dtype() -> None:
         assert ut.nn.functional.hardshrink(x, 0.3)[2] == x[2]
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 8])
+@pytest.mark.parametrize(
+    "shapes", [((90, 1), (80,)), ((3, 70, 1), (3, 1, 40)), ((2, 2, 1), (900,))]
+)
+def test_small_arrays_with_a_large_product(shapes: Any, width: int) -> None:
+    """Boxes beside boxes: short rows are walked along the longer dimension."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=(*s, width)).astype(np.float32) for s in shapes)
+    x, y = ut.tensor(a), ut.tensor(b)
+    np.testing.assert_array_equal((x * y).numpy(), a * b)
+    np.testing.assert_array_equal(ut.minimum(x, y).numpy(), np.minimum(a, b))
+    np.testing.assert_array_equal((x < y).numpy(), a < b)
+    wide = np.broadcast_to(a, (a * b).shape)
+    np.testing.assert_array_equal((ut.tensor(wide) - y).numpy(), a - b)
+    out = ut.ones(*wide.shape[:-1], 2 * width)[..., :width]
+    out += x * y
+    np.testing.assert_array_equal(out.numpy(), 1 + a * b)
+
+
 def test_bounds_by_name() -> None:
     """Second operands have torch's names."""
     x = ut.arange(4.0)

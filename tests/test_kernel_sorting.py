@@ -97,19 +97,16 @@ def test_the_first_elements_lie_together_or_in_one_group() -> None:
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1", "e"])
 def test_results_do_not_depend_on_threads(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorting, "SEVERAL", 1)
-    monkeypatch.setattr(sorting, "LONG", 1000)
-    sorting._plans.clear()
     before = ut.get_num_threads()
     try:
         for threads in (1, 2, 3, 8):
             ut.set_num_threads(threads)
-            for shape in ((1000,), (70001,), (1, 1, 5000), (9, 700), (500, 9)):
+            for shape in ((1000,), (9, 700), (500, 9), (1, 1, 5000)):
                 for ties in (False, True):
                     check(sample(shape, np.dtype(dtype), ties), len(shape) - 1, ties, None)
             check(sample((40, 3000), np.dtype(dtype)), 1, True, 12)
     finally:
         ut.set_num_threads(before)
-        sorting._plans.clear()
 
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)

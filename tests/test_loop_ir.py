@@ -723,7 +723,7 @@ def test_results_do_not_depend_on_the_lanes() -> None:
     expr = trace(lambda a, b: call("exp", a) * b + call("tanh", b), 2)
     data = [sample("f32", 777, seed) for seed in (0, 1)]
     results = []
-    widest, fma, half = this_machine()
+    widest, fma, half, _ = this_machine()
     for machine in [Machine(width, fma, half) for width in (16, 32, 64) if width <= widest]:
         f = map_function("lanes", [expr], [Operand("f32", 1)] * 2, [Operand("f32", 1)], "f32", 1)
         out = np.zeros(777, np.float32)

@@ -71,6 +71,18 @@ def test_guard_takes_small_arrays_of_one_dtype() -> None:
     assert multiply() is None
 
 
+def test_guard_leaves_what_is_broadcast_to_many() -> None:
+    """Two small arrays may have a large product; NumPy is slow at those with short rows."""
+    multiply = native.guard(np.multiply, (True, True), DTYPES, 1024)
+    x = np.ones((40, 1, 2), np.float32)
+    for y in (x[:, 0], x.reshape(1, 40, 2), np.ones((1, 13, 1), np.float32)):
+        assert multiply(x, y) is None
+        assert multiply(y, x) is None
+    for y in (x, x[:1], x[0, 0, :1], x[0, 0, 0, ...], np.ones((12, 1), np.float32)):
+        np.testing.assert_array_equal(multiply(x, y), x * y)
+        np.testing.assert_array_equal(multiply(y, x), y * x)
+
+
 def test_guard_takes_numbers() -> None:
     multiply = native.guard(np.multiply, (True, False), DTYPES, 1024)
     x, n = np.ones(3, np.float32), np.arange(3)

@@ -524,6 +524,13 @@ def test_operators_leave_what_they_do_not_know_to_the_other_operand():
     names = "add radd sub rsub mul rmul truediv rtruediv floordiv mod pow rpow matmul and or xor"
     for name in f"{names} lshift rshift lt le gt ge eq ne".split():
         assert getattr(x.long(), f"__{name}__")(object()) is NotImplemented
+    for name in set(f"{names} lshift rshift".split()) - {"radd", "rsub", "rmul", "matmul"}:
+        if hasattr(ut.Tensor, f"__i{name}__"):
+            assert getattr(x.long(), f"__i{name}__")(object()) is NotImplemented
+    assert x.__itruediv__(object()) is x.__ilshift__(object()) is NotImplemented
+    y: Any = ut.ones(2)
+    y += Other()
+    assert y == "added"
     with pytest.raises(TypeError, match="unsupported operand"):
         x - "text"
     with pytest.raises(TypeError, match="expects tensors or numbers, got str"):

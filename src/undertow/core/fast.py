@@ -99,6 +99,22 @@ def operation(fn: Callable[..., Tensor]) -> Callable[..., Any]:
     return operator
 
 
+def assignment(method: Callable[[Tensor, Any], Tensor]) -> Callable[[Tensor, Any], Any]:
+    """An in-place method as the operator of `x += y`, which asks the other operand likewise."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        try:
+            return method(self, other)
+        except DTypeError:
+            if is_operand(other):
+                raise
+            return NotImplemented
+
+    operator.__name__ = operator.__qualname__ = method.__name__
+    operator.__doc__ = method.__doc__
+    return operator
+
+
 _operation = operation(elementwise)
 
 

@@ -149,6 +149,11 @@ class Tensor(TensorMethods, metaclass=TensorType):
     __hash__ = object.__hash__
 
     # What it is ---------------------------------------------------------------------------
+    @staticmethod
+    def _make_subclass(kind: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
+        """A leaf of a subclass that shares the memory of `data`, for the `__new__` of that one."""
+        return data.detach().as_subclass(kind).requires_grad_(require_grad)
+
     @property
     def shape(self) -> Size:
         """The sizes of its dimensions."""

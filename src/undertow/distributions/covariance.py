@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..core.tensor import Tensor
@@ -14,6 +15,10 @@ from .utils import lazy_property
 
 def squared_length(scale_tril: Tensor, x: Tensor) -> Tensor:
     """x' (L L')^-1 x, for the vectors along the last dimension."""
+    if scale_tril.ndim == 2:  # one system with a column for each vector
+        columns = x.reshape(math.prod(x.shape[:-1]), x.shape[-1]).mT
+        solved = solve_triangular(scale_tril, columns, upper=False)
+        return solved.square().sum(0).reshape(x.shape[:-1])
     solved = solve_triangular(scale_tril, x.unsqueeze(-1), upper=False)
     return solved.squeeze(-1).square().sum(-1)
 

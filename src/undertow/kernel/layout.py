@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 Sizes = tuple[int, ...]
+SHORT = 8  # rows of fewer elements cost more to set up than to compute
+LONG = 32  # elements of a row that is worth walking with larger steps
 
 
 def coalesce(
@@ -41,3 +43,20 @@ def coalesce(
     if not sizes:
         return (1,), [(0,) for _ in strides]
     return tuple(sizes), [tuple(s) for s in steps]
+
+
+def long_rows(shape: Sizes, strides: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:
+    """Coalesced dimensions, with the innermost long one last where rows would be short ones.
+
+    So boxes (N, 1, 4) beside (M, 4) are walked along M, and not in rows of four elements.
+
+    >>> long_rows((50, 60, 4), [(240, 4, 1), (4, 0, 1), (0, 4, 1)])
+    ((50, 4, 60), [(240, 1, 4), (4, 1, 0), (0, 1, 4)])
+    """
+    if shape[-1] < SHORT:
+        for d in reversed(range(len(shape) - 1)):
+            if shape[d] >= LONG:
+                rest = [*(e for e in range(len(shape)) if e != d), d]
+                moved = [tuple(s[e] for e in rest) for s in (shape, *strides)]
+                return moved[0], moved[1:]
+    return shape, list(strides)

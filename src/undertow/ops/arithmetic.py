@@ -10,7 +10,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import cast, compute_dtype, elementwise, operand
-from ..core.fast import binary_function, inplace_elementwise, operation, unary_function
+from ..core.fast import assignment, binary_function, inplace_elementwise, operation, unary_function
 from ..core.inplace import zeros_of
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, attach, elementwise_function, function
@@ -627,4 +627,4 @@ for _operator, _name in {
     "__imod__": "remainder_",
     "__ipow__": "pow_",
 }.items():
-    attach(_operator, Tensor.__dict__[_name])
+    attach(_operator, assignment(Tensor.__dict__[_name]))

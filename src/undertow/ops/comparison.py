@@ -10,7 +10,7 @@ from .. import dtypes
 from ..backends.base import Array, Forms
 from ..backends.registry import backend_of
 from ..core.dispatch import align, alike, apply, cast, compute_dtype, elementwise, operand
-from ..core.fast import operation
+from ..core.fast import assignment, operation
 from ..core.op import Op, elementwise_op
 from ..core.other_kinds import NotDense
 from ..core.register import alias, attach, elementwise_function, function
@@ -191,7 +191,7 @@ def _bitwise(name: str, head: str, dunder: str, domain: str, doc: str) -> Callab
     op = elementwise_op(name, lambda a, b: call(head, a, b), inputs="a b", domain=domain)
     door = elementwise_function(op, doc, inplace=True, dunder=f"__{dunder}__")
     attach(f"__r{dunder}__", _reflected(door))
-    attach(f"__i{dunder}__", Tensor.__dict__[f"{name}_"])
+    attach(f"__i{dunder}__", assignment(Tensor.__dict__[f"{name}_"]))
     return door
 
 

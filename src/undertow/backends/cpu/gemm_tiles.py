@@ -48,13 +48,11 @@ class Tile(NamedTuple):
 @functools.cache
 def host() -> Target:
     """This machine."""
-    features = jit.features()
-    if features >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
-        return Target(64, 32, True, True, True)
-    if "avx2" in features:
-        return Target(32, 16, "fma" in features, True, "f16c" in features)
+    features, vector = jit.features(), jit.vector_bytes()
     arm = "neon" in features
-    return Target(16, 32 if arm else 16, arm, False, arm)
+    registers = 32 if vector == 64 or arm else 16
+    fma, half = "fma" in features or arm, "f16c" in features or arm
+    return Target(vector, registers, fma, "avx2" in features, half)
 
 
 @functools.cache

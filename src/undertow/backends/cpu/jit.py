@@ -64,6 +64,7 @@ class _Tools(NamedTuple):
     triple: str
     cpu: str
     features: str  # all that LLVM knows: "+avx2,-avx512f,…"
+    wide: bool
 
 
 _made: _Tools | None = None
@@ -156,9 +157,21 @@ def features() -> frozenset[str]:
     """What the processor can do, in LLVM's words.
 
     `UNDERTOW_CPU_FEATURES=-avx512f,-fma` takes features away, `baseline` all that not every
-    processor of the architecture has, to run what another machine would.
+    processor of the architecture has, to run what another machine would; see `vector_bytes`, too.
     """
     return frozenset(f[1:] for f in _tools().features.split(",") if f[0] == "+")
+
+
+@functools.cache
+def vector_bytes() -> int:
+    """How long vectors are that code for this machine computes with.
+
+    With `UNDERTOW_CPU_FEATURES=wide` as long as any machine's: where registers are shorter, LLVM
+    makes several of each, so that the code of larger machines can be tested, if not timed.
+    """
+    if _tools().wide or features() >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
+        return 64
+    return 32 if "avx2" in features() else 16
 
 
 def _tools() -> _Tools:
@@ -191,7 +204,8 @@ def _prepare() -> _Tools:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
     versions = f"{llvmlite.__version__} {llvm.llvm_version_info}"
-    return _Tools(llvm, machine, engine, disk, versions, machine.triple, cpu, features)
+    facts = (versions, machine.triple, cpu, features, "wide" in _words())
+    return _Tools(llvm, machine, engine, disk, *facts)
 
 
 # What every processor of an architecture has: x86-64 without extensions, and 64-bit ARM.
@@ -199,6 +213,10 @@ _BASELINE = {"64bit", "cmov", "cx8", "fxsr", "mmx", "sse", "sse2", "fp-armv8", "
 _AVX512 = ("avx512", "avx10", "amx-avx512")
 _AVX2 = ("avx2", "avxifma", "avxne", "avxvnni", "sha512", "sm3", "sm4", "vaes", *_AVX512)
 _AVX = ("avx", "f16c", "fma", "vpclmulqdq", "xop", *_AVX2)
+
+
+def _words() -> list[str]:
+    return os.environ.get("UNDERTOW_CPU_FEATURES", "").replace(",", " ").split()
 
 
 def _changed(known: dict[str, bool]) -> str:
@@ -211,8 +229,10 @@ def _changed(known: dict[str, bool]) -> str:
         # Gathers are slow on most processors, and half as fast on Intel's since Downfall was
         # mitigated. A load for each lane is never much slower, and often twice as fast.
         known["prefer-no-gather"] = True
-    for word in os.environ.get("UNDERTOW_CPU_FEATURES", "").replace(",", " ").split():
+    for word in _words():
         name = word.lstrip("+-")
+        if word == "wide":  # no feature of LLVM's; see `vector_bytes`
+            continue
         if word == "baseline":
             known = {name: on and name in _BASELINE for name, on in known.items()}
         elif word[0] == "-":
@@ -359,6 +379,7 @@ def _circumstances() -> bytes:
         tools.triple,
         tools.cpu,
         tools.features,
+        tools.wide,
         LEVEL,
         _content(_here),
     )

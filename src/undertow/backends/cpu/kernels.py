@@ -35,12 +35,9 @@ CHECKED = os.environ.get("UNDERTOW_CHECK_IR") == "1"  # on in tests
 def machine() -> Machine:
     """What code for this machine may use."""
     features = jit.features()
-    if features >= {"avx512f", "avx512bw", "avx512dq", "avx512vl"}:
-        vector = 64
-    else:
-        vector = 32 if "avx2" in features else 16
     arm = "neon" in features
-    return Machine(vector, "fma" in features or arm, "f16c" in features or arm)
+    fma, half = "fma" in features or arm, "f16c" in features or arm
+    return Machine(jit.vector_bytes(), fma, half, "avx512f" in features)
 
 
 _kernels: dict[tuple[str, str], Callable[..., None]] = {}

@@ -10,11 +10,12 @@ from ...kernel.ir import COMPARISONS, FLOATS, INTEGERS, SIGNED, WIDTH, Function,
 
 
 class Machine(NamedTuple):
-    """What the generated code may use: bytes in a vector, fused multiply-add, half conversions."""
+    """What the generated code may use."""
 
-    vector: int
-    fma: bool
-    half: bool
+    vector: int  # bytes
+    fma: bool  # fused multiply-add
+    half: bool  # conversions of float16
+    scales: bool = False  # products with powers of two, of vectors of 64 bytes
 
 
 TYPES = {"bool": "i1", "f32": "float", "f64": "double", **{t: f"i{t[1:]}" for t in INTEGERS}}
@@ -309,7 +310,7 @@ class Values:
     def scale(self, x: str, n: str, dtype: str, lanes: int) -> str:
         """`x * 2**n`; see Note [scale] of the loop IR."""
         kind = self.type(dtype, lanes)
-        if self.machine.vector == 64 and lanes * WIDTH[dtype] == 64:
+        if self.machine.scales and lanes * WIDTH[dtype] == 64:
             letter, word = ("ps", "i16") if dtype == "f32" else ("pd", "i8")
             name = f"@llvm.x86.avx512.mask.scalef.{letter}.512"
             self.module.declare(name, kind, [kind, kind, kind, word, "i32"])

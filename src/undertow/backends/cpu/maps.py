@@ -11,7 +11,7 @@ import numpy as np
 from ...kernel.complex_lower import PARTS
 from ...kernel.expr import Expr
 from ...kernel.ir import FLOATS, INTEGERS, STREAM
-from ...kernel.layout import Sizes, coalesce
+from ...kernel.layout import Sizes, coalesce, long_rows
 from ...kernel.maps import map_function
 from .. import memory
 from . import pool
@@ -123,7 +123,7 @@ def _make(
         outs = [row_major(shape) if source is None else own[source]] * len(results)
     else:
         outs = steps[len(arrays) :]
-    sizes, steps = coalesce(shape, [*outs, *own])
+    sizes, steps = long_rows(*coalesce(shape, [*outs, *own]))
     inner = known([s[-1] for s in steps])
     outputs = typed(results, inner)
     inputs = with_numbers(operands, typed(types, inner[len(results) :]), compute)

@@ -91,6 +91,8 @@ def guard(
 ) -> Callable[..., Any]:
     """`compute` of small arrays, which come first, and numbers; None for all other operands.
 
+    What the first array and another are broadcast to is small as well.
+
     The arrays have one of three dtypes, all the same; numbers beside those of the third are ints.
     """
     kept = [compute, np.asarray, *dtypes]
@@ -274,6 +276,23 @@ error:
 }}
 """
 
+
+def _last(name: str, rank: str, shape: str) -> str:
+    """Lines that load the size of a dimension counted from the last; 1 before the first."""
+    return f"""
+  %{name}.index = sub i32 %{rank}, %w.next
+  %{name}.there = icmp sge i32 %{name}.index, 0
+  br label %{name}.before
+{name}.before:
+  br i1 %{name}.there, label %{name}.load, label %{name}.after
+{name}.load:
+  %{name}.from = getelementptr i64, ptr %{shape}, i32 %{name}.index
+  %{name}.found = load i64, ptr %{name}.from
+  br label %{name}.after
+{name}.after:
+  %{name} = phi i64 [ 1, %{name}.before ], [ %{name}.found, %{name}.load ]"""
+
+
 _OPERAND = f"""{_given("o", "%o.i")}
   %array = icmp slt i64 %o.i, %arrays
   br i1 %array, label %o.array, label %o.number
@@ -306,7 +325,29 @@ s.body:
   br label %s.head
 s.after:
   %small = icmp slt i64 %size, %limit
-  br i1 %small, label %o.usual, label %other
+  br i1 %small, label %w.before, label %other
+w.before:
+  %longer = icmp sgt i32 %dims, %x.dims
+  %rank = select i1 %longer, i32 %dims, i32 %x.dims
+  br label %w.head
+w.head:
+  %w.i = phi i32 [ 0, %w.before ], [ %w.next, %w.tail ]
+  %wide = phi i64 [ 1, %w.before ], [ %wider, %w.tail ]
+  %w.more = icmp slt i32 %w.i, %rank
+  br i1 %w.more, label %w.body, label %w.after
+w.body:
+  %w.next = add i32 %w.i, 1
+{_last("x.length", "x.dims", "x.shape")}
+{_last("o.length", "dims", "shape")}
+  br label %w.tail
+w.tail:
+  %w.larger = icmp sgt i64 %x.length, %o.length
+  %w.length = select i1 %w.larger, i64 %x.length, i64 %o.length
+  %wider = mul i64 %wide, %w.length
+  br label %w.head
+w.after:
+  %narrow = icmp slt i64 %wide, %limit
+  br i1 %narrow, label %o.usual, label %other
 o.usual:"""
 _GUARD = f"""
 define ptr @guard(ptr %self, ptr %args, i64 %count) {{
@@ -327,6 +368,8 @@ dtype.of:
   %is.abc = or i1 %is.ab, %is.c
   br i1 %is.abc, label %every, label %other
 every:
+{_field("x.dims", "x", 8, "i32")}
+{_field("x.shape", "x", 16)}
 {_loop("o", "%given", _OPERAND)}
   %r = call ptr %Call(ptr %Compute, ptr %args, i64 %count, ptr null)
   %failed = icmp eq ptr %r, null

@@ -5,9 +5,9 @@ subexpression, so that calling it costs little more than its ufuncs.
 
 >>> from ...kernel.expr import trace
 >>> expr = trace(lambda g, a, b: g * (a + b) - g * b, 3)
->>> print(text((expr,), (True, True, False), False, 1024))
+>>> print(text((expr,), (True, True, False), True, 1024))
 def run(a0, a1, a2):
-    if a0.size >= 1024 or a1.size >= 1024 or a0.itemsize == 2:
+    if a0.size >= 1024 or a0.itemsize == 2:
         return large((a0, a1, a2), a0.dtype)
     a2 = a0.dtype.type(a2)
     t0 = add(a1, a2)
@@ -39,6 +39,7 @@ from .native import ARITHMETIC, guard, possible, quick
 
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"undertow\.")
 ndarray = np.ndarray
+_broadcast = np.broadcast
 OFTEN = 1000  # calls from which on machine code pays, for which LLVM may have to be loaded
 _BOOL = np.dtype(bool)
 # The ufuncs of primitives by name, those of Note [native calls] once something is called often.
@@ -65,7 +66,7 @@ def prepared(
         return found if len(exprs) > 1 else found[0]
 
     scope: dict[str, Any] = {**quickest, "large": large, "ndarray": np.ndarray}
-    scope["asarray"] = np.asarray
+    scope["asarray"], scope["broadcast"] = np.asarray, _broadcast
     scope["__name__"] = __name__
     if quickest["add"] is UFUNCS["add"]:
         _scopes.append(scope)
@@ -116,6 +117,8 @@ def direct(expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]) -
             if pair:
                 if y.__class__ is not ndarray or y.dtype is not dtype or y.size >= limit:
                     return None
+                if y.shape != x.shape and _broadcast(x, y).size >= limit:
+                    return None
             elif dtype is long and y.__class__ is not int:
                 return None
         r = compute(x, *others)
@@ -133,6 +136,11 @@ def text(exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool, limit
     first = every[0]
     inside = ", ".join(names) + ("," if len(names) == 1 else "")
     unusual = [f"{name}.size >= {limit}" for name in (every[:1] if largest else every)]
+    if not largest:  # what they are broadcast to may be larger than each of them
+        unusual += [
+            f"{name}.shape != {first}.shape and broadcast({first}, {name}).size >= {limit}"
+            for name in every[1:]
+        ]
     numbers = [name for name in names if name not in every]
     deep = len(lines) > len(exprs)  # whether anything is computed from what was computed
     if deep or numbers:  # halves are computed in single

@@ -1,4 +1,4 @@
-"""Sorting by generated kernels: choose, lay out and call; see Notes [sort keys], [long rows] …"""
+"""Sorting by generated kernels: choose, lay out and call; see Note [sort keys]."""
 
 from __future__ import annotations
 
@@ -15,29 +15,12 @@ from . import pool
 from .gemm_tiles import host
 from .kernels import QUICK, launching, type_of, written
 from .plans import Plans
-from .sorting_items import FEW, PILES, Keys
-from .sorting_text import (
-    ARRAYS,
-    COUNT,
-    DEAL,
-    GIVE,
-    GROUPS,
-    LONG_ARRAYS,
-    LONG_NUMBERS,
-    MAKE,
-    NUMBERS,
-    RANK_NUMBERS,
-    first_text,
-    long_text,
-    rank_text,
-    sort_text,
-)
+from .sorting_items import FEW, Keys
+from .sorting_text import ARRAYS, GROUPS, NUMBERS, RANK_NUMBERS, first_text, rank_text, sort_text
 
 SEVERAL = 1 << 13  # elements that threads share
-LONG = 1 << 16  # elements of a row that threads share
 SAMPLED = 500  # elements of a row in which one is found sooner than it is sorted
 EARLY = 16  # part of a row whose elements are found sooner by Note [first of a row]
-PIECES = 4  # of a long row, for each thread
 LINE = 64  # bytes
 _INT64 = np.dtype(np.int64)
 _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0xFF << 23, "f64": 0x7FF << 52}
@@ -48,50 +31,38 @@ class _Plan(NamedTuple):
     """One call's layout: everything but the addresses."""
 
     launch: Callable[..., None]
-    shape: tuple[int, ...]  # of the results, sorted along the last dimension
+    shape: tuple[int, ...]  # of the results, along the last dimension
+    rows: int
     room: int  # bytes of scratch memory for a thread
-    keys: Keys
-    long: bool
 
 
 def run_sort(x: Any, dim: int, descending: bool, count: int | None, backend: Backend) -> Any:
     """The form `sort`; None if there is no kernel for it."""
-    last = dim == x.ndim - 1
-    rows = x if last else x.swapaxes(dim, -1)
-    key = (rows.shape, x.dtype, descending, count)
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, rows, descending, count)
-    if not plan:
-        return None
-    if not rows.flags.c_contiguous:
-        rows = backend.copy(rows)
-    values, indices = memory.empty(plan.shape, x.dtype), memory.empty(plan.shape, _INT64)
-    threads = current_limit() if x.size >= SEVERAL else 1
-    if plan.long and threads > 1:
-        _share(rows, values, indices, plan.keys, descending, threads)
-    else:
-        scratch = memory.empty((threads * plan.room,), np.uint8)
-        plan.launch(pool.pointer(threads), rows, values, indices, scratch)
-    if last:
-        return values, indices
-    return backend.copy(values.swapaxes(dim, -1)), backend.copy(indices.swapaxes(dim, -1))
+    found = _run(x, dim, backend, _make, descending, count)
+    if found is None or dim == x.ndim - 1:
+        return found
+    return backend.copy(found[0]), backend.copy(found[1])
 
 
 def run_rank(x: Any, dim: int, rank: int, backend: Backend) -> Any:
     """The form `ranked`; None if there is no kernel for it, or none that pays."""
+    return _run(x, dim, backend, _make_rank, rank)
+
+
+def _run(x: Any, dim: int, backend: Backend, make: Callable[..., _Plan], *given: Any) -> Any:
+    """Values and indices, as views with the last dimension in the place of `dim`."""
     last = dim == x.ndim - 1
     rows = x if last else x.swapaxes(dim, -1)
-    key = (rows.shape, x.dtype, rank)
+    key = (make, rows.shape, x.dtype, given)
     plan = _plans.get(key)
     if plan is None:
-        plan = _plans.make(key, _make_rank, rows, rank)
+        plan = _plans.make(key, make, rows, *given)
     if not plan:
         return None
     if not rows.flags.c_contiguous:
         rows = backend.copy(rows)
     values, indices = memory.empty(plan.shape, x.dtype), memory.empty(plan.shape, _INT64)
-    threads = current_limit() if x.size >= SEVERAL else 1
+    threads = min(current_limit(), plan.rows) if x.size >= SEVERAL else 1
     scratch = memory.empty((threads * plan.room,), np.uint8)
     plan.launch(pool.pointer(threads), rows, values, indices, scratch)
     return (values, indices) if last else (values.swapaxes(dim, -1), indices.swapaxes(dim, -1))
@@ -110,7 +81,7 @@ def _make_rank(rows: Any, rank: int) -> _Plan:
     call = written("rank", rank_text, keys, host(), buffers=len(ARRAYS), ints=len(RANK_NUMBERS))
     ints = [given[name] for name in RANK_NUMBERS]
     launch = launching(call, len(ARRAYS), ints, release=rows.size >= QUICK)
-    return _Plan(launch, (*rows.shape[:-1], 1), room, keys, False)
+    return _Plan(launch, (*rows.shape[:-1], 1), given["rows"], room)
 
 
 def _keys(rows: Any) -> Keys:
@@ -142,30 +113,4 @@ def _make(rows: Any, descending: bool, count: int | None) -> _Plan:
     call = written(form, text, keys, host(), buffers=len(ARRAYS), ints=len(NUMBERS))
     ints = [given[name] for name in NUMBERS]
     launch = launching(call, len(ARRAYS), ints, release=rows.size >= QUICK)
-    long = rows.size == n >= LONG and count is None
-    return _Plan(launch, (*rows.shape[:-1], wanted), room, keys, long)
-
-
-def _share(x: Any, values: Any, indices: Any, keys: Keys, descending: bool, threads: int) -> None:
-    """Sort a row by several threads; see Note [long rows]."""
-    n, handle = x.size, pool.pointer(threads)
-    items, spare = (memory.empty((n * keys.item,), np.uint8) for _ in range(2))
-    piece = -(-n // (PIECES * threads))
-    tables = np.empty((-(-n // piece), PILES), _INT64)
-    call = written(
-        "long", long_text, keys, host(), buffers=len(LONG_ARRAYS), ints=len(LONG_NUMBERS)
-    )
-    launch = launching(call, len(LONG_ARRAYS), [len(tables), n, -int(descending), piece])
-
-    def run(stage: int, byte: int = 0) -> None:
-        launch(handle, x, values, indices, items, spare, tables, stage, byte)
-
-    run(MAKE)
-    for byte in range(keys.bits // 8):
-        run(COUNT, byte)
-        sizes = tables.T.reshape(-1)  # of the first pile of all pieces, of the second …
-        if tables.sum(0).max() < n * keys.item:
-            tables[...] = (sizes.cumsum() - sizes).reshape(PILES, -1).T
-            run(DEAL, byte)
-            items, spare = spare, items
-    run(GIVE)
+    return _Plan(launch, (*rows.shape[:-1], wanted), given["rows"], room)

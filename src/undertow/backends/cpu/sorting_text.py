@@ -11,10 +11,6 @@ Note [one of a row]
 The item of a rank is found without sorting the row, too. Two of a sorted sample lie on either side
 of it, most likely: three standard deviations of their ranks away from where it should be. Items
 between them are sorted, those before are counted. If it is not among them, the row is sorted.
-
-Note [long rows]
-A single row is dealt by all threads, in pieces: each piece counts its piles, the caller tells from
-that where the piles of each piece begin, and then the pieces are dealt.
 """
 
 from __future__ import annotations
@@ -24,15 +20,12 @@ from collections.abc import Callable
 from .gemm_tiles import Target
 from .irbuilder import Function, Value, Variable, module
 from .jobs import packed_job
-from .sorting_items import FEW, TABLE, Items, Keys, integers
+from .sorting_items import FEW, Items, Keys, integers
 
 GROUPS = 16  # groups of elements are a multiple of these, whole vectors on any machine
 ARRAYS = ("x", "values", "indices", "scratch")
 NUMBERS = ("rows", "n", "count", "flip", "groups", "room")
 RANK_NUMBERS = ("rows", "n", "rank", "flip", "samples", "low", "high", "room")
-LONG_ARRAYS = ("x", "values", "indices", "items", "spare", "tables")
-LONG_NUMBERS = ("pieces", "n", "flip", "piece", "stage", "byte")
-MAKE, COUNT, DEAL, GIVE = range(4)  # the stages of a long row
 Field = dict[str, str]
 Filled = Callable[[Items, Field, str, str, str], Value]
 
@@ -54,29 +47,6 @@ def first_text(name: str, keys: Keys, target: Target) -> str:
         return _remaining(c, field, x, items, _limit(c, field, name, x, items, spare))
 
     return _rows_text(name, keys, target, fill)
-
-
-def long_text(name: str, keys: Keys, target: Target) -> str:
-    """A kernel of LONG_ARRAYS and LONG_NUMBERS: a stage of Note [long rows]."""
-
-    def tasks(f: Function, field: Field) -> None:
-        c, items, byte = Items(f, keys, target), field["items"], field["byte"]
-        stage = [f.compare("eq", field["stage"], number) for number in range(4)]
-        with f.loop("%begin", "%end") as task:
-            begin = f.mul(task, field["piece"])
-            end = f.least(f.add(begin, field["piece"]), field["n"])
-            table = f.at(field["tables"], f.mul(task, TABLE))
-            with f.when(stage[MAKE]):
-                _make(c, field, field["x"], items, begin, end)
-            with f.when(stage[COUNT]):
-                c.clear(table, 1)
-                c.count(items, begin, end, {byte: table})
-            with f.when(stage[DEAL]):
-                c.deal(items, field["spare"], begin, end, table, byte)
-            with f.when(stage[GIVE]):
-                _give(c, field, field["x"], items, begin, end, 0)
-
-    return module(*packed_job(name, LONG_ARRAYS, LONG_NUMBERS, target.attributes, tasks))
 
 
 def _rows_text(name: str, keys: Keys, target: Target, fill: Filled) -> str:

@@ -264,16 +264,16 @@ def pad_sequence(
                 f"[{op}] all sequences must be (length, …) and alike but for their length, got "
                 f"shapes {given[0].shape} and {t.shape}"
             )
-    longest = max(t.shape[0] for t in given)
-    filled = []
-    for t in given:
-        gap = longest - t.shape[0]
-        if gap:
-            ends = (0, gap) if padding_side == "right" else (gap, 0)
-            t = FUNCTIONAL["pad"](t, [0, 0] * len(rest) + [*ends], value=padding_value)
-        filled.append(t)
-    found: Tensor = FUNCTIONS["stack"](filled, 0 if batch_first else 1)
-    return found
+    lengths = [t.shape[0] for t in given]
+    longest, gap = max(lengths), max(lengths) - min(lengths)
+    blank = given[0].detach()[:0]
+    blank = FUNCTIONAL["pad"](blank, [0, 0] * len(rest) + [0, gap], value=padding_value)
+    pieces = []  # one after the other, each with what it is filled up with
+    for t, length in zip(given, lengths, strict=True):
+        filling = [blank[: longest - length]] if length < longest else []
+        pieces += [t, *filling] if padding_side == "right" else [*filling, t]
+    found: Tensor = FUNCTIONS["cat"](pieces).reshape(len(given), longest, *rest)
+    return found if batch_first else found.transpose(0, 1).contiguous()
 
 
 def unpad_sequence(
