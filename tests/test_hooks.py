@@ -531,3 +531,14 @@ def test_what_cannot_be_hooked_together() -> None:
         register_multi_grad_hook([leaf(1.0), ut.tensor(1.0)], print)
     with pytest.raises(ArgumentError, match="'some'"):
         register_multi_grad_hook([leaf(1.0)], print, mode="some")
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_a_captured_gradient_is_as_hooks_leave_it(also):
+    """Whether or not the input is on the way to another one."""
+    x = leaf([1.0, 2.0])
+    y = x * 2
+    y.register_hook(lambda g: g * 0.5)
+    found = grad(y.sum(), [y, x] if also else [y])
+    assert found[0].tolist() == [0.5, 0.5]
+    assert not also or found[1].tolist() == [1.0, 1.0]
