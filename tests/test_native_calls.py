@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import subprocess
 import sys
 import threading
 import warnings
@@ -12,7 +14,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import native, prepared
+from undertow.backends.cpu import gemm, native, prepared
 from undertow.backends.cpu.jit import load
 from undertow.backends.cpu.plans import described
 from undertow.backends.cpu.prepared import OFTEN
@@ -348,3 +350,44 @@ def test_prepared_functions_become_quick() -> None:
     (x * x * 0.5).sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_what_code_knows_by_its_address_is_never_freed(monkeypatch):
+    """Two threads that come at once make it twice; a cache keeps one, both are in use."""
+    made = native._method.__wrapped__("guard")
+    assert any(kept is made for kept in native._alive)
+
+    class Late(dict):
+        def get(self, key):
+            return None  # another thread has put it there since
+
+    monkeypatch.setattr(gemm, "_tables", Late())
+    assert gemm._table("stem", 1) is gemm._table("stem", 1)
+
+    class Crowded(list):
+        def append(self, made):
+            super().extend([made, (ctypes.c_int64 * 2)(7, 7)])  # the last is another thread's
+
+    monkeypatch.setattr(gemm, "_maps", Crowded())
+    assert list((ctypes.c_int64 * 2).from_address(gemm._map.__wrapped__(3, 4))) == [3, 4]
+
+
+def test_threads_that_begin_at_once():
+    """The first calls make native functions, tables of tiles and plans; all threads need them."""
+    code = """
+import threading, undertow as ut
+begin = threading.Barrier(4)
+x, w = ut.ones(120, 64), ut.ones(64, 64).requires_grad_()
+found = []
+def busy():
+    begin.wait()
+    for _ in range(8):
+        y = ut.softmax(ut.tanh(x @ w) * 0.5, -1)
+        found.append(ut.autograd.grad((y * y).sum(), w)[0].sum().item())
+threads = [threading.Thread(target=busy) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert len(found) == 32 and len(set(found)) == 1, found
+"""
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=100)

@@ -348,10 +348,15 @@ def _layout(
 ANY = Tile(0, 0)
 
 
-@functools.cache
-def _table(stem: str, shape: Any, target: Target) -> Any:
+_tables: dict[Any, Any] = {}  # never freed, since plans know them by their addresses
+
+
+def _table(*kind: Any) -> Any:
     """The addresses of tiles by width and rows; 0 where one is not compiled yet."""
-    return (ctypes.c_int64 * (MOST_WIDTH * MOST_ROWS))()
+    found = _tables.get(kind)
+    if found is None:  # of several threads that come at once all get the same
+        found = _tables.setdefault(kind, (ctypes.c_int64 * (MOST_WIDTH * MOST_ROWS))())
+    return found
 
 
 def micro_kernels(
@@ -369,8 +374,9 @@ def micro_kernels(
 @functools.cache
 def _map(slow: int, fast: int) -> int:
     """The address of the two steps of an operand, for a packing function."""
-    _maps.append((ctypes.c_int64 * 2)(slow, fast))
-    return ctypes.addressof(_maps[-1])
+    made = (ctypes.c_int64 * 2)(slow, fast)
+    _maps.append(made)
+    return ctypes.addressof(made)
 
 
 _maps: list[Any] = []  # kept alive

@@ -135,7 +135,7 @@ def quick(ufuncs: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., A
 
 
 _BYTES = "Py_IncRef PyBytes_FromStringAndSize"
-_alive: list[Any] = []  # what guards refer to by address: there are one or two for each door
+_alive: list[Any] = []  # what functions refer to by address: there are a few for each door
 
 
 @functools.cache
@@ -146,7 +146,9 @@ def _symbols(names: str) -> list[int]:
 
 @functools.cache
 def _method(name: str) -> _Method:
-    return _Method(name.encode(), load(name, _TEXTS[name]), _FASTCALL, None)
+    method = _Method(name.encode(), load(name, _TEXTS[name]), _FASTCALL, None)
+    _alive.append(method)  # of two threads that come at once each has one, the cache keeps one
+    return method
 
 
 def _function(name: str, table: list[int]) -> Callable[..., Any]:
