@@ -26,7 +26,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test kernels test-opencl lint types stubs coverage conformance bench format clean
+.PHONY: help demo test test-quick kernels test-opencl lint types stubs coverage conformance ecosystem bench \
+	format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,9 +37,18 @@ demo: $(VENV)/.plot ## train a network on the time series GunPoint, on DEVICE=cp
 		--epochs 200 --test-every 10 --out demo --overwrite --device $(DEVICE) $(ARGS)
 
 test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
-	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@failed=0; \
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS) || failed=1; \
 	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/test_ops.py \
-		tests/device_suite.py --device reference $(ARGS)
+		tests/device_suite.py --device reference $(ARGS) || failed=1; \
+	exit $$failed
+
+# What most mistakes break, in 3 minutes on two cores; of the op table one sample in 20.
+QUICK := autograd blame creation dtypes functional hooks indexing layers losses lr_scheduler modes module names ops \
+	optim out printing random reductions save_load storage tensor views
+test-quick: $(VENV)/.dev ## run a part of the suite, in three minutes
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not conformance and not slow" --part 3/20 \
+		$(QUICK:%=tests/test_%.py) $(ARGS)
 
 kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f, wide
 	UNDERTOW_CPU_FEATURES='$(FEATURES)' $(BIN)/python -m pytest -n $(WORKERS) \
@@ -77,6 +87,12 @@ coverage: $(VENV)/.dev ## write docs/coverage.md: which names of torch there are
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)
 
+# Libraries written for torch, in an environment of their own that never holds a torch.
+ECOSYSTEM := .venv-ecosystem
+ecosystem: $(ECOSYSTEM)/.packages ## run transformers, timm, PyG … on Undertow, against numbers of torch; ARGS=--quick
+	$(ECOSYSTEM)/bin/undertow adopt
+	$(ECOSYSTEM)/bin/python tools/ecosystem/run.py $(ARGS)
+
 bench: $(VENV)/.jax ## race against torch and JAX: speed, the machine's limits, peak memory
 	@set -e; for script in $(BENCH); do \
 		printf '\n== %s\n' "$$script"; \
@@ -88,7 +104,7 @@ format: $(VENV)/.dev ## format the code, and mend what ruff can mend
 	$(BIN)/ruff format .
 
 clean: ## remove the environment, the caches and everything built
-	rm -rf $(VENV) build dist demo digits.png .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ECOSYSTEM) build dist demo digits.png .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: each says that an installation is complete and as new as pyproject.toml.
@@ -115,6 +131,12 @@ $(VENV)/.torch: $(VENV)/.dev
 
 $(VENV)/.jax: $(VENV)/.torch
 	$(PIP) $(JAX)
+	@touch $@
+
+$(ECOSYSTEM)/.packages: tools/ecosystem/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(ECOSYSTEM)
+	$(ECOSYSTEM)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--requirement tools/ecosystem/requirements.txt --editable .
 	@touch $@
 
 SECONDS ?= 600

@@ -124,10 +124,10 @@ def cpu_name() -> str:
 
 def header(*rivals: Any, threads: int = 2) -> None:
     """Say on what the numbers were taken."""
-    versions = ", ".join(f"{r.__name__} {r.__version__}" for r in rivals)
+    versions = ", ".join(f"{r.__name__} {r.__version__}" for r in (ut, *rivals))
     print(f"# {cpu_name()}, Python {platform.python_version()}, NumPy {np.__version__}")
     what = "processor time of one thread" if threads == 1 else f"{threads} threads"
-    print(f"# undertow {ut.__version__}, {versions}, {what}, interleaved, best of several")
+    print(f"# {versions}, {what}, interleaved, best of several")
     if limit():
         print(f"# every library limited to {limit()}")
 

@@ -111,3 +111,20 @@ def test_only_view_functions_return_views(name: str, grad: bool) -> None:
     """A result shares memory with an input only if the function is known for it, and then does."""
     shares = any(s for sample in sharing(TABLE[name], grad) for row in sample for s in row)
     assert shares == (name in MAY_SHARE)
+
+
+def test_memory_set_by_data_is_not_that_of_saved_outputs() -> None:
+    """A node that saved its output has the old memory, which nobody changed; as in torch."""
+    x = ut.tensor([1.0, -2.0], requires_grad=True)
+    y = (x * 1).relu()
+    z = y * 3
+    y.data = ut.tensor([5.0, 6.0])
+    assert y.tolist() == [5.0, 6.0]
+    z.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3.0, 0.0]
+    w = x.exp()
+    out = w * w  # saves the tensor itself
+    w.data = ut.ones(2)
+    with pytest.raises(ut.errors.VersionError):
+        out.sum().backward()

@@ -241,3 +241,29 @@ def test_the_number_of_threads_has_a_limit() -> None:
         with pytest.raises(ValueError, match="expects 1 to 4096"):
             ut.set_num_threads(number)
     assert ut.get_num_threads() == before
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ut.zeros(10**12),
+        lambda: ut.ones(10**6, 10**6),
+        lambda: ut.empty(10**12),
+        lambda: ut.rand(10**12),
+        lambda: ut.full((10**12,), 1.0),
+        lambda: ut.arange(10**13),
+        lambda: ut.eye(10**6),
+        lambda: ut.ones(3).new_zeros(10**12),
+        lambda: ut.nn.Linear(10**6, 10**6),
+    ],
+)
+def test_what_does_not_fit_tells_its_size_and_a_way_out(make: Any) -> None:
+    told = r"^\[\w+\] a \w+ array of shape \(.*\) takes "
+    with pytest.raises(ut.OutOfMemoryError, match=told) as e:
+        make()
+    assert str(e.value).endswith("or reduce it before it is as large")
+
+
+def test_sizes_that_no_array_has_are_shown() -> None:
+    with pytest.raises(ut.errors.ArgumentError, match=r"called with sizes=\(\d+, 4\)$"):
+        ut.zeros(2**62, 4)

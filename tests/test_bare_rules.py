@@ -74,6 +74,14 @@ def cases() -> list[Any]:
             (name, *product(ta, tb, 5)),
             (name, *product(ta, tb, 0)),
         ]
+    into, added = double(5, 3, seed=6), double(5, seed=7)
+    linear = ut.nn.functional.linear
+    for lead in ((), (2,), (2, 4), (0, 4)):
+        given = double(*lead, 3)
+        found += [
+            ("linear", (given, into), lambda given=given: linear(given, into)),  # type: ignore[misc]
+            ("linear", (given, into, added), lambda given=given: linear(given, into, added)),  # type: ignore[misc]
+        ]
     x = double(3, 1)
     found += [("expand", (x,), lambda: x.expand(2, 3, 4)), ("expand", (x,), lambda: x.expand(3, 1))]
     y = double(2, 3, 4)

@@ -225,7 +225,7 @@ def test_random_numbers_are_the_same_again() -> None:
 
 def test_random_numbers_are_the_same_again_in_several_threads() -> None:
     """Each replays its own, also while the other does, and nobody else's stream moves."""
-    first, meeting = [True], threading.Barrier(3, timeout=10)
+    first, meeting = [True], threading.Barrier(3, timeout=120)
     masks: dict[int, list[Any]] = {0: [], 1: []}
 
     def g(x: Any, number: int) -> Any:

@@ -212,11 +212,13 @@ def test_jit_marks_and_refuses() -> None:
     assert not ut.jit.is_scripting()
     assert not ut.jit.is_tracing()
     assert ut.jit.script(one) is one  # what a program writes above a small function
-    for name in ("script", "trace", "load", "freeze"):
-        with pytest.raises(NotImplementedError, match=rf"\[jit\.{name}\] there is no TorchScript"):
-            getattr(ut.jit, name)(ut.nn.Linear(1, 1))
-    with pytest.raises(NotImplementedError, match="there is no TorchScript"):
-        ut.jit.ScriptModule()
+    layer = ut.nn.Linear(1, 1).eval()
+    assert ut.jit.script(layer) is layer
+    assert ut.jit.freeze(layer) is layer
+    x = ut.ones(2, 1)
+    assert ut.equal(ut.jit.trace(layer, x)(x), layer(x))
+    with pytest.raises(NotImplementedError, match=r"\[jit\.load\] there is no TorchScript"):
+        ut.jit.load("model.pt")
 
 
 def test_functions_are_pickled_by_name() -> None:
@@ -540,7 +542,7 @@ def test_spawn(tmp_path: Any) -> None:
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
     done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, str(file)], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.splitlines() == ["[(0, [0.0, 0.0]), (1, [1.0, 1.0])]", "True 0"], done.stderr
 

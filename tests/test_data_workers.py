@@ -35,7 +35,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:This DataLoader will create"),
 ]
 Point = namedtuple("Point", "x y")
-SECONDS = 60  # of the watchdog
+SECONDS = 300  # of the watchdog, on a machine where others compute, too
+SOON = 30.0  # seconds, on such a machine
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +110,7 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone(numbers: list[int], seconds: float = 5.0) -> bool:
+def gone(numbers: list[int], seconds: float = SOON) -> bool:
     """Whether these processes end within some seconds."""
     deadline = time.monotonic() + seconds
     while any(alive(pid) for pid in numbers):
@@ -714,10 +715,10 @@ def test_a_killed_worker_is_an_error_soon(state: str) -> None:
     with pytest.raises(RuntimeError, match=rf"\(pid {pid}\) is killed by signal: .* \(9\)"):
         for _ in iterator:
             pass
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < SOON
     with pytest.raises(RuntimeError, match="workers of this iterator are gone"):
         next(iterator)
-    assert gone(pids(iterator), 0.5)
+    assert gone(pids(iterator))
 
 
 def test_a_worker_that_exits() -> None:
@@ -737,7 +738,8 @@ def test_a_killed_worker_whose_child_holds_its_socket() -> None:
 
     def fork(i: int) -> int:
         if i == 4 and not os.fork():
-            time.sleep(8)
+            os.closerange(0, 3)  # lest whoever reads the output wait for it
+            time.sleep(2 * SOON)
             os._exit(0)
         if i == 4:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -746,7 +748,7 @@ def test_a_killed_worker_whose_child_holds_its_socket() -> None:
     begin = time.monotonic()
     with pytest.raises(RuntimeError, match="killed by signal"):
         list(load(fork))
-    assert time.monotonic() - begin < 6
+    assert time.monotonic() - begin < SOON
 
 
 def test_workers_killed_at_any_moment() -> None:
@@ -766,15 +768,15 @@ def test_workers_killed_at_any_moment() -> None:
 
 
 def test_timeout() -> None:
-    iterator = iter(load(hang, timeout=0.4))
+    iterator = iter(load(hang, timeout=2.5))
     assert [next(iterator).tolist(), next(iterator).tolist()] == [[0, 1], [2, 3]]
     begin = time.monotonic()
-    with pytest.raises(RuntimeError, match=r"timed out after 0.4 seconds"):
+    with pytest.raises(RuntimeError, match=r"timed out after 2.5 seconds"):
         next(iterator)
-    assert 0.3 < time.monotonic() - begin < 2
+    assert 2.4 < time.monotonic() - begin < SOON
     left = pids(iterator)
     del iterator
-    assert gone(left, 0.5)
+    assert gone(left)
 
 
 def test_another_process_has_no_part_in_an_iterator() -> None:
@@ -808,8 +810,8 @@ def test_leaving_midway_ends_the_workers(sample: Any) -> None:
         break
     begin = time.monotonic()
     del iterator
-    assert time.monotonic() - begin < 2 * processes.PATIENCE + 1
-    assert gone(left, 0.1)
+    assert time.monotonic() - begin < 2 * processes.PATIENCE + SOON
+    assert gone(left)
 
 
 def test_a_worker_that_ignores_everything_is_killed() -> None:
@@ -822,7 +824,7 @@ def test_a_worker_that_ignores_everything_is_killed() -> None:
     next(iterator)
     time.sleep(0.2)
     del iterator
-    assert gone(left, 0.5)
+    assert gone(left)
 
 
 def test_the_handlers_of_the_parent_are_not_the_workers() -> None:
@@ -833,8 +835,8 @@ def test_the_handlers_of_the_parent_are_not_the_workers() -> None:
         next(iterator)
         begin = time.monotonic()
         del iterator
-        assert gone(left, 0.5)
-        assert time.monotonic() - begin < 2
+        assert gone(left)
+        assert time.monotonic() - begin < SOON
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -907,12 +909,12 @@ def test_ctrl_c(how: Any, everybody: bool, tmp_path: Path) -> None:
         os.killpg(program.pid, signal.SIGINT)
     else:
         program.send_signal(signal.SIGINT)
-    text = ended(program, 10)
-    assert time.monotonic() - begin < 5
+    text = ended(program, 60)
+    assert time.monotonic() - begin < SOON
     assert text.count("Traceback") == 1, text
     assert text.rstrip().endswith("KeyboardInterrupt"), text
     assert program.returncode == -signal.SIGINT
-    assert gone(workers, 1)
+    assert gone(workers)
 
 
 @pytest.mark.parametrize(
@@ -928,14 +930,14 @@ def test_no_orphans_when_the_parent_is_killed(how: Any, tmp_path: Path) -> None:
     program, workers = start(tmp_path, **how)
     assert len(workers) == 2
     program.kill()
-    program.communicate(timeout=20)
-    assert gone(workers, 5)
+    program.communicate(timeout=300)
+    assert gone(workers)
 
 
 def test_the_end_of_a_program_with_living_workers() -> None:
     program = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(EXIT)],
-        capture_output=True, text=True, timeout=30,
+        capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert (program.returncode, program.stderr) == (0, "")
     assert gone([int(word) for word in program.stdout.split()], 1)

@@ -68,7 +68,7 @@ def test_as_dtype(given, expected) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["float31", "uint16", np.uint16, np.dtype("datetime64[s]"), 3, []]
+    "given", ["float31", "uint24", np.longdouble, np.dtype("datetime64[s]"), 3, []]
 )
 def test_unknown_dtypes_are_named(given) -> None:
     with pytest.raises(ut.errors.DTypeError, match=r"\[zeros\].*dtype"):

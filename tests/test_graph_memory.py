@@ -419,8 +419,7 @@ def test_increment_version() -> None:
         y.backward()
     with ut.inference_mode():
         c = ut.ones(1)
-    with pytest.raises(GradientError):
-        increment_version(c)
+    increment_version(c)  # which has no version, and is never saved
 
 
 @pytest.mark.parametrize("make", [lambda x: x.exp(), lambda x: x.softmax(0), lambda x: x.tanh()])

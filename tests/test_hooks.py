@@ -542,3 +542,29 @@ def test_a_captured_gradient_is_as_hooks_leave_it(also):
     found = grad(y.sum(), [y, x] if also else [y])
     assert found[0].tolist() == [0.5, 0.5]
     assert not also or found[1].tolist() == [1.0, 1.0]
+
+
+def test_hooks_of_one_tensor_share_the_gradient() -> None:
+    """Until one returns another: what the first notes on it the second finds, as in torch."""
+    x = ut.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    seen: list[Any] = []
+
+    def note(grad: Any) -> None:
+        grad.note = "mine"
+        seen.append(grad)
+
+    def read(grad: Any) -> Any:
+        seen.append(grad)
+        return grad * 10
+
+    y.register_hook(note)
+    y.register_hook(read)
+    y.register_hook(seen.append)
+    (y * 3).sum().backward()
+    assert seen[0] is seen[1]
+    assert seen[1].note == "mine"
+    assert not hasattr(seen[2], "note")
+    assert seen[2].tolist() == [30.0, 30.0]
+    assert x.grad is not None
+    assert x.grad.tolist() == [60.0, 60.0]

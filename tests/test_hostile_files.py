@@ -126,7 +126,7 @@ ATTACKS = {
     "parameter": (b"ctorch._utils\n_rebuild_parameter\n(K\x01\x88NtR.", "made of a int"),
     "sparse": (b"ctorch._utils\n_rebuild_sparse_tensor\n.", "a sparse tensor"),
     "quantised": (b"ctorch._utils\n_rebuild_qtensor\n.", "a quantised tensor"),
-    "float8": (b"ctorch\nfloat8_e4m3fn\n.", "a dtype"),
+    "complex32": (b"ctorch\ncomplex32\n.", "a dtype"),
 }
 
 
@@ -382,6 +382,16 @@ def test_legacy_parts_and_lies() -> None:
         position = LEGACY.rindex(old)
         with pytest.raises(FileError, match=r"^\[load\]"):
             ut.load(io.BytesIO(LEGACY[:position] + new + LEGACY[position + len(old) :]))
+
+
+def test_legacy_without_a_dtype() -> None:
+    """Bytes of an untyped storage count as such; nobody knows how to swap them."""
+    untyped = LEGACY.replace(b"FloatStorage", b"UntypedStorage")
+    with pytest.raises(FileError, match="without a dtype"):
+        ut.load(io.BytesIO(untyped))
+    at = untyped.index(b"\x88", untyped.index(b"little_endian"))
+    with pytest.raises(UndertowError, match="byte order of another machine"):
+        ut.load(io.BytesIO(untyped[:at] + b"\x89" + untyped[at + 1 :]))
 
 
 NO_CHECKPOINTS = {

@@ -96,7 +96,6 @@ def test_byte_swapped_arrays() -> None:
     [
         ([1.0], "list"),
         (np.float32(1), "float32"),
-        (np.zeros(1, np.uint32), "uint32"),
         (np.array([None]), "object"),
         (np.zeros(1, "i4,f4"), "void"),
     ],
@@ -369,7 +368,7 @@ def test_dlpack_strides_and_copies() -> None:
     "call, error, match",
     [
         (lambda: ut.from_dlpack([1]), errors.DTypeError, r"\[from_dlpack\] list"),
-        (lambda: ut.from_dlpack(np.zeros(2, np.uint16)), errors.DTypeError, "uint16"),
+        (lambda: ut.from_dlpack(np.zeros(2, np.longdouble)), errors.UnsupportedError, "IEEE"),
         (lambda: ut.ones(2, dtype=ut.bfloat16).__dlpack__(), errors.UnsupportedError, "bfloat16"),
         (lambda: ut.ones(2).__dlpack__(stream=3), errors.ArgumentError, "stream"),
         (

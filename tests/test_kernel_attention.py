@@ -19,6 +19,8 @@ BOUND = {"f": 5e-6, "d": 1e-14}
 SHAPES = [
     (1, 1, 1, 1, 1, 1),
     (2, 3, 37, 41, 8, 5),
+    (2, 3, 16, 41, 8, 5),
+    (1, 2, 1, 1027, 16, 24),
     (1, 2, 128, 512, 16, 16),
     (1, 2, 300, 1100, 16, 24),
     (2, 1, 129, 513, 7, 33),
@@ -87,8 +89,22 @@ def test_nan_and_infinity_show() -> None:
     assert np.isnan(run_attention(*qkv, None, 1.0, False)[0]).all()
 
 
-def test_bits_do_not_depend_on_the_number_of_threads() -> None:
-    qkv, _ = data((2, 3, 300, 600, 16, 16), "none", "f")
+def test_few_queries_in_any_layout() -> None:
+    """Rows whose elements lie apart, or not a whole number of elements apart, are copied."""
+    (q, k, v), _ = data((2, 3, 2, 41, 8, 8), "none", "f")
+    expected, _ = run_attention(q, k, v, None, 0.3, False)
+    apart = np.zeros((*k.shape, 3), "f")[..., 1]
+    apart[...] = k
+    raw = np.zeros((2, 3, 41, 8 * 4 + 1), "u1")
+    odd = np.ndarray(v.shape, "f", raw.data, 0, (3 * 41 * 33, 41 * 33, 33, 4))
+    odd[...] = v
+    out, _ = run_attention(q, apart, odd, None, 0.3, False)
+    assert np.array_equal(out, expected)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 300, 600, 16, 16), (2, 3, 2, 3000, 16, 16)], ids=str)
+def test_bits_do_not_depend_on_the_number_of_threads(shape: tuple[int, ...]) -> None:
+    qkv, _ = data(shape, "none", "f")
     before = ut.get_num_threads()
     results = []
     try:

@@ -321,3 +321,21 @@ def test_errors(make: Any, error: str) -> None:
     """Each names the layer, the values and what would fit."""
     with pytest.raises((ValueError, TypeError), match=error):
         make()
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_a_batch_without_samples_leaves_running_statistics(affine: bool) -> None:
+    norm = ut.nn.InstanceNorm2d(2, affine=affine, track_running_stats=True)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    assert norm(ut.zeros(0, 2, 4, 4)).shape == (0, 2, 4, 4)
+    assert all(ut.equal(value, before[name]) for name, value in norm.state_dict().items())
+
+
+def test_a_refused_batch_is_not_counted() -> None:
+    norm = ut.nn.BatchNorm1d(2)
+    for refused in (ut.ones(1, 2), ut.ones(3, 5)):
+        with pytest.raises(ValueError, match="batch_norm"):
+            norm(refused)
+    assert norm.num_batches_tracked.item() == 0
+    norm(ut.ones(3, 2))
+    assert norm.num_batches_tracked.item() == 1

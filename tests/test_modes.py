@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import sys
 import threading
 import time
 import weakref
@@ -550,3 +551,62 @@ def test_what_was_set_inside_another_mode_stays(mode: Any) -> None:
     with ut.inference_mode():
         pass
     assert ut.is_grad_enabled()
+
+
+def test_an_interrupt_leaves_no_mode_behind() -> None:
+    """After a call anywhere in modes and optimisers: where Python looks for signals."""
+    from undertow.core import modes
+    from undertow.optim import elementwise
+
+    p = ut.ones(2, requires_grad=True)
+    optimizer = ut.optim.SGD([p], lr=0.1)
+    p.grad = ut.ones(2)
+
+    @ut.no_grad()
+    def decorated() -> None:
+        pass
+
+    def used() -> None:
+        optimizer.step()
+        decorated()
+        with ut.inference_mode():
+            pass
+
+    where: list[Any] = []
+    files = {modes.__file__, elementwise.__file__}
+
+    def interrupted(at: int) -> int:
+        """How many calls have returned; KeyboardInterrupt after one of them."""
+        seen = 0
+
+        def profile(frame: Any, event: str, arg: Any) -> None:
+            nonlocal seen
+            back = frame if event == "c_return" else frame.f_back
+            returned = event in ("c_return", "return") and back is not None
+            # `with` looks for none between __enter__ and the block, nor is there one in `_leave`.
+            inside = "__enter__" if event == "return" else "_leave"
+            returned = returned and frame.f_code.co_name != inside
+            if returned and back.f_code.co_filename in files:
+                seen += 1
+                if seen == at:
+                    where[:] = [event, frame.f_code.co_name, back.f_lineno]
+                    raise KeyboardInterrupt
+
+        sys.setprofile(profile)
+        try:
+            used()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        return seen
+
+    count = interrupted(0)
+    assert count > 10
+    left = []
+    for at in range(1, count + 1):
+        interrupted(at)
+        if ut.is_inference_mode_enabled() or not ut.is_grad_enabled():
+            left.append((at, *where))
+            modes.enter(modes.State())
+    assert left == []

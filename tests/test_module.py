@@ -430,3 +430,13 @@ def test_to_takes_non_blocking_at_its_place(args: Any) -> None:
     else:
         with pytest.raises(TypeError, match=r"\[to\] takes \(device, dtype, non_blocking\)"):
             m.to(*args)
+
+
+def test_the_suffix_of_extra_states_is_where_torch_has_it() -> None:
+    """transformers' from_pretrained compares the names of parameters with it."""
+
+    class Counted(nn.Module):
+        def get_extra_state(self) -> int:
+            return 3
+
+    assert list(Counted().state_dict()) == [nn.modules.module._EXTRA_STATE_KEY_SUFFIX]

@@ -49,6 +49,21 @@ def test_nine_hundred_deep(how: Any) -> None:
         assert threading.active_count() == before
 
 
+def test_threads_are_gone_when_the_pass_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also on a machine where ending a thread takes its time."""
+    end = threading.Thread._delete  # type: ignore[attr-defined]
+
+    def late(thread: threading.Thread) -> None:
+        if thread.name == "undertow-nested":
+            time.sleep(0.2)
+        end(thread)
+
+    monkeypatch.setattr(threading.Thread, "_delete", late)
+    before = threading.active_count()
+    nested(200)
+    assert threading.active_count() == before
+
+
 def test_shallow_passes_stay_on_their_thread() -> None:
     assert nested(5)[1] == {threading.get_ident()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -629,7 +630,7 @@ FROZEN: dict[str, tuple[Callable[..., Any], str]] = {
     "random": (lambda t: t + ut.rand(2, 1), "op add.*at another call"),
     "roll": (lambda t: t.roll(t.shape[1] // 2, 1), "shift varies"),
     "step": (lambda t: t[:, :: t.shape[1] // 5], "step varies"),
-    "index": (lambda t: t[:, t.shape[1] // 2], "index varies"),
+    "index": (lambda t: t[:, t.shape[1] // 2], "index of slice depends on a dynamic axis"),
     "exponent": (lambda t: t.abs().norm(t.shape[1], dim=1), "p varies"),
     "epsilon": (lambda t: F.rms_norm(t[:, :3], (3,), eps=1 / t.shape[1]), "eps varies"),
     "pad to four": (lambda t: F.pad(t, (0, -t.shape[1] % 4)), "padding|other operations"),
@@ -652,11 +653,59 @@ FROZEN: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*is read as a number")
 @pytest.mark.parametrize("size", [5, 6])
 @pytest.mark.parametrize("function, told", FROZEN.values(), ids=FROZEN)
 def test_numbers_are_not_frozen(function: Any, told: str, size: int) -> None:
     with pytest.raises(UnsupportedError, match=told):
         ut.onnx.export(function, x(2, size), **LENGTH)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda t: t[:, -1],
+        lambda t: t[..., -2],
+        lambda t: t[:, t.shape[1] - 1] + t[:, 0],
+        lambda t: t.select(1, -1) * 2,
+    ],
+)
+def test_elements_counted_from_the_end_of_a_dynamic_axis(function: Any) -> None:
+    check(function, (x(2, 5),), ((x(2, 10),), (x(2, 2),), (x(2, 47),)), **LENGTH)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [bool, float, int, lambda t: t.item(), lambda t: t.tolist(), lambda t: t.detach().numpy()],
+)
+def test_reading_a_value_while_exporting_warns_with_the_line(read: Any) -> None:
+    class Branching(ut.nn.Module):
+        def forward(self, t: ut.Tensor) -> ut.Tensor:
+            read(ut.ones(()))  # a constant may be read
+            read((t * 2).sum())
+            return t + 1
+
+    with pytest.warns(UserWarning, match="onnx.export.*depends on the inputs") as told:
+        ut.onnx.export(Branching(), x(2, 3), **LENGTH)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Branching()(x(2, 3))
+
+
+def test_a_buffer_that_the_model_counts_with() -> None:
+    class Counting(ut.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", ut.tensor(0))
+
+        def forward(self, t: ut.Tensor) -> ut.Tensor:
+            self.calls.add_(1)
+            self.calls.mul_(2)
+            return t + 1
+
+    check(Counting(), (x(2, 3),))
 
 
 def test_dimensions_of_writers_are_not_frozen() -> None:

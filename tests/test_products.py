@@ -86,3 +86,19 @@ def test_counted_distances_keep_nan() -> None:
     np.testing.assert_array_equal(table[1], [nan, 0, 1, 2])
     np.testing.assert_array_equal(table[2], [nan, 1, nan, nan])
     assert x[0].norm(0) == 2  # but not a norm
+
+
+def test_einsum_promotes_where_nothing_is_summed() -> None:
+    """As in torch, where such an equation is a multiplication, others products of matrices."""
+    a, b = ut.ones(2, 3, dtype=ut.float64), ut.full((3, 4), 2, dtype=ut.float32)
+    out = ut.einsum("ij,jk->ijk", a, b)
+    assert out.dtype is ut.float64
+    assert out.tolist() == [[[2.0] * 4] * 3] * 2
+    with pytest.raises(ut.errors.DTypeError, match=r"\[einsum\] expects tensors of one dtype"):
+        ut.einsum("ij,jk->ik", a, b)
+
+
+def test_normalize_writes_into_what_it_is_given() -> None:
+    v = ut.tensor([3.0, 4.0])
+    assert ut.nn.functional.normalize(v, dim=0, out=v) is v
+    assert v.tolist() == pytest.approx([0.6, 0.8])

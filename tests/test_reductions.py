@@ -302,9 +302,17 @@ def test_scans_in_place():
 
 
 # What has no derivative -----------------------------------------------------------------------
-def test_unique_and_histc_say_that_they_have_no_derivative():
+def test_counts_are_constants():
+    """As in torch: `histc` has no history, so that others' gradients are not in its way."""
     x = leaf([1.0, 2.0])
-    for out in (x.unique(), x.unique_consecutive(), x.histc(4)):
+    counts = x.histc(4)
+    assert not counts.requires_grad
+    same(grad((counts * x.sum()).sum(), x), [2, 2])
+
+
+def test_unique_says_that_it_has_no_derivative():
+    x = leaf([1.0, 2.0])
+    for out in (x.unique(), x.unique_consecutive()):
         with pytest.raises(ut.errors.GradientError, match="no derivative"):
             out.sum().backward()
 

@@ -389,7 +389,7 @@ def test_nothing_may_be_as_long_as_it_likes(tmp_path: Path) -> None:
         assert file.get_tensor("a").shape == shape
 
 
-@pytest.mark.parametrize("dtype", ["F8_E4M3", "F8_E5M2", "U16", "U32", "U64"])
+@pytest.mark.parametrize("dtype", ["F4", "F6_E2M3", "F6_E3M2"])
 def test_dtypes_that_are_missing(dtype: str) -> None:
     with pytest.raises(NotImplementedError, match=f"'a' has dtype {dtype}.*F32"):
         load(content({"a": entry(dtype, [8], [0, 8])}))

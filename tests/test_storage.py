@@ -61,3 +61,33 @@ def test_set_takes_storages() -> None:
     assert y.data_ptr() == x.data_ptr() + 8
     z = ut.empty(0, dtype=ut.int32).set_(x.untyped_storage())
     assert z.shape == (12,)
+
+
+# Storages that are made ---------------------------------------------------------------------
+def test_storages_of_sizes_numbers_and_files(tmp_path) -> None:
+    assert ut.FloatStorage([1, 2]).tolist() == [1.0, 2.0]
+    assert ut.LongStorage(3).tolist() == [0, 0, 0]
+    assert ut.TypedStorage([1, 2], dtype=ut.int16).dtype is ut.int16
+    memory = ut.UntypedStorage(4)
+    memory[1] = 7
+    assert memory[1:3].tolist() == [7, 0]
+    assert memory.clone().fill_(3).tolist() == [3] * 4
+    assert list(ut.UntypedStorage(4).copy_(memory)) == [0, 7, 0, 0]
+    assert ut.asarray(memory, dtype=ut.uint8).tolist() == [0, 7, 0, 0]
+    assert ut.UntypedStorage.from_buffer(b"ab").tolist() == [97, 98]
+    wrapped = ut.TypedStorage(wrap_storage=memory, dtype=ut.int32)
+    assert wrapped.tolist() == [7 << 8]
+    assert memory.resize_(4) is memory
+    with pytest.raises(ut.errors.UnsupportedError, match="cannot become"):
+        memory.resize_(5)
+    with pytest.raises(ut.errors.UnsupportedError, match="shared=True"):
+        memory.share_memory_()
+    path = tmp_path / "numbers"
+    x = ut.from_file(path, shared=True, size=3, dtype=ut.int64)
+    x.copy_(ut.tensor([1, 2, 3]))
+    assert ut.from_file(path, size=2, dtype=ut.int64).tolist() == [1, 2]
+    private = ut.LongStorage.from_file(path, size=3)
+    private[0] = 9  # the file stays as it is
+    assert ut.UntypedStorage.from_file(path, nbytes=8).tolist() == [1] + [0] * 7
+    with pytest.raises(ut.errors.FileError, match="24 bytes, and 4 elements"):
+        ut.from_file(path, size=4, dtype=ut.int64)

@@ -72,7 +72,7 @@ def test_every_public_name_has_a_stub() -> None:
     assert set(ut.nn.functional.__all__) <= defined(SOURCE / "nn" / "functional.pyi")
     methods = defined(SOURCE / "core" / "tensor_methods.pyi", "TensorMethods")
     methods |= defined(SOURCE / "core" / "tensor.py", "Tensor")
-    given = {"__doc__", "__module__", "__weakref__", "__slots__", "__annotations__"}
+    given = {"__doc__", "__module__", "__weakref__", "__slots__", "__annotations__", "__new__"}
     slots = set(ut.Tensor.__slots__)
     assert set(vars(ut.Tensor)) - given - slots <= methods
 
@@ -90,7 +90,10 @@ def test_stubs_hide_no_source() -> None:
 
 # What stubtest may report: private rooms, whose sources mypy checks and which have no stubs, and
 # what is as it should be, each with the reason.
-PRIVATE = r"undertow\.(backends|kernel|ops|core\.(?!tensor\.Tensor\.)|dtypes\._)"
+PRIVATE = (
+    r"undertow\.(backends|kernel|ops|torch_names|core\.(?!tensor\.Tensor\.)|dtypes\._"
+    r"|(\w+\.)+_\w+(\.\w+)? (is inconsistent|variable differs))"
+)
 RIGHT = {
     r'Tensor\.\w+ .* "self" differs from runtime parameter "(input|tensor|[ABLb])"': "by place",
     r"(\w_|__i\w+__) .* stub does not have (\*args )?parameter": "in-place forms hand all on",
@@ -99,7 +102,14 @@ RIGHT = {
     r'runtime does not have parameter "out"$': "what publishes a function takes it, see core/out",
     r"undertow\.(special\.)?\w+ variable differs from runtime type def": "another name, with `out`",
     r"array_api\.elementwise\.\w+ variable differs from runtime type def": "the same, with `out`",
-    r"(MaskedTensor|SparseTensor)\.\w+ is not present in stub": "methods made of tables of names",
+    r"(MaskedTensor|NestedTensor|SparseTensor|Proxy)\.\w+ is not present in stub": "of tables",
+    r"fx\.\w+ is not present in stub": "found when they are asked for",
+    r"(fx|pytree_specs)(\.\w+)*\.__all__ names": "of classes in functions, see the next",
+    r"\.(\w+@\d+|<callable subtype of object>\d*) is not present at runtime": "made in functions",
+    r"fx\.naming\.load_native is inconsistent": "remembers what it loaded",
+    r"Kind\.\w+ variable differs from runtime type Literal": "members of enumerations by name",
+    r'Graph\.placeholder is inconsistent, stub parameter "default_value"': "a value that is none",
+    r"NestedInt is a disjoint base": "a number with slots",
     r"distributions\.\w+\.\w+\.support is not a function": "of the class, or of each instance",
     r"(\.|Tensor\.)(max|min|randint|to|type|view|where) ": "overloads, by the types of arguments",
 }

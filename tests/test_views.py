@@ -712,14 +712,14 @@ def test_views_after_a_fork_during_a_view() -> None:
         held.wait()
         child = os.fork()
         if child == 0:
-            threading.Timer(10, os._exit, (1,)).start()
+            threading.Timer(100, os._exit, (1,)).start()
             os._exit(0 if ut.ones(2)[:1].tolist() == [1.0] else 1)
         status = os.waitpid(child, 0)[1]
         done.set()
         print(status)
     """)
     run = [sys.executable, "-W", "ignore", "-c", script]
-    done = subprocess.run(run, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "0", done.stderr
 
 
@@ -961,7 +961,6 @@ def test_many_small_writes() -> None:
         lambda y: y.detach_().add_(1),
         lambda y: ut.no_grad()(lambda: y.zero_())(),
         lambda y: y.t_() if y.ndim == 2 else y.fill_(0.0),
-        lambda y: setattr(y, "data", ut.zeros(2)),
     ],
 )
 def test_an_output_saved_by_its_own_node_is_watched(change) -> None:
@@ -973,6 +972,18 @@ def test_an_output_saved_by_its_own_node_is_watched(change) -> None:
         change(y)
         with pytest.raises(ut.errors.VersionError, match=name):
             z.sum().backward()
+
+
+def test_an_output_that_got_other_memory_has_the_gradient_of_the_old() -> None:
+    """What the node saved is the memory that the output had, as in torch."""
+    for name in ("tanh", "exp", "sigmoid", "sqrt"):
+        x = ut.tensor([0.5, 0.25], requires_grad=True)
+        y = getattr(x, name)()
+        (expected,) = ut.autograd.grad(y.sum(), x, retain_graph=True)
+        z = y + 1
+        y.data = ut.zeros(2)
+        z.sum().backward()
+        check(x.grad, expected)
 
 
 @pytest.mark.parametrize("cut", ["unbind", "split", "chunk"])

@@ -277,7 +277,7 @@ def test_debugging(mode: str) -> None:
         env={**os.environ, "UNDERTOW_DEBUG": mode},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     )
     assert ("@compute" in done.stderr) == (mode == "wgsl")

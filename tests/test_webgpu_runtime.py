@@ -265,7 +265,7 @@ print(runtime.download(x, 0, 16).nbytes)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_is_a_clear_error(runtime: Any) -> None:
     command = [sys.executable, "-W", "ignore", "-c", FORK]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
     lines = done.stdout.splitlines()
     assert "before a fork" in lines[0]
     assert "spawn" in lines[1]

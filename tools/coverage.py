@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import undertow as ut
+from undertow.torch_names.refusals import is_refusal
 
 TOOLS = Path(__file__).parent
 NAMES = TOOLS / "torch_names.toml"
@@ -122,8 +123,13 @@ def missing(names: dict[str, list[str]]) -> dict[str, list[str]]:
     lacking = {}
     for path, listed in names.items():
         ours = attribute(ut, path)
-        lacking[path] = [n for n in listed if ours is None or not hasattr(ours, n)]
+        lacking[path] = [n for n in listed if ours is None or not is_here(ours, n)]
     return lacking
+
+
+def is_here(namespace: Any, name: str) -> bool:
+    """Whether a name is there and is more than a refusal."""
+    return hasattr(namespace, name) and not is_refusal(getattr(namespace, name))
 
 
 def explained(lacking: dict[str, list[str]], reasons: Reasons) -> dict[str, dict[str, list[str]]]:

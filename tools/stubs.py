@@ -426,6 +426,8 @@ def package() -> str:
             public.discard(name)
     for name, room in sorted(ut._LAZY.items()):
         home = "." if name == room else f".{room}"
+        if home == "." and not any(PACKAGE.glob(f"{name}*")):
+            home = ".torch_names"
         extra.append(f"from {home} import {name} as {name}")
         public.discard(name)
     functions(stub, FUNCTIONS)

@@ -6,9 +6,9 @@ import os
 # Before NumPy is imported, since its OpenBLAS reads this once; see Note [BLAS threads].
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
-from . import ops  # first: it publishes the functions
+from . import stand_in  # first: it finds the modules, under torch's names as well
+from . import ops  # it publishes the functions
 from . import autograd, backends, dtypes, errors
-from . import stand_in  # it finds the modules when `sys.modules` has this one as another's
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
 from .core.generator import (
@@ -55,6 +55,7 @@ globals().update((_name, getattr(Tensor, _name)) for _name in _methods)
 
 # What is loaded when somebody asks for it, and the room where it stands.
 _LAZY = {
+    "ao": "ao",
     "array_api": "array_api",
     "distributions": "distributions",
     "fft": "fft",
@@ -63,9 +64,11 @@ _LAZY = {
     "load": "files",
     "masked": "masked",
     "models": "models",
+    "nested": "nested",
     "nn": "nn",
     "onnx": "onnx",
     "optim": "optim",
+    "quantization": "quantization",
     "save": "files",
     "serialization": "serialization",
     "sparse": "sparse",
@@ -86,8 +89,9 @@ _LAZY |= {
     name: room or name
     for room, names in {
         "": """
-            __future__ _C accelerator amp compiler cpu cuda distributed func hub jit mps
-            multiprocessing overrides profiler random testing types version webgpu xpu
+            __config__ __future__ _C _higher_order_ops accelerator amp compiler cpu cuda distributed
+            export func fx hub jit mps multiprocessing overrides profiler quasirandom random testing
+            types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
@@ -101,16 +105,63 @@ _LAZY |= {
             BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
             IntTensor LongTensor ShortTensor set_default_tensor_type
         """,
-        "core.storage": "TypedStorage UntypedStorage",
+        "core.storage": """
+            BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage
+            ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage LongStorage
+            ShortStorage TypedStorage UntypedStorage from_file
+        """,
         "errors": "OutOfMemoryError",
+        "_higher_order_ops": "cond while_loop",
+        "foreach": " ".join(
+            [
+                "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _foreach_clone",
+                "_foreach_copy_ _foreach_max _foreach_mm _foreach_norm _foreach_powsum",
+                "_foreach_zero_",
+                *(
+                    f"_foreach_{name} _foreach_{name}_"
+                    for name in """
+                    abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf
+                    erfc exp expm1 floor frac lerp lgamma log log10 log1p log2 maximum minimum mul
+                    neg pow reciprocal round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc
+                    """.split()  # noqa: SIM905
+                ),
+            ]
+        ),
+        "distributions.gamma_samples": "_sample_dirichlet",
         "func": "vmap",
         "layouts": """
-            channels_last channels_last_3d contiguous_format layout memory_format preserve_format
+            channels_last channels_last_3d contiguous_format jagged layout legacy_contiguous_format
+            memory_format per_channel_affine per_channel_affine_float_qparams per_channel_symmetric
+            per_tensor_affine per_tensor_symmetric preserve_format qscheme
             sparse_coo sparse_csc sparse_csr strided
         """,
+        "private": """
+            _assert_async _batch_norm_with_update _cast_Long _chunk_cat
+            _log_softmax_backward_data _make_per_tensor_quantized_tensor _native_batch_norm_legit
+            _safe_softmax _segment_reduce _shape_as_tensor
+            _softmax_backward_data _unique _unique2 _unsafe_index
+            _unsafe_masked_index _unsafe_masked_index_put_accumulate _upsample_bicubic2d_aa
+            _upsample_bilinear2d_aa
+        """,
+        "sparse.pointers": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo",
         "sparse.products": "dsmm hsmm saddmm spmm",
+        "nn.attention.kernels": """
+            _fused_sdp_choice _scaled_dot_product_attention_math
+            _scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention
+            _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu
+        """,
+        "ops.low_precision": """
+            _convert_weight_to_int4pack _grouped_mm _int_mm _scaled_grouped_mm _scaled_mm
+            _weight_int4pack_mm _weight_int4pack_mm_for_cpu _weight_int8pack_mm embedding_bag
+        """,
+        "quasirandom": """
+            _sobol_engine_draw _sobol_engine_ff_ _sobol_engine_initialize_state_
+            _sobol_engine_scramble_
+        """,
+        "optim.fused": "_fused_adagrad_ _fused_adam_ _fused_adamw_ _fused_sgd_",
         "settings": """
-            _assert _check _check_index _check_not_implemented _check_type _check_value
+            _assert _check _check_index _check_not_implemented _check_tensor_all
+            _check_tensor_all_with _check_type _check_value _check_with
             are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
             get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads
             is_deterministic_algorithms_warn_only_enabled is_storage is_warn_always_enabled

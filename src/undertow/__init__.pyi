@@ -7,44 +7,40 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
-from . import _C as _C
-from . import __future__ as __future__
-from . import accelerator as accelerator
+from . import _higher_order_ops as _higher_order_ops
 from . import amp as amp
+from . import ao as ao
 from . import array_api as array_api
 from . import autograd, backends, dtypes, errors
-from . import compiler as compiler
 from . import cpu as cpu
 from . import cuda as cuda
-from . import distributed as distributed
 from . import distributions as distributions
+from . import export as export
 from . import fft as fft
 from . import files as files
 from . import func as func
-from . import hub as hub
+from . import fx as fx
 from . import jit as jit
 from . import linalg as linalg
 from . import masked as masked
 from . import models as models
-from . import mps as mps
 from . import multiprocessing as multiprocessing
+from . import nested as nested
 from . import nn as nn
 from . import onnx as onnx
 from . import optim as optim
 from . import overrides as overrides
-from . import profiler as profiler
-from . import random as random
-from . import serialization as serialization
+from . import quantization as quantization
+from . import quasirandom as quasirandom
 from . import signal as signal
 from . import sparse as sparse
 from . import special as special
 from . import testing as testing
 from . import timeseries as timeseries
-from . import types as types
 from . import utils as utils
-from . import version as version
 from . import webgpu as webgpu
-from . import xpu as xpu
+from ._higher_order_ops import cond as cond
+from ._higher_order_ops import while_loop as while_loop
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -93,24 +89,52 @@ from .core.modes import (
     set_grad_enabled,
 )
 from .core.printing import get_printoptions, printoptions, set_printoptions
+from .core.storage import BFloat16Storage as BFloat16Storage
+from .core.storage import BoolStorage as BoolStorage
+from .core.storage import ByteStorage as ByteStorage
+from .core.storage import CharStorage as CharStorage
+from .core.storage import ComplexDoubleStorage as ComplexDoubleStorage
+from .core.storage import ComplexFloatStorage as ComplexFloatStorage
+from .core.storage import DoubleStorage as DoubleStorage
+from .core.storage import FloatStorage as FloatStorage
+from .core.storage import HalfStorage as HalfStorage
+from .core.storage import IntStorage as IntStorage
+from .core.storage import LongStorage as LongStorage
+from .core.storage import ShortStorage as ShortStorage
 from .core.storage import TypedStorage as TypedStorage
 from .core.storage import UntypedStorage as UntypedStorage
+from .core.storage import from_file as from_file
 from .core.tensor import Tensor
 from .devices import DeviceLike, device, get_default_device, set_default_device
+from .distributions.gamma_samples import _sample_dirichlet as _sample_dirichlet
 from .dtypes import (
     DType,
     DTypeLike,
     Number,
     bfloat16,
+    bit,
+    bits1x8,
+    bits2x4,
+    bits4x2,
+    bits8,
+    bits16,
     bool,
     can_cast,
     cdouble,
     cfloat,
+    chalf,
+    complex32,
     complex64,
     complex128,
     double,
     finfo,
     float,
+    float4_e2m1fn_x2,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -118,33 +142,183 @@ from .dtypes import (
     half,
     iinfo,
     int,
+    int1,
+    int2,
+    int3,
+    int4,
+    int5,
+    int6,
+    int7,
     int8,
     int16,
     int32,
     int64,
     long,
     promote_types,
+    qint8,
+    qint32,
+    quint2x4,
+    quint4x2,
+    quint8,
     set_default_dtype,
     short,
+    uint1,
+    uint2,
+    uint3,
+    uint4,
+    uint5,
+    uint6,
+    uint7,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from .dtypes import DType as dtype
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .files import load as load
 from .files import save as save
+from .foreach import (
+    _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
+)
+from .foreach import _amp_update_scale_ as _amp_update_scale_
+from .foreach import _foreach_abs as _foreach_abs
+from .foreach import _foreach_abs_ as _foreach_abs_
+from .foreach import _foreach_acos as _foreach_acos
+from .foreach import _foreach_acos_ as _foreach_acos_
+from .foreach import _foreach_add as _foreach_add
+from .foreach import _foreach_add_ as _foreach_add_
+from .foreach import _foreach_addcdiv as _foreach_addcdiv
+from .foreach import _foreach_addcdiv_ as _foreach_addcdiv_
+from .foreach import _foreach_addcmul as _foreach_addcmul
+from .foreach import _foreach_addcmul_ as _foreach_addcmul_
+from .foreach import _foreach_asin as _foreach_asin
+from .foreach import _foreach_asin_ as _foreach_asin_
+from .foreach import _foreach_atan as _foreach_atan
+from .foreach import _foreach_atan_ as _foreach_atan_
+from .foreach import _foreach_ceil as _foreach_ceil
+from .foreach import _foreach_ceil_ as _foreach_ceil_
+from .foreach import _foreach_clamp_max as _foreach_clamp_max
+from .foreach import _foreach_clamp_max_ as _foreach_clamp_max_
+from .foreach import _foreach_clamp_min as _foreach_clamp_min
+from .foreach import _foreach_clamp_min_ as _foreach_clamp_min_
+from .foreach import _foreach_clone as _foreach_clone
+from .foreach import _foreach_copy_ as _foreach_copy_
+from .foreach import _foreach_cos as _foreach_cos
+from .foreach import _foreach_cos_ as _foreach_cos_
+from .foreach import _foreach_cosh as _foreach_cosh
+from .foreach import _foreach_cosh_ as _foreach_cosh_
+from .foreach import _foreach_div as _foreach_div
+from .foreach import _foreach_div_ as _foreach_div_
+from .foreach import _foreach_erf as _foreach_erf
+from .foreach import _foreach_erf_ as _foreach_erf_
+from .foreach import _foreach_erfc as _foreach_erfc
+from .foreach import _foreach_erfc_ as _foreach_erfc_
+from .foreach import _foreach_exp as _foreach_exp
+from .foreach import _foreach_exp_ as _foreach_exp_
+from .foreach import _foreach_expm1 as _foreach_expm1
+from .foreach import _foreach_expm1_ as _foreach_expm1_
+from .foreach import _foreach_floor as _foreach_floor
+from .foreach import _foreach_floor_ as _foreach_floor_
+from .foreach import _foreach_frac as _foreach_frac
+from .foreach import _foreach_frac_ as _foreach_frac_
+from .foreach import _foreach_lerp as _foreach_lerp
+from .foreach import _foreach_lerp_ as _foreach_lerp_
+from .foreach import _foreach_lgamma as _foreach_lgamma
+from .foreach import _foreach_lgamma_ as _foreach_lgamma_
+from .foreach import _foreach_log as _foreach_log
+from .foreach import _foreach_log1p as _foreach_log1p
+from .foreach import _foreach_log1p_ as _foreach_log1p_
+from .foreach import _foreach_log2 as _foreach_log2
+from .foreach import _foreach_log2_ as _foreach_log2_
+from .foreach import _foreach_log10 as _foreach_log10
+from .foreach import _foreach_log10_ as _foreach_log10_
+from .foreach import _foreach_log_ as _foreach_log_
+from .foreach import _foreach_max as _foreach_max
+from .foreach import _foreach_maximum as _foreach_maximum
+from .foreach import _foreach_maximum_ as _foreach_maximum_
+from .foreach import _foreach_minimum as _foreach_minimum
+from .foreach import _foreach_minimum_ as _foreach_minimum_
+from .foreach import _foreach_mm as _foreach_mm
+from .foreach import _foreach_mul as _foreach_mul
+from .foreach import _foreach_mul_ as _foreach_mul_
+from .foreach import _foreach_neg as _foreach_neg
+from .foreach import _foreach_neg_ as _foreach_neg_
+from .foreach import _foreach_norm as _foreach_norm
+from .foreach import _foreach_pow as _foreach_pow
+from .foreach import _foreach_pow_ as _foreach_pow_
+from .foreach import _foreach_powsum as _foreach_powsum
+from .foreach import _foreach_reciprocal as _foreach_reciprocal
+from .foreach import _foreach_reciprocal_ as _foreach_reciprocal_
+from .foreach import _foreach_round as _foreach_round
+from .foreach import _foreach_round_ as _foreach_round_
+from .foreach import _foreach_rsqrt as _foreach_rsqrt
+from .foreach import _foreach_rsqrt_ as _foreach_rsqrt_
+from .foreach import _foreach_sigmoid as _foreach_sigmoid
+from .foreach import _foreach_sigmoid_ as _foreach_sigmoid_
+from .foreach import _foreach_sign as _foreach_sign
+from .foreach import _foreach_sign_ as _foreach_sign_
+from .foreach import _foreach_sin as _foreach_sin
+from .foreach import _foreach_sin_ as _foreach_sin_
+from .foreach import _foreach_sinh as _foreach_sinh
+from .foreach import _foreach_sinh_ as _foreach_sinh_
+from .foreach import _foreach_sqrt as _foreach_sqrt
+from .foreach import _foreach_sqrt_ as _foreach_sqrt_
+from .foreach import _foreach_sub as _foreach_sub
+from .foreach import _foreach_sub_ as _foreach_sub_
+from .foreach import _foreach_tan as _foreach_tan
+from .foreach import _foreach_tan_ as _foreach_tan_
+from .foreach import _foreach_tanh as _foreach_tanh
+from .foreach import _foreach_tanh_ as _foreach_tanh_
+from .foreach import _foreach_trunc as _foreach_trunc
+from .foreach import _foreach_trunc_ as _foreach_trunc_
+from .foreach import _foreach_zero_ as _foreach_zero_
 from .func import vmap as vmap
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
+from .layouts import jagged as jagged
 from .layouts import layout as layout
+from .layouts import legacy_contiguous_format as legacy_contiguous_format
 from .layouts import memory_format as memory_format
+from .layouts import per_channel_affine as per_channel_affine
+from .layouts import per_channel_affine_float_qparams as per_channel_affine_float_qparams
+from .layouts import per_channel_symmetric as per_channel_symmetric
+from .layouts import per_tensor_affine as per_tensor_affine
+from .layouts import per_tensor_symmetric as per_tensor_symmetric
 from .layouts import preserve_format as preserve_format
+from .layouts import qscheme as qscheme
 from .layouts import sparse_coo as sparse_coo
 from .layouts import sparse_csc as sparse_csc
 from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
+from .nn.attention.kernels import _fused_sdp_choice as _fused_sdp_choice
+from .nn.attention.kernels import (
+    _scaled_dot_product_attention_math as _scaled_dot_product_attention_math,
+)
+from .nn.attention.kernels import (
+    _scaled_dot_product_cudnn_attention as _scaled_dot_product_cudnn_attention,
+)
+from .nn.attention.kernels import (
+    _scaled_dot_product_efficient_attention as _scaled_dot_product_efficient_attention,
+)
+from .nn.attention.kernels import (
+    _scaled_dot_product_flash_attention as _scaled_dot_product_flash_attention,
+)
+from .nn.attention.kernels import (
+    _scaled_dot_product_flash_attention_for_cpu as _scaled_dot_product_flash_attention_for_cpu,
+)
 from .ops.float_parts import Parts
 from .ops.histograms import Histogram, Histograms
+from .ops.low_precision import _convert_weight_to_int4pack as _convert_weight_to_int4pack
+from .ops.low_precision import _grouped_mm as _grouped_mm
+from .ops.low_precision import _int_mm as _int_mm
+from .ops.low_precision import _scaled_grouped_mm as _scaled_grouped_mm
+from .ops.low_precision import _scaled_mm as _scaled_mm
+from .ops.low_precision import _weight_int4pack_mm as _weight_int4pack_mm
+from .ops.low_precision import _weight_int4pack_mm_for_cpu as _weight_int4pack_mm_for_cpu
+from .ops.low_precision import _weight_int8pack_mm as _weight_int8pack_mm
+from .ops.low_precision import embedding_bag as embedding_bag
 from .ops.orthogonal import QR, Reflections
 from .ops.pivoted import LU, LUFactor, LUFactorInfo
 from .ops.reduction import MinMax
@@ -152,12 +326,41 @@ from .ops.scan import Selection
 from .ops.solving import SignLogDet
 from .ops.spectra import OldSVD
 from .ops.triangular import TriangularSolution
+from .optim.fused import _fused_adagrad_ as _fused_adagrad_
+from .optim.fused import _fused_adam_ as _fused_adam_
+from .optim.fused import _fused_adamw_ as _fused_adamw_
+from .optim.fused import _fused_sgd_ as _fused_sgd_
+from .private import _assert_async as _assert_async
+from .private import _batch_norm_with_update as _batch_norm_with_update
+from .private import _cast_Long as _cast_Long
+from .private import _chunk_cat as _chunk_cat
+from .private import _log_softmax_backward_data as _log_softmax_backward_data
+from .private import _make_per_tensor_quantized_tensor as _make_per_tensor_quantized_tensor
+from .private import _native_batch_norm_legit as _native_batch_norm_legit
+from .private import _safe_softmax as _safe_softmax
+from .private import _segment_reduce as _segment_reduce
+from .private import _shape_as_tensor as _shape_as_tensor
+from .private import _softmax_backward_data as _softmax_backward_data
+from .private import _unique as _unique
+from .private import _unique2 as _unique2
+from .private import _unsafe_index as _unsafe_index
+from .private import _unsafe_masked_index as _unsafe_masked_index
+from .private import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
+from .private import _upsample_bicubic2d_aa as _upsample_bicubic2d_aa
+from .private import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
+from .quasirandom import _sobol_engine_draw as _sobol_engine_draw
+from .quasirandom import _sobol_engine_ff_ as _sobol_engine_ff_
+from .quasirandom import _sobol_engine_initialize_state_ as _sobol_engine_initialize_state_
+from .quasirandom import _sobol_engine_scramble_ as _sobol_engine_scramble_
 from .settings import _assert as _assert
 from .settings import _check as _check
 from .settings import _check_index as _check_index
 from .settings import _check_not_implemented as _check_not_implemented
+from .settings import _check_tensor_all as _check_tensor_all
+from .settings import _check_tensor_all_with as _check_tensor_all_with
 from .settings import _check_type as _check_type
 from .settings import _check_value as _check_value
+from .settings import _check_with as _check_with
 from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .settings import compile as compile
 from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
@@ -184,10 +387,26 @@ from .sparse import sparse_coo_tensor as sparse_coo_tensor
 from .sparse import sparse_csc_tensor as sparse_csc_tensor
 from .sparse import sparse_csr_tensor as sparse_csr_tensor
 from .sparse import sspaddmm as sspaddmm
+from .sparse.pointers import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
+from .sparse.pointers import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
 from .sparse.products import dsmm as dsmm
 from .sparse.products import hsmm as hsmm
 from .sparse.products import saddmm as saddmm
 from .sparse.products import spmm as spmm
+from .torch_names import _C as _C
+from .torch_names import __config__ as __config__
+from .torch_names import __future__ as __future__
+from .torch_names import accelerator as accelerator
+from .torch_names import compiler as compiler
+from .torch_names import distributed as distributed
+from .torch_names import hub as hub
+from .torch_names import mps as mps
+from .torch_names import profiler as profiler
+from .torch_names import random as random
+from .torch_names import serialization as serialization
+from .torch_names import types as types
+from .torch_names import version as version
+from .torch_names import xpu as xpu
 
 @overload
 def where(
@@ -2454,6 +2673,15 @@ def nonzero_static(
 ) -> Tensor:
     """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
 
+def hash_tensor(
+    input: Tensor,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
+    *,
+    mode: builtins.int = 0,
+) -> Tensor:
+    """A number (uint64) that tells tensors apart: exclusive or of the bits of all elements."""
+
 def triangular_solve(
     input: Tensor,
     A: Tensor,
@@ -2618,6 +2846,9 @@ def native_dropout(
     input: Tensor, p: builtins.float, train: builtins.bool | None
 ) -> tuple[Tensor, Tensor]:
     """`nn.functional.dropout`, and which elements were kept; `train` None is training."""
+
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: builtins.float) -> Tensor:
+    """The gradient of what `native_dropout` was given, from that of its result."""
 
 def lu(
     A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False
@@ -3397,18 +3628,30 @@ trunc_ = Tensor.trunc_
 xlogy_ = Tensor.xlogy_
 zero_ = Tensor.zero_
 __all__ = [
+    "BFloat16Storage",
     "BFloat16Tensor",
+    "BoolStorage",
     "BoolTensor",
+    "ByteStorage",
     "ByteTensor",
+    "CharStorage",
     "CharTensor",
+    "ComplexDoubleStorage",
+    "ComplexFloatStorage",
+    "DoubleStorage",
     "DoubleTensor",
+    "FloatStorage",
     "FloatTensor",
     "Generator",
     "GradScaler",
+    "HalfStorage",
     "HalfTensor",
+    "IntStorage",
     "IntTensor",
+    "LongStorage",
     "LongTensor",
     "OutOfMemoryError",
+    "ShortStorage",
     "ShortTensor",
     "Size",
     "Tensor",
@@ -3444,6 +3687,7 @@ __all__ = [
     "amp",
     "angle",
     "any",
+    "ao",
     "arange",
     "arccos",
     "arccos_",
@@ -3495,6 +3739,12 @@ __all__ = [
     "binary_cross_entropy_with_logits",
     "bincount",
     "binomial",
+    "bit",
+    "bits16",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "bits8",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_not",
@@ -3520,6 +3770,7 @@ __all__ = [
     "celu_",
     "cfloat",
     "chain_matmul",
+    "chalf",
     "channel_shuffle",
     "channels_last",
     "channels_last_3d",
@@ -3544,9 +3795,11 @@ __all__ = [
     "compiler",
     "complex",
     "complex128",
+    "complex32",
     "complex64",
     "concat",
     "concatenate",
+    "cond",
     "conj",
     "conj_physical",
     "conj_physical_",
@@ -3612,6 +3865,7 @@ __all__ = [
     "e",
     "einsum",
     "embedding",
+    "embedding_bag",
     "empty",
     "empty_like",
     "empty_permuted",
@@ -3632,6 +3886,7 @@ __all__ = [
     "expand_copy",
     "expm1",
     "expm1_",
+    "export",
     "eye",
     "fake_quantize_per_channel_affine",
     "fake_quantize_per_tensor_affine",
@@ -3651,7 +3906,13 @@ __all__ = [
     "float",
     "float16",
     "float32",
+    "float4_e2m1fn_x2",
     "float64",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
     "float_power",
     "floor",
     "floor_",
@@ -3664,11 +3925,13 @@ __all__ = [
     "frexp",
     "frobenius_norm",
     "from_dlpack",
+    "from_file",
     "from_numpy",
     "frombuffer",
     "full",
     "full_like",
     "func",
+    "fx",
     "gather",
     "gcd",
     "gcd_",
@@ -3701,6 +3964,7 @@ __all__ = [
     "hamming_window",
     "hann_window",
     "hardshrink",
+    "hash_tensor",
     "heaviside",
     "hinge_embedding_loss",
     "histc",
@@ -3731,9 +3995,16 @@ __all__ = [
     "inner",
     "instance_norm",
     "int",
+    "int1",
     "int16",
+    "int2",
+    "int3",
     "int32",
+    "int4",
+    "int5",
+    "int6",
     "int64",
+    "int7",
     "int8",
     "inverse",
     "is_anomaly_check_nan_enabled",
@@ -3765,6 +4036,7 @@ __all__ = [
     "isposinf",
     "isreal",
     "istft",
+    "jagged",
     "jit",
     "kaiser_window",
     "kl_div",
@@ -3777,6 +4049,7 @@ __all__ = [
     "ldexp",
     "ldexp_",
     "le",
+    "legacy_contiguous_format",
     "lerp",
     "less",
     "less_equal",
@@ -3859,6 +4132,7 @@ __all__ = [
     "native_batch_norm",
     "native_channel_shuffle",
     "native_dropout",
+    "native_dropout_backward",
     "native_group_norm",
     "native_layer_norm",
     "ne",
@@ -3866,6 +4140,7 @@ __all__ = [
     "neg_",
     "negative",
     "negative_",
+    "nested",
     "newaxis",
     "nextafter",
     "nn",
@@ -3889,6 +4164,11 @@ __all__ = [
     "pairwise_distance",
     "pca_lowrank",
     "pdist",
+    "per_channel_affine",
+    "per_channel_affine_float_qparams",
+    "per_channel_symmetric",
+    "per_tensor_affine",
+    "per_tensor_symmetric",
     "permute",
     "permute_copy",
     "pi",
@@ -3908,8 +4188,16 @@ __all__ = [
     "profiler",
     "promote_types",
     "put",
+    "qint32",
+    "qint8",
     "qr",
+    "qscheme",
     "quantile",
+    "quantization",
+    "quasirandom",
+    "quint2x4",
+    "quint4x2",
+    "quint8",
     "rad2deg",
     "rad2deg_",
     "rand",
@@ -4069,6 +4357,16 @@ __all__ = [
     "trunc_",
     "typename",
     "types",
+    "uint1",
+    "uint16",
+    "uint2",
+    "uint3",
+    "uint32",
+    "uint4",
+    "uint5",
+    "uint6",
+    "uint64",
+    "uint7",
     "uint8",
     "unbind",
     "unbind_copy",
@@ -4099,6 +4397,7 @@ __all__ = [
     "vstack",
     "webgpu",
     "where",
+    "while_loop",
     "xlogy",
     "xlogy_",
     "xpu",

@@ -1,4 +1,8 @@
-"""The twelve dtypes, torch's promotion rules, and the default dtype."""
+"""The dtypes, torch's promotion rules, and the default dtype.
+
+Twelve are computed in everywhere (`ALL`). The wider unsigned integers and the floats of eight bits
+(`RARE`) can be stored, converted and moved about; `NAMED` ones exist in name only.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .errors import ArgumentError, DTypeError
+from .errors import ArgumentError, DTypeError, UnsupportedError
 
 __all__ = [
     "bool",
@@ -31,6 +35,42 @@ __all__ = [
     "long",
     "cfloat",
     "cdouble",
+    "chalf",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "bit",
+    "bits16",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "bits8",
+    "complex32",
+    "float4_e2m1fn_x2",
+    "int1",
+    "int2",
+    "int3",
+    "int4",
+    "int5",
+    "int6",
+    "int7",
+    "qint32",
+    "qint8",
+    "quint2x4",
+    "quint4x2",
+    "quint8",
+    "uint1",
+    "uint2",
+    "uint3",
+    "uint4",
+    "uint5",
+    "uint6",
+    "uint7",
     "get_default_dtype",
     "set_default_dtype",
     "promote_types",
@@ -41,7 +81,7 @@ __all__ = [
 
 
 class DType:
-    """An element type: `ut.float32` and its eleven siblings; compared by identity.
+    """An element type: `ut.float32` and its siblings; compared by identity.
 
     >>> float32.itemsize, float32.is_floating_point, float32.is_complex
     (4, True, False)
@@ -67,14 +107,20 @@ class DType:
         self.rank = rank
         self.is_floating_point = category == 2
         self.is_complex = category == 3
-        self.is_signed = category >= 2 or name.startswith("int")
+        self.is_signed = name != "float8_e8m0fnu" and (category >= 2 or name.startswith("int"))
         self._numpy: np.dtype[Any] | None = None
 
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype of a CPU tensor of this type."""
         if self._numpy is None:
-            self._numpy = _bfloat16_numpy() if self.name == "bfloat16" else np.dtype(self.name)
+            if self.rank < 0:
+                raise UnsupportedError(
+                    f"[dtype] {self.name} exists in name only, so that programs which mention it "
+                    "run; there are no tensors of it"
+                )
+            other = self.name == "bfloat16" or self.name.startswith("float8")
+            self._numpy = _of_ml_dtypes(self.name) if other else np.dtype(self.name)
             _BY_NUMPY[self._numpy] = self
         return self._numpy
 
@@ -83,6 +129,24 @@ class DType:
         """Whether tensors of this type can carry gradients."""
         return self.category >= 2
 
+    def to_complex(self) -> DType:
+        """The complex dtype whose parts are as wide as this dtype: of float16, complex32.
+
+        >>> float64.to_complex(), float16.to_complex()
+        (undertow.complex128, undertow.complex32)
+        """
+        if self.category < 2 or self.itemsize == 1:
+            raise DTypeError(f"[to_complex] there are no complex numbers of {self}")
+        return complex32 if self is float16 else complex_of(self)
+
+    def to_real(self) -> DType:
+        """The dtype of the real part of a complex dtype; others unchanged.
+
+        >>> complex64.to_real(), int8.to_real()
+        (undertow.float32, undertow.int8)
+        """
+        return float16 if self is complex32 else real_of(self)
+
     def __repr__(self) -> str:
         return f"undertow.{self.name}"
 
@@ -90,14 +154,14 @@ class DType:
         return self.name
 
 
-def _bfloat16_numpy() -> np.dtype[Any]:
+def _of_ml_dtypes(name: str) -> np.dtype[Any]:
     try:
         import ml_dtypes
     except ImportError:
         raise ImportError(
-            "bfloat16 on the CPU needs the package ml-dtypes: pip install 'undertow[bf16]'"
+            f"{name} on the CPU needs the package ml-dtypes: pip install ml-dtypes"
         ) from None
-    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return found
 
 
@@ -113,6 +177,28 @@ float32 = DType("float32", 4, 2, 8)
 float64 = DType("float64", 8, 2, 9)
 complex64 = DType("complex64", 8, 3, 10)
 complex128 = DType("complex128", 16, 3, 11)
+
+# Stored, converted and moved; computed in where NumPy can (integers) or by single precision.
+uint16 = DType("uint16", 2, 1, 12)
+uint32 = DType("uint32", 4, 1, 13)
+uint64 = DType("uint64", 8, 1, 14)
+float8_e4m3fn = DType("float8_e4m3fn", 1, 2, 15)
+float8_e4m3fnuz = DType("float8_e4m3fnuz", 1, 2, 16)
+float8_e5m2 = DType("float8_e5m2", 1, 2, 17)
+float8_e5m2fnuz = DType("float8_e5m2fnuz", 1, 2, 18)
+float8_e8m0fnu = DType("float8_e8m0fnu", 1, 2, 19)
+
+# In name only.
+bits8, bits16 = DType("bits8", 1, 1, -1), DType("bits16", 2, 1, -1)
+bits1x8, bits2x4 = DType("bits1x8", 1, 1, -1), DType("bits2x4", 1, 1, -1)
+bits4x2, complex32 = DType("bits4x2", 1, 1, -1), DType("complex32", 4, 3, -1)
+float4_e2m1fn_x2 = DType("float4_e2m1fn_x2", 1, 2, -1)
+qint8, quint8 = DType("qint8", 1, 1, -1), DType("quint8", 1, 1, -1)
+qint32 = DType("qint32", 4, 1, -1)
+quint4x2, quint2x4 = DType("quint4x2", 1, 1, -1), DType("quint2x4", 1, 1, -1)
+int1, int2, int3, int4, int5, int6, int7 = (DType(f"int{i}", 1, 1, -1) for i in range(1, 8))
+uint1, uint2, uint3, uint4, uint5, uint6, uint7 = (DType(f"uint{i}", 1, 1, -1) for i in range(1, 8))
+bit, chalf = uint1, complex32
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
@@ -132,11 +218,17 @@ ALL = (
     complex64,
     complex128,
 )
+UNSIGNED = (uint16, uint32, uint64)
+FLOAT8 = (float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu)
+RARE = (*UNSIGNED, *FLOAT8)
+NAMED = tuple(
+    dict.fromkeys(d for d in list(globals().values()) if isinstance(d, DType) and d.rank < 0)
+)
 _BY_NUMPY: dict[Any, DType] = {}
-for _dtype in ALL:
+for _dtype in (*ALL, *UNSIGNED):
     if _dtype is not bfloat16:
         _ = _dtype.numpy
-_BY_NAME = {d.name: d for d in ALL}
+_BY_NAME = {d.name: d for d in (*ALL, *RARE)}
 _BY_PYTHON: dict[type, DType] = {}
 
 # What users may pass: for a dtype, and for a number beside tensors.
@@ -176,8 +268,10 @@ def as_dtype(value: DTypeLike) -> DType:
         return value
     if isinstance(value, type) and value in _BY_PYTHON:
         return _BY_PYTHON[value]
-    if isinstance(value, str) and value in _BY_NAME:
-        return _BY_NAME[value]
+    if isinstance(value, str):
+        found = _BY_NAME.get(value) or next((d for d in NAMED if d.name == value), None)
+        if found is not None:
+            return found
     try:
         return of_array(np.dtype(value))
     except TypeError:
@@ -217,6 +311,8 @@ def promote_types(a: DType, b: DType) -> DType:
         return a
     if a.rank > b.rank:
         a, b = b, a
+    if b.rank > 11 or a.rank < 0:
+        return _promote_rare(a, b)
     if a.category < b.category:
         return complex128 if a is float64 else b
     if a is uint8:  # b is a signed integer
@@ -224,6 +320,29 @@ def promote_types(a: DType, b: DType) -> DType:
     if a is float16 and b is bfloat16:
         return float32
     return b
+
+
+def _promote_rare(a: DType, b: DType) -> DType:
+    """Of two dtypes, at least one of which is beyond the twelve: where values are kept, or never.
+
+    torch promotes these only to floating dtypes; integers that hold the values of both are exact.
+    """
+    if a.category == 1 == b.category and min(a.rank, b.rank) > 0:
+        low, high = (a, b) if a.itemsize <= b.itemsize else (b, a)
+        if a.is_signed is b.is_signed or (high.is_signed and high.itemsize > low.itemsize):
+            return high
+        unsigned = b if a.is_signed else a
+        if unsigned.itemsize < 8:
+            return int32 if unsigned.itemsize == 2 else int64
+    elif 1 in (a.category, b.category) and min(a.rank, b.rank) >= 0:
+        first, second = (a, b) if a.category < b.category else (b, a)
+        if second.category > 1 and second.itemsize > 1:
+            return second
+        if first is bool:
+            return second
+    raise DTypeError(
+        f"[promote_types] there is no dtype for {a} and {b} together; convert one of them with .to"
+    )
 
 
 def complex_of(dtype: DType) -> DType:
@@ -293,11 +412,11 @@ class finfo:
     tiny: builtins.float  # smallest_normal under its old name
 
     def __init__(self, dtype: Any = None) -> None:
-        wanted = real_of(_default if dtype is None else as_dtype(dtype))
+        wanted = (_default if dtype is None else as_dtype(dtype)).to_real()
         if not wanted.is_floating_point:
             raise DTypeError(f"[finfo] is for floating dtypes, got {wanted}; use iinfo there")
         limits: Any
-        if wanted is bfloat16:
+        if wanted is bfloat16 or wanted in FLOAT8:
             import ml_dtypes
 
             limits = ml_dtypes.finfo(wanted.numpy)  # type: ignore[no-untyped-call]
@@ -307,7 +426,7 @@ class finfo:
         self.bits = 8 * wanted.itemsize
         for name in ("eps", "max", "min", "smallest_normal", "tiny"):
             setattr(self, name, builtins.float(getattr(limits, name)))
-        self.resolution = 10.0**-limits.precision
+        self.resolution = 1.0 if wanted in FLOAT8 else 10.0**-limits.precision
 
     def __repr__(self) -> str:
         return (
@@ -347,7 +466,7 @@ def _largest(dtype: DType) -> builtins.float:
 def fit(op: str, value: Any, dtype: DType) -> Any:
     """A Python number as one that `dtype` can hold, or an error that names both.
 
-    A float becomes an integer by truncation, a negative integer wraps in uint8 (as in torch); NaN,
+    A float becomes an integer by truncation, a negative one wraps where there is no sign; NaN,
     infinities and numbers out of range are errors, not garbage.
 
     >>> fit("full", 2.7, int64), fit("full", -1, uint8), fit("full", 2, float32)
@@ -372,11 +491,12 @@ def fit(op: str, value: Any, dtype: DType) -> Any:
         raise ArgumentError(f"[{op}] {value} has no value in {dtype}; use a floating dtype")
     whole = value.__trunc__()
     limits = iinfo(dtype)
-    if not -limits.max * (dtype is uint8) + limits.min <= whole <= limits.max:
+    low = limits.min if dtype.is_signed else -limits.max
+    if not low <= whole <= limits.max:
         raise ArgumentError(
             f"[{op}] {value} is out of range for {dtype}, which holds {limits.min} to {limits.max}"
         )
-    return whole % 256 if dtype is uint8 else whole
+    return whole if dtype.is_signed else whole % (limits.max + 1)
 
 
 def can_cast(from_: Any, to: Any) -> builtins.bool:

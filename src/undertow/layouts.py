@@ -10,9 +10,16 @@ __all__ = [
     "channels_last",
     "channels_last_3d",
     "contiguous_format",
+    "jagged",
     "layout",
     "memory_format",
+    "per_channel_affine",
+    "per_channel_affine_float_qparams",
+    "per_channel_symmetric",
+    "per_tensor_affine",
+    "per_tensor_symmetric",
     "preserve_format",
+    "qscheme",
     "sparse_coo",
     "sparse_csc",
     "sparse_csr",
@@ -52,11 +59,23 @@ class memory_format(_Named):
     __slots__ = ()
 
 
+class qscheme(_Named):
+    """How integers stand for numbers: by tensor or channel, around zero or not."""
+
+    __slots__ = ()
+
+
+per_tensor_affine = qscheme("per_tensor_affine")
+per_tensor_symmetric = qscheme("per_tensor_symmetric")
+per_channel_affine = qscheme("per_channel_affine")
+per_channel_symmetric = qscheme("per_channel_symmetric")
+per_channel_affine_float_qparams = qscheme("per_channel_affine_float_qparams")
 strided = layout("strided")
+jagged = layout("jagged")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
-contiguous_format = memory_format("contiguous_format")
+contiguous_format = legacy_contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")

@@ -14,6 +14,7 @@ from typing import Any
 
 from .errors import ArgumentError, DTypeError
 
+__path__: list[str] = []  # torch has modules below this one
 _STRATEGIES = {"file_descriptor", "file_system"} if sys.platform == "linux" else {"file_system"}
 _strategy = "file_descriptor" if "file_descriptor" in _STRATEGIES else "file_system"
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 def on_demand(package: dict[str, Any], homes: dict[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a package, given its globals and the module where each name stands.
 
-    A module of the same name as what it is asked for is meant itself.
+    A module of the same name as what it is asked for is meant itself. Names that only torch has
+    are looked for in `torch_names`.
     """
     here = package["__name__"]
 
+    def has_file(name: str) -> bool:  # `from . import name` asks before it imports
+        places = [os.path.join(folder, name) for folder in package.get("__path__", ())]
+        return any(os.path.exists(f"{p}.py") or os.path.isdir(p) for p in places)
+
     def __getattr__(name: str) -> Any:
-        if name not in homes:
+        if name not in homes and (name.startswith("__") or has_file(name)):
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
-        module = import_module(f".{homes[name]}", here)
-        found = package[name] = module if name == homes[name] else getattr(module, name)
+        if name in homes:
+            module = import_module(f".{homes[name]}", here)
+            found = module if name == homes[name] else getattr(module, name)
+        else:
+            found = import_module(f"{_PACKAGE}.torch_names.refusals").find(here, name)
+        package[name] = found
         return found
 
     return __getattr__

@@ -187,7 +187,11 @@ def is_storage(obj: Any) -> bool:
 
 
 def _assert(condition: Any, message: str) -> None:
-    """`assert`, as a function."""
+    """`assert`, as a function, which a trace records."""
+    kind = type(condition)
+    if not isinstance(condition, (bool, Tensor)) and hasattr(kind, "__torch_function__"):
+        kind.__torch_function__(_assert, (kind,), (condition, message))
+        return
     assert condition, message
 
 
@@ -219,6 +223,28 @@ def _check_not_implemented(cond: Any, message: Callable[[], str] | str | None = 
     """`_check`, as a NotImplementedError."""
     if not _truth(cond):
         raise NotImplementedError(_said(message))
+
+
+def _check_with(
+    error_type: type[Exception], cond: Any, message: Callable[[], str] | str | None = None
+) -> None:
+    """`_check`, as an error of any type."""
+    if not _truth(cond):
+        raise error_type(_said(message))
+
+
+def _check_tensor_all(cond: Tensor, message: Callable[[], str] | str | None = None) -> None:
+    """`_check` that every element of a tensor is True."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _check_tensor_all_with(
+    error_type: type[Exception], cond: Tensor, message: Callable[[], str] | str | None = None
+) -> None:
+    """`_check_tensor_all`, as an error of any type."""
+    if not isinstance(cond, Tensor):
+        raise DTypeError(f"[_check_tensor_all] expects a tensor, got {type(cond).__name__}")
+    _check_with(error_type, bool(cond.all()), message)
 
 
 def _truth(cond: Any) -> bool:

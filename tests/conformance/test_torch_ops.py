@@ -144,6 +144,33 @@ def test_agrees_with_torch(info: OpInfo, sample: Sample) -> None:
         compare(g, t, info)
 
 
+@pytest.mark.parametrize(
+    "shapes, ends",
+    [
+        ([(8, 4), (3, 4, 8)], [2, 2, 8]),
+        ([(3, 4, 8), (8, 12)], [4, 8, 12]),
+        ([(4, 8), (8, 4)], [0, 4, 8]),
+        ([(2, 4, 8), (2, 8, 4)], None),
+    ],
+    ids=str,
+)
+def test_grouped_mm(shapes: Any, ends: Any) -> None:
+    """torch's own, in float32 and with rows of whole 16 bytes: values and gradients."""
+    random = np.random.default_rng(0)
+    arrays = [random.standard_normal(shape, np.float32) for shape in shapes]
+    found = []
+    for lib in (ut, torch):
+        inputs = [lib.tensor(a, requires_grad=True) for a in arrays]
+        offs = None if ends is None else lib.tensor(ends, dtype=lib.int32)
+        y = lib.nn.functional.grouped_mm(*inputs, offs=offs)
+        assert y.dtype == lib.float32
+        (y * y).sum().backward()
+        found.append([t.detach().numpy() for t in (y, *(i.grad for i in inputs))])
+    for ours, theirs in zip(*found, strict=True):
+        assert ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
 # Views --------------------------------------------------------------------------------------
 # Where ours is a copy and torch's a view: torch marks a tensor as conjugated, we conjugate it.
 CONJUGATED = {"conj", "adjoint"}

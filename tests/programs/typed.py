@@ -122,3 +122,47 @@ def half_of(t: Tensor, kind: ut.dtype = ut.float32, where: ut.device | None = No
     """Use the package's names in annotations."""
     with ut.no_grad():
         return t.to(where, kind) / 2
+
+
+# A typical module
+class Net(ut.nn.Module):
+    """A call has the types of `forward`."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layers = ut.nn.Sequential(ut.nn.Linear(2, width), ut.nn.ReLU())
+        self.lstm = ut.nn.LSTM(width, width)
+        self.head = ut.nn.Linear(width, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A call of a layer is a tensor."""
+        y = F.relu(self.layers(x))
+        z, _ = self.lstm(y)
+        return self.head(y + z)
+
+
+class Pair(ut.nn.Module):
+    """Two results."""
+
+    def forward(self, x: Tensor, scale: float = 1.0) -> tuple[Tensor, dict[str, Tensor]]:
+        """A tensor and a dict."""
+        return x, {"scaled": x * scale}
+
+
+@ut.no_grad()
+def evaluate(net: Net, x: Tensor) -> float:
+    """A decorated function keeps its type."""
+    return net(x).mean().item()
+
+
+net = Net(3)
+reveal_type(net(x))  # R: Tensor
+reveal_type(Pair()(x, scale=2.0))  # R: tuple[Tensor, dict[str, Tensor]]
+reveal_type(net.state_dict())  # R: dict[str, Any]
+reveal_type(net.layers[0])  # R: Module
+reveal_type(net.layers[1:])  # R: Sequential
+reveal_type(net.head.weight)  # R: Parameter
+reveal_type(net.to("cpu").eval())  # R: Net
+reveal_type(evaluate(net, x))  # R: float
+net("x")  # E: arg-type
+Pair()(x, size=2)  # E: call-arg

@@ -42,3 +42,34 @@ op(
     ],
     bad=[Bad(S(ints(3), size=-1), ValueError, r"\[nonzero_static\] size must not")],
 )
+
+
+def np_hash_tensor(x, dim=None, keepdim=False):
+    """NumPy's reduction by exclusive or."""
+    bits = np.asarray(x, np.float64 if x.dtype.kind == "f" else np.int64).view(np.uint64)
+    axis = tuple(dim) if isinstance(dim, list) else dim
+    return np.bitwise_xor.reduce(bits, axis=axis, keepdims=keepdim)
+
+
+op(
+    "hash_tensor",
+    np_hash_tensor,
+    [
+        S(arr(3, 4)),
+        S(arr(3, 5), 1),
+        S(arr(3, 4, 5), [0, -1], keepdim=True),
+        S(ints(7, low=-60, high=60).astype(np.int8)),
+        S(np.array([True, False, True])),
+        S(arr(3, 0), 0),
+        S(arr(3, 1), 1),
+        S(arr(), keepdim=True),
+        S(arr(4).astype(np.float32)),
+    ],
+    bad=[
+        Bad(S(arr(2), mode=1), ValueError, r"\[hash_tensor\] has one mode, 0 .*got 1"),
+        Bad(S(arr(0)), ValueError, r"needs a dim for a tensor without elements"),
+        Bad(S(arr(3, 0), 1), IndexError, r"\[hash_tensor\] dimension 1 of .* has no elements"),
+        Bad(S(arr(2) + 1j), TypeError, r"got undertow.complex128"),
+    ],
+    grad=False,
+)

@@ -68,3 +68,9 @@ op(
     [S(arr(3, 4), 0.5, False), S(arr(3), 0.0, True)],
     bad=[Bad(S(arr(3), 1.5, True), ARGUMENT, "1.5")],
 )
+op(
+    "native_dropout_backward",
+    lambda g, mask, scale: g * mask * scale,
+    [S(arr(3), Const(np.array([True, False, True])), 2.0)],
+    torch="ops.aten.native_dropout_backward",
+)

@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
     parser.add_argument("--count", type=int, help="cases of each fuzzer")
     parser.add_argument("--seconds", type=float, help="time for all of them together")
+    parser.add_argument("--guard", action="store_true", help="stop at accesses beyond arrays")
     options = parser.parse_args()
     chosen = options.fuzzers or list(FUZZERS)
     unknown = set(chosen) - set(FUZZERS)
@@ -31,7 +32,7 @@ def main() -> int:
     end = time.monotonic() + options.seconds if options.seconds else None
     for left, name in zip(range(len(chosen), 0, -1), chosen, strict=True):
         share = end and time.monotonic() + (end - time.monotonic()) / left
-        counts[name] = hunt(name, options.seed, options.count, share)
+        counts[name] = hunt(name, options.seed, options.count, share, options.guard)
     print(json.dumps({"seed": options.seed, **counts}))
     return int(any(c["failures"] for c in counts.values()))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import faults
+from . import faults, guard
 from .case import Case
 from .judge import UNDECIDED, verdict
 from .known import known
@@ -23,15 +23,17 @@ PATIENCE = 120.0  # seconds for one case, shrunk and all; then it hangs
 RULE = "-" * 30
 
 
-def hunt(name: str, seed: int, count: int | None, end: float | None) -> dict[str, int]:
-    """Counts after so many cases, or when the clock reaches the end."""
+def hunt(
+    name: str, seed: int, count: int | None, end: float | None, guarded: bool = False
+) -> dict[str, int]:
+    """Counts after so many cases, or when the clock reaches the end; see `guard`."""
     found = {"cases": 0, "undecided": 0, "failures": 0}
     context = multiprocessing.get_context("spawn")
     last = None if count is None else seed + count
     while (last is None or seed < last) and (end is None or time.monotonic() < end):
         current = context.Value("q", seed)
         counts = context.Array("q", 3)
-        child = context.Process(target=work, args=(name, seed, last, end, current, counts))
+        child = context.Process(target=work, args=(name, seed, last, end, current, counts, guarded))
         child.start()
         child.join()
         for key, value in zip(found, counts, strict=True):
@@ -47,10 +49,18 @@ def hunt(name: str, seed: int, count: int | None, end: float | None) -> dict[str
 
 
 def work(
-    name: str, seed: int, last: int | None, end: float | None, current: Any, counts: Any
+    name: str,
+    seed: int,
+    last: int | None,
+    end: float | None,
+    current: Any,
+    counts: Any,
+    guarded: bool,
 ) -> None:
     """The seeds from one on, until the last or the end of the time."""
     faulthandler.enable()
+    if guarded:
+        guard.install()
     torch.set_num_threads(1)
     while (last is None or seed < last) and (end is None or time.monotonic() < end):
         current.value = seed

@@ -31,6 +31,9 @@ from ..dtypes import int16 as int16
 from ..dtypes import int32 as int32
 from ..dtypes import int64 as int64
 from ..dtypes import uint8 as uint8
+from ..dtypes import uint16 as uint16
+from ..dtypes import uint32 as uint32
+from ..dtypes import uint64 as uint64
 from .creation import *  # noqa: F403
 from .data_types import *  # noqa: F403
 from .elementwise import *  # noqa: F403

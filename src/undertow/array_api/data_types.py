@@ -18,7 +18,10 @@ from ..errors import ArgumentError, DTypeError
 
 __all__ = ["astype", "broadcast_arrays", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
 
-_INTEGERS = {"signed integer": "int8 int16 int32 int64", "unsigned integer": "uint8"}
+_INTEGERS = {
+    "signed integer": "int8 int16 int32 int64",
+    "unsigned integer": "uint8 uint16 uint32 uint64",
+}
 _FLOATS = {"real floating": "float32 float64", "complex floating": "complex64 complex128"}
 # The dtypes of the standard, of those that there are, by kind.
 KINDS: dict[str, tuple[DType, ...]] = {

@@ -9,6 +9,7 @@ from ..core.modes import (
     set_multithreading_enabled,
 )
 from . import anomaly, function, functional, grad_mode, graph
+from . import gradcheck as _module  # noqa: F401  # before the function of that name
 from .anomaly import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,

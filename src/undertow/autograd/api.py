@@ -22,11 +22,12 @@ from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
 from ..core.node import AccumulateGrad, Derivative, Node, Zero
+from ..core.overriding import ASKING, IN_BACKWARD, covers
 from ..core.register import FUNCTIONS, attach
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from . import executors, stacks
-from .engine import Run, deliver, running
+from .engine import Run, deliver, run_callbacks, running
 from .graph import GradientEdge
 from .hooks import copied
 from .task import Task
@@ -208,6 +209,11 @@ def grad(
     for i, (t, (node, index)) in enumerate(zip(targets, edges, strict=True)):
         g = run.captured.get((node, index))
         if g is None:
+            if materialize_grads and not isinstance(t, Tensor):
+                raise GradientError(
+                    f"[grad] input {i} is a GradientEdge that the outputs do not depend on, and "
+                    "materialize_grads makes zeros for tensors only; give the tensor"
+                )
             if materialize_grads or (not allow_unused and _derived_from(roots, node)):
                 shape, dtype = node.metas[index]
                 like = t if isinstance(t, Tensor) else seeds[0]
@@ -461,6 +467,8 @@ def _run(
         if state.plain and state.autocast is None
         else state.but(grad=create_graph, inference=False, autocast=None)
     )
+    if ASKING:
+        inside = inside.but(asks=state.asks | IN_BACKWARD)
     silenced = None
     try:
         running.set(run)
@@ -474,9 +482,14 @@ def _run(
             executors.run_pooled(run, ready, count)
         else:
             executors.run_serial(run, ready)
+        if run.callbacks:
+            run_callbacks(run)
     finally:
         enter(state)  # not by the token, which an interrupt might have kept from us
         running.set(outer)
         if silenced is not None:
             restore(silenced)
     return run
+
+
+covers({"backward": backward, "grad": grad})

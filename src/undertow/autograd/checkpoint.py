@@ -186,6 +186,17 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         _early_stop.reset(token)
 
 
+@contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+    """Accepted: every error of a `checkpoint` tells what differed, debugging or not.
+
+    >>> from undertow.utils.checkpoint import set_checkpoint_debug_enabled
+    >>> with set_checkpoint_debug_enabled(True):
+    ...     pass
+    """
+    yield
+
+
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """`value` with its tensors changed, also inside tuples, lists and dicts."""
     if isinstance(value, (Tensor, Saved)):

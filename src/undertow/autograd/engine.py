@@ -27,6 +27,7 @@ tells (`owned`), about an array that stands in a list; so whoever asks holds it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from threading import Lock
 from typing import Any
@@ -36,10 +37,12 @@ from ..backends.strided import memory_order
 from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
+from ..core.overriding import of_user
 from ..core.tensor import Tensor, share, wrap
 from ..errors import GradientError
 from ..kernel.expr import trace
 from .hooks import (
+    adapted,
     check_returned,
     copied,
     cuts,
@@ -47,7 +50,6 @@ from .hooks import (
     run_prehooks,
     run_tensor_hooks,
     summed,
-    wrong_gradient,
 )
 from .task import Slots, Target, Task
 
@@ -61,6 +63,7 @@ class Run:
         "__weakref__",
         "alone",
         "bare",
+        "callbacks",
         "captured",
         "captures",
         "create_graph",
@@ -88,9 +91,26 @@ class Run:
         self.cut = False  # a hook gave a gradient without a history
         self.bare = not create_graph
         self.plain = not current().anomaly
+        self.callbacks: list[Callable[[], Any]] = []  # for its end
 
 
 running: ContextVar[Run | None] = ContextVar("undertow_running", default=None)  # the innermost
+
+
+def queue_callback(callback: Callable[[], Any]) -> None:
+    """Call a function at the end of the backward pass that is running; for hooks and Functions."""
+    run = running.get()
+    if run is None:
+        raise GradientError(
+            "[queue_callback] no backward pass is running here; call it in a hook or a backward"
+        )
+    run.callbacks.append(callback)
+
+
+def run_callbacks(run: Run) -> None:
+    """Those that were queued, and those that they queue."""
+    while run.callbacks:
+        of_user(run.callbacks.pop(0))
 
 
 def advance(run: Run, ready: list[int], limit: int) -> None:
@@ -235,7 +255,7 @@ def _arrive(run: Run, node: AccumulateGrad, grads: list[Any]) -> None:
         accumulate(node, grads, run.bare)
     if given:
         for hook in list(hooks.post.values()):
-            changed = hook((), given)
+            changed = of_user(hook, (), given)
             if changed is not None:
                 check_returned(node, changed, 0, "a hook", "inputs")
 
@@ -250,7 +270,8 @@ def _deliver_all(run: Run, node: Node, targets: Any, results: Any, ready: list[i
             shape, dtype = task.nodes[target[0]].metas[target[1]]
             array = getattr(result, "_array", None)
             if array is None or array.shape != shape or array.dtype != dtype:
-                raise wrong_gradient(node, result, shape, dtype)
+                result = adapted(node, result, shape, dtype)
+                array = result._array
             if run.bare:
                 result = array
             del array
@@ -329,15 +350,18 @@ def _add_products(run: Run, node: Node, g: Any, row: Any, ready: list[int]) -> A
             or cell.busy
         ):
             continue
+        assert plan.op.factors is not None
+        factors = plan.op.factors[i]
+        if factors is None:
+            continue
         other = saved[plan.calls[i][1][0]]
         if other._alias is not None:
             continue  # its version is to be checked, or hooks keep it
-        k, factors = backend_of(g), plan.op.factors
-        assert factors is not None
+        k = backend_of(g)
         held = [cell.value]
         cell.value = None
         added = (cell.owned or k.owned(held, 0)) and k.add_product(
-            held[0], *factors[i](k, g, other._array)
+            held[0], *factors(k, g, other._array)
         )
         cell.value = held[0]
         if added:
@@ -410,7 +434,7 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
                 leaf._grad = summed(old, wrap(arrived[0]) if bare else arrived[0])
         if node.post_accumulate:
             for hook in list(node.post_accumulate.values()):
-                if hook(leaf) is not None:
+                if of_user(hook, leaf) is not None:
                     raise GradientError(
                         "[backward] a post-accumulate hook of a leaf of shape "
                         f"{leaf.shape} returned a value, which nobody would use; return None, and "

@@ -16,6 +16,7 @@ really constant (a linear function of a constant) and gets no history at all.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -25,6 +26,7 @@ from ..backends.registry import backend_of
 from ..core.inplace import _commit, check_writable
 from ..core.modes import current, enable_grad, no_grad
 from ..core.node import AccumulateGrad, Barrier, Node, version_error
+from ..core.overriding import of_user
 from ..core.record import forward_stack
 from ..core.saved import Packed
 from ..core.tensor import Tensor, beside, connected, node_of, share, wrap
@@ -74,6 +76,7 @@ class FunctionCtx(Node):
     _dirty: tuple[Tensor, ...] = ()
     _constant: tuple[Tensor, ...] = ()
     _materialize = runs_empty = True  # with zeros for what has not arrived, as in torch
+    adapts = True
     _backends: tuple[Any, ...] = ()  # of the outputs
 
     def __init__(self, args: tuple[Any, ...]) -> None:
@@ -127,6 +130,16 @@ class FunctionCtx(Node):
         if self._function.clear_saved_tensors_on_access and self.saved:
             self.saved = None
         return found
+
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """`saved_tensors` by its older name."""
+        warnings.warn(
+            f"[{self.name()}] saved_variables is deprecated; use saved_tensors",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.saved_tensors
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -183,7 +196,7 @@ class FunctionCtx(Node):
         del tracked
         token = _wanted.set((self, wanted))
         try:
-            results = rule(self, *given)
+            results = of_user(rule, self, *given)
         finally:
             _wanted.reset(token)
         results = self._per_tensor(results)
@@ -327,16 +340,28 @@ class Function:
     generate_vmap_rule = False  # accepted: `func.vmap` needs no rule
 
     _ctx: type[FunctionCtx]
+    _backward_cls: type[FunctionCtx]
     _split = False
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise DTypeError(
-            f"[{cls.__name__}] a Function is not instantiated; call {cls.__name__}.apply(...)"
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"[{type(self).__name__}] a Function should not be instantiated; its methods are "
+            f"static, and it is called by {type(self).__name__}.apply(...)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: functions written as objects have not worked since 2018, in torch either."""
+        raise GradientError(
+            f"[{type(self).__name__}] an object of a Function is not called; call "
+            f"{type(self).__name__}.apply(...)"
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._ctx = type(f"{cls.__name__}Backward", (FunctionCtx,), {"_function": cls})
+        cls._backward_cls = cls._ctx  # torch's name for it
         cls._split = cls.setup_context is not Function.setup_context
 
     @staticmethod
@@ -355,6 +380,11 @@ class Function:
         raise UnsupportedError("[Function] a subclass defines the static method backward or vjp")
 
     vjp = backward
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """A rule for `func.vmap`, which needs none here: `forward` runs on the whole batch."""
+        raise UnsupportedError("[Function] vmap needs no rule of a Function; it is never called")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -414,7 +444,12 @@ def _check_dirty(ctx: Any, inputs: list[Tensor], versions: list[int], outputs: A
     for t in ctx._dirty:
         i = _among(t, inputs)
         if i < 0:
-            raise GradientError(f"[{ctx.name()}] mark_dirty takes inputs, got another tensor")
+            warnings.warn(
+                f"[{ctx.name()}] mark_dirty takes inputs, and was given another tensor, which it "
+                "leaves alone",
+                stacklevel=3,
+            )
+            continue
         if _among(t, outputs) < 0:
             raise GradientError(
                 f"[{ctx.name()}] argument tensor {i} is marked dirty but not returned; "
@@ -483,6 +518,10 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
     ctx.saved = tuple(
         None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps
     )
+    for i, out in enumerate(outputs):  # a tensor that is returned twice is one tensor
+        first = _among(out, outputs)
+        if first < i and isinstance(out, Tensor):
+            wrapped[i] = wrapped[first]
     ctx._dirty = ctx._constant = ()  # they hold the node, or are of no use to it
     return wrapped
 
@@ -532,3 +571,16 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 
     wrapper._once_differentiable = True  # type: ignore[attr-defined]
     return wrapper
+
+
+class InplaceFunction(Function):
+    """A Function that may work in place, as torch's old ones could be asked to.
+
+    >>> import undertow as ut
+    >>> issubclass(ut.autograd.function.InplaceFunction, ut.autograd.Function)
+    True
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

@@ -68,7 +68,7 @@ def _call(self: Node, *grad_outputs: Tensor | None) -> Any:
     """
     grads = list(grad_outputs)
     if len(grads) != len(self.metas):
-        raise ArgumentError(
+        raise DTypeError(
             f"[{self.name()}] has {len(self.metas)} outputs, got {len(grads)} gradients"
         )
     for i, (grad, (shape, _)) in enumerate(zip(grads, self.metas, strict=True)):
@@ -165,12 +165,9 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     Traceback (most recent call last):
     undertow.errors.VersionError: [mul] its input 'b' of shape (2,), saved at version 0 ...
     """
-    tensors = [tensor] if isinstance(tensor, Tensor) else list(tensor)
-    for t in tensors:
-        if t.is_inference():
-            raise GradientError("[increment_version] an inference tensor has no version")
-    for t in tensors:
-        share(t).version.value += 1
+    for t in [tensor] if isinstance(tensor, Tensor) else list(tensor):
+        if not t.is_inference():  # which has none, and is never saved
+            share(t).version.value += 1
 
 
 class saved_tensors_hooks(Switch):

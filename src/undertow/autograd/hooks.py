@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.dispatch import apply
+from ..core.dispatch import apply, cast, sum_to
 from ..core.node import Node
 from ..core.op import OPS
+from ..core.overriding import of_user
 from ..core.tensor import Tensor, node_of
+from ..dtypes import as_dtype
 from ..errors import GradientError
 
 
@@ -26,7 +28,8 @@ def run_tensor_hooks(node: Node, grads: list[Any], private: list[bool]) -> bool:
 
     A hook may change its gradient in place, so nobody else may hold the same memory: `private`
     tells of which gradients that is known, and all others are copied first. As in torch, the hooks
-    of an output that no gradient reached are called with None.
+    of one output are given the same object until one of them returns another, so that they can
+    leave each other notes on it, and those of an output that no gradient reached are given None.
 
     Returns whether one of them gave a gradient without a history.
     """
@@ -34,11 +37,13 @@ def run_tensor_hooks(node: Node, grads: list[Any], private: list[bool]) -> bool:
     assert hooks is not None
     cut = False
     for out, table in list(hooks.tensor.items()):
+        theirs = private[out]
         for hook in list(table.values()):
-            if not private[out] and grads[out] is not None:
+            if not theirs and grads[out] is not None:
                 grads[out] = copied(grads[out])
             private[out] = False  # the hook may keep it
-            changed = hook(grads[out])
+            changed = of_user(hook, grads[out])
+            theirs = changed is None
             if changed is not None:
                 _check_hooked(node, out, changed, "a tensor hook")
                 cut = cut or node_of(changed) is None
@@ -64,7 +69,7 @@ def run_prehooks(node: Node, grads: list[Any]) -> list[Any]:
     assert node.hooks is not None
     for hook in list(node.hooks.pre.values()):
         before = _versions(grads)
-        changed = hook(tuple(grads))
+        changed = of_user(hook, tuple(grads))
         _check_unchanged(node, grads, before)
         if changed is not None:
             grads = check_returned(node, changed, len(grads), "a prehook", "outputs")
@@ -99,7 +104,7 @@ def run_posthooks(node: Node, results: Any, grads: list[Any]) -> Any:
     count = len(results)
     for hook in list(node.hooks.post.values()):
         before = _versions((*results, *grads))
-        changed = hook(tuple(results), tuple(grads))
+        changed = of_user(hook, tuple(results), tuple(grads))
         _check_unchanged(node, (*results, *grads), before)
         if changed is not None:
             results = check_returned(node, changed, count, "a hook", "inputs")
@@ -114,6 +119,21 @@ def check_returned(node: Node, changed: Any, count: int, who: str, what: str) ->
             f"[{node.name()}] {who} returned {len(grads)} gradients for {count} {what}"
         )
     return grads
+
+
+def adapted(node: Node, result: Any, shape: Any, dtype: Any) -> Tensor:
+    """A gradient of a custom function that is broadcast or of another dtype, summed and cast.
+
+    As in torch, which does so for every node; a rule of an op of ours that does not fit is wrong.
+    """
+    if node.adapts and isinstance(result, Tensor) and len(shape) <= result.ndim:
+        ends = result.shape[result.ndim - len(shape) :]
+        if all(a in (1, b) for a, b in zip(shape, ends, strict=True)):
+            found = sum_to(result, shape)
+            if found.is_complex() and dtype.kind != "c":
+                found = found.real
+            return cast(found, as_dtype(dtype))
+    raise wrong_gradient(node, result, shape, dtype)
 
 
 def wrong_gradient(

@@ -102,6 +102,10 @@ def on_fresh_stack(function: Callable[[], T]) -> T:
             busy = line.threads[-1:]
             if busy and busy[0] != threading.get_ident():  # else it has just finished
                 _raise_in(busy[0], type(error))
+    try:
+        thread.join(_LOOK)  # so that nobody counts it from here on; it has nothing left to do
+    except BaseException as error:
+        interrupt = error
     lost = RuntimeError("[backward] the thread of a nested pass was interrupted and is gone")
     result: Any
     result, failure = outcome[0] if outcome else (None, lost)

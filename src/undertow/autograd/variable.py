@@ -6,11 +6,18 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import DTypeError
+from .engine import queue_callback
 
 
 class _AnyTensor(type):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, Tensor)
+
+
+class _Engine:
+    """What distributed code asks of torch's engine: to be called at the end of a backward pass."""
+
+    queue_callback = staticmethod(queue_callback)
 
 
 class Variable(metaclass=_AnyTensor):
@@ -21,6 +28,8 @@ class Variable(metaclass=_AnyTensor):
     >>> isinstance(x, ut.Tensor), isinstance(x, ut.autograd.Variable), x.requires_grad
     (True, True, True)
     """
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: Any = None) -> Any:
         if not isinstance(data, Tensor):

@@ -6,5 +6,6 @@ where the library is missing. What can be set there is kept and has no effect.
 
 from ..on_demand import on_demand
 
-_SETTINGS = ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")
+_SETTINGS = ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized")
+fp32_precision = "none"  # of products, by torch's newest switch; here always IEEE's
 __getattr__ = on_demand(globals(), {name: name for name in _SETTINGS})

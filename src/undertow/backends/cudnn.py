@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+__path__: list[str] = []  # torch has modules below this one
 __all__ = [
     "allow_tf32",
     "benchmark",

@@ -212,6 +212,29 @@ def _is_half(dtype: Any) -> bool:
     return dtype.itemsize == 2 and dtype.kind not in "iu"
 
 
+def is_float8(dtype: Any) -> bool:
+    """Whether it is a floating dtype of one byte."""
+    return bool(dtype.itemsize == 1 and dtype.kind in "fV")
+
+
+def to_float8(x: Array, dtype: NumpyDType) -> Array:
+    """Numbers in eight bits by torch's rules: what is beyond e4m3fn is its largest number.
+
+    And e8m0fnu, which has neither sign nor zero, takes magnitudes, and its smallest number for 0.
+    """
+    token = silence()
+    try:
+        x = x.astype(np.float32)
+        name = np.dtype(dtype).name
+        if name == "float8_e4m3fn":
+            x = np.clip(x, -448.0, 448.0)
+        elif name == "float8_e8m0fnu":
+            x = np.maximum(np.abs(x), np.float32(2.0**-127))
+        return np.asarray(x).astype(dtype, order="C")
+    finally:
+        restore(token)
+
+
 def _double(dtype: Any) -> Any:
     """The dtype in which a scan runs: rounding in every step would cost digits in long lines."""
     return {"f": _DOUBLE, "V": _DOUBLE, "c": np.dtype(np.complex128)}.get(dtype.kind, dtype)
@@ -267,11 +290,13 @@ class NumpyBackend(Backend):
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
         if all_bits_zero(value):
             return np.zeros(shape, dtype)
+        if is_float8(np.dtype(dtype)):
+            value = to_float8(np.asarray(value), dtype)
         return np.full(shape, value, dtype) if shape else np.array(value, dtype)
 
     def arange(self, start: Any, step: Any, count: int, dtype: NumpyDType) -> Array:
         steps = np.arange(count, dtype=np.int64 if np.dtype(dtype).kind in "iub" else np.float64)
-        return (start + steps * step).astype(dtype)
+        return self.cast(start + steps * step, dtype)
 
     def philox(self, seed: int, offset: int, count: int) -> Array:
         return philox_words(seed, offset, count)
@@ -290,12 +315,20 @@ class NumpyBackend(Backend):
         if x.dtype.kind == "c" and kind not in "cb":
             x = x.real
         if kind in "iu" and x.dtype.kind not in "iub":
-            x = x.astype(np.int64)  # then narrowing wraps, on every processor
+            if kind == "u" and np.dtype(dtype).itemsize == 8:
+                high = x.astype(np.float64) >= 2.0**63
+                x = np.where(high, x, 0).astype(np.uint64) + np.where(high, 0, x).astype(np.int64)
+            else:
+                x = x.astype(np.int64)  # then narrowing wraps, on every processor
+        elif is_float8(np.dtype(dtype)):
+            return to_float8(x, dtype)
         return x.astype(dtype, order="C")
 
     def assign(self, target: Array, source: Array) -> None:
         if source.dtype.kind == "c" and target.dtype.kind not in "cb":
             source = source.real
+        if is_float8(target.dtype) and source.dtype != target.dtype:
+            source = to_float8(source, target.dtype)
         token = silence()  # an in-place change calls it outside of `run`
         try:
             np.copyto(target, source, casting="unsafe")
@@ -409,7 +442,7 @@ class NumpyBackend(Backend):
             return np.asarray(pick(x, axis=dims[0], keepdims=keepdim), np.int64)
         if kind not in ("sum", "mean", "prod", "squares"):
             return np.asarray(_ACCUMULATE[kind].reduce(x, axis=dims, keepdims=keepdim))
-        if _is_half(dtype):
+        if _is_half(dtype) or is_float8(dtype):
             x = x.astype(np.float32)
         if kind == "prod":
             out = _ACCUMULATE["prod"].reduce(x, axis=dims, dtype=x.dtype, keepdims=keepdim)
@@ -423,7 +456,8 @@ class NumpyBackend(Backend):
                 x = x - _sum(x, dims, True) / count
                 out = _sum(x * x, dims, keepdim) - _sum(x, dims, keepdim) ** 2 / count
                 out = np.maximum(out, 0)
-        return np.asarray(out).astype(dtype, copy=False)
+        out = np.asarray(out)
+        return to_float8(out, dtype) if is_float8(dtype) else out.astype(dtype, copy=False)
 
     def map_reduce(
         self,
@@ -490,6 +524,9 @@ class NumpyBackend(Backend):
         return np.concatenate(arrays, axis=dim)
 
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
+        if is_float8(a.dtype):
+            wide = [None if x is None else x.astype(np.float32) for x in (a, b, bias)]
+            return to_float8(self.matmul(*wide), a.dtype)
         token = silence()
         try:
             return self._matmul(a, b, bias)

@@ -1,4 +1,4 @@
-"""The command `undertow`, also `python -m undertow`: train, predict, info."""
+"""The command `undertow`, also `python -m undertow`: train, predict, info, run, adopt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import undertow
 
 from ..errors import UndertowError
-from . import info, predict, train
+from . import adopt, info, predict, run, train
 
 __all__ = ["main"]
 INTERRUPTED = 130  # the exit code that shells expect of a command that Ctrl-C ended
@@ -19,11 +19,12 @@ INTERRUPTED = 130  # the exit code that shells expect of a command that Ctrl-C e
 def parser() -> argparse.ArgumentParser:
     """What the command line understands."""
     made = argparse.ArgumentParser(
-        prog="undertow", description="Train and use classifiers of time series."
+        prog="undertow",
+        description="Train and use classifiers of time series; run programs written for torch.",
     )
     made.add_argument("--version", action="version", version=f"undertow {undertow.__version__}")
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (train, predict, info):
+    for module in (train, predict, info, run, adopt):
         name = module.__name__.rpartition(".")[2]
         summary, _, rest = (module.__doc__ or "").partition("\n\n")
         command = commands.add_parser(
@@ -39,7 +40,10 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 is success, 1 an error that was explained, 2 a wrong command line."""
-    asked = parser().parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and (given[0] == "-m" or given[0].endswith(".py")):  # python -m undertow train.py
+        given.insert(0, "run")
+    asked = parser().parse_args(given)
     try:
         code: int = asked.run(asked)
         return code

@@ -78,7 +78,7 @@ def _version(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        extra = {"matplotlib": "plot", "ml-dtypes": "bf16"}.get(package)
+        extra = {"matplotlib": "plot"}.get(package)
         return "not installed" + (f" (pip install 'undertow[{extra}]')" if extra else "")
 
 

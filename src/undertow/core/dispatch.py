@@ -16,13 +16,13 @@ from ..backends.base import Array, Forms
 from ..backends.registry import OF_CLASS, backend_of, backend_on
 from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, DTypeError, out_of_memory
-from ..kernel.expr import Expr, substitute
+from ..kernel.expr import Expr, call, substitute, trace, where
 from ..shapes import broadcast_shapes
 from .foreign import host_number, is_foreign
 from .modes import current
 from .node import Node, new_node
 from .op import EVERY, Op
-from .other_kinds import NotDense, OtherKind
+from .other_kinds import NotDense, other_kind
 from .record import record, record_alone
 from .tensor import Tensor, node_of, share, wrap
 from .views import viewed
@@ -138,8 +138,9 @@ def operand(op: str, value: Any) -> Any:
         return found if isinstance(found, _NUMBERS) else wrap(found)
     if isinstance(value, _NUMBERS):
         return value
-    if isinstance(value, OtherKind):
-        raise NotDense(value)
+    kind = other_kind((value,))
+    if kind is not None:
+        raise NotDense(kind)
     raise DTypeError(
         f"[{op}] expects tensors or numbers, got {type(value).__name__}; "
         "convert it with ut.tensor(...) first"
@@ -195,6 +196,8 @@ def elementwise(op: Op, *values: Any) -> Tensor:
     except NotDense as met:
         return met.kind._answer(op.name, values, {})
     dtype = compute_dtype(op.name, operands, op.kind)
+    if dtype.itemsize == 1 and dtype.category == 2:
+        return _of_float8(op, operands, dtype)
     if dtype.category == 3 and op.complex_op is not None:
         op = op.complex_op
     elif EVERY[dtype.category] not in op.domain:
@@ -210,6 +213,21 @@ def elementwise(op: Op, *values: Any) -> Tensor:
         if not str(error).startswith("ufunc"):  # else NumPy has no loop for this dtype
             raise
         raise DTypeError(f"[{op.name}] is not defined for {dtype}") from error
+
+
+def _of_float8(op: Op, operands: list[Any], dtype: DType) -> Tensor:
+    """Floats of eight bits are for storage: they are compared, and multiplied, in single precision.
+
+    That is what torch has for them.
+    """
+    if op.kind != "bool" and op.name not in ("mul", "abs", "where"):
+        raise DTypeError(
+            f"[{op.name}] is not defined for {dtype}, which is for storage; compute in another "
+            "dtype: x.float()"
+        )
+    wide = [cast(o, dtypes.float32) if isinstance(o, Tensor) else o for o in operands]
+    out = elementwise(op, *wide)
+    return out if op.kind == "bool" else cast(out, dtype)
 
 
 # What computes halves beside a number in single precision, and beside a tensor that stands for one:
@@ -244,7 +262,7 @@ def alike(values: Sequence[Any], shape: Any = None) -> bool:
             return False
         array = v._array
         if first is None:
-            if array.dtype.kind != "f":
+            if array.dtype.kind != "f" or array.dtype.itemsize == 1:
                 return False
             first, backend = array, backend_of(array)
             if shape is None:
@@ -278,7 +296,11 @@ def align(
             operands[i] = o
         elif dtype.category == 0 and type(o) is not bool:
             operands[i] = bool(o)
-        elif dtype.category == 1 and not exact and not -(2**63) <= o < 2**63:
+        elif (
+            dtype.category == 1
+            and not exact
+            and not -(2**63) <= o < 2 ** (64 if dtype is dtypes.uint64 else 63)
+        ):
             raise ArgumentError(f"[{op}] {o} is out of range for int64; write it as a float")
     return operands
 
@@ -309,9 +331,32 @@ def _one_device(operands: list[Any]) -> list[Any]:
 
 
 # The ops that dispatch itself inserts --------------------------------------------------
+def _converted(k: Forms, x: Array, dtype: DType, source: DType) -> Array:
+    """The elements in another dtype; see Note [numbers without an integer]."""
+    if dtype.category == 1 and x.dtype.kind in "fcV":
+        real = k.part(x, "real") if x.dtype.kind == "c" else x
+        x = k.cast(real, dtypes.float32.numpy) if real.dtype.itemsize < 4 else real
+        end = 2**64 if dtype is dtypes.uint64 else 2**63
+        if not k.within(x, -(2**63), end):
+            wide = dtype.is_signed and dtype.itemsize >= 4
+            least = -(2.0 ** (8 * dtype.itemsize - 1)) if wide else 0.0
+            x = k.map(_BOUNDED, (x, -(2.0**63), float(end), least), x.dtype)
+    return k.cast(x, dtype.numpy)
+
+
+# Note [numbers without an integer]: NaN, infinities and numbers beyond 64 bits have no value in an
+# integer dtype, and instructions, LLVM and NumPy differ on what they give. Libraries cast such
+# numbers and select others afterwards (the positions of T5), so they are not refused: as torch on
+# x86, they become the least integer of 32 or 64 bits, and 0 in a shorter one, on every device.
+_BOUNDED = trace(
+    lambda a, low, end, least: where(
+        call("ge", a, low), where(call("lt", a, end), a, least), least
+    ),
+    4,
+)
 _cast = Op(
     "cast",
-    lambda k, x, dtype, source: k.cast(x, dtype.numpy),
+    _converted,
     inputs="x",
     params="dtype source",
     vjp={"x": lambda g, source: cast(g, source)},
@@ -352,31 +397,9 @@ def cast(x: Tensor, dtype: DType) -> Tensor:
     if x._array.dtype == dtype.numpy:
         return x
     if not dtype.is_differentiable:
-        if dtype.category == 1 and x._array.dtype.kind in "fcV":
-            _check_integers(x, dtype)
         with_grad = current().grad and node_of(x) is not None
         return apply(_cast, (x.detach() if with_grad else x,), (dtype, x.dtype))
     return apply(_cast, (x,), (dtype, x.dtype))
-
-
-def _check_integers(x: Tensor, dtype: DType) -> None:
-    """Raise for numbers that have no value in 64 bits, where a cast would give garbage."""
-    k = backend_of(x._array)
-
-    def error(host: Any) -> ArgumentError:
-        numbers = [float(v) for v in host.reshape(-1).tolist()]
-        wrong = [v for v in numbers if not -(2.0**63) <= v < 2.0**63]
-        shown = ", ".join(map(str, wrong[:3]))
-        return ArgumentError(
-            f"[to] {len(wrong)} of {len(numbers)} numbers have no value in {dtype}: {shown}"
-            f"{' …' if len(wrong) > 3 else ''}; replace them first, with nan_to_num or clamp"
-        )
-
-    def check(k: Forms, array: Array) -> None:
-        real = k.part(array, "real") if array.dtype.kind == "c" else array
-        k.require(real, -(2.0**63), 2.0**63, error)
-
-    k.run(check, (x._array,), ())
 
 
 def expand(x: Tensor, shape: tuple[int, ...]) -> Tensor:

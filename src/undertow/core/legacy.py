@@ -25,6 +25,14 @@ TYPE_NAMES = {
     dtypes.float64: "Double",
     dtypes.complex64: "ComplexFloat",
     dtypes.complex128: "ComplexDouble",
+    dtypes.uint16: "UInt16",
+    dtypes.uint32: "UInt32",
+    dtypes.uint64: "UInt64",
+    dtypes.float8_e4m3fn: "Float8_e4m3fn",
+    dtypes.float8_e4m3fnuz: "Float8_e4m3fnuz",
+    dtypes.float8_e5m2: "Float8_e5m2",
+    dtypes.float8_e5m2fnuz: "Float8_e5m2fnuz",
+    dtypes.float8_e8m0fnu: "Float8_e8m0fnu",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,14 +21,20 @@ class State:
     with which saved-tensor hooks are disabled. `around(op, inputs, params)` runs an op in the place
     of the door, and `writing(tensor)` is called before a tensor is changed in place. `threads`
     tells whether a backward pass may use more than one. `autocast` is the Autocast of the context,
-    or None; the fast path may ignore it, since no elementwise function of its is listed.
+    or None; the fast path may ignore it, since no elementwise function of its is listed. `asks` and
+    `function_modes` tell who answers public functions, see Note [overriding], `dispatches` and
+    `dispatch_modes` who answers operators.
     """
 
     __slots__ = (
         "anomaly",
         "around",
+        "asks",
         "autocast",
         "check_nan",
+        "dispatch_modes",
+        "dispatches",
+        "function_modes",
         "grad",
         "inference",
         "origin",
@@ -54,6 +60,10 @@ class State:
         writing: Callable[[Any], None] | None = None,
         threads: bool = True,
         autocast: Any = None,
+        asks: int = 0,
+        function_modes: tuple[Any, ...] = (),
+        dispatches: bool = True,
+        dispatch_modes: tuple[Any, ...] = (),
     ) -> None:
         self.grad = grad
         self.inference = inference
@@ -67,6 +77,10 @@ class State:
         self.writing = writing
         self.threads = threads
         self.autocast = autocast
+        self.asks = asks
+        self.function_modes = function_modes
+        self.dispatches = dispatches
+        self.dispatch_modes = dispatch_modes
         self.plain = not inference and not anomaly and pack is None and around is None
 
     def but(self, **changes: Any) -> State:
@@ -119,8 +133,10 @@ class Switch:
 
     def __exit__(self, *exc: object) -> None:
         # `set_grad_enabled(False)` inside stays, as in torch, unless this is a mode of recording.
-        grad = current().grad
-        self._leave()
+        try:
+            grad = current().grad
+        finally:  # also if a signal handler raises meanwhile
+            self._leave()
         state = current()
         if state.grad is not grad and "grad" not in self._changes:
             enter(with_grad(state, grad))
@@ -160,6 +176,15 @@ def decorate(begin: Callable[[], Token[State]], function: F) -> F:
 
     if not callable(function):
         raise TypeError(f"a grad mode decorates functions, got {type(function).__name__}")
+    if isinstance(function, type):
+        import warnings
+
+        warnings.warn(
+            f"Decorating classes is deprecated: {function.__name__} becomes a function that makes "
+            "its objects; decorate the methods that need it",
+            FutureWarning,
+            stacklevel=3,
+        )
     if inspect.isasyncgenfunction(function):
 
         @functools.wraps(function)
@@ -197,11 +222,12 @@ def decorate(begin: Callable[[], Token[State]], function: F) -> F:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        token = begin()
+        before = current()
         try:
+            begin()
             return function(*args, **kwargs)
         finally:
-            leave(token)
+            enter(before)  # not by the token, which an interrupt might have kept from us
 
     return wrapped  # type: ignore[return-value]
 
@@ -272,10 +298,14 @@ class no_grad(_GradSwitch):
 
     __slots__ = ()
 
+    @overload
+    def __new__(cls, function: None = None) -> no_grad: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
 
-    def __init__(self) -> None:
+    def __init__(self, function: Any = None) -> None:
         super().__init__(False)
 
 
@@ -284,10 +314,14 @@ class enable_grad(_GradSwitch):
 
     __slots__ = ()
 
+    @overload
+    def __new__(cls, function: None = None) -> enable_grad: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)
 
-    def __init__(self) -> None:
+    def __init__(self, function: Any = None) -> None:
         super().__init__(True)
 
 
@@ -344,10 +378,14 @@ class inference_mode(Switch):
 
     __slots__ = ()
 
+    @overload
+    def __new__(cls, mode: bool = True) -> inference_mode: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
     def __new__(cls, mode: Any = True) -> Any:
         return cls()(mode) if callable(mode) else super().__new__(cls)
 
-    def __init__(self, mode: bool = True) -> None:
+    def __init__(self, mode: Any = True) -> None:
         super().__init__(inference=bool(mode), **({"grad": False} if mode else {"grad": True}))
 
 

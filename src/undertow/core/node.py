@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import of_array
 from ..errors import DTypeError, FreedError, GradientError, VersionError
 from .modes import current
 
@@ -89,6 +90,7 @@ class Node:
     site: Any  # the forward stack, in anomaly mode
     _origins: tuple[Node, ...]  # of a derivative: the roots it is one of; see Note [zeros]
     runs_empty = False  # whether the rule runs though no gradient has arrived
+    adapts = False  # whether gradients of the rule are summed and cast until they fit
 
     def _begin(
         self,
@@ -130,6 +132,36 @@ class Node:
         except AttributeError:  # no constructor makes one
             self._metadata: dict[Any, Any] = {}
             return self._metadata
+
+    def __getattr__(self, name: str) -> Any:
+        """`_saved_self`, `_saved_result` …: what the derivative needs, by torch's names."""
+        if name.startswith("_saved_"):
+            found = self._looked_up(name[7:])
+            if found is not None:
+                return found[0]
+        raise AttributeError(f"{self.__class__.__name__!r} object has no attribute {name!r}")
+
+    def _looked_up(self, word: str) -> tuple[Any] | None:
+        """A value that was saved, in a tuple; None where the plan saves none of that name."""
+        plan = getattr(self, "plan", None)
+        place = None if plan is None else plan.place(word)
+        if place is None:
+            return None
+        assert plan is not None
+        if self.saved is None:
+            raise self.freed()
+        values = plan.unpack(self, self.saved) if plan.tensors else self.saved
+        return (values[place],)
+
+    @property
+    def _input_metadata(self) -> list[Any]:
+        """The shape and dtype of each gradient that arrives here."""
+        from types import SimpleNamespace
+
+        return [
+            SimpleNamespace(shape=tuple(shape), dtype=of_array(dtype))
+            for shape, dtype in self.metas
+        ]
 
     def __repr__(self) -> str:
         return f"<{self.name()} at {id(self):#x}>"

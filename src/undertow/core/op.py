@@ -115,8 +115,9 @@ class Op:
         # Rules for arrays, by input, or a joint one; see Note [bare rules].
         self.bare: Mapping[str, Callable[..., Any]] | Callable[..., Any] = bare or {}
         # Of a product of matrices, for each input: (backend, cotangent, the other input), as
-        # arrays, to the two matrices whose product is the gradient; see Note [added products].
-        self.factors: tuple[Callable[[Any, Any, Any], tuple[Any, Any]], ...] | None = None
+        # arrays, to the two matrices whose product is the gradient, or None where it is none; see
+        # Note [added products].
+        self.factors: tuple[Callable[[Any, Any, Any], tuple[Any, Any]] | None, ...] | None = None
         self.plans: dict[tuple[int, int, int], Plan] = {}
         self.rules: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {}
         self.joint = joint is not None

@@ -1,11 +1,12 @@
 """Tensors of other kinds (sparse, masked): they answer the functions that are called with them.
 
-Nothing is asked of them until a function has failed, so dense tensors never pay for them.
+Nothing is asked of them until a function has failed, so dense tensors never pay for them. So it is
+with classes that are no Tensors and have a `__torch_function__`, see Note [overriding].
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..errors import DTypeError, UnsupportedError
@@ -22,6 +23,18 @@ class OtherKind:
         if method is None or not args or args[0] is not self:
             raise UnsupportedError(f"[{name}] is not defined for a {type(self).__name__}")
         return method(*args, **kwargs)
+
+
+class Overrider(OtherKind):
+    """Stands for arguments that answer functions by `__torch_function__`; see `core/overriding`."""
+
+    __slots__ = ()
+
+    met: Callable[[Any], bool]  # whether a value is of such a class, and nobody knew that
+    answer_of: Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
+
+    def _answer(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return Overrider.answer_of(name, args, kwargs)
 
 
 class NotDense(DTypeError):
@@ -41,4 +54,6 @@ def other_kind(values: Iterable[Any]) -> OtherKind | None:
             found = other_kind(value)
             if found is not None:
                 return found
+        elif Overrider.met(value):
+            return Overrider()
     return None

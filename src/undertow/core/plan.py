@@ -119,6 +119,21 @@ class Plan:
                 return kind, int(number or 0)
         raise ValueError(f"[{op.name}] a rule asks for {want!r}, which the op does not have")
 
+    def place(self, word: str) -> int | None:
+        """Which of the saved values torch calls so: self, other, result, or by our own name."""
+        op = self.op
+        if word in ("self", "other"):
+            source = ("in", int(word == "other"))
+        elif word == "result":
+            source = ("out", 0)
+        elif word in op.inputs:
+            source = ("in", op.inputs.index(word))
+        elif word in op.params:
+            source = ("param", op.params.index(word))
+        else:
+            return None
+        return self.recipe.index(source) if source in self.recipe else None
+
     def save(self, inputs: Any, params: Any, outs: Any) -> tuple[tuple[Any, ...], Any]:
         """What the recipe names, and the versions of its tensors if any has been changed."""
         saved: list[Any] = []

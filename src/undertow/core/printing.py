@@ -226,12 +226,14 @@ def _suffixes(t: Tensor) -> Iterator[str]:
 
 def elements(t: Tensor, prefix: str = "tensor(") -> str:
     """The elements after a prefix, whose width they are indented by; not yet closed."""
-    if t.is_meta:
+    if backend_of(t._array).device.type == "meta":  # also of a wrapper, which says another device
         return prefix + "..."
     if not t.numel():
         return prefix + "[]"
     summarise = t.numel() > _options.threshold
     shown = _shown(backend_of(t._array), t._array, summarise)
+    if t.dtype in dtypes.FLOAT8:
+        shown = shown.astype(np.float32)
     notation = (ComplexNotation if t.is_complex() else Notation)(shown.reshape(-1))
     return prefix + _write(shown, t.shape, len(prefix), summarise, notation)
 
@@ -256,6 +258,8 @@ def in_lines(results: Any) -> str:
     return f"{type(results).__name__}(\n{fields})"
 
 
-def describe(t: Tensor, prefix: str = "tensor(") -> str:
-    """The text of `repr(t)` and `str(t)`."""
-    return closed(elements(t, prefix), _suffixes(t), len(prefix))
+def describe(t: Tensor, prefix: str = "tensor(", contents: str | None = None) -> str:
+    """The text of `repr(t)` and `str(t)`, with `contents` in the place of its elements if given."""
+    shown = elements(t, prefix) if contents is None else prefix + contents
+    text = closed(shown, _suffixes(t), len(prefix))
+    return f"Parameter({text})" if "_is_param" in vars(t) else text

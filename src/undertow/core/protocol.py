@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ..backends.registry import backend_of, backend_on
+from ..dtypes import FLOAT8
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError, UnsupportedError
 from .foreign import number_of
 from .modes import current
 from .node import AccumulateGrad
+from .overriding import DisableTorchFunctionSubclass, overrides, overrides_dispatch
 from .printing import describe
+from .reading import READERS, tell
 from .register import FUNCTIONS, attach
-from .tensor import Tensor, beside, node_of, wrap
+from .tensor import Tensor, beside, node_of, share, wrap, wrap_shared
 
 
 def plain_number(value: Any) -> Any:
@@ -27,6 +31,8 @@ def plain_number(value: Any) -> Any:
 
 def host_array(op: str, t: Tensor) -> Any:
     """The tensor as a NumPy array that shares its memory, or an error that says what to do."""
+    if READERS:
+        tell(t)
     if current().grad and node_of(t) is not None:
         raise GradientError(
             f"[{op}] this tensor requires gradients, which NumPy would lose; "
@@ -41,8 +47,13 @@ def host_array(op: str, t: Tensor) -> Any:
 
 
 # Python: numbers and sequences ---------------------------------------------------------------
-def _repr(self: Tensor) -> str:
-    return describe(self)
+def _repr(self: Tensor, **contents: Any) -> str:
+    """`tensor_contents` stands for the elements, if it is given: a class may know better."""
+    kind = type(self)
+    own = overrides(kind) or overrides_dispatch(kind)  # Parameter does not
+    return describe(
+        self, f"{kind.__name__}(" if own else "tensor(", contents.get("tensor_contents")
+    )
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -117,18 +128,76 @@ def _rebuild(host: Any, device: str, requires_grad: bool) -> Tensor:
     return wrap(backend_on(device).from_host(host)).requires_grad_(requires_grad)
 
 
+def _rebuild_meta(shape: Any, strides: Any, dtype: Any, requires_grad: bool) -> Tensor:
+    """A tensor without elements: of the device "meta", or of a class that holds others."""
+    more = {"dtype": dtype, "device": "meta"}
+    made: Tensor = FUNCTIONS["empty_strided"]([*shape], [*strides], **more)
+    return made.requires_grad_(requires_grad)
+
+
+def _rebuild_as(kind: type[Tensor], rebuild: Any, plain: tuple[Any, ...], state: Any) -> Any:
+    """An instance of a subclass, or a tensor with attributes, from what `__reduce_ex__` stored."""
+    made: Any = rebuild(*plain)
+    if kind is not Tensor:
+        with DisableTorchFunctionSubclass():
+            made = made.detach().as_subclass(kind).requires_grad_(made.requires_grad)
+    if hasattr(kind, "__setstate__"):
+        made.__setstate__(state)
+    else:
+        _set_state(made, state)
+    return made
+
+
+def _state(t: Tensor) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes of a user's on a tensor: in its `__dict__`, and in slots of its class."""
+    import copyreg
+
+    slots = {
+        name: getattr(t, name)
+        for name in copyreg._slotnames(type(t))  # type: ignore[attr-defined]
+        if name not in Tensor.__slots__ and hasattr(t, name)
+    }
+    return vars(t), slots
+
+
+def _set_state(t: Tensor, state: Any) -> None:
+    attributes, slots = state if isinstance(state, tuple) else (state, {})
+    vars(t).update(attributes or {})
+    for name, value in (slots or {}).items():
+        setattr(t, name, value)
+
+
 def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     """Elements, device and `requires_grad`; a pickle has no history, so it makes a leaf."""
-    host = backend_of(self._array).to_host(self._array)
-    return _rebuild, (host, str(self.device), self.requires_grad)
+    k = backend_of(self._array)
+    plain: tuple[Any, ...]
+    if k.device.type == "meta":
+        rebuild: Any = _rebuild_meta
+        plain = tuple(self.shape), self.stride(), self.dtype, self.requires_grad
+    else:
+        rebuild = _rebuild
+        plain = k.to_host(self._array), str(self.device), self.requires_grad
+    if type(self) is Tensor and not vars(self):
+        return rebuild, plain
+    own: Any = getattr(type(self), "__getstate__", None)
+    default = getattr(object, "__getstate__", None)  # from Python 3.11 on
+    state = _state(self) if own is default else own(self)
+    return _rebuild_as, (type(self), rebuild, plain, state)
 
 
 def _copy(self: Tensor) -> Tensor:
     """The same memory: a leaf of its own, or the same output of the same node."""
     node = node_of(self)
     if node is None or isinstance(node, AccumulateGrad):
-        return self.detach().requires_grad_(node is not None)
-    return beside(self._attached(node, self._index), self)
+        made = wrap_shared(self._array, share(self), type(self))
+        if node is not None:
+            Tensor.requires_grad.fset(made, True)  # type: ignore[attr-defined]
+    else:
+        made = beside(self._attached(node, self._index), self)
+        if type(self) is not Tensor:
+            made = made.as_subclass(type(self))
+    _set_state(made, _state(self))
+    return made
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
@@ -139,10 +208,16 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
             "[deepcopy] only leaves can be copied deeply, this tensor was made by "
             f"{self.grad_fn.name()}; use detach() or clone()"  # type: ignore[union-attr]
         )
-    out = wrap(backend_of(self._array).copy(self._array)).requires_grad_(self.requires_grad)
+    out = wrap(backend_of(self._array).copy(self._array))
+    if type(self) is not Tensor:
+        out = wrap_shared(out._array, share(out), type(self))
+    if self.requires_grad:
+        Tensor.requires_grad.fset(out, True)  # type: ignore[attr-defined]
     memo[id(self)] = out
     if self._grad is not None:
         out._grad = _deepcopy(self._grad, memo)
+    if type(self) is not Tensor or vars(self):
+        _set_state(out, deepcopy(_state(self), memo))
     return out
 
 
@@ -240,9 +315,9 @@ def _dlpack(
             "export tensor.detach()"
         )
     host = host_array("__dlpack__", self)
-    if host.dtype.kind == "V":
+    if host.dtype.kind == "V" or self.dtype in FLOAT8:
         raise UnsupportedError(
-            "[__dlpack__] bfloat16 cannot be exchanged; convert it with .float() first"
+            f"[__dlpack__] {self.dtype.name} cannot be exchanged; convert it with .float() first"
         )
     if not copy and any(n > 1 and s < 0 for n, s in zip(host.shape, host.strides, strict=True)):
         # Such a view comes from NumPy; torch aborts the process that imports it.

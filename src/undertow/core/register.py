@@ -12,9 +12,9 @@ from ..errors import (
     DeviceError,
     DimError,
     DTypeError,
-    OutOfMemoryError,
     UndertowError,
     UnsupportedError,
+    out_of_memory,
 )
 from ..layouts import strided
 from .autocast import EVER, POLICIES, autocasting
@@ -28,6 +28,7 @@ from .old_orders import in_new_order
 from .op import Op
 from .other_kinds import other_kind
 from .out import into, takes_out, with_out
+from .overriding import added, covers
 from .tensor import Tensor
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,6 +36,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 FUNCTIONS: dict[str, Callable[..., Any]] = {}  # undertow.<name>
 FUNCTIONAL: dict[str, Callable[..., Any]] = {}  # undertow.nn.functional.<name>
 SPACES: dict[str, dict[str, Callable[..., Any]]] = {}  # undertow.<space>.<name>
+covers(FUNCTIONS)
+covers(FUNCTIONAL)
 
 _ALIASES = {"axis": "dim", "keepdims": "keepdim"}
 _OTHER_WORDS = frozenset((*_ALIASES, "out", "layout", "pin_memory"))  # see `guarded`
@@ -62,7 +65,6 @@ _KIND_NAMES = {
     "Generator": "a Generator",
 }
 _OURS: dict[type[Exception], type[UndertowError]] = {
-    MemoryError: OutOfMemoryError,
     TypeError: DTypeError,
     AttributeError: DTypeError,
     LookupError: BoundsError,
@@ -71,6 +73,7 @@ _OURS: dict[type[Exception], type[UndertowError]] = {
 }
 _ABOUT_ARGUMENTS = (ArgumentError, DTypeError, DimError, BoundsError, DeviceError)
 _INSIDE = (__package__.partition(".")[0], "numpy")
+_NAMELESS = ("door", "operator", "<lambda>")
 _LONG = 60  # of an argument shown in an error
 
 
@@ -117,7 +120,10 @@ def function(
         called = with_out(fn, whole) if given_out else fn
         if space:
             called.__module__ = fn.__module__ = f"undertow.{space}"
-            _add(SPACES.setdefault(space, {}), public, called)
+            if space not in SPACES:
+                SPACES[space] = {}
+                covers(SPACES[space])
+            _add(SPACES[space], public, called)
         if at_top:
             _add(FUNCTIONS, public, called)
         if functional:
@@ -148,7 +154,14 @@ def attach(name: str, method: Any) -> None:
     """Give Tensor a method; a name that is taken is an error."""
     if name in Tensor.__dict__ and name not in ("__eq__", "__ne__"):
         raise ValueError(f"Tensor.{name} is defined already")
+    if isinstance(method, property):
+        getter: Any = method.fget
+        getter.__name__ = getter.__qualname__ = name
+    called = getattr(method, "__name__", "")
+    if name.startswith("__") and (called.startswith("_") or called in _NAMELESS):
+        method.__name__ = method.__qualname__ = name
     setattr(Tensor, name, method)
+    added(name, method)
 
 
 def attach_inplace(name: str, fn: Callable[..., Any]) -> None:
@@ -160,6 +173,7 @@ def _add(table: dict[str, Callable[..., Any]], name: str, fn: Callable[..., Any]
     if name in table:
         raise ValueError(f"a function {name!r} is published already")
     table[name] = fn
+    added(name, fn)
 
 
 def guarded(
@@ -228,13 +242,23 @@ def guarded(
                 loose = [v for n, v in given.items() if not _checked(fn, n)] + [*args[len(names) :]]
                 if not about_argument(error, loose):
                     raise
+            if isinstance(error, MemoryError):
+                raise out_of_memory(name, error) from error
             for builtin, ours in _OURS.items():
                 if isinstance(error, builtin):
+                    more = args[len(names) :]
+                    if more:  # as in zeros(2, 3), in the order of the call
+                        given = {fn.__code__.co_varnames[_star(fn)]: more} | given
                     shown = ", ".join(f"{n}={_brief(v)}" for n, v in given.items())
-                    raise ours(f"[{name}] {error}; called with {shown}") from error
+                    raise ours(f"[{name}] {error}; called with {shown or 'nothing'}") from error
             raise
 
     return wrapped  # type: ignore[return-value]
+
+
+def _star(fn: Callable[..., Any]) -> int:
+    """The place of the name behind `*` among a function's variables."""
+    return fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount
 
 
 def _check_layout(name: str, layout: Any) -> None:

@@ -6,15 +6,20 @@ one memory if their `data_ptr()` is the same.
 
 from __future__ import annotations
 
+import mmap
+import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from ..backends.registry import backend_of
 from ..devices import device as Device
-from ..dtypes import DType
-from ..errors import UnsupportedError
-from .register import attach
+from ..dtypes import DType, as_dtype, get_default_dtype, uint8
+from ..errors import FileError, UnsupportedError
+from .legacy import TYPE_NAMES
+from .register import FUNCTIONS, attach
 from .tensor import Tensor
+
+S = TypeVar("S", bound="UntypedStorage")
 
 
 class UntypedStorage:
@@ -27,8 +32,104 @@ class UntypedStorage:
     (24, True)
     """
 
-    def __init__(self, seen: Tensor) -> None:
-        self._tensor = seen.detach()
+    def __init__(self, seen: Any = 0, *, device: Any = None) -> None:
+        self._tensor = _memory(seen, uint8, device)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The bytes of a file as memory; changes go to the file if it is `shared`.
+
+        >>> import tempfile, undertow as ut
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     _ = file.write(b"abc")
+        ...     file.flush()
+        ...     ut.UntypedStorage.from_file(file.name, nbytes=2).tolist()
+        [97, 98]
+        """
+        return UntypedStorage(mapped(filename, shared, nbytes, uint8))
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, *options: Any, **named: Any) -> UntypedStorage:
+        """A copy of the bytes of a buffer."""
+        return UntypedStorage(FUNCTIONS["frombuffer"](bytearray(buffer), dtype=uint8))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self._whole().__array__(dtype, copy)
+
+    def _bytes(self) -> Tensor:
+        return seen_as(self, uint8)
+
+    def tolist(self) -> list[Any]:
+        """The bytes, or elements, as numbers."""
+        found: list[Any] = self._bytes().tolist()
+        return found
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return UntypedStorage(self._bytes()[index].clone())
+        return self._bytes()[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._bytes()[index] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def fill_(self: S, value: Any) -> S:
+        """Set every byte, or element."""
+        self._whole().fill_(value)
+        return self
+
+    def copy_(self: S, source: UntypedStorage, non_blocking: bool = False) -> S:
+        """Copy the elements of another storage of this size."""
+        self._whole().copy_(source._whole())
+        return self
+
+    def clone(self: S) -> S:
+        """A copy of the memory."""
+        return type(self)(self._whole().clone())
+
+    def _whole(self) -> Tensor:
+        return self._bytes()
+
+    def cpu(self: S) -> S:
+        """The memory on the CPU."""
+        return type(self)(self._whole().cpu())
+
+    def to(self: S, device: Any, non_blocking: bool = False) -> S:
+        """The memory on a device."""
+        return type(self)(self._whole().to(device))
+
+    def resizable(self) -> bool:
+        """False: memory has the size that it was made with."""
+        return False
+
+    def resize_(self: S, size: int) -> S:
+        """Nothing, if it has that size; memory cannot grow or shrink under its tensors."""
+        if size != self.size():
+            raise UnsupportedError(
+                f"[resize_] memory of {self.size()} cannot become one of {size} under the tensors "
+                "that look at it; make new ones, or use tensor.resize_"
+            )
+        return self
+
+    def share_memory_(self: S) -> S:
+        """An error: memory belongs to one process."""
+        raise UnsupportedError(
+            "[share_memory_] memory is not moved to where other processes see it; send the tensor "
+            "itself, or map a file with from_file(..., shared=True)"
+        )
+
+    def get_device(self) -> int:
+        """-1 on the CPU."""
+        return -1 if self.device.index is None else self.device.index
+
+    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+    filename: str | None = None
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """False: there is no device to pin memory for."""
+        return False
 
     def _elements(self) -> int:
         return backend_of(self._tensor._array).storage_size(self._tensor._array)
@@ -85,6 +186,27 @@ class TypedStorage(UntypedStorage):
     (4, 1, [0, 1, 2, 3])
     """
 
+    _of: DType | None = None  # what the elements of a `FloatStorage` are
+
+    def __init__(
+        self,
+        seen: Any = 0,
+        *,
+        dtype: Any = None,
+        device: Any = None,
+        wrap_storage: UntypedStorage | None = None,
+        _internal: bool = False,
+    ) -> None:
+        wanted = self._of or (get_default_dtype() if dtype is None else as_dtype(dtype))
+        if wrap_storage is not None:
+            seen = seen_as(wrap_storage, wanted)
+        self._tensor = _memory(seen, wanted, device)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
+        """The elements of a file as memory; changes go to the file if it is `shared`."""
+        return cls(mapped(filename, shared, size, cls._of or get_default_dtype()))
+
     @property
     def dtype(self) -> DType:
         """What an element is."""
@@ -109,13 +231,80 @@ class TypedStorage(UntypedStorage):
     def __setitem__(self, index: Any, value: Any) -> None:
         self._whole()[index] = value
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
     def tolist(self) -> list[Any]:
-        """The elements as numbers."""
         found: list[Any] = self._whole().tolist()
         return found
+
+
+def _typed(word: str, dtype: DType) -> type[TypedStorage]:
+    doc = f"Memory of {dtype.name}: `ut.{word}Storage(4)`, or of a list of numbers."
+    return type(f"{word}Storage", (TypedStorage,), {"__doc__": doc, "_of": dtype})
+
+
+TYPED = {f"{word}Storage": _typed(word, dtype) for dtype, word in TYPE_NAMES.items()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in TYPED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return TYPED[name]
+
+
+def _memory(seen: Any, dtype: DType, device: Any) -> Tensor:
+    """What a storage is made of: a tensor's memory, so many elements, or numbers."""
+    if isinstance(seen, Tensor):
+        return seen.detach()
+    if isinstance(seen, int):
+        return FUNCTIONS["zeros"](seen, dtype=dtype, device=device)
+    return FUNCTIONS["tensor"](list(seen), dtype=dtype, device=device)
+
+
+def mapped(filename: Any, shared: bool, count: int, dtype: DType) -> Tensor:
+    """A file's elements as a tensor; changes go to the file if it is `shared`."""
+    size = count * dtype.itemsize
+    if shared and (not os.path.exists(filename) or os.path.getsize(filename) < size):
+        with open(filename, "ab") as file:
+            file.truncate(size)
+    there = os.path.getsize(filename)
+    if there < size:
+        raise FileError(
+            f"[from_file] {os.fspath(filename)!r} has {there} bytes, and {count} elements of "
+            f"{dtype} are {size}"
+        )
+    if not size:
+        return FUNCTIONS["empty"](0, dtype=dtype)
+    with open(filename, "r+b" if shared else "rb") as file:
+        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+        memory = mmap.mmap(file.fileno(), size, access=access)
+    return FUNCTIONS["frombuffer"](memory, dtype=dtype)
+
+
+def from_file(
+    filename: Any,
+    shared: bool | None = None,
+    size: int = 0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor of the first `size` elements of a file, which is mapped into memory.
+
+    Changes go to the file if it is `shared`, which then may be made, or made longer.
+
+    >>> import tempfile, undertow as ut
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     x = ut.from_file(f"{folder}/numbers", shared=True, size=3)
+    ...     x.fill_(2)
+    ...     y = ut.from_file(f"{folder}/numbers", size=2)
+    tensor([2., 2., 2.])
+    >>> y
+    tensor([2., 2.])
+    """
+    wanted = get_default_dtype() if dtype is None else as_dtype(dtype)
+    found = mapped(filename, bool(shared), size, wanted)
+    return found if device is None else found.to(device)
 
 
 def seen_as(memory: UntypedStorage, dtype: DType) -> Tensor:

@@ -5,8 +5,9 @@ Only what is not an op stands here; the ops attach themselves as methods (see `c
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
 
@@ -103,8 +104,8 @@ class Alias:
 class TensorType(type):
     """What it means to call Tensor: torch's old constructor; `ut.tensor(data)` keeps the dtype.
 
-    It stands here and not in `Tensor.__new__`, so that the class itself has neither `__new__` nor
-    `__init__`: only such a class makes instances without calling anything in Python; see `wrap`.
+    It stands here and not in `Tensor.__new__`, so that the class itself makes instances without
+    calling anything in Python, see `wrap`; of subclasses `Tensor.__new__` makes them.
     """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -112,17 +113,7 @@ class TensorType(type):
             from .legacy import construct
 
             return construct("Tensor", args, dtypes.get_default_dtype(), **kwargs)
-        made_by: Any = cls.__new__
-        if made_by is not object.__new__:
-            return super().__call__(*args, **kwargs)
-        from .legacy import construct
-
-        kind: Any = cls
-        data = construct("Tensor", args, dtypes.get_default_dtype(), **kwargs)
-        made: Any = wrap_shared(data._array, share(data), kind)
-        if kind.__init__ is not object.__init__:
-            made.__init__(*args, **kwargs)
-        return made
+        return super().__call__(*args, **kwargs)
 
 
 class Tensor(TensorMethods, metaclass=TensorType):
@@ -137,7 +128,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
     tensor([2., 4.])
     """
 
-    __slots__ = ("__weakref__", "_alias", "_array", "_grad", "_index", "_node")
+    # `__dict__` is for attributes of the user's: nothing fills it until one is set.
+    __slots__ = ("__dict__", "__weakref__", "_alias", "_array", "_grad", "_index", "_node")
 
     _array: Any
     _node: Node | None  # what made it; the AccumulateGrad node of a leaf that wants a gradient
@@ -145,6 +137,7 @@ class Tensor(TensorMethods, metaclass=TensorType):
     _alias: Alias | None
     _grad: Tensor | None
 
+    __torch_dispatch__: Any  # nobody's; see `core/overriding`
     __array_priority__ = 1000
     __hash__ = object.__hash__
 
@@ -152,7 +145,43 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @staticmethod
     def _make_subclass(kind: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
         """A leaf of a subclass that shares the memory of `data`, for the `__new__` of that one."""
-        return data.detach().as_subclass(kind).requires_grad_(require_grad)
+        made = wrap_shared(data._array, share(data), kind)
+        if require_grad:
+            Tensor.requires_grad.fset(made, True)  # type: ignore[attr-defined]
+        return made
+
+    @staticmethod
+    def _make_wrapper_subclass(
+        cls: type[Tensor],
+        size: Iterable[int],
+        *,
+        strides: Any = None,
+        storage_offset: Any = None,
+        memory_format: Any = None,
+        dtype: Any = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+        **policies: Any,
+    ) -> Any:
+        """An instance of a subclass that holds other tensors: shape, dtype, device, no memory."""
+        from .dispatching import make_wrapper
+
+        return make_wrapper(cls, size, strides, dtype, device, requires_grad)
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """What a function gives for an instance of a subclass: results of that class."""
+        from .overriding import of_subclass
+
+        return of_subclass(cls, func, types, args, kwargs)
 
     @property
     def shape(self) -> Size:
@@ -274,6 +303,10 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
+
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise GradientError("[requires_grad] cannot be deleted; set it to False")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Switch gradients on or off for this leaf; returns itself."""
@@ -433,8 +466,22 @@ class Tensor(TensorMethods, metaclass=TensorType):
             )
         if isinstance(self._node, AccumulateGrad):
             self._node.metas = ((value.shape, value._array.dtype),)
+        before = share(self)
         self._array = value._array
-        share(self).version.value += 1  # saved uses of the old memory are out of date
+        if before.base is not None:
+            before.version.value += 1  # saved uses of the old memory are out of date
+            return
+        # So they are here, where this tensor itself was saved. What has the old memory keeps its
+        # version: other tensors, and the outputs that nodes have saved, as in torch.
+        version = Version()
+        version.value = before.version.value + 1
+        alias = new_alias(version, inference=before.inference, tracked=before.tracked)
+        alias.dormant = before.dormant
+        self._alias = alias
+
+    @data.deleter
+    def data(self) -> None:
+        raise GradientError("[data] cannot be deleted; set it to another tensor")
 
     @property
     def _version(self) -> int:
@@ -488,6 +535,25 @@ def wrap_error(op: str, dim: Any) -> Exception:
 
     return DimError(f"[{op}] dim {dim} given for a tensor of 0 dimensions")
 
+
+def _constructed(cls: type[Tensor], *args: Any, **kwargs: Any) -> Any:
+    """An instance of a subclass, of what `ut.Tensor` takes: `super().__new__(cls, data)`."""
+    from .legacy import construct
+
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        shared: Any = args[0].as_subclass(cls)
+        return shared
+    data = construct("Tensor", args, dtypes.get_default_dtype(), **kwargs)
+    return data if cls is Tensor else wrap_shared(data._array, share(data), cls)
+
+
+# Not by `Tensor.__new__ = …`, which would have Python call it for each result: subclasses that are
+# made from now on find it, and Tensor itself stays as it is; see `TensorType`.
+gc.get_referents(vars(Tensor))[0]["__new__"] = staticmethod(_constructed)
+Tensor.__doc__ = Tensor.__doc__  # and Python forgets what it had found for `Tensor.__new__`
+
+# The classes that override no function: their instances are not asked. See Note [overriding].
+PLAIN: set[type] = {Tensor}
 
 # A Tensor with nothing set, made as by a class that has no TensorType.
 _blank: Callable[[], Tensor] = type.__call__.__get__(Tensor)
@@ -553,7 +619,14 @@ def view_of(source: Tensor, array: Any, step: Any, grad: bool) -> Tensor:
 
 def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor:
     """A tensor without history that shares another's buffer and version."""
-    t = _blank() if kind is Tensor else _new(kind)
+    if kind is Tensor:
+        t = _blank()
+    else:
+        t = _new(kind)
+        if kind not in PLAIN:
+            from .overriding import notice
+
+            notice(kind)
     t._array = array
     t._node = t._grad = None
     t._index = 0

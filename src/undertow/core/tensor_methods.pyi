@@ -198,6 +198,7 @@ class TensorMethods:
     def __pos__(self) -> Tensor: ...
     def __truediv__(self, other: Tensor | Number) -> Tensor: ...
     def __rtruediv__(self, other: Tensor | Number) -> Tensor: ...
+    def __rdiv__(self, other: Any) -> Tensor: ...
     def div(self, other: Tensor | Number, *, rounding_mode: str | None = None) -> Tensor:
         """`input / other`, elementwise; rounded down ('floor') or towards zero ('trunc') on request."""
     def div_(self, other: Tensor | Number, *, rounding_mode: str | None = None) -> Tensor:
@@ -295,7 +296,7 @@ class TensorMethods:
     def __ifloordiv__(self, other: Tensor | Number) -> Tensor: ...
     def __imod__(self, other: Tensor | Number) -> Tensor: ...
     def __ipow__(self, other: Tensor | Number) -> Tensor: ...
-    def __repr__(self) -> str: ...
+    def __repr__(self, **contents: Any) -> str: ...
     def __format__(self, spec: str) -> str: ...
     def __len__(self) -> builtins.int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
@@ -378,6 +379,8 @@ class TensorMethods:
         """`to(ut.complex64)`."""
     def cdouble(self, memory_format: Any = None) -> Tensor:
         """`to(ut.complex128)`."""
+    def chalf(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.complex32)`."""
     @overload
     def type(self) -> str:
         """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
@@ -437,11 +440,9 @@ class TensorMethods:
     def fmin(self, other: Tensor | Number) -> Tensor:
         """The smaller element, or the only one that is not NaN; of equal ones, the first."""
     @property
-    def real(self) -> Tensor:
-        """A view of the real parts; a real tensor is returned as it is."""
+    def real(self) -> Tensor: ...
     @property
-    def imag(self) -> Tensor:
-        """A view of the imaginary parts."""
+    def imag(self) -> Tensor: ...
     def conj(self) -> Tensor:
         """Complex conjugates, as a copy; a real tensor is returned as it is."""
     def angle(self) -> Tensor:
@@ -741,8 +742,7 @@ class TensorMethods:
     def mT(self) -> Tensor:
         """A view with the last two dimensions exchanged."""
     @property
-    def mH(self) -> Tensor:
-        """The last two dimensions exchanged and, for complex numbers, conjugated."""
+    def mH(self) -> Tensor: ...
     @property
     def H(self) -> Tensor:
         """The conjugate transpose of a matrix."""
@@ -1583,6 +1583,10 @@ class TensorMethods:
         """In-place form of `lcm`; returns the tensor itself."""
     def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
         """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
+    def hash_tensor(
+        self, dim: Ints | None = None, keepdim: builtins.bool = False, *, mode: builtins.int = 0
+    ) -> Tensor:
+        """A number (uint64) that tells tensors apart: exclusive or of the bits of all elements."""
     def triangular_solve(
         self,
         A: Tensor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..amp import autocast_mode, grad_scaler
 from ..dtypes import DType, bfloat16
 
+__path__: list[str] = []  # torch has modules below this one
 __all__ = ["GradScaler", "autocast"]
 
 

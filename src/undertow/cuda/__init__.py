@@ -12,7 +12,7 @@ from ..backends.registry import is_present
 from ..core.tensor import Tensor
 from ..errors import AbsentDeviceError, OutOfMemoryError
 from ..shapes import as_int
-from . import amp, nvtx
+from . import amp, jiterator, nvtx
 
 __all__ = [
     "BoolTensor",
@@ -27,6 +27,7 @@ __all__ = [
     "OutOfMemoryError",
     "Stream",
     "amp",
+    "jiterator",
     "current_device",
     "current_stream",
     "default_generators",

@@ -7,6 +7,7 @@ import functools
 from ..amp import autocast_mode, grad_scaler
 from ..dtypes import DType, float16
 
+__path__: list[str] = []  # torch has modules below this one
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
 
 custom_fwd = functools.partial(autocast_mode.custom_fwd, device_type="cuda")

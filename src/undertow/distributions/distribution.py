@@ -150,6 +150,17 @@ class Distribution:
         """exp of the entropy."""
         return self.entropy().exp()
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """An empty object for an `expand` that a subclass writes itself, as torch's ask for it."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]
+            raise UnsupportedError(
+                f"[expand] {type(self).__name__} has an __init__ of its own, other than "
+                f"{cls.__name__}'s; give it an expand of its own, too"
+            )
+        return object.__new__(type(self))
+
     def _lacks(self, what: str) -> UnsupportedError:
         return UnsupportedError(f"[{type(self).__name__}] has no {what.removeprefix('a ')}")
 

@@ -19,6 +19,7 @@ from ..autograd import Function
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..dtypes import float64
+from ..errors import UnsupportedError
 from ..ops.comparison import where
 from ..ops.random import rand, randn
 
@@ -145,3 +146,18 @@ def _polynomial(coefficients: tuple[float, ...], z: Tensor) -> Tensor:
     for c in reversed(coefficients):
         total = total * z + c
     return total
+
+
+def _sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
+    """Samples of Dirichlet distributions with these concentrations along the last dimension.
+
+    >>> import undertow as ut
+    >>> bool((ut._sample_dirichlet(ut.ones(4, 3)).sum(-1) - 1).abs().max() < 1e-6)
+    True
+    """
+    if generator is not None:
+        raise UnsupportedError(
+            "[_sample_dirichlet] draws from the default generator; seed it with ut.manual_seed"
+        )
+    drawn: Tensor = log_standard_gamma(input.detach()).softmax(-1)
+    return drawn

@@ -15,6 +15,7 @@ from .transform import (
     IndependentTransform,
     ReshapeTransform,
     Transform,
+    _Inverse,
     identity_transform,
 )
 from .vector_transforms import (
@@ -27,6 +28,7 @@ from .vector_transforms import (
     StickBreakingTransform,
 )
 
+_InverseTransform = _Inverse  # torch's name of it
 __all__ = [
     "AbsTransform",
     "AffineTransform",

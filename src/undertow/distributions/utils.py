@@ -13,9 +13,15 @@ from ..errors import DTypeError
 from ..nn.functional import pad
 from ..ops.from_data import tensor
 from ..ops.joining import broadcast_tensors
+from ..ops.random import randn
 
 euler_constant = 0.57721566490153286060
 T = TypeVar("T")
+
+
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Samples of the standard normal distribution."""
+    return randn(shape, dtype=dtype, device=device)
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
@@ -96,3 +102,6 @@ def sum_rightmost(value: Any, count: int) -> Any:
 def with_end(value: Tensor, number: float) -> Tensor:
     """The last dimension with one more element, a number."""
     return pad(value, (0, 1), value=number)
+
+
+_sum_rightmost = sum_rightmost

@@ -28,7 +28,8 @@ from .pickling import Pickle
 from .rebuilding import GLOBALS, StorageType, Typed
 from .safe_globals import allowed_names
 from .storages import Storages
-from .unpickling import Unpickler, brief
+from .unpickling import Unpickler, brief, mentioned
+from .whole import Trusted
 
 __all__ = ["load", "save"]
 
@@ -43,7 +44,8 @@ def save(
     """Write tensors, numbers, strings and containers of them to a file, which torch reads, too.
 
     `f` is a path, which is written whole or not at all, or a file object. Tensors that share
-    memory share it again after loading. Of a module or an optimiser, save the `state_dict()`.
+    memory share it again after loading. Of a module or an optimiser, save the `state_dict()`: the
+    thing itself can be saved, too, but who reads it runs its classes (`weights_only=False`).
 
     >>> import io
     >>> import undertow as ut
@@ -96,8 +98,12 @@ def load(
     """What `ut.save` or `torch.save` wrote to a path or file object.
 
     A file can hold nothing but data: a name in it that is neither a tensor nor plain data is an
-    error, unless `ut.serialization.add_safe_globals` allows it. That stays so with
-    `weights_only=False`. Attributes and classes that tensors had of their own are left out.
+    error, unless `ut.serialization.add_safe_globals` allows it. Attributes and classes that tensors
+    had of their own are left out.
+
+    With `weights_only=False` also modules, optimisers and datasets that were saved whole are read,
+    those of torch as those of the same name here, and others if `add_safe_globals` allows their
+    classes. That runs code with what the file gives it: do it only with files that you trust.
 
     `map_location` is a device for all tensors, a dict from the device of the file to another, or
     a function of a storage and its device. With `mmap=True` the file of that path is mapped and
@@ -129,11 +135,31 @@ def load(
         raise DTypeError(f"[load] reads a path or a file object, got {type(f).__name__}")
     if not len(content):
         raise FileError("[load] the file is empty")
+    trusted = Trusted() if weights_only is False else allowed_names()
     if bytes(content[:4]) == b"PK\3\4":
-        return _Zip(content, map_location, bool(mmap)).load(encoding)
+        return _Zip(content, map_location, bool(mmap)).load(encoding, trusted)
     if mmap:
         raise FileError("[load] only zip archives, which torch writes since 1.6, can be mapped")
-    return read_legacy(content, map_location, allowed_names(), encoding)
+    return read_legacy(content, map_location, trusted, encoding)
+
+
+def get_unsafe_globals_in_checkpoint(f: PathLike | IO[bytes]) -> list[str]:
+    """The names in a file that `ut.load` would refuse, of classes and functions.
+
+    >>> import io
+    >>> import undertow as ut
+    >>> file = io.BytesIO()
+    >>> ut.save(ut.nn.Linear(2, 3), file)
+    >>> _ = file.seek(0)
+    >>> ut.serialization.get_unsafe_globals_in_checkpoint(file)
+    ['torch.nn.Linear']
+    """
+    content = _mapped(f) if is_path(f) else read_all(f)  # type: ignore[arg-type]
+    if bytes(content[:4]) != b"PK\3\4":
+        raise FileError("[get_unsafe_globals_in_checkpoint] reads zip files, of torch since 1.6")
+    known = allowed_names()
+    names = mentioned(_Zip(content, None, False).pickle())
+    return sorted({n for n in names if n not in GLOBALS and n not in known})
 
 
 def _mapped(path: PathLike) -> memoryview:
@@ -188,9 +214,11 @@ class _Zip:
         record = self._records.get(self._folder + name)
         return default if record is None else bytes(self._bytes(name, record)[:100])
 
-    def load(self, encoding: str) -> Any:
-        pickle = self._bytes("data.pkl", self._record("data.pkl"))
-        return Unpickler(pickle, GLOBALS, self._persistent, allowed_names(), encoding).load()
+    def pickle(self) -> memoryview:
+        return self._bytes("data.pkl", self._record("data.pkl"))
+
+    def load(self, encoding: str, allowed: dict[str, Any]) -> Any:
+        return Unpickler(self.pickle(), GLOBALS, self._persistent, allowed, encoding).load()
 
     def _persistent(self, key: Any) -> Typed:
         if type(key) is not tuple or len(key) != 5 or key[0] != "storage":

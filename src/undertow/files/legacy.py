@@ -64,6 +64,11 @@ def _refuse_others(content: memoryview) -> None:
         )
 
 
+def _itemsize(dtype: DType | None) -> int:
+    """Bytes of an element; an untyped storage, of a dtype younger than the format, counts bytes."""
+    return 1 if dtype is None else dtype.itemsize
+
+
 class _Legacy:
     """The storages of a file as they are mentioned, and then filled."""
 
@@ -78,28 +83,36 @@ class _Legacy:
         if type(key) is not tuple or len(key) != 6 or key[0] != "storage":
             raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         _, kind, name, location, count, view = key
-        dtype = kind.dtype if isinstance(kind, StorageType) else None
-        if dtype is None or not isinstance(name, str) or not isinstance(location, str):
+        if (
+            not isinstance(kind, StorageType)
+            or not isinstance(name, str)
+            or not isinstance(location, str)
+        ):
             raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         found = self._storages.get(name)
         if found is None:
-            found = self._storages[name] = self._blank(name, dtype, location, count)
+            found = self._storages[name] = self._blank(name, kind.dtype, location, count)
         return found if view is None else self._part(found, view)
 
-    def _blank(self, name: str, dtype: DType, location: str, count: Any) -> Typed:
-        if type(count) is not int or not 0 <= count * dtype.itemsize <= self.room:
+    def _blank(self, name: str, dtype: DType | None, location: str, count: Any) -> Typed:
+        if dtype is None and self.swapped:
+            raise UnsupportedError(
+                "[load] the file has bytes of no dtype in the byte order of another machine"
+            )
+        size = _itemsize(dtype)
+        if type(count) is not int or not 0 <= count * size <= self.room:
             raise FileError(
                 f"[load] the file is truncated or damaged: storage {name!r} is said to have "
-                f"{brief(count)} elements of {dtype}, and {self.room:,} bytes are left for it"
+                f"{brief(count)} elements of {dtype or 'one byte'}, and {self.room:,} bytes are "
+                "left for it"
             )
-        self.room -= count * dtype.itemsize
-        blank = Storage.blank(count * dtype.itemsize)
+        self.room -= count * size
+        blank = Storage.blank(count * size)
         return Typed(placed(blank, location, self._map_location), dtype)
 
     def _part(self, whole: Typed, view: Any) -> Typed:
         """A part of a storage, which counted as one of its own then."""
-        assert whole.dtype is not None
-        size = whole.dtype.itemsize
+        size = _itemsize(whole.dtype)
         if type(view) is not tuple or len(view) != 3:
             raise FileError(f"[load] the file mentions a part {brief(view)} of a storage")
         _, offset, count = view
@@ -113,7 +126,7 @@ class _Legacy:
         waiting = dict(self._storages)
         for key in keys:
             typed = waiting.pop(key, None) if isinstance(key, str) else None
-            if typed is None or typed.dtype is None:
+            if typed is None:
                 raise FileError(f"[load] the file is damaged: no tensor has storage {brief(key)}")
             start, nbytes = position + 8, typed.storage.nbytes
             position = start + nbytes
@@ -125,15 +138,16 @@ class _Legacy:
             count = int.from_bytes(self._content[start - 8 : start], "little", signed=True)
             if self.swapped:
                 count = int.from_bytes(self._content[start - 8 : start], "big", signed=True)
-            if count * typed.dtype.itemsize != nbytes:
+            size = _itemsize(typed.dtype)
+            if count * size != nbytes:
                 raise FileError(
                     f"[load] the file is damaged: storage {key!r} has {count:,} elements, its "
-                    f"tensors expect {nbytes // typed.dtype.itemsize:,}"
+                    f"tensors expect {nbytes // size:,}"
                 )
             raw = self._content[start:position]
             if typed.dtype is dtypes.bool and not only_ones_and_zeros(raw):
                 raise FileError(f"[load] the file is damaged: storage {key!r} is not boolean")
-            swap = width(typed.dtype) if self.swapped else 1
+            swap = width(typed.dtype) if self.swapped and typed.dtype is not None else 1
             typed.storage.fill(Storage.around(raw, swap=swap))
         if waiting:
             raise FileError(f"[load] the file is damaged: storages {sorted(waiting)} are missing")

@@ -1,7 +1,7 @@
 """Plain data and tensors as a pickle (protocol 2), in the words of torch's own checkpoints.
 
-Only what a restricted reader takes is written, so nothing here looks up a class or asks an object
-how it wants to be saved.
+Of what a restricted reader takes nothing is looked up or asked how it wants to be saved. Other
+objects, modules among them, are written as pickle would: see `whole`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import DTypeError, FileError
 from ..nn.modules.state import State
 from ..nn.parameter import Parameter
 from ..shapes import Size
-from . import numpy_arrays
+from . import numpy_arrays, whole
 from .storages import STORAGE_NAMES, Storages
 
 _MOST = 255  # bytes of an integer, which torch's restricted reader takes
@@ -93,8 +93,36 @@ class Pickle:
                 self._array(obj)
             else:
                 self._save(number)
+        elif whole.is_named(obj):
+            self._global(*whole.words(obj))
         else:
-            raise self._refused(obj)
+            self._object(obj)
+
+    def _object(self, obj: Any) -> None:
+        """An object of any class; see `whole`."""
+        if self._known(id(obj)):
+            return
+        try:
+            call, *rest = whole.reduced(obj)
+        except TypeError as error:
+            raise DTypeError(f"[save] {self._where()} cannot be saved: {error}") from error
+        if isinstance(call, str):
+            self._global(*whole.words(obj))
+        else:
+            args, state, items, pairs = rest
+            made = getattr(call, "__name__", "") == "__newobj__"
+            self._save(args[0] if made else call)
+            self._save(tuple(args[1:] if made else args))
+            self._out.append(b"\x81" if made else b"R")
+            self._remember(id(obj), obj)
+            self._kept += [args, state]
+            if items is not None:
+                self._items((("[…]", item) for item in items), b"e")
+            if pairs is not None:
+                self._items(((f"[{k!r}]", thing) for k, v in pairs for thing in (k, v)), b"u")
+            if state is not None:
+                self._save(state)
+                self._out.append(b"b")
 
     def _constant(self, obj: Any) -> None:
         self._out.append(b"N" if obj is None else b"\x88" if obj else b"\x89")
@@ -195,10 +223,15 @@ class Pickle:
             self._call("torch._utils", "_rebuild_parameter", data, obj.requires_grad, OrderedDict())
         else:
             number, size, t = self._storages.find(obj, self._where())
-            self._global("torch._utils", "_rebuild_tensor_v2")
+            named = t.dtype in STORAGE_NAMES  # the others are bytes, and their dtype is told apart
+            self._global("torch._utils", f"_rebuild_tensor_v{2 if named else 3}")
             self._out.append(b"((")
             self._str("storage")
-            self._global("torch", STORAGE_NAMES[t.dtype])
+            if named:
+                self._global("torch", STORAGE_NAMES[t.dtype])
+            else:
+                self._global("torch.storage", "UntypedStorage")
+                size *= t.itemsize
             for word in (str(number), str(t.device)):
                 self._str(word)
             self._int(size)
@@ -207,6 +240,8 @@ class Pickle:
                 self._save(thing)
             self._constant(obj.requires_grad)
             self._call("collections", "OrderedDict")
+            if not named:
+                self._dtype(t.dtype)
             self._out.append(b"tR")
         self._remember(id(obj), obj)
 
@@ -239,24 +274,11 @@ class Pickle:
         return "".join(self._path) or "the object"
 
     def _refused(self, obj: Any) -> DTypeError:
-        kind = f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
-        fix = "convert it to one of them first"
-        if hasattr(obj, "state_dict"):
-            fix = "save its state_dict(), and load that into a new one"
-        elif isinstance(obj, (dict, tuple, list, str, int, float)):
-            fix = f"convert it to a plain {_plain_base(obj)}"
-        elif is_foreign(obj):
-            fix = "save an array of numbers"
-        elif callable(obj):
-            fix = "files hold no code: save what it was made from"
+        kind = f"{type(obj).__module__}.{type(obj).__qualname__}"
         return DTypeError(
-            f"[save] {self._where()} is a {kind}; a checkpoint holds tensors, numbers, strings, "
-            f"bytes, None, dtypes, devices, and dicts, lists, tuples and sets of them: {fix}"
+            f"[save] {self._where()} is a {kind} of {getattr(obj, 'dtype', 'no dtype')}; a "
+            "checkpoint holds arrays of numbers: save an array of numbers"
         )
-
-
-def _plain_base(obj: Any) -> str:
-    return next(k.__name__ for k in (dict, tuple, list, str, int, float) if isinstance(obj, k))
 
 
 _WRITERS: dict[type, Any] = {

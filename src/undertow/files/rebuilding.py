@@ -238,6 +238,8 @@ def _table() -> dict[str, Any]:
         found[f"torch.{dtype.name}"] = dtype
         name = STORAGE_NAMES[dtype]
         found[f"torch.{name}"] = found[f"torch.cuda.{name}"] = StorageType(name, dtype)
+    for dtype in dtypes.RARE:
+        found[f"torch.{dtype.name}"] = dtype
     for name in ("torch.storage.UntypedStorage", "torch.UntypedStorage"):
         found[name] = StorageType(name, None)
     found.update({name: Missing(name, what) for name, what in _MISSING.items()})
@@ -260,20 +262,12 @@ _MISSING = {
     "torch.serialization._get_layout": "the layout of a sparse tensor",
 }
 _OTHER_DTYPES = [
-    "uint16",
-    "uint32",
-    "uint64",
     "complex32",
     "quint8",
     "qint8",
     "qint32",
     "quint4x2",
     "quint2x4",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float8_e4m3fnuz",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
     "float4_e2m1fn_x2",
 ]
 _OTHER_STORAGES = [

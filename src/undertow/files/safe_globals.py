@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import Lock
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from ..errors import DTypeError
 
 # A class or function, which goes by its own name, or that with the name that files use for it.
-SafeGlobal = Callable[..., Any] | tuple[Callable[..., Any], str]
+SafeGlobal = Callable[..., Any] | tuple[Callable[..., Any], str] | ModuleType
 _allowed: list[SafeGlobal] = []
 _lock = Lock()
 
@@ -19,7 +19,9 @@ def add_safe_globals(safe_globals: Iterable[SafeGlobal]) -> None:
     """Let `ut.load` call these classes and functions where a file names them.
 
     They are run with whatever the file gives them: allow only what does no harm. Where a file uses
-    another name, give a pair: `(np._core.multiarray.scalar, "numpy.core.multiarray.scalar")`.
+    another name, give a pair: `(np._core.multiarray.scalar, "numpy.core.multiarray.scalar")`. A
+    module or package stands for all classes and functions in it, in files that are read with
+    `weights_only=False`: these may import its modules and call any of them.
 
     >>> import fractions
     >>> import undertow as ut
@@ -30,7 +32,8 @@ def add_safe_globals(safe_globals: Iterable[SafeGlobal]) -> None:
     """
     added = list(safe_globals)
     for entry in added:
-        _named(entry)
+        if not isinstance(entry, ModuleType):
+            _named(entry)
     with _lock:
         _allowed.extend(added)
 
@@ -83,11 +86,16 @@ def _named(entry: Any) -> tuple[str, Any]:
     elif callable(entry) and hasattr(entry, "__qualname__"):
         return f"{entry.__module__}.{entry.__qualname__}", entry
     raise DTypeError(
-        "[add_safe_globals] takes classes and functions, or pairs of one and the name that files "
-        f"use for it, got {entry!r}"
+        "[add_safe_globals] takes classes and functions, pairs of one and the name that files use "
+        f"for it, and modules, got {entry!r}"
     )
 
 
 def allowed_names() -> dict[str, Any]:
     """What is allowed, by name."""
-    return dict(map(_named, get_safe_globals()))
+    return dict(_named(entry) for entry in get_safe_globals() if not isinstance(entry, ModuleType))
+
+
+def allowed_modules() -> list[str]:
+    """Modules in which everything is allowed to files that are read with `weights_only=False`."""
+    return [entry.__name__ for entry in get_safe_globals() if isinstance(entry, ModuleType)]

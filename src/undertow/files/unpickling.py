@@ -13,6 +13,7 @@ since tuples that hold themselves many times over take for ever. There is no rec
 
 from __future__ import annotations
 
+import pickletools
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
@@ -72,7 +73,7 @@ class Unpickler:
         self.position = position
         self._content = content
         self._globals = globals_
-        self._allowed = allowed or {}
+        self._allowed = {} if allowed is None else allowed
         self._persistent = persistent
         self._encoding = encoding
         self._budget = 64 * len(content) + (1 << 20)  # bytes that calls may copy
@@ -273,9 +274,35 @@ class Unpickler:
         self._push(self._persistent(self._pop()))
 
 
+def mentioned(content: memoryview) -> list[str]:
+    """The names of classes and functions in a pickle, of which nothing is run."""
+    found: list[str] = []
+    texts: list[str] = []
+    try:
+        for code, arg, _ in pickletools.genops(bytes(content)):
+            if isinstance(arg, str) and code.name != "GLOBAL":
+                texts.append(arg)
+            elif code.name == "GLOBAL":
+                found.append(str(arg).replace(" ", "."))
+            elif code.name == "STACK_GLOBAL":
+                found.append(".".join(texts[-2:]))
+    except ValueError as error:
+        raise FileError(f"[load] the pickle in the file is damaged: {error}") from error
+    pairs = [name.partition(".") for name in found]
+    names = [f"{_MODULES.get(module, module)}.{rest}" for module, _, rest in pairs]
+    return [_NAMES.get(name, name) for name in names]
+
+
 def refused(name: str) -> FileError:
     """The error for a name that a file mentions and that is on no list."""
     short = name.removeprefix("builtins.")
+    if name.startswith(("torch.nn.", "torch.optim.", "torch.utils.data.")):
+        return FileError(
+            f"[load] the file asks for {name}: it holds a module or the like, and not its "
+            "state_dict(). Nothing of it was run. If you trust the file, ut.load(…, "
+            "weights_only=False) reads it; classes of your own have to be allowed besides: "
+            "ut.serialization.add_safe_globals([...])"
+        )
     return FileError(
         f"[load] the file asks for {name}, which is no part of a checkpoint; nothing of it was "
         f"run. If you trust the file and that name, allow it: "

@@ -9,6 +9,9 @@ has gathered so far is scaled down when a greater score appears. The forward sav
 row, the logarithm of its sum, from which the backward recomputes a block's weights. The matrix
 products in between are the GEMM's, run as kernels in this kernel.
 
+Few queries, as where a text is written token by token, are no work for matrix products: each row
+then reads its keys and values once, and nothing is prepared for the number of keys, which grows.
+
 A boolean mask tells where a query may look; a float mask is added to the scores. A row that may
 look nowhere gives zeros, and its saved number is +inf, so that its weights are zero again.
 """
@@ -173,6 +176,78 @@ def attention_function(name: str, dtype: str, mask: str) -> Function:
                     heads.buffers["out"], out + i, f.load(scratch, gathered + r * depth + i) * share
                 )
     return f
+
+
+def few_queries_function(name: str, dtype: str, mask: str) -> Function:
+    """The forward kernel for few queries: row by row, without matrix products."""
+    f = Function(name)
+    heads = _Heads(f, "out q k v", dtype, "out")
+    lse, scratch = f.buffer("lse", dtype, True), f.buffer("scratch", dtype, True)
+    masking = _Mask(f, mask, dtype)
+    sizes = ("b", "h", "l", "s", "ev", "e")
+    batches, count, rows, keys, depth, width = (f.param(n) for n in sizes)
+    scale = f.cast(f.param("scale", "f64"), dtype)
+    out, q, k, v = (heads.buffers[n] for n in ("out", "q", "k", "v"))
+    with f.parallel(batches * count * rows) as job:
+        place, row = job // rows, job % rows
+        batch, head = place // count, place % count
+        start = {n: heads.start(n, batch, head) for n in heads.buffers}
+        query, result = (start[n] + row * heads.row(n) for n in ("q", "out"))
+        line = f.thread() * keys
+        seen = masking.seen(row, f.const(0, "i64"), keys)
+
+        def score(first: Value, many: int) -> None:
+            sums = [f.state(f.const(0, dtype), combine=lambda a, b: a + b) for _ in range(many)]
+            lines = [start["k"] + (first + j) * heads.row("k") for j in range(many)]
+            with f.vector(width) as i:
+                mine = f.load(q, query + i)
+                for total, key in zip(sums, lines, strict=True):
+                    total.set(f.fma(mine, f.load(k, key + i), total.get()[0]))
+            for j, total in enumerate(sums):
+                f.store(scratch, line + first + j, total.get()[0])
+
+        def gather(first: Value, many: int) -> None:
+            shares = [f.load(scratch, line + first + j) for j in range(many)]
+            lines = [start["v"] + (first + j) * heads.row("v") for j in range(many)]
+            with f.vector(depth) as i:
+                found = f.load(out, result + i)
+                for share, value in zip(shares, lines, strict=True):
+                    found = f.fma(share, f.load(v, value + i), found)
+                f.store(out, result + i, found)
+
+        _in_fours(f, seen, score)
+        mask_start = masking.start(batch, head, row)
+        peak = f.state(f.const(_NEVER, dtype), combine=_greater(f))
+        with f.vector(seen) as i:
+            masked = masking.apply(f.load(scratch, line + i) * scale, mask_start, i)
+            f.store(scratch, line + i, masked)
+            peak.add(masked)
+        greatest = peak.get()[0]
+        base = f.select(greatest == _NEVER, 0.0, greatest)
+        total = f.state(f.const(0, dtype), combine=lambda a, b: a + b)
+        with f.vector(seen) as i:
+            weight = elementary.FUNCTIONS["exp"](f, f.load(scratch, line + i) - base)
+            f.store(scratch, line + i, weight)
+            total.add(weight)
+        all_weights = total.get()[0]
+        nothing = all_weights == 0  # the mask hides all, or every score is -inf
+        known = greatest + elementary.FUNCTIONS["log"](f, all_weights)
+        f.store(lse, place * rows + row, f.select(nothing, float("inf"), known))
+        share = 1 / f.select(nothing, 1.0, all_weights)
+        with f.vector(depth) as i:
+            f.store(out, result + i, 0)
+        _in_fours(f, seen, gather)
+        with f.vector(depth) as i:
+            f.store(out, result + i, f.load(out, result + i) * share)
+    return f
+
+
+def _in_fours(f: Function, count: Value, body: Callable[[Value, int], None]) -> None:
+    """`body(first, many)` for all of `count`, four at a time and then one by one."""
+    with f.loop(count // 4) as group:
+        body(group * 4, 4)
+    with f.loop(count % 4) as i:
+        body(count // 4 * 4 + i, 1)
 
 
 def attention_backward_function(name: str, dtype: str, mask: str) -> Function:

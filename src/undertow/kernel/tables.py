@@ -177,6 +177,26 @@ def resampled_weights(tap: int, behind: int, dtype: Any, *how: Any) -> Any:
     return resampling(*how)[1][tap].astype(dtype).reshape(-1, *(1,) * behind)
 
 
+def fixed_point_weights(tap: int, behind: int, dtype: Any, *how: Any) -> Any:
+    """`resampled_weights` for bytes: multiples of a power of two with 15 bits, as in torch.
+
+    Taps at the edge that fall on one element count as one.
+    """
+    positions, weights = resampling(*how)
+    merged = weights.copy()
+    for i in range(1, len(merged)):
+        for j in range(i):
+            same = (positions[i] == positions[j]) & (merged[i] != 0)
+            merged[j] += np.where(same, merged[i], 0)
+            merged[i] = np.where(same, 0, merged[i])
+    bits = 0
+    while bits < 22 and int(0.5 + merged.max() * 2 ** (bits + 1)) < 1 << 15:
+        bits += 1
+    scaled = merged[tap] * 2**bits
+    fixed = np.trunc(np.where(scaled < 0, scaled - 0.5, scaled + 0.5)) / 2**bits
+    return fixed.astype(dtype).reshape(-1, *(1,) * behind)
+
+
 # Spectra of real numbers ---------------------------------------------------------------------
 def half_spectrum_weights(size: int, factor: float, dtype: Any) -> Any:
     """`factor` for each frequency of the half that has a conjugate in the other one, else 1."""

@@ -869,6 +869,16 @@ def local_response_norm(
 ) -> Tensor:
     """`input / (k + alpha · m)^beta`, where m is the mean square of `size` neighbouring channels."""
 
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The products of groups of matrices; group i ends at `offs[i]`, where the next one begins."""
+
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -1184,6 +1194,7 @@ __all__ = [
     "glu",
     "grid_sample",
     "group_norm",
+    "grouped_mm",
     "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",

@@ -48,6 +48,10 @@ def uniform_(tensor: T, a: float = 0.0, b: float = 1.0, generator: Any = None) -
     return tensor
 
 
+def _no_grad_uniform_(tensor: T, a: float, b: float, generator: Any = None) -> T:
+    return uniform_(tensor, a, b, generator)
+
+
 def normal_(tensor: T, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> T:
     """Normal values."""
     with no_grad():

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.overriding import disabled
 from ..core.register import FUNCTIONS
-from ..core.tensor import Tensor, share, wrap_shared
-from ..errors import ArgumentError, DTypeError
+from ..core.tensor import Tensor, TensorType, share, wrap_shared
+from ..errors import ArgumentError, DTypeError, UnsupportedError
 
 
-class Parameter(Tensor):
+class ParameterType(TensorType):
+    """Of `isinstance(x, Parameter)`: an instance of another subclass of Tensor can be one, too."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if cls is Parameter and isinstance(instance, Tensor) and "_is_param" in vars(instance):
+            return bool(vars(instance)["_is_param"])
+        return type.__instancecheck__(cls, instance)
+
+
+class Parameter(Tensor, metaclass=ParameterType):
     """A tensor that a `Module` lists among its parameters when it is assigned as an attribute.
 
-    It shares the memory of `data`, is a leaf, and requires gradients unless told otherwise.
+    It shares the memory of `data`, is a leaf, and requires gradients unless told otherwise. Of an
+    instance of a class of somebody else's it makes one of the same class, which counts as one.
 
     >>> import undertow as ut
     >>> ut.nn.Parameter(ut.ones(2))
@@ -20,7 +31,11 @@ class Parameter(Tensor):
     tensor([1., 1.], requires_grad=True)
     """
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
+    __torch_function__ = disabled
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if isinstance(data, Tensor) and not isinstance(data, _PLAIN) and type(data) is not Tensor:
+            return _of_class(data, requires_grad)
         return made_of(cls, data).requires_grad_(requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
@@ -38,8 +53,8 @@ class Parameter(Tensor):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.detach(), self.requires_grad, self.__dict__)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__} containing:\n{super().__repr__()}"
+    def __repr__(self, **contents: Any) -> str:
+        return f"{type(self).__name__} containing:\n{super().__repr__(**contents)}"
 
 
 class Buffer(Tensor):
@@ -54,6 +69,8 @@ class Buffer(Tensor):
 
     persistent: bool
 
+    __torch_function__ = disabled
+
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Buffer:
         made = made_of(cls, data)
         made.persistent = persistent
@@ -66,6 +83,21 @@ class Buffer(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.detach(), False, self.__dict__)
+
+
+_PLAIN = (Parameter, Buffer)
+
+
+def _of_class(data: Tensor, requires_grad: bool) -> Any:
+    """An instance of a subclass of Tensor as a parameter: it keeps its class."""
+    made: Any = data.detach().requires_grad_(requires_grad)
+    if type(made) is not type(data):
+        raise UnsupportedError(
+            f"[Parameter] of a {type(data).__name__} needs a detach() that gives one, which its "
+            f"class overrides to give a {type(made).__name__}"
+        )
+    vars(made)["_is_param"] = True
+    return made
 
 
 def made_of(kind: type[Tensor], data: Any) -> Any:
@@ -130,7 +162,7 @@ class _Uninitialized:
         self._kind = like.dtype, like.device
         return self
 
-    def __repr__(self) -> str:
+    def __repr__(self, **contents: Any) -> str:
         return f"<{type(self).__name__}>"
 
 

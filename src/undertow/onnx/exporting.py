@@ -47,7 +47,8 @@ def export(
 
     The model is called with `args`, a tensor or a tuple, in evaluation mode, and the operations
     that run are written: a branch that was not taken is not there, and numbers that Python
-    computed, values that `item()` read, and random numbers are constants.
+    computed, values that `item()` read, and random numbers are constants. A warning names the line
+    where the model reads a tensor as a number or bool.
 
     `dynamic_axes={"x": {0: "batch"}}` names sizes that may vary; the same name means the same size.
     `dynamic_shapes` tells the same by position, or by name. The model is then called with a handful
@@ -135,7 +136,7 @@ def _exported(
     data, formulas = b"", None
     for number, probe in enumerate(probes(axes)):
         try:
-            other = _traced(model, resized(args, names, probe), names)
+            other = _traced(model, resized(args, names, probe), names, warns=False)
         except UnsupportedError:
             raise
         except Exception:
@@ -360,8 +361,8 @@ def _check_same_ops(one: Trace, other: Trace) -> None:
     )
 
 
-def _traced(model: Any, args: Sequence[Any], names: list[str]) -> _Traced:
-    trace = Trace()
+def _traced(model: Any, args: Sequence[Any], names: list[str], warns: bool = True) -> _Traced:
+    trace = Trace(warns=warns)
     result = trace.run(model, args, names)
     return trace, [trace.find(t, "the result") for t in _flat(result)]
 

@@ -96,7 +96,7 @@ class Graph:
     # Sizes ------------------------------------------------------------------------------------
     def size(self, first: int, second: int, what: str) -> str:
         """A vector of one number, which is `first` in one trace and `second` in the other."""
-        fits = list(self._fits(first, second))
+        fits = list(self.fits(first, second))
         if self._told is not None:
             at = len(self.formulas)
             fits = [f for f in self._told[at : at + 1] if self._holds(f, first, second)]
@@ -120,7 +120,7 @@ class Graph:
             found = self.node("Add", found, self.numbers([formula.added]))
         return found
 
-    def _fits(self, first: int, second: int) -> Iterator[Formula]:
+    def fits(self, first: int, second: int) -> Iterator[Formula]:
         """The formulas that give these numbers in the two traces."""
         if first == second:
             yield Formula(0, (), first)

@@ -67,13 +67,13 @@ def _slice(w: Writer) -> Any:
     starts: list[tuple[int, int]] = []
     stops: list[tuple[int, int]] = []
     axes, steps, added = [], [], []
-    taken: list[tuple[int, int]] = []
+    taken: list[tuple[int, int, int]] = []  # dimension, index in both traces
     for place, (a, b) in enumerate(zip(one, other, strict=True)):
         if a is None:
             added.append(place - len(taken))
             continue
         if isinstance(a, int):
-            taken.append((dim, w.fixed("index", a, b)))
+            taken.append((dim, a, b))
         elif a != slice(None) or b != slice(None):
             (p, q, step), (r, s, other_step) = a.indices(shapes[0][dim]), b.indices(shapes[1][dim])
             whole = (q, s) == (shapes[0][dim], shapes[1][dim])
@@ -88,8 +88,15 @@ def _slice(w: Writer) -> Any:
     if axes:
         bounds = [w.sizes(*map(tuple, zip(*pairs, strict=True))) for pairs in (starts, stops)]
         x = w.node("Slice", x, *bounds, w.graph.numbers(axes), w.graph.numbers(steps))
-    for dim, index in reversed(taken):
-        x = w.node("Gather", x, w.graph.number(index, dtypes.int64), axis=dim)
+    for dim, a, b in reversed(taken):
+        sizes = shapes[0][dim], shapes[1][dim]
+        if a != b and a - sizes[0] == b - sizes[1]:  # counted from the end
+            a = b = a - sizes[0]
+        if a == b:
+            x = w.node("Gather", x, w.graph.number(a, dtypes.int64), axis=dim)
+        else:
+            x = w.node("Gather", x, w.graph.size(a, b, "an index of slice"), axis=dim)
+            x = w.node("Squeeze", x, w.graph.numbers([dim]))
     return w.node("Unsqueeze", x, w.graph.numbers(added)) if added else x
 
 
@@ -390,4 +397,9 @@ def _dot(w: Writer) -> Any:
 
 @writes("linear")
 def _linear(w: Writer) -> Any:
-    return w.node("Gemm", *w.names, transB=1)
+    x, weight, bias = w.names
+    added = [] if bias is None else [bias]
+    if w.rank == 2:
+        return w.node("Gemm", x, weight, *added, transB=1)
+    out = w.node("MatMul", x, w.transposed(weight, 2))
+    return w.node("Add", out, *added) if added else out

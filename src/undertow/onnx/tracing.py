@@ -9,6 +9,8 @@ a constant. Inputs go to the model as copies, which it may change in place.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -16,8 +18,11 @@ from typing import Any, NamedTuple
 from ..core.dispatch import apply
 from ..core.modes import current, enter, leave
 from ..core.op import Op
+from ..core.reading import READERS
 from ..core.tensor import Tensor, node_of
 from ..errors import UnsupportedError
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Value:
@@ -44,9 +49,11 @@ class Call(NamedTuple):
 
 
 class Trace:
-    """One call of a model."""
+    """One call of a model, for `what`, as errors and (if it `warns`) warnings call it."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str = "onnx.export", warns: bool = True) -> None:
+        self.what = what
+        self.warns = warns
         self.calls: list[Call] = []
         self.values: list[Value] = []  # in the order in which they are met
         self._by_node: dict[tuple[int, int], Value] = {}
@@ -76,10 +83,16 @@ class Trace:
             return known[0]
         if not t.is_leaf or (known is not None and known[0].varies):
             raise UnsupportedError(
-                f"[onnx.export] a tensor of shape {t.shape} was changed in place, in a way that "
+                f"[{self.what}] a tensor of shape {t.shape} was changed in place, in a way that "
                 f"cannot be followed, before {op}{self.where()}; compute a new tensor instead"
             )
-        return self.add(t.clone() if known is not None else t)
+        if known is None:
+            return self.add(t)
+        token = enter(current().but(around=None))  # the copy of a constant is no op of the model
+        try:
+            return self.add(t.clone())
+        finally:
+            leave(token)
 
     def where(self) -> str:
         """The module that runs now, for errors."""
@@ -101,11 +114,33 @@ class Trace:
             self.add(t, path)
         state = current().but(grad=True, inference=False, around=self._around)
         token = enter(state)
+        READERS.append(self._read)
         try:
             with _watched(model, self._path):
                 return model(*given)
         finally:
+            READERS.remove(self._read)
             leave(token)
+
+    def _read(self, t: Tensor) -> None:
+        """Warn that a program reads a value that depends on an input, and where."""
+        if not self.warns or current().around != self._around:  # another thread's, or an op's own
+            return
+        node = node_of(t)
+        known = self._by_node.get((id(node), t._index)) if node is not None else None
+        if known is None:
+            by_array = self._by_array.get(id(t._array))
+            known = by_array[0] if by_array is not None and by_array[1] == t._version else None
+        if known is not None and known.varies:
+            file, line = _user_line()
+            warnings.warn_explicit(
+                f"[{self.what}] a tensor that depends on the inputs is read as a number or bool"
+                f"{self.where()}: what the program does with it becomes a constant of the model, "
+                "and a branch on it is frozen to the one that was taken",
+                UserWarning,
+                file,
+                line,
+            )
 
     def _around(self, op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
         taken = tuple([self.find(i, op.name) if isinstance(i, Tensor) else i for i in inputs])
@@ -123,6 +158,18 @@ class Trace:
             value.made_by, value.index = call, i
         self.calls.append(call)
         return out
+
+
+def _user_line() -> tuple[str, int]:
+    """The file and line outside of the library that runs now."""
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and _home(frame) == _PACKAGE:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _home(frame: Any) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def place(path: str) -> str:

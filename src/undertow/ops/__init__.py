@@ -1,5 +1,9 @@
 """Every op, defined once: shape and dtype rule, kernel form, derivative, public name."""
 
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
 from . import (  # noqa: F401
     activation,
     adaptive_pooling,
@@ -30,6 +34,7 @@ from . import (  # noqa: F401
     fractional_pooling,
     from_data,
     group_norm,
+    grouped,
     histograms,
     incomplete_gamma,
     indexing,
@@ -82,3 +87,11 @@ from . import (  # noqa: F401
     variants,
     windows,
 )
+
+
+def __getattr__(name: str) -> Any:
+    """`ops.aten` and the libraries of operators, as torch has them: see `torch_names._ops`."""
+    if name.startswith(("__", "pytest")) or (Path(__file__).parent / f"{name}.py").exists():
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    operators = import_module(f"{__name__.partition('.')[0]}.torch_names._ops")
+    return operators.load_library if name == "load_library" else operators.namespace(name)

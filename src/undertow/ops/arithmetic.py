@@ -188,6 +188,7 @@ _under_op = elementwise_op(
 )
 attach("__truediv__", binary_function(_over_op, operator=True))
 attach("__rtruediv__", binary_function(_under_op, operator=True))
+attach("__rdiv__", binary_function(_under_op, operator=True))  # torch's older name
 
 
 def _no_zero_divisor(op: Op) -> Callable[..., Tensor]:

@@ -87,14 +87,15 @@ def scaled_dot_product_attention(
     tensor([[2.]])
     """
     op = "scaled_dot_product_attention"
-    if min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1]:
+    sizes, key_sizes, value_sizes = query._array.shape, key._array.shape, value._array.shape
+    if min(len(sizes), len(key_sizes), len(value_sizes)) < 2 or sizes[-1] != key_sizes[-1]:
         raise ShapeError(
             f"[{op}] expects query (…, L, E), key (…, S, E) and value (…, S, Ev), got shapes "
             f"{query.shape}, {key.shape} and {value.shape}"
         )
-    if key.shape[-2] != value.shape[-2]:
+    if key_sizes[-2] != value_sizes[-2]:
         raise ShapeError(
-            f"[{op}] key and value need the same length, got {key.shape[-2]} and {value.shape[-2]}"
+            f"[{op}] key and value need the same length, got {key_sizes[-2]} and {value_sizes[-2]}"
         )
     if not query.is_floating_point() or not query.dtype is key.dtype is value.dtype:
         raise DTypeError(
@@ -109,21 +110,23 @@ def scaled_dot_product_attention(
         raise DTypeError(
             f"[{op}] attn_mask must be bool or {query.dtype} like the query, got {attn_mask.dtype}"
         )
-    lead = broadcast_shapes(op, query.shape[:-2], key.shape[:-2], value.shape[:-2])
-    q, k, v = (_four(expand(t, lead + t.shape[-2:])) for t in (query, key, value))
+    lead, q, k, v = sizes[:-2], query, key, value
+    if len(lead) != 2 or lead != key._array.shape[:-2] or lead != value._array.shape[:-2]:
+        lead = broadcast_shapes(op, lead, tuple(key.shape[:-2]), tuple(value.shape[:-2]))
+        q, k, v = (_four(expand(t, lead + t.shape[-2:])) for t in (query, key, value))
     mask = attn_mask
     if mask is not None:
-        fits = (*lead, query.shape[-2], key.shape[-2])
+        fits = (*lead, sizes[-2], key_sizes[-2])
         mask = _four(expand(mask, broadcast_shapes(op, tuple(mask.shape), fits)))
         if mask.shape != (*q.shape[:-1], k.shape[-2]):
             raise ShapeError(f"[{op}] attn_mask does not fit the scores, which have shape {fits}")
-    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
-    if dropout_p or not k.shape[-2] or (attn_mask is not None and node_of(attn_mask) is not None):
+    factor = 1 / math.sqrt(sizes[-1] or 1) if scale is None else float(scale)
+    if dropout_p or not key_sizes[-2] or (attn_mask is not None and node_of(attn_mask) is not None):
         weights = _weights(q, k, mask, factor, is_causal)
         out = matmul(dropout(weights, dropout_p) if dropout_p else weights, v)
     else:
         out = apply(_attention, (q, k, v, mask), (factor, is_causal))[0]
-    return reshaped(out, (*lead, *out.shape[-2:]))
+    return out if len(lead) == 2 else reshaped(out, (*lead, *out.shape[-2:]))
 
 
 def _four(x: Tensor) -> Tensor:

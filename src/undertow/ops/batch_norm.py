@@ -312,7 +312,7 @@ def _by_running(
 
 
 # Arguments -----------------------------------------------------------------------------------
-def check_channels(op: str, x: Tensor, least: int, eps: float, **each: Tensor | None) -> None:
+def check_channels(op: str, x: Tensor, least: int, **each: Tensor | None) -> None:
     """Raise unless `x` is floating and what belongs to its channels fits them."""
     array = x._array
     shape = array.shape
@@ -321,8 +321,6 @@ def check_channels(op: str, x: Tensor, least: int, eps: float, **each: Tensor | 
         raise ShapeError(f"[{op}] expects (N, C{rest}), got shape {x.shape}")
     if array.dtype.kind in "biuc":
         raise DTypeError(f"[{op}] expects a floating tensor, got {x.dtype}; convert it first")
-    if not eps >= 0:
-        raise ArgumentError(f"[{op}] eps must not be negative, got {eps}")
     kinds, channels = (array.dtype, wide_dtype(array)), (shape[1],)
     for name, given in each.items():
         if given is None:
@@ -407,15 +405,12 @@ def batch_norm(
     tensor([0.2000])
     """
     op = "batch_norm"
+    if not eps >= 0:
+        raise ArgumentError(f"[{op}] eps must not be negative, got {eps}")
+    if input._array.shape == (0,):  # nothing at all, without a dimension of channels, as in torch
+        return input.clone()
     check_channels(
-        op,
-        input,
-        2,
-        eps,
-        running_mean=running_mean,
-        running_var=running_var,
-        weight=weight,
-        bias=bias,
+        op, input, 2, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
     _check_running(op, running_mean, running_var)
     if not training:
@@ -464,13 +459,13 @@ def instance_norm(
              [-1.0000,  1.0000]]])
     """
     op = "instance_norm"
-    check_channels(op, input, 2, eps, weight=weight, bias=bias)
+    check_channels(op, input, 2, weight=weight, bias=bias)
     _check_running(op, running_mean, running_var)
     mean, var = running_mean, running_var
     if mean is not None and var is not None:  # of any floating dtype, as in torch
         wide = dtypes.of_array(wide_dtype(input._array))
         mean, var = cast(mean, wide), cast(var, wide)
-        check_channels(op, input, 2, eps, running_mean=mean, running_var=var)
+        check_channels(op, input, 2, running_mean=mean, running_var=var)
     momentum = float(momentum)
     if not use_input_stats:
         if mean is None or var is None:

@@ -111,7 +111,7 @@ def _i1e_rule(g: Tensor, x: Tensor) -> Tensor:
     # Far out two large parts would cancel, and squares overflow: there by the asymptotic series.
     size = abs(x)
     far = size > 1e5
-    inner, outer = where(far, 0, x), where(far, 1 / size, 0)
+    inner, outer = where(far, 0, x), where(far, 1 / where(far, size, 1), 0)
     near = (1 - abs(inner)) * _scaled(1, inner) + inner * inner * _scaled(2, inner)
     return g * where(far, -0.5 * _scaled(1, x) * (1 - 0.75 * outer * (1 + outer)), near)
 

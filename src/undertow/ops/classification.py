@@ -504,7 +504,9 @@ def multi_margin_loss(
     op = "multi_margin_loss"
     if p not in (1, 2):
         raise ArgumentError(f"[{op}] p must be 1 or 2, got {p}")
-    if input.ndim not in (1, 2) or not input.shape[-1]:
+    if not input.ndim:  # a number is the score of one class
+        input = input.reshape(1)
+    if input.ndim > 2 or not input.shape[-1]:
         raise ShapeError(f"[{op}] input must be (C) or (N, C) with C > 0, got {input.shape}")
     alone = input.ndim == 1 and target.shape == (1,)
     target = _labels(op, input._array.shape, target.reshape(()) if alone else target)

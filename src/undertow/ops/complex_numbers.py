@@ -108,8 +108,16 @@ def _set_imag(self: Tensor, value: Tensor | float) -> None:
     _set_part(imag(self), "imag", value)
 
 
-attach("real", property(real, _set_real))
-attach("imag", property(imag, _set_imag))
+def _real_part(self: Tensor) -> Tensor:
+    return real(self)
+
+
+def _imaginary_part(self: Tensor) -> Tensor:
+    return imag(self)
+
+
+attach("real", property(_real_part, _set_real, doc=real.__doc__))
+attach("imag", property(_imaginary_part, _set_imag, doc=imag.__doc__))
 
 
 @function()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+from ..backends.base import Array, Forms
 from ..core.dispatch import apply, expand
 from ..core.op import Op
 from ..core.register import function
@@ -14,7 +16,7 @@ from .embedding import steps
 from .extremes import clamp_min
 from .joining import promoted
 from .matmul import matmul, product, size_of
-from .movement import reshape, reshaped
+from .movement import in_shape, reshape, reshaped
 from .reduction import norm, sum
 
 
@@ -35,29 +37,56 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"{input.shape} and {weight.shape}"
         )
     if (
-        bias is None
-        or len(out_in) != 2
-        or bias._array.shape != out_in[:1]
-        or not x.dtype == w.dtype == bias._array.dtype
-        or not input.is_floating_point()
+        len(out_in) != 2
+        or x.dtype != w.dtype
+        or x.dtype.kind not in "fV"
+        or (bias is not None and (bias._array.shape != out_in[:1] or bias._array.dtype != w.dtype))
     ):
         return _biased("linear", matmul(input, weight.t()), bias)
-    if len(sizes) == 2:
-        return apply(_linear, (input, weight, bias))
-    rows = reshaped(input, (math.prod(sizes[:-1]), sizes[-1]))
-    return reshaped(apply(_linear, (rows, weight, bias)), (*sizes[:-1], out_in[0]))
+    return apply(_linear, (input, weight, bias))
+
+
+def _as_rows(k: Forms, x: Array) -> Any:
+    """Whatever is before the last dimension as one."""
+    shape = x.shape
+    return x if len(shape) == 2 else in_shape(k, x, (math.prod(shape[:-1]), shape[-1]))
+
+
+def _linear_forward(k: Forms, x: Array, w: Array, b: Array | None) -> Any:
+    shape = x.shape
+    if len(shape) == 2:
+        return k.matmul(x, k.transposed(w), b)
+    return k.reshape(k.matmul(_as_rows(k, x), k.transposed(w), b), (*shape[:-1], w.shape[0]))
+
+
+def _linear_by_input(k: Forms, g: Array, w: Array) -> Any:
+    return k.reshape(k.matmul(_as_rows(k, g), w), (*g.shape[:-1], w.shape[1]))
+
+
+def _linear_by_weight(g: Tensor, x: Tensor) -> Tensor:
+    (outputs,), (inputs,) = g._array.shape[-1:], x._array.shape[-1:]
+    count = math.prod(g._array.shape[:-1])
+    return product(reshaped(g, (count, outputs)), reshaped(x, (count, inputs)), True)
 
 
 _linear = Op(
     "linear",
-    lambda k, x, w, b: k.matmul(x, k.permute(w, (1, 0)), b),
+    _linear_forward,
     inputs="x w b",
     vjp={
-        "x": lambda g, w: product(g, w),
-        "w": lambda g, x: product(g, x, True),
-        "b": lambda g: sum(g, 0),
+        "x": lambda g, w: matmul(g, w),
+        "w": _linear_by_weight,
+        "b": lambda g: sum(g, tuple(range(g.ndim - 1))) if g.ndim > 1 else g,
+    },
+    bare={
+        "x": _linear_by_input,
+        "w": lambda k, g, x: k.matmul(k.transposed(_as_rows(k, g)), _as_rows(k, x)),
+        "b": lambda k, g: (
+            k.reduce("sum", g, tuple(range(len(g.shape) - 1)), False) if len(g.shape) > 1 else g
+        ),
     },
 )
+_linear.factors = (lambda k, g, w: (g, w), lambda k, g, x: (k.transposed(g), x), None)
 
 
 @function(method=False, functional=True)
@@ -118,7 +147,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return sum(normalize(x1, 2.0, dim, eps) * normalize(x2, 2.0, dim, eps), dim)
 
 
-@function(top=False, method=False, functional=True)
+@function(top=False, method=False, functional=True, out=True)
 def normalize(input: Tensor, p: float = 2.0, dim: Ints = 1, eps: float = 1e-12) -> Tensor:
     """`input` divided by its p-norm along `dim`, or by `eps` where the norm is smaller.
 

@@ -11,6 +11,7 @@ from ..core import protocol
 from ..core.dispatch import cast, transfer
 from ..core.inplace import overwrite
 from ..core.legacy import TYPE_NAMES, typed_dtype
+from ..core.reading import READERS, tell
 from ..core.register import attach, function, guarded
 from ..core.tensor import Tensor, wrap
 from ..devices import Device, DeviceLike
@@ -71,8 +72,8 @@ def to(
     """The tensor in another dtype or on another device; itself when nothing changes.
 
     Called as `to(dtype)`, `to(device, dtype)` or `to(other)`; `copy=True` always copies.
-    A NaN, an infinity or a number beyond 64 bits has no value in an integer dtype and is an error,
-    where torch gives an arbitrary number. Larger integers wrap around.
+    A NaN, an infinity or a number beyond 64 bits has no value in an integer dtype; it becomes the
+    least one of 32 or 64 bits, and 0 in shorter ones. Larger integers wrap around.
 
     >>> import undertow as ut
     >>> ut.tensor([1.7, -1.7]).to(ut.int64)
@@ -121,6 +122,7 @@ for _name, _dtype in {
     "bool": dtypes.bool,
     "cfloat": dtypes.complex64,
     "cdouble": dtypes.complex128,
+    "chalf": dtypes.complex32,
 }.items():
     attach(_name, guarded(_caster(_name, _dtype), _name))
 
@@ -199,6 +201,8 @@ def item(input: Tensor) -> int | float:
     >>> ut.tensor([2.5]).item()
     2.5
     """
+    if READERS:
+        tell(input)
     array = input._array
     if array.size != 1:
         raise ArgumentError(
@@ -206,7 +210,7 @@ def item(input: Tensor) -> int | float:
             "use tolist() or index it first"
         )
     value = backend_of(array).to_host(array).item()
-    return float(value) if array.dtype.kind == "V" else value
+    return value if array.dtype.kind in "biuc" else float(value)
 
 
 @function(top=False)
@@ -217,8 +221,11 @@ def tolist(input: Tensor) -> Any:
     >>> ut.tensor([[1, 2], [3, 4]]).tolist()
     [[1, 2], [3, 4]]
     """
+    if READERS:
+        tell(input)
     host = backend_of(input._array).to_host(input._array)
-    return (host.astype(dtypes.float32.numpy) if host.dtype.kind == "V" else host).tolist()
+    foreign = host.dtype.kind == "V" or input.dtype in dtypes.FLOAT8  # no dtypes of NumPy's own
+    return (host.astype(dtypes.float32.numpy) if foreign else host).tolist()
 
 
 @function(top=False)

@@ -121,21 +121,22 @@ def multinomial(
                     "[multinomial] weights must be finite and at least 0, got values from "
                     f"{low} to {high}"
                 )
-            if span(weights.amax(-1))[0] == 0:
-                raise ArgumentError("[multinomial] the weights of a row are all zero")
-            available = int(span((weights > 0).sum(-1))[0])
-            if not replacement and count > available:
-                raise ArgumentError(
-                    f"[multinomial] cannot draw {count} samples without replacement from "
-                    f"{available} nonzero weights"
-                )
         k = backend_of(weights._array)
-        if replacement:
-            sums = weights.cumsum(-1)
-            sums = sums / sums[..., -1:]  # ends with exactly 1, above every uniform
+        sums = weights.cumsum(-1)
+        totals = sums[..., -1:]
+        if rows and span(totals)[0] == 0:
+            raise ArgumentError("[multinomial] the weights of a row are all zero")
+        if replacement or count == 1:
+            sums = sums / totals  # ends with exactly 1, above every uniform
             draws = uniform_words(k, generator, rows * count, dtypes.float64)
             draws = k.reshape(draws, (*weights.shape[:-1], count))
             return made(k.searchsorted(sums._array, draws, True))
+        available = int(span((weights > 0).sum(-1))[0]) if rows else count
+        if count > available:
+            raise ArgumentError(
+                f"[multinomial] cannot draw {count} samples without replacement from "
+                f"{available} nonzero weights"
+            )
         # The largest of weight / exponential are a sample without replacement.
         noise = wrap(uniform_words(k, generator, weights.numel(), dtypes.float64, open=True))
         keys = weights / -noise.log().reshape(weights.shape)

@@ -157,6 +157,8 @@ def einsum(*args: Any) -> Tensor:
         wanted: tuple[Label, ...] = (*ellipsis, *once)
     else:
         wanted = _wanted(output, sizes, ellipsis)
+    if len(given) > 1 and len(wanted) < len(sizes):  # where nothing is summed, dtypes promote
+        operands("einsum", *tensors)
     return _contract_all([_without_broadcast(x, sizes) for x in given], wanted)
 
 
@@ -186,8 +188,6 @@ def _parse(args: tuple[Any, ...]) -> tuple[list[Term], Term | None, list[Tensor]
     for t in tensors:
         if not isinstance(t, Tensor):
             raise DTypeError(f"[einsum] operands must be tensors, got {type(t).__name__}")
-    if len(tensors) > 1:
-        operands("einsum", *tensors)
     return terms, output, tensors
 
 

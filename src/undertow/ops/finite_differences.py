@@ -66,8 +66,8 @@ def gradient(
 ) -> tuple[Tensor, ...]:
     """The slopes along each dimension of values on a grid, by central differences.
 
-    `spacing` is the distance of neighbours, one for each dimension, or coordinates (tensors) for
-    each. `edge_order` 1 or 2 tells how the slopes at both ends are estimated.
+    `spacing` is the distance of neighbours (1 if None), one for each dimension, or coordinates
+    (tensors) for each. `edge_order` 1 or 2 tells how the slopes at both ends are estimated.
 
     >>> import undertow as ut
     >>> ut.gradient(ut.tensor([1.0, 2.0, 4.0, 8.0]))
@@ -81,6 +81,8 @@ def gradient(
         dims = (wrap_dim("gradient", dim, input.ndim),)
     else:
         dims = wrap_dims("gradient", dim, input.ndim)
+    if spacing is None:
+        spacing = 1
     if isinstance(spacing, _STEPS):
         spacings: list[Any] = [spacing] * len(dims)
     else:

@@ -69,7 +69,13 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         if dtype is None or exact:
             raise _too_large(op, data)
         array = np.array(numbers, np.complex128 if dtype.is_complex else np.float64)
-    if exact and array.dtype.kind in "uf" and type(next(_leaves(data), None)) is int:
+    unsigned = dtype is dtypes.uint64 and array.dtype.kind == "u"
+    if (
+        exact
+        and not unsigned
+        and array.dtype.kind in "uf"
+        and type(next(_leaves(data), None)) is int
+    ):
         _check_integers(op, data, array)
     if dtype is None:
         if array.dtype.kind not in "fc" or array.dtype.itemsize < 8:
@@ -174,20 +180,20 @@ def _fitted(op: str, array: Any, dtype: DType) -> Any:
     kind = array.dtype.kind
     if dtype.category == 1 and array.size and kind != "b":
         limits = dtypes.iinfo(dtype)
-        low = -255 if dtype is dtypes.uint8 else limits.min  # uint8 wraps negatives, as torch's
+        low = limits.min if dtype.is_signed else -limits.max  # negatives wrap, as torch's
         host = array.real if kind == "c" else array
         whole = np.trunc(host) if kind in "fc" else host
         good = (whole >= low) & (whole <= limits.max)
-        if kind in "fc" and dtype is dtypes.int64:
-            good &= whole < 2.0**63
+        if kind in "fc" and dtype.itemsize == 8:
+            good &= whole < 2.0 ** (63 if dtype.is_signed else 64)
         if not good.all():
             dtypes.fit(op, array[~good][0].item(), dtype)
     if kind == "c" and dtype.category < 3 and array.imag.any():
         dtypes.fit(op, array[array.imag != 0][0].item(), dtype)
     if kind == "c" and dtype.category in (1, 2):
         array = array.real
-    if dtype is dtypes.uint8 and kind in "fci":
-        array = array.astype(np.int64)
+    if dtype in dtypes.FLOAT8 or (dtype.category == 1 and not dtype.is_signed and kind in "fci"):
+        return backend_on("cpu").cast(array, dtype.numpy)
     token = silence()
     try:
         return array.astype(dtype.numpy, copy=False)

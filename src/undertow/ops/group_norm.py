@@ -204,7 +204,7 @@ def group_norm(
     tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
     """
     op = "group_norm"
-    check_channels(op, input, 2, eps, weight=weight, bias=bias)
+    check_channels(op, input, 2, weight=weight, bias=bias)
     groups = as_int(op, "num_groups", num_groups)
     c = input.shape[1]
     if groups < 1 or c % groups:
@@ -234,7 +234,7 @@ def local_response_norm(
     tensor([[[0.4000, 0.4000]]])
     """
     op = "local_response_norm"
-    check_channels(op, input, 3, 0)
+    check_channels(op, input, 3)
     width = as_int(op, "size", size)
     if width < 1:
         raise ArgumentError(f"[{op}] size must be at least 1, got {width}")

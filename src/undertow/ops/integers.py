@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import dtypes
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, DTypeError
-from ..shapes import Ints, as_int, as_shape
+from ..errors import ArgumentError, BoundsError, DTypeError
+from ..shapes import Ints, as_int, as_shape, wrap_dims
 from .selection import nonzero
 
 
@@ -83,3 +84,43 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     out = found.new_full((count, input.ndim), fill_value, dtype=dtypes.int64)
     out[: found.shape[0]] = found
     return out
+
+
+@function()
+def hash_tensor(
+    input: Tensor, dim: Ints | None = None, keepdim: bool = False, *, mode: int = 0
+) -> Tensor:
+    """A number (uint64) that tells tensors apart: exclusive or of the bits of all elements.
+
+    The elements are taken as int64 or float64; `dim` says along which dimensions.
+
+    >>> import undertow as ut
+    >>> ut.hash_tensor(ut.tensor([[5, 3], [1, 1]]), 1)
+    tensor([6, 0], dtype=undertow.uint64)
+    """
+    op = "hash_tensor"
+    if mode != 0:
+        raise ArgumentError(f"[{op}] has one mode, 0 (exclusive or), got {mode}")
+    if input.is_complex():
+        raise DTypeError(f"[{op}] is of integers and floating numbers, got {input.dtype}")
+    if dim is None and not input.numel():
+        raise ArgumentError(f"[{op}] needs a dim for a tensor without elements, {input.shape}")
+    dims = wrap_dims(op, dim, input.ndim)
+    for d in dims:
+        if not input.shape[d]:
+            raise BoundsError(f"[{op}] dimension {d} of {input.shape} has no elements to hash")
+    kept = tuple(d for d in range(input.ndim) if d not in dims)
+    shape = tuple(1 if d in dims else n for d, n in enumerate(input.shape))
+    wide = dtypes.float64 if input.is_floating_point() else dtypes.int64
+    bits = input.detach().to(wide).view(dtypes.int64).permute(*kept, *dims)
+    bits = bits.reshape(*(input.shape[d] for d in kept), math.prod(input.shape[d] for d in dims))
+    if bits.shape[-1] == 1:
+        bits = bits.clone()  # which may still be the input's memory
+    while bits.shape[-1] > 1:  # one half with the other
+        half = bits.shape[-1] // 2
+        joined = bits[..., :half] ^ bits[..., half : 2 * half]
+        if bits.shape[-1] % 2:
+            joined[..., 0] ^= bits[..., -1]
+        bits = joined
+    found: Tensor = bits.view(dtypes.uint64).reshape(shape)
+    return found if keepdim else found.squeeze(dims)

@@ -22,6 +22,7 @@ from ..core.dispatch import apply, expand
 from ..core.fast import operation, pair_function
 from ..core.foreign import host_number, is_foreign
 from ..core.op import Op
+from ..core.other_kinds import NotDense, Overrider
 from ..core.register import alias, attach, function
 from ..core.tensor import Tensor, node_of, wrap
 from ..dtypes import Number
@@ -93,10 +94,10 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """
     if EVER and autocast_on():
         return autocasting(POLICIES["matmul"], matmul, (input, other), {})
-    try:  # two matrices: almost every product of a training step
+    try:  # matrices, or as many on both sides: almost every product of a training step
         x, y = input._array, other._array
-        (_, inner), (rows, _) = x.shape, y.shape
-        plain = inner == rows and x.dtype is y.dtype and x.dtype.kind == "f"
+        (*lead, _, inner), (*others, rows, _) = x.shape, y.shape
+        plain = inner == rows and lead == others and x.dtype is y.dtype and x.dtype.kind == "f"
     except (AttributeError, ValueError):
         plain = False
     if plain:
@@ -104,7 +105,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     found = of_sparse(input, other)
     if found is not None:
         return found
-    a, b = operands("matmul", input, other)
+    try:
+        a, b = operands("matmul", input, other)
+    except NotDense as met:
+        answered: Tensor = met.kind._answer("matmul", (input, other), {})
+        return answered
     if not a.ndim or not b.ndim:
         raise ShapeError(
             f"[matmul] {a.shape} @ {b.shape}: both need at least one dimension; "
@@ -173,6 +178,8 @@ def _tensor(op: str, value: Any) -> Tensor:
     found = host_number(value) if is_foreign(value) else value
     if is_foreign(found):
         return wrap(found)
+    if Overrider.met(value):
+        raise NotDense(Overrider())
     raise DTypeError(f"[{op}] expects tensors, got {type(value).__name__}")
 
 

@@ -217,7 +217,7 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
             [1, 3, 9]])
     """
     if not x.ndim:
-        raise ShapeError(f"[vander] x must have at least one dimension, got shape {x.shape}")
+        x = x.reshape(1)
     if x.dtype.name == "bool":
         raise DTypeError(
             "[vander] is not defined for bool tensors; convert them with .to(ut.int64)"

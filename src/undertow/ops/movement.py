@@ -440,9 +440,13 @@ def _hermitian(input: Tensor) -> Tensor:
     return adjoint(input) if input.ndim else input
 
 
+def _adjoint(self: Tensor) -> Tensor:
+    return adjoint(self)
+
+
 attach("T", property(_reversed))
 attach("mT", property(_matrix_transpose))
-attach("mH", property(adjoint))
+attach("mH", property(_adjoint, doc=adjoint.__doc__))
 attach("H", property(_hermitian))
 
 

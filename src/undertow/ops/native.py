@@ -56,7 +56,7 @@ def native_group_norm(
             f"{input.shape}"
         )
     y: Tensor = FUNCTIONAL["group_norm"](input, group, weight, bias, eps)
-    mean, rstd = _statistics(input.reshape(N, group, -1), (-1,), eps)
+    mean, rstd = _statistics(input.reshape(N, group, C // group * HxW), (-1,), eps)
     return y, mean.squeeze(-1), rstd.squeeze(-1)
 
 
@@ -100,3 +100,15 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         return input.clone(), input.new_ones(input.shape).bool()
     kept = rand_like(input) >= p
     return input * kept * (1 / (1 - p) if p < 1 else 0.0), kept
+
+
+@function(method=False)
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """The gradient of what `native_dropout` was given, from that of its result.
+
+    >>> import undertow as ut
+    >>> ut.native_dropout_backward(ut.ones(2), ut.tensor([True, False]), 2.0)
+    tensor([2., 0.])
+    """
+    found: Tensor = grad_output * mask * scale
+    return found

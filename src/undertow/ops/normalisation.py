@@ -228,11 +228,11 @@ _rms_norm = Op(
 
 
 def _prepared(
-    op: str, input: Tensor, normalized_shape: Any, **affine: Tensor | None
+    op: str, input: Tensor, normalized_shape: Any, refused: str = "biuc", **affine: Tensor | None
 ) -> tuple[tuple[int, ...], Any]:
     """The dims to normalise over, and the dtype of weight and bias."""
     x = input._array
-    if x.dtype.kind in "biuc":
+    if x.dtype.kind in refused:
         raise DTypeError(f"[{op}] expects a floating tensor, got {input.dtype}; convert it first")
     shape = as_shape(op, normalized_shape)
     if not shape:
@@ -300,10 +300,23 @@ def rms_norm(
     tensor([[ 1.,  1.],
             [-1.,  1.]])
     """
+    if input.is_complex():
+        return _complex_rms_norm(input, normalized_shape, weight, eps)
     dims, kind = _prepared("rms_norm", input, normalized_shape, weight=weight)
     if eps is None:
         eps = dtypes.finfo(dtypes.of_array(_wide(input._array))).eps
     return apply(_rms_norm, (input, weight), (dims, float(eps), kind))[0]
+
+
+def _complex_rms_norm(
+    input: Tensor, normalized_shape: Ints, weight: Tensor | None, eps: float | None
+) -> Tensor:
+    """By torch's formula: the mean is that of the squares, not of the squared absolute values."""
+    dims, _ = _prepared("rms_norm", input, normalized_shape, "biu", weight=weight)
+    if eps is None:
+        eps = dtypes.finfo(input.dtype).eps
+    y: Tensor = input * ((input * input).mean(dims, keepdim=True) + eps).rsqrt()
+    return y if weight is None else y * weight
 
 
 @function(inplace=True)

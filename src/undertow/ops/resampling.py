@@ -28,7 +28,9 @@ _MODES = ("nearest", "nearest-exact", "area", *_RANKS)
 _SMOOTHED = ("bilinear", "bicubic", "lanczos")  # the modes that have antialias
 
 
-def _resampled(x: Tensor, dim: int, how: tuple[Any, ...]) -> Tensor:
+def resampled(
+    x: Tensor, dim: int, how: tuple[Any, ...], weigh: Any = tables.resampled_weights
+) -> Tensor:
     """The weighted sum of elements along `dim`; see `tables.resampling`."""
     positions, weights = tables.resampling(*how)
     total: Tensor | None = None
@@ -36,7 +38,7 @@ def _resampled(x: Tensor, dim: int, how: tuple[Any, ...]) -> Tensor:
         value = index_by(x, (table(x, tables.resampled_positions, tap, *how),), (dim,))
         if weights is not None:
             behind = (x.ndim - 1 - dim, x.dtype.numpy)
-            value = value * table(x, tables.resampled_weights, tap, *behind, *how)
+            value = value * table(x, weigh, tap, *behind, *how)
         total = value if total is None else total + value
     assert total is not None
     return total
@@ -105,13 +107,17 @@ def _check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) ->
 
 
 def _bytes(x: Tensor, target: Any, factors: Any, how: tuple[str, bool, bool]) -> Tensor:
-    """An image of uint8: the widths first, then the heights, a half up, as torch rounds."""
+    """An image of uint8: the widths first, then the heights, a half up, as torch rounds.
+
+    The weights have 15 bits, as there; float64 holds their sums exactly.
+    """
     mode, *rest = how
-    out = cast(x, dtypes.float32)
+    out = cast(x, dtypes.float64)
     for d in (1, 0):
         n, m = x.shape[2 + d], target[d]
         if n != m:
-            out = _resampled(out, 2 + d, (mode, n, m, factors[d], *rest))
+            fixed = tables.fixed_point_weights
+            out = resampled(out, 2 + d, (mode, n, m, factors[d], *rest), fixed)
             out = (out + 0.5).floor().clamp(0, 255)
     return cast(out, dtypes.uint8)
 
@@ -152,7 +158,7 @@ def interpolate(
     for d, (n, m, factor) in enumerate(zip(input.shape[2:], target, factors, strict=True)):
         if n != m:
             how = (mode, n, m, factor, bool(align_corners), bool(antialias))
-            out = _resampled(out, 2 + d, how)
+            out = resampled(out, 2 + d, how)
     return cast(out, input.dtype) if out is not input else input.clone()
 
 

@@ -106,6 +106,8 @@ def _at_least_1d(x: Tensor) -> Tensor:
 
 def _positions(op: str, input: Tensor, dim: int, index: Any) -> tuple[int, Tensor]:
     """`dim` from the front and `index` in int64, checked against `input`; zero-d counts as (1,)."""
+    if isinstance(index, Tensor) and not index._array.size:
+        index = index.to(dtypes.int64)  # of no positions the dtype does not matter, as in torch
     places = _at_least_1d(position_tensor(op, index))
     shape, wanted = input._array.shape or (1,), places._array.shape
     dim = wrap_dim(op, dim, input.ndim)

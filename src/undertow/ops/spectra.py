@@ -97,7 +97,12 @@ def _eigh_rule(gs: Any, out: Tensor, out1: Tensor) -> Tensor:
     inner = _off(inner) / _gaps(values)
     if by_values is not None:
         inner = inner + by_values.to(inner.dtype).diag_embed()
-    return vectors @ inner @ vectors.mH
+    return _hermitian(vectors @ inner @ vectors.mH)
+
+
+def _hermitian(x: Tensor) -> Tensor:
+    """The Hermitian part: of a matrix that is read as one, the gradient is one too, as in torch."""
+    return (x + x.mH) / 2
 
 
 _eigh = Op(

@@ -462,6 +462,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     """How many elements fall into each of `bins` equal intervals from `min` to `max`.
 
     With `min == max` the range of the data is taken. Elements outside, and NaN, are not counted.
+    Counts do not change with the elements: the result is a constant, as in torch.
 
     >>> import undertow as ut
     >>> ut.histc(ut.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
@@ -480,7 +481,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         raise ArgumentError(f"[histc] max must not be below min, got min={low} and max={high}")
     if low == high:  # all are in the middle; their distance, since 1 can be below their rounding
         input, low, high = input - low, -1.0, 1.0
-    return apply(_histc, (input,), (bins, low, high))
+    return apply(_histc, (input.detach(),), (bins, low, high))
 
 
 @function()

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from ..core.modes import set_grad_enabled
+from ..core.modes import enable_grad, no_grad
 from ..core.tensor import Tensor
 from ..core.update import Update
 from ..errors import UnsupportedError
@@ -87,7 +87,8 @@ class Elementwise(Optimizer):
 
     def step(self, closure: Closure | None = None) -> Any:
         """Change the parameters once; the value of `closure`, which computes the loss again."""
-        with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
+        # One that acts when `with` does, so that no interrupt comes between and leaves it on.
+        with enable_grad() if self.defaults.get("differentiable", False) else no_grad():
             loss = self._evaluate(closure)
             for group in self.param_groups:
                 self._step_group(group)

@@ -10,7 +10,7 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any, ClassVar, TypeAlias, TypeVar
 
-from ..core.modes import enable_grad
+from ..core.modes import enable_grad, set_grad_enabled
 from ..core.node import RemovableHandle
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError
@@ -296,6 +296,21 @@ class Optimizer:
             return type(value)(self._fitted(v, p) for v in value)
         return value
 
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: list[list[Any]], with_indices: bool = False
+    ) -> dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]:
+        """Lists of parameters and their states, split by the parameters' devices and dtypes."""
+        groups: dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]] = {}
+        for i, row in enumerate(zip(*tensorlistlist, strict=True)):
+            key = (row[0].device, row[0].dtype)
+            lists, indices = groups.setdefault(key, ([[] for _ in row], []))
+            for chosen, value in zip(lists, row, strict=True):
+                chosen.append(value)
+            if with_indices:
+                indices.append(i)
+        return groups
+
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
@@ -387,3 +402,27 @@ def _with_hooks(step: S) -> S:
 
     hooked.hooked = True  # type: ignore[attr-defined]
     return hooked  # type: ignore[return-value]
+
+
+# What optimisers of other packages import from here; each way to step is the same one here.
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Whether to use a fused step, and one over lists of parameters: neither, unasked."""
+    return False, False
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Devices whose steps a CUDA graph can hold."""
+    return []
+
+
+def _use_grad_for_differentiable(step: S) -> S:
+    """A step that records gradients only if the optimiser is `differentiable`."""
+
+    @functools.wraps(step)
+    def stepped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
+            return step(self, *args, **kwargs)
+
+    return stepped  # type: ignore[return-value]

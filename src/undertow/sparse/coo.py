@@ -82,6 +82,11 @@ class SparseCOO(SparseTensor):
         """The values of a coalesced tensor."""
         return self._once("values")._stored
 
+    def _coalesced_(self, coalesced: bool) -> SparseCOO:
+        """Say that coordinates occur once, or may occur several times; nobody checks it."""
+        self._coalesced = bool(coalesced)
+        return self
+
     def _once(self, op: str) -> SparseCOO:
         if not self._coalesced:
             raise ArgumentError(

@@ -33,7 +33,8 @@ def _given(
 
 def _positions(op: str, name: str, given: Any, ndim: int, values: Tensor) -> Tensor:
     found = as_tensor(given, device=values.device).detach()
-    if found.dtype.category != 1 and found.numel():
+    whole = found.dtype.category == 2 and bool((found == found.trunc()).all())  # torch's too
+    if found.dtype.category != 1 and found.numel() and not whole:
         raise ArgumentError(f"[{op}] {name} are integers, got {found.dtype}")
     if found.ndim != ndim:
         raise ShapeError(f"[{op}] {name} have {ndim} dimensions, got shape {found.shape}")
@@ -54,7 +55,7 @@ def sparse_coo_tensor(
 ) -> SparseCOO:
     """A sparse tensor: `values[n]` stands at the coordinates `indices[:, n]`, all else is zero.
 
-    Without a size it is as small as the coordinates allow. `sparse_coo_tensor(size=…)` is empty.
+    Without a size it is as small as the coordinates allow. `sparse_coo_tensor(size)` is empty.
     The tensor is differentiable in its values; with `requires_grad` it is a leaf itself.
 
     >>> import undertow as ut
@@ -63,6 +64,8 @@ def sparse_coo_tensor(
             [4., 0., 0.]])
     """
     op = "sparse_coo_tensor"
+    if values is None and size is None and indices is not None:
+        indices, size = None, indices  # one argument is the size, as in torch
     if size is not None:
         size = (size,) if isinstance(size, int) else tuple(size)
     if indices is None:

@@ -6,8 +6,8 @@ from ..on_demand import on_demand
 from . import checkpoint
 
 if TYPE_CHECKING:
-    from . import data, deterministic, dlpack, hooks, model_zoo
+    from . import data, deterministic, dlpack, hooks
 
-__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks", "model_zoo"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks"]
 __dir__ = __all__.copy
 __getattr__ = on_demand(globals(), {name: name for name in __all__})

@@ -1,89 +1,124 @@
 """Nested containers as lists of leaves: what a function takes or returns, under torch's names.
 
-A container is a tuple, a named tuple, a list, a dict, an OrderedDict, a defaultdict or what was
-registered; everything else, None included, is a leaf.
+A container is a tuple, a named tuple, a list, a dict, an OrderedDict, a defaultdict, a deque or
+what was registered (`pytree_nodes`); everything else, None included, is a leaf.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..errors import ArgumentError
-
-Flatten = Callable[[Any], tuple[list[Any], Any]]  # the children, and what else is to be kept
-Unflatten = Callable[[Iterable[Any], Any], Any]
-
-_CONTAINERS: dict[Any, tuple[Flatten, Unflatten]] = {
-    tuple: (lambda t: (list(t), None), lambda values, _: tuple(values)),
-    list: (lambda t: (list(t), None), lambda values, _: list(values)),
-    dict: (
-        lambda t: (list(t.values()), list(t)),
-        lambda values, keys: dict(zip(keys, values, strict=True)),
-    ),
-    OrderedDict: (
-        lambda t: (list(t.values()), list(t)),
-        lambda values, keys: OrderedDict(zip(keys, values, strict=True)),
-    ),
-    defaultdict: (
-        lambda t: (list(t.values()), (t.default_factory, list(t))),
-        lambda values, kept: defaultdict(kept[0], zip(kept[1], values, strict=True)),
-    ),
-}
-_NAMED: tuple[Flatten, Unflatten] = (
-    lambda t: (list(t), type(t)),
-    lambda values, kind: kind(*values),
+from .pytree_keys import GetAttrKey, KeyEntry, KeyPath, MappingKey, SequenceKey, key_get, keystr
+from .pytree_nodes import (
+    SUPPORTED_NODES,
+    Context,
+    NodeDef,
+    PyTree,
+    _deregister_pytree_node,
+    _dict_flatten,
+    _dict_flatten_with_keys,
+    _dict_unflatten,
+    _get_node_type,
+    _is_namedtuple_instance,
+    _list_flatten,
+    _list_flatten_with_keys,
+    _list_unflatten,
+    _private_register_pytree_node,
+    _register_pytree_node,
+    _tuple_flatten,
+    _tuple_unflatten,
+    is_namedtuple,
+    is_namedtuple_class,
+    is_namedtuple_instance,
+    is_structseq,
+    is_structseq_class,
+    is_structseq_instance,
+    register_constant,
+    register_dataclass,
+    register_pytree_node,
+)
+from .pytree_specs import (
+    LeafSpec,
+    TreeSpec,
+    treespec_dumps,
+    treespec_leaf,
+    treespec_loads,
+    treespec_pprint,
+    treespec_tuple,
 )
 
+__all__ = [
+    "Context",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
+    "LeafSpec",
+    "MappingKey",
+    "NodeDef",
+    "PyTree",
+    "SUPPORTED_NODES",
+    "SequenceKey",
+    "TreeSpec",
+    "_broadcast_to_and_flatten",
+    "_deregister_pytree_node",
+    "_dict_flatten",
+    "_dict_flatten_with_keys",
+    "_dict_unflatten",
+    "_get_node_type",
+    "_is_namedtuple_instance",
+    "_list_flatten",
+    "_list_flatten_with_keys",
+    "_list_unflatten",
+    "_private_register_pytree_node",
+    "_register_pytree_node",
+    "_tuple_flatten",
+    "_tuple_unflatten",
+    "arg_tree_leaves",
+    "broadcast_prefix",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
+    "key_get",
+    "keystr",
+    "map_only",
+    "register_constant",
+    "register_dataclass",
+    "register_pytree_node",
+    "tree_all",
+    "tree_all_only",
+    "tree_any",
+    "tree_any_only",
+    "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
+    "tree_iter",
+    "tree_leaves",
+    "tree_leaves_with_path",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_map_with_path",
+    "tree_structure",
+    "tree_unflatten",
+    "treespec_dumps",
+    "treespec_leaf",
+    "treespec_loads",
+    "treespec_pprint",
+    "treespec_tuple",
+]
 
-@dataclass(frozen=True)
-class TreeSpec:
-    """The shape of a tree: its container, what that keeps, and the shapes of its children.
-
-    A leaf has no container.
-    """
-
-    type: Any
-    context: Any
-    children_specs: tuple[TreeSpec, ...]
-
-    def is_leaf(self) -> bool:
-        """Whether there is no container here."""
-        return self.type is None
-
-    @property
-    def num_leaves(self) -> int:
-        """How many leaves there are below."""
-        return 1 if self.type is None else sum(c.num_leaves for c in self.children_specs)
+IsLeaf = Callable[[Any], bool] | None
+_LEAF = LeafSpec()
 
 
-_LEAF = TreeSpec(None, None, ())
-
-
-def _container(tree: Any) -> Any:
-    """The type under which a container is known; None for a leaf."""
-    kind = type(tree)
-    if kind in _CONTAINERS:
-        return kind
-    return "namedtuple" if isinstance(tree, tuple) and hasattr(kind, "_fields") else None
-
-
-def _ways(kind: Any) -> tuple[Flatten, Unflatten]:
-    return _NAMED if kind == "namedtuple" else _CONTAINERS[kind]
-
-
-def register_pytree_node(
-    cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten, **names: Any
-) -> None:
-    """Make instances of a class containers, given how to take them apart and make them again."""
-    _CONTAINERS[cls] = flatten_fn, unflatten_fn
-
-
-def tree_flatten(
-    tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> tuple[list[Any], TreeSpec]:
+# Taking apart and putting together ----------------------------------------------------------------
+def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
     """The leaves, from left to right, and the shape of the tree.
 
     >>> from undertow.utils._pytree import tree_flatten, tree_unflatten
@@ -93,66 +128,177 @@ def tree_flatten(
     >>> tree_unflatten([4, 5, 6], spec)
     {'a': 4, 'b': (5, [6])}
     """
-    kind = None if is_leaf is not None and is_leaf(tree) else _container(tree)
-    if kind is None:
-        return [tree], _LEAF
-    children, context = _ways(kind)[0](tree)
-    parts = [tree_flatten(child, is_leaf) for child in children]
-    leaves = [leaf for part, _ in parts for leaf in part]
-    return leaves, TreeSpec(kind, context, tuple(spec for _, spec in parts))
+    leaves: list[Any] = []
+
+    def walk(node: Any) -> TreeSpec:
+        kind = _get_node_type(node)
+        if kind not in SUPPORTED_NODES or (is_leaf is not None and is_leaf(node)):
+            leaves.append(node)
+            return _LEAF
+        children, context = SUPPORTED_NODES[kind].flatten_fn(node)
+        return TreeSpec(kind, context, [walk(child) for child in children])
+
+    spec = walk(tree)
+    return leaves, spec
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """A tree of that shape with these leaves."""
-    values = list(leaves)
-    if len(values) != treespec.num_leaves:
-        raise ArgumentError(
-            f"[tree_unflatten] the tree has {treespec.num_leaves} leaves, got {len(values)}"
-        )
-    return _rebuild(iter(values), treespec)
+    return treespec.unflatten(leaves)
 
 
-def _rebuild(leaves: Any, spec: TreeSpec) -> Any:
-    if spec.type is None:
-        return next(leaves)
-    return _ways(spec.type)[1]([_rebuild(leaves, c) for c in spec.children_specs], spec.context)
+def tree_is_leaf(tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether there is no container.
+
+    >>> tree_is_leaf(1), tree_is_leaf([1])
+    (True, False)
+    """
+    return _get_node_type(tree) not in SUPPORTED_NODES or (is_leaf is not None and is_leaf(tree))
 
 
-def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+_is_leaf = tree_is_leaf
+
+
+def tree_iter(tree: Any, is_leaf: IsLeaf = None) -> Iterator[Any]:
+    """The leaves, one after the other."""
+    if tree_is_leaf(tree, is_leaf):
+        yield tree
+    else:
+        for child in SUPPORTED_NODES[_get_node_type(tree)].flatten_fn(tree)[0]:
+            yield from tree_iter(child, is_leaf)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves, from left to right."""
-    return tree_flatten(tree, is_leaf)[0]
+    return list(tree_iter(tree, is_leaf))
 
 
-def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of the arguments of a call."""
+    return [leaf for given in (*args, *kwargs.values()) for leaf in tree_iter(given)]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> TreeSpec:
     """The shape of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(
-    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
-    """A tree of the same shape, with `func` of each leaf, and of those of `rests` there.
+# Functions of leaves ------------------------------------------------------------------------------
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """A tree of the same shape, with `func` of each leaf, and of what stands there in `rests`.
 
     >>> from undertow.utils._pytree import tree_map
     >>> tree_map(lambda a, b: a + b, {"a": [1, 2]}, {"a": [10, 20]})
     {'a': [11, 22]}
     """
     leaves, spec = tree_flatten(tree, is_leaf)
-    others = []
-    for rest in rests:
-        found, shape = tree_flatten(rest, is_leaf)
-        if shape != spec:
-            raise ArgumentError(f"[tree_map] the trees differ in shape: {spec} and {shape}")
-        others.append(found)
-    return tree_unflatten([func(*values) for values in zip(leaves, *others, strict=True)], spec)
+    others = [spec.flatten_up_to(rest) for rest in rests]
+    return spec.unflatten([func(*values) for values in zip(leaves, *others, strict=True)])
 
 
-def tree_map_only(kind: Any, func: Callable[..., Any], tree: Any) -> Any:
+def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None) -> Any:
+    """Call a function for each leaf, and give the tree back."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    others = [spec.flatten_up_to(rest) for rest in rests]
+    for values in zip(leaves, *others, strict=True):
+        func(*values)
+    return tree
+
+
+def map_only(kind: Any, /) -> Callable[[Callable[..., Any]], Callable[[Any], Any]]:
+    """A function for leaves of a type, or for those that a predicate picks; others stay."""
+    picks = _picks(kind)
+    return lambda func: lambda x: func(x) if picks(x) else x
+
+
+def _picks(kind: Any) -> Callable[[Any], bool]:
+    if isinstance(kind, (type, tuple)) or not callable(kind):
+        return lambda x: isinstance(x, kind)
+    return kind
+
+
+def tree_map_only(kind: Any, /, func: Callable[..., Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """`tree_map` of the leaves of a type, or of those that a predicate picks; others stay."""
-    of_kind = isinstance(kind, (type, tuple))
-    return tree_map(lambda x: func(x) if (isinstance(x, kind) if of_kind else kind(x)) else x, tree)
+    return tree_map(map_only(kind)(func), tree, is_leaf=is_leaf)
 
 
+def tree_map_only_(
+    kind: Any, /, func: Callable[..., Any], tree: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """`tree_map_` of the leaves of a type."""
+    return tree_map_(map_only(kind)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether all leaves are so."""
+    return all(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
+    """Whether a leaf is so."""
+    return any(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_all_only(
+    kind: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Whether all leaves of a type are so."""
+    return all(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kind))
+
+
+def tree_any_only(
+    kind: Any, /, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None
+) -> bool:
+    """Whether a leaf of a type is so."""
+    return any(pred(x) for x in tree_iter(tree, is_leaf) if isinstance(x, kind))
+
+
+# Paths --------------------------------------------------------------------------------------------
+def tree_flatten_with_path(
+    tree: Any, is_leaf: IsLeaf = None
+) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """The leaves with the keys that lead to them, and the shape of the tree.
+
+    >>> tree_flatten_with_path({"a": [1]})[0]
+    [((MappingKey(key='a'), SequenceKey(idx=0)), 1)]
+    """
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_leaves_with_path(tree: Any, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
+    """The leaves with the keys that lead to them."""
+    return list(_with_paths((), tree, is_leaf))
+
+
+def _with_paths(path: KeyPath, tree: Any, is_leaf: IsLeaf) -> Iterator[tuple[KeyPath, Any]]:
+    if tree_is_leaf(tree, is_leaf):
+        yield path, tree
+        return
+    ways = SUPPORTED_NODES[_get_node_type(tree)]
+    if ways.flatten_with_keys_fn is None:
+        raise ArgumentError(
+            f"[tree_flatten_with_path] {type(tree).__name__} has no keys; register it with "
+            "flatten_with_keys_fn"
+        )
+    for key, child in ways.flatten_with_keys_fn(tree)[0]:
+        yield from _with_paths((*path, key), child, is_leaf)
+
+
+def tree_map_with_path(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf = None
+) -> Any:
+    """`tree_map` whose function gets the path first.
+
+    >>> tree_map_with_path(lambda path, x: keystr(path), {"a": [1]})
+    {'a': ["['a'][0]"]}
+    """
+    found, spec = tree_flatten_with_path(tree, is_leaf)
+    others = [spec.flatten_up_to(rest) for rest in rests]
+    rows = zip(found, *others, strict=True)
+    return spec.unflatten([func(*pair, *rest) for pair, *rest in rows])
+
+
+# Prefixes -----------------------------------------------------------------------------------------
 def broadcast_prefix(prefix: Any, tree: Any) -> list[Any] | None:
     """A value for each leaf, where one leaf of `prefix` may stand for all below it; None if not.
 
@@ -160,13 +306,25 @@ def broadcast_prefix(prefix: Any, tree: Any) -> list[Any] | None:
     >>> broadcast_prefix((0, None), ([1, 2], 3))
     [0, 0, None]
     """
-    kind = _container(prefix)
-    if kind is None:
-        return [prefix] * len(tree_leaves(tree))
-    if _container(tree) != kind:
+    return _broadcast_to_and_flatten(prefix, tree_structure(tree))
+
+
+def _broadcast_to_and_flatten(
+    tree: Any, treespec: TreeSpec, is_leaf: IsLeaf = None
+) -> list[Any] | None:
+    """A value of `tree` for each leaf of a shape, where a leaf may stand for all below it."""
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    kind = _get_node_type(tree)
+    if treespec.is_leaf() or kind != treespec.type:
         return None
-    (values, first), (parts, second) = (_ways(kind)[0](t) for t in (prefix, tree))
-    if first != second or len(values) != len(parts):
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    if len(children) != treespec.num_children or context != treespec.context:
         return None
-    found = [broadcast_prefix(v, p) for v, p in zip(values, parts, strict=True)]
-    return None if None in found else [leaf for some in found if some for leaf in some]
+    found: list[Any] = []
+    for child, spec in zip(children, treespec.children_specs, strict=True):
+        below = _broadcast_to_and_flatten(child, spec, is_leaf)
+        if below is None:
+            return None
+        found += below
+    return found

@@ -4,6 +4,7 @@ from ..autograd.checkpoint import (
     CheckpointError,
     checkpoint,
     checkpoint_sequential,
+    set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )
 from ..autograd.selective import (
@@ -19,5 +20,6 @@ __all__ = [
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
+    "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
 ]

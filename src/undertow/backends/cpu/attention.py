@@ -16,10 +16,12 @@ from . import pool
 from .gemm import make_plan, native
 from .gemm_plan import Setting
 from .gemm_tiles import cache_sizes, host
-from .kernels import address, kernel, type_of
-from .plans import Plans, aligned
+from .kernels import address, kernel, launching, type_of
+from .plans import Plans, aligned, described
 
 _plans = Plans()
+FEW = 16  # queries of a head up to which matrix products do not pay
+ALONE = 1 << 17  # multiplications that one thread has done before another one wakes up
 
 
 class _Plan(NamedTuple):
@@ -35,12 +37,20 @@ class _Plan(NamedTuple):
 
 def run_attention(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
     """The form `attention`."""
+    if q.shape[2] <= FEW:
+        return _run_few(q, k, v, mask, scale, causal)
     q, k, v = (_lined(x) for x in (q, k, v))
-    shape = (*q.shape[:-1], v.shape[-1])
-    out = _like(q) if q.shape == shape else memory.empty(shape, q.dtype)
-    lse = np.empty(shape[:-1], q.dtype)
+    out = _result(q, v)
+    lse = np.empty(q.shape[:-1], q.dtype)
     _run("forward", {"out": out, "q": q, "k": k, "v": v}, lse, mask, scale, causal)
     return out, lse
+
+
+def _result(q: Any, v: Any) -> Any:
+    """Memory for what the queries gather, in their layout if it has their shape."""
+    if q.shape[-1] == v.shape[-1]:
+        return _like(q)
+    return memory.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
 
 
 def run_attention_backward(
@@ -52,6 +62,50 @@ def run_attention_backward(
     arrays = {"dq": dq, "dk": dk, "dv": dv, "g": g, "out": out, "q": q, "k": k, "v": v}
     _run("backward", arrays, np.ascontiguousarray(lse), mask, scale, causal)
     return dq, dk, dv
+
+
+class _Few(NamedTuple):
+    """One call's layout where queries are few."""
+
+    launch: Callable[..., None]
+    rows: tuple[int, ...]
+    scratch: int  # elements, for all threads
+    threads: int
+
+
+def _run_few(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
+    """The forward for few queries; of a layout so little is prepared that any may be a new one."""
+    key = (_plans.layout(q, k, v, mask) or described(q, k, v, mask), causal, current_limit())
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans.make(key, _make_few, q, k, v, mask, causal, current_limit())
+    if not plan:  # of operands that lie as no kernel reads them
+        q, k, v = (_lined(x) for x in (q, k, v))
+        mask = mask if mask is None or aligned(mask) else mask.copy()
+        return _run_few(q, k, v, mask, scale, causal)
+    out, lse = _result(q, v), np.empty(plan.rows, q.dtype)
+    given = (out, q, k, v, lse, np.empty(plan.scratch, q.dtype), *(() if mask is None else (mask,)))
+    plan.launch(pool.pointer(plan.threads) if plan.threads > 1 else 0, *given, scale)
+    return out, lse
+
+
+def _make_few(q: Any, k: Any, v: Any, mask: Any, causal: bool, threads: int) -> _Few | None:
+    if not all(x.strides[-1] == x.itemsize and aligned(x) for x in (q, k, v)):
+        return None
+    if mask is not None and not aligned(mask):
+        return None
+    (batch, heads, rows, width), (keys, depth) = q.shape, v.shape[2:]
+    steps = [s // q.itemsize for x in (_result(q, v), q, k, v) for s in x.strides[:3]]
+    masking = "causal" if causal else ""
+    if mask is not None:
+        masking = "bool" if mask.dtype == bool else "add"
+        steps += [s // mask.itemsize for s in mask.strides]
+    if batch * heads * rows * keys * (width + depth) < ALONE:
+        threads = 1
+    call = kernel("attention_few", form.few_queries_function, type_of(q.dtype), masking)
+    ints = [*steps, batch, heads, rows, keys, depth, width]
+    launch = launching(call, 6 + (mask is not None), ints)
+    return _Few(launch, q.shape[:-1], keys * threads, threads)
 
 
 def _lined(x: Any) -> Any:
@@ -102,11 +156,15 @@ def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any, threads: i
     backward = kind == "backward"
     layouts = _Layouts(arrays, min(keys, form.KEYS))
     plans = []
+    made: dict[Any, Any] = {}  # corners are mostly alike, since all of a small call is one block
     for name in form.PRODUCTS[backward]:
         for corner in range(4):
             r = _last(rows, form.QUERIES) if corner & 2 else min(rows, form.QUERIES)
             s = _last(keys, form.KEYS) if corner & 1 else min(keys, form.KEYS)
-            plans.append(layouts.plan(name, r, s))
+            what = "first" if name == "more" and keys <= form.KEYS else name, r, s
+            if what not in made:
+                made[what] = layouts.plan(*what)
+            plans.append(made[what])
     work = max(p.scratch for p in plans)
     scratch = form.scratch_size(1 + backward, depth)
     steps = [s // q.itemsize for x in arrays.values() for s in x.strides[:3]]

@@ -62,7 +62,7 @@ complex_product = _later("complex_products", "complex_product")
 run_random_map = _later("random", "run_random_map")
 run_linalg = _later("matrices", "run_linalg")
 run_conv, run_convolution = _later("conv", "run_conv"), _later("conv", "run_convolution")
-run_rows = _later("rows", "run_rows")
+run_rows, run_attention = _later("rows", "run_rows"), _later("attention", "run_attention")
 run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
 
 
@@ -233,12 +233,15 @@ class CpuBackend(NumpyBackend):
 
     # Products ---------------------------------------------------------------------------------
     def matmul(self, a: Array, b: Array, bias: Array | None = None) -> Array:
-        if bias is None and a.ndim == 2 == b.ndim:  # as below, at less overhead
+        if a.ndim == 2 == b.ndim:  # as below, at less overhead
             dtype = a.dtype
             if (dtype is _SINGLE or dtype is _DOUBLE) and a.size * b.shape[1] < _TINY:
-                return a.dot(b)  # for its warnings see Note [floating-point warnings]
+                out = a.dot(b)  # for its warnings see Note [floating-point warnings]
+                return out if bias is None else np.add(out, bias, out)
         work = a.size * b.shape[-1] if a.ndim >= b.ndim else b.size * a.shape[-2]
         if work >= _MULTIPLIED and a.dtype.kind in "fV" and a.shape[-1] == b.shape[-2]:
+            if a.itemsize == 1:
+                return super().matmul(a, b, bias)
             return gemm(a, b, bias=bias)
         if work >= _MULTIPLIED_PAIRS and a.dtype.kind == "c" and a.shape[-1] == b.shape[-2]:
             vector = bias is None or bias.ndim == 1
@@ -290,8 +293,6 @@ class CpuBackend(NumpyBackend):
         self, q: Array, k: Array, v: Array, mask: Array | None, scale: float, causal: bool
     ) -> tuple[Array, Array]:
         if _attends(q, k, v):
-            from .attention import run_attention
-
             return run_attention(q, k, v, mask, scale, causal)
         return super().attention(q, k, v, mask, scale, causal)
 
@@ -307,7 +308,7 @@ class CpuBackend(NumpyBackend):
         scale: float,
         causal: bool,
     ) -> tuple[Array, Array, Array]:
-        if _attends(q, k, v):
+        if _attends(q, k, v, 1024):
             from .attention import run_attention_backward
 
             return run_attention_backward(g, q, k, v, mask, out, lse, scale, causal)
@@ -445,7 +446,8 @@ class CpuBackend(NumpyBackend):
 
     def cast(self, x: Array, dtype: NumpyDType) -> Array:
         half = x.itemsize == 2 or np.dtype(dtype).itemsize == 2
-        if x.size >= threshold(CONVERTED >> 4 if half else CONVERTED):
+        large = x.size >= threshold(CONVERTED >> 4 if half else CONVERTED)
+        if large and not (dtype == _UINT64 and x.dtype.kind not in "iub"):  # kernels: below 2^63
             from .copies import run_cast
 
             found = run_cast(x, dtype)
@@ -454,7 +456,8 @@ class CpuBackend(NumpyBackend):
         return super().cast(x, dtype)
 
     def assign(self, target: Array, source: Array) -> None:
-        if target.size >= threshold(TURNED):
+        unsigned = target.dtype == _UINT64 and source.dtype.kind not in "iub"
+        if target.size >= threshold(TURNED) and not unsigned:
             from .copies import run_assign
 
             if run_assign(target, source):
@@ -546,10 +549,11 @@ def _every(x: Array) -> tuple[int, ...]:
     return tuple(range(x.ndim))
 
 
-def _attends(q: Array, k: Array, v: Array) -> bool:
+def _attends(q: Array, k: Array, v: Array, scores: int = 1) -> bool:
     """Whether attention has a kernel for these, and scores enough to be worth it."""
-    scores = q.size // max(q.shape[-1], 1) * k.shape[-2]
-    return scores >= threshold(1024) and v.size > 0 and q.dtype in (np.float32, np.float64)
+    if not v.size or not (q.dtype is _SINGLE or q.dtype is _DOUBLE):
+        return False
+    return q.size // (q.shape[-1] or 1) * k.shape[-2] >= threshold(scores)
 
 
 def _taken(x: Array, index: tuple[Any, ...]) -> int:

@@ -32,7 +32,7 @@ from .cook_toom_text import (
     weight_text,
 )
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
-from .gemm import ANY, PAGE, gemm, load, micro_kernels, scratch
+from .gemm import ANY, PAGE, gemm, load, micro_kernels, put_back, scratch
 from .gemm_micro import RELU, Epilogue, tile_text
 from .gemm_micro import Shape as Kernel
 from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
@@ -522,7 +522,8 @@ def _planned(
 
 def _run(plan: _Planned, x: Any, w: Any, y: Any, bias: Any = None) -> bool:
     """Compute by a plan; whether the code has found something that is not finite."""
-    place = scratch(plan.scratch)
+    kept = scratch(plan.scratch, taken=True)
+    place: Any = kept[1]
     plan.call(
         pool.pointer(plan.threads) if plan.threads > 1 else None,
         plan.numbers,
@@ -532,7 +533,9 @@ def _run(plan: _Planned, x: Any, w: Any, y: Any, bias: Any = None) -> bool:
         None if bias is None else address(bias),
         place,
     )
-    return ctypes.c_int64.from_address(place).value != 0
+    wrong = ctypes.c_int64.from_address(place).value != 0
+    put_back(kept)
+    return wrong
 
 
 def _pages(bytes: int) -> int:

@@ -133,34 +133,50 @@ def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
     else:
         bias = np.ascontiguousarray(bias)
     if _DATA is None:
-        a, b, out, bias = map(jit.address, (a, b, out, bias))
-    plan.call(
-        pool.pointer(plan.threads) if plan.threads > 1 else None,
-        plan.numbers,
-        a,
-        b,
-        out,
-        bias,
-        scratch(plan.scratch) if plan.scratch else None,
-    )
+        given: Any = tuple(map(jit.address, (a, b, out, bias)))
+    else:
+        given = a, b, out, bias
+    _, place, memory = scratch(plan.scratch) if plan.scratch else NO_SCRATCH
+    plan.call(pool.pointer(plan.threads) if plan.threads > 1 else None, plan.numbers, *given, place)
+    del memory  # held until here
 
 
 class _Scratch(threading.local):
-    """Memory for packed blocks: of the calling thread, for all threads of its job."""
+    """Memory for packed blocks: of the calling thread, for all threads of its job.
 
-    size = address = 0
-    memory: Any = None
+    Note [scratch]
+    Between any two instructions of Python a signal handler, a finaliser or the collector may
+    compute something on this thread, which may need more memory and put its own in the place of
+    this. So whoever has asked for scratch memory holds it as long as its address is in use; size,
+    address and memory are replaced by one store; and who needs its content after the code has
+    returned takes it away for the time (`taken`).
+    """
+
+    kept: Kept = (0, None, None)
 
 
+Kept = tuple[int, int | None, Any]  # bytes, the address of the first, what holds them
 _own = _Scratch()
+NO_SCRATCH: Kept = _Scratch.kept
 
 
-def scratch(size: int) -> int:
-    """The address of so many bytes, which stay the thread's own."""
-    if size > _own.size:
-        _own.memory = np.empty(size + PAGE, np.uint8)
-        _own.size, _own.address = size, _pages(jit.address(_own.memory))
-    return _own.address
+def scratch(size: int, taken: bool = False) -> Kept:
+    """So many bytes, which stay the thread's own; see Note [scratch] and `put_back`."""
+    kept = _own.kept
+    if kept[0] < size:
+        kept = fresh_scratch(size)
+    _own.kept = NO_SCRATCH if taken else kept
+    return kept
+
+
+def put_back(kept: Kept) -> None:
+    """Let the thread's next product have what was taken."""
+    _own.kept = kept
+
+
+def fresh_scratch(size: int) -> Kept:
+    memory: Any = np.empty(size + PAGE, np.uint8)
+    return size, _pages(jit.address(memory)), memory
 
 
 def _pages(bytes: int) -> int:

@@ -34,7 +34,8 @@ from .window_pack import WindowPacking
 PARALLEL = 1 << 19  # multiply-adds from which on several threads are used
 _PACK = {"": 0.0, "rows": 0.6, "transposed": 0.9, "any": 3.0}  # cycles per element
 _READ = 0.02, 0.05  # cycles per element of A in a pass, if those of a block fit the second cache
-_ROWS = 64  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
+_ROWS = 16  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
+_LINE = 64  # bytes
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
 _PAGE = 4096  # bytes
 _COLLISION = 1.6  # cycles per step of k for rows of A that collide in the first cache
@@ -152,7 +153,9 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     target, size = setting.target, o.size
     lanes = target.vector // size
     vectors = math.ceil(o.n / lanes)
-    strips = evenly(vectors, _width(o.m, target))
+    few = o.m <= largest_tile(target, 2).rows
+    passed = few and o.k * o.n * size > setting.level2 // 2  # B, once, from beyond
+    strips = evenly(vectors, _width(o.m, target, passed))
     tile = largest_tile(target, math.ceil(vectors / strips))
     panels = evenly(o.m, tile.rows)
     spread = not o.unit(o.c[1], o.n)
@@ -160,7 +163,6 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     passing = _PASS[o.m * o.n * size > setting.level2 * 0.8] + (_SPREAD if spread else 0)
     usual = largest_tile(target, widest(target)).rows
     deep = _depth(o.k, o.k + 15 if o.halves else setting.level1 // (4 * usual * size))
-    passed = panels == 1 and o.k * o.n * size > setting.level2 // 2  # B, once, from beyond
     shallow = _depth(o.k, setting.level1 * 2 // 3 // (widest(target) * target.vector))
     for pack_a, pack_b, depth in itertools.product((False, True), (False, True), (deep, shallow)):
         if (o.halves and not (pack_a and pack_b)) or not (pack_b or o.unit(o.b[1], o.n)):
@@ -176,7 +178,8 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
         if not pack_a:
             near = o.unit(o.a[1], o.k)
             waits = collide * _COLLISION if near else _wait(o.m * o.k * size, setting)
-        waits += 0 if pack_b else _wait(o.k * o.n * size, setting)
+        if not (pack_b or passed):  # else packing would wait for it as long
+            waits += _wait(o.k * o.n * size, setting)
         group, staying = panels, strips
         if pack_a:
             row = packed_row(depth, size, target)
@@ -249,12 +252,20 @@ def _thin(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     yield Choice(True, transposed, True, tile, 1, panels, strips, depth, "", how), cost, 1
 
 
-def _width(m: int, target: Target) -> int:
-    """Vectors in a strip: as many as fit if the rows are few, so that one panel takes all."""
+def _width(m: int, target: Target, passed: bool) -> int:
+    """Vectors in a strip: as many as fit if the rows are few, so that one panel takes all.
+
+    Where B is passed once these are whole lines, so that none is fetched for two strips.
+
+    >>> [_width(m, Target(32, 16, True, True, True), True) for m in (1, 2, 4, 6, 7)]
+    [8, 4, 2, 2, 2]
+    """
     usual = widest(target)
     if m > largest_tile(target, 2).rows:
         return usual
-    return max(v for v in range(2, MOST_WIDTH + 1) if largest_tile(target, v).rows >= m)
+    whole = max(2, _LINE // target.vector) if passed else 1
+    widths = range(whole, MOST_WIDTH + 1, whole)
+    return max([2, *(v for v in widths if largest_tile(target, v).rows >= m)])
 
 
 def _tile_cycles(target: Target, rows: int, vectors: int) -> float:

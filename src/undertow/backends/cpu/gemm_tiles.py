@@ -63,9 +63,11 @@ def largest_tile(target: Target, vectors: int) -> Tile:
     [2, 6, 9, 14, 14]
     >>> [largest_tile(Target(32, 16, True, True, True), v).rows for v in (3, 2, 1)]
     [4, 6, 14]
+
+    One row needs no registers for what is multiplied with it, so that it may have any width.
     """
     free = target.registers - vectors - (1 if target.fma else 2)
-    return Tile(min(free // vectors, MOST_ROWS), vectors)
+    return Tile(min(max(free // vectors, 1), MOST_ROWS), vectors)
 
 
 def widest(target: Target) -> int:

@@ -55,6 +55,7 @@ _core = 0
 _workers: list[threading.Thread] = []
 _rounds = 0  # of the waiting loop in SPIN microseconds
 _closed = False
+_making = False  # a handle; see `_handle`
 _lock = threading.RLock()
 
 
@@ -83,21 +84,31 @@ def started() -> int:
 
 
 def _handle(number: int) -> int:
-    """Make the handle for so many threads, and start the workers that it needs."""
+    """Make the handle for so many threads, and start the workers that it needs.
+
+    A signal handler or a finaliser that computes while this thread makes one runs alone.
+    """
+    global _making
     number = min(number, MOST)
     with _lock:
-        if number == 1 or _closed:
-            _handles[number] = 0
-        if number not in _handles:
-            if not _core:
-                _build()
-            _start(number - 1)
-            spin = _rounds if number <= _processors() else 0
-            address = _forever(32)
-            for place, value in enumerate((_read("run"), number, _core, spin)):
-                ctypes.c_int64.from_address(address + 8 * place).value = value
-            _handles[number] = address
-        return _handles[number]
+        if _making:
+            return 0
+        _making = True
+        try:
+            if number == 1 or _closed:
+                _handles[number] = 0
+            if number not in _handles:
+                if not _core:
+                    _build()
+                _start(number - 1)
+                spin = _rounds if number <= _processors() else 0
+                address = _forever(32)
+                for place, value in enumerate((_read("run"), number, _core, spin)):
+                    ctypes.c_int64.from_address(address + 8 * place).value = value
+                _handles[number] = address
+            return _handles[number]
+        finally:
+            _making = False
 
 
 def _build() -> None:
@@ -180,13 +191,13 @@ def _close() -> None:
 
 def _forget() -> None:
     """In the child of a fork: leave the parent's pool, whose threads are not here."""
-    global _core, _lock
+    global _core, _lock, _making
     if _core:
         ctypes.c_int32.from_address(_core + FIELDS["busy"]).value = 1
     _core = 0
     _handles.clear()
     _workers.clear()
-    _lock = threading.RLock()
+    _lock, _making = threading.RLock(), False
 
 
 def _processors() -> int:

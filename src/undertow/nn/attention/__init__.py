@@ -8,11 +8,13 @@ from enum import IntEnum
 
 from ...backends import cuda
 from ...errors import ArgumentError
+from ...on_demand import on_demand
 from . import bias as bias
 
 __all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
 
 WARN_FOR_UNFUSED_KERNELS = False
+__getattr__ = on_demand(globals(), {n: n for n in ("experimental", "flex_attention", "varlen")})
 
 
 class SDPBackend(IntEnum):

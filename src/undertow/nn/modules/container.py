@@ -112,7 +112,7 @@ class Sequential(_Numbered):
     @overload
     def __getitem__(self, index: slice) -> Sequential: ...
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: int) -> Module: ...
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
@@ -147,7 +147,7 @@ class Sequential(_Numbered):
             raise ValueError(f"[Sequential] is repeated at least once, got {times}")
         return times
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Any) -> Tensor:
         """The last module's output."""
         if not is_grad_enabled():
             from .evaluation import evaluated
@@ -172,6 +172,10 @@ class ModuleList(_Numbered):
         if modules is not None:
             self.extend(modules)
 
+    @overload
+    def __getitem__(self, index: slice) -> ModuleList: ...
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
@@ -216,7 +220,7 @@ class ModuleDict(Module):
         if modules is not None:
             self.update(modules)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Module:
         return self._modules[key]
 
     def __setitem__(self, key: str, module: Module) -> None:

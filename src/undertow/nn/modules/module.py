@@ -7,7 +7,7 @@ is, and how it is taken back, `state.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from ...core.modes import no_grad
 from ...core.node import RemovableHandle
@@ -32,11 +32,23 @@ from .calling import (
     registered,
     with_path,
 )
-from .state import IncompatibleKeys, load_state, state_of
+from .state import (
+    _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX,  # transformers asks for it here
+)
+from .state import IncompatibleKeys, as_ours, load_state, state_of
 
 T = TypeVar("T", bound="Module")
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
 _BUFFERS = (Tensor, OtherKind)  # a sparse tensor may be a buffer, and is none of ours
 _REGISTERS = ("_parameters", "_buffers", "_modules")
+_IncompatibleKeys = IncompatibleKeys  # torch's name of it
+
+
+class _Forward(Protocol[P, R]):
+    """What has a `forward`: a call of it takes and gives the same."""
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 class Module:
@@ -98,8 +110,10 @@ class Module:
             f'Module [{type(self).__name__}] is missing the required "forward" function'
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self: _Forward[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run `forward` between the hooks; an error tells which module of the tree it was in."""
+        if TYPE_CHECKING:
+            assert isinstance(self, Module)
         try:
             if self._hooks is None and not GLOBAL_CALLS:
                 return self.forward(*args, **kwargs)
@@ -507,7 +521,7 @@ class Module:
         """Accepted as in torch: kernels are generated in any case, so there is nothing to do."""
 
     # State --------------------------------------------------------------------------------------
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+    def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """Every parameter and persistent buffer by its path; `keep_vars` for those themselves.
 
         >>> import undertow as ut
@@ -679,6 +693,8 @@ class Module:
         return sorted(name for name in found if not name[:1].isdigit())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_forward_hooks" in state:  # a module of torch's, from a file
+            state = as_ours(state)
         self.__dict__.update(state)
         self.__dict__.setdefault("_hooks", None)
         self.__dict__.setdefault("_non_persistent_buffers_set", set())

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core.modes import no_grad
 from ...core.other_kinds import OtherKind
 from ...core.tensor import Tensor
-from ...errors import ArgumentError, DTypeError
+from ...errors import ArgumentError, DTypeError, FileError
 from ..parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from .module import Module
 
-_EXTRA = "_extra_state"
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
 
 class State(OrderedDict[str, Any]):
@@ -96,7 +96,7 @@ def save_own(module: Module, destination: Any, prefix: str, keep_vars: bool) -> 
     for name, value in own_state(module).items():
         destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
     if _has_extra(module):
-        destination[prefix + _EXTRA] = module.get_extra_state()
+        destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = module.get_extra_state()
 
 
 def load_own(
@@ -124,7 +124,7 @@ def load_own(
                 errors.append(problem)
         elif strict:
             missing.append(key)
-    extra = prefix + _EXTRA
+    extra = prefix + _EXTRA_STATE_KEY_SUFFIX
     from .module import Module as Base
 
     if type(module).set_extra_state is not Base.set_extra_state:
@@ -230,3 +230,20 @@ def load_state(
         lines = "".join(f"\n    {line}" for line in errors)
         raise ArgumentError(f"Error(s) in loading state_dict for {type(module).__name__}:{lines}")
     return IncompatibleKeys(missing, unexpected)
+
+
+# What a module of torch's has in the place of `_hooks`.
+TORCH_HOOKS = """
+_backward_pre_hooks _backward_hooks _forward_hooks _forward_hooks_with_kwargs
+_forward_hooks_always_called _forward_pre_hooks _forward_pre_hooks_with_kwargs _state_dict_hooks
+_state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks
+""".split()  # noqa: SIM905
+
+
+def as_ours(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a module of ours, from one of torch's."""
+    hooked = [name for name in TORCH_HOOKS if state.get(name)]
+    if hooked:
+        raise FileError(f"[load] the file has a module with {hooked[0]}; save it without hooks")
+    other = {*TORCH_HOOKS, "_is_full_backward_hook", "_flat_weights", "_flat_weights_names"}
+    return {name: value for name, value in state.items() if name not in other}

@@ -365,3 +365,8 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
 ]
+
+
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
+    """What torch calls `_function`."""
+    return _function(activation)

@@ -1,5 +1,6 @@
 """Datasets, samplers and the DataLoader, with torch's names: `undertow.utils.data`."""
 
+from ...on_demand import on_demand
 from . import dataloader, dataset, distributed, sampler
 from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
 from .dataset import (
@@ -47,3 +48,10 @@ __all__ = [
     "random_split",
     "sampler",
 ]
+__getattr__ = on_demand(
+    globals(),
+    dict.fromkeys(
+        ("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"),
+        "pipes",
+    ),
+)

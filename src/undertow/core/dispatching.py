@@ -1,0 +1,354 @@
+"""`__torch_dispatch__`: classes and modes that answer operators, which they know by aten's names.
+
+Note [dispatching]
+In torch this is asked below autograd, for the operators that a function is made of. Here it is
+asked where `__torch_function__` is, after that one and in the same way (Note [overriding]): for the
+public function, under the name of the operator that it is in torch (`ops.aten.add.Tensor`). So
+functions that torch composes of others (`linear`) come whole, and gradients are those of what the
+answer was computed with. Indexing comes as the operators that it means: `select`, `slice`, `index`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from typing import Any
+
+from ..devices import Device, get_default_device
+from ..dtypes import DType
+from ..errors import UnsupportedError
+from .modes import current, enter, leave
+from .overriding import ASKING, Unanswered, is_covered, overrides_dispatch
+from .register import FUNCTIONAL, FUNCTIONS, SPACES
+from .tensor import Tensor, share, wrap_shared
+
+# What is about a tensor and not about its elements: nobody is asked.
+_ABOUT = frozenset(
+    """
+    size dim ndimension numel nelement element_size stride storage_offset data_ptr const_data_ptr
+    dim_order is_contiguous is_floating_point is_complex is_signed is_inference is_conj is_neg
+    is_coalesced is_distributed is_pinned is_same_size is_set_to is_shared is_tensor requires_grad_
+    register_hook register_post_accumulate_grad_hook retain_grad backward as_subclass get_device
+    untyped_storage storage share_memory_ __repr__ __format__ __len__ __hash__ __copy__ __deepcopy__
+    __reduce_ex__ __setstate__ tolist numpy __array__ __dlpack__ __dlpack_device__ apply_ map_ map2_
+    record_stream result_type storage_type sparse_dim dense_dim
+    """.split()  # noqa: SIM905
+)
+_SIZES = frozenset(("expand", "flip", "permute", "repeat", "reshape", "tile", "view", "new_empty"))
+_SIZES |= {"new_zeros", "new_ones", "sum_to_size"}
+_TENSOR = frozenset(
+    ("add", "sub", "mul", "div", "true_divide", "copysign", "slice", "split", "index")
+)
+_BESIDE = frozenset(
+    "eq ne lt le gt ge remainder fmod rsub bitwise_and bitwise_or bitwise_xor".split()  # noqa: SIM905
+)
+_OPERATORS = {  # those that are no methods to who is asked; see `core/overriding`
+    "__and__": "bitwise_and",
+    "__eq__": "eq",
+    "__floordiv__": "floor_divide",
+    "__invert__": "bitwise_not",
+    "__or__": "bitwise_or",
+    "__rsub__": "rsub",
+    "__xor__": "bitwise_xor",
+}
+_FIXED = {
+    "flatten": "using_ints",
+    "select": "int",
+    "softmax": "int",
+    "log_softmax": "int",
+    "std": "correction",
+    "transpose": "int",
+    "unbind": "int",
+    "unflatten": "int",
+    "var": "correction",
+    "where": "self",
+}
+_PRODUCTS: dict[tuple[int, ...], str] = {(1, 1): "dot", (2, 1): "mv", (2, 2): "mm"}
+_OVER_DIM = {"sum": "dim_IntList", "mean": "dim", "prod": "dim_int", "squeeze": "dim"}
+_OVER_DIM |= dict.fromkeys(("all", "any", "max", "min", "median", "mode", "unique"), "dim")
+
+
+def overload_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The name of torch's overload that takes these arguments."""
+    base = name.rstrip("_") if not name.endswith("__") else name
+    if base in _TENSOR:
+        return "Tensor"
+    if base in _FIXED:
+        return _FIXED[base]
+    other = args[1] if len(args) > 1 else kwargs.get("other", kwargs.get("exponent"))
+    if base in _BESIDE:
+        return "Tensor" if isinstance(other, Tensor) else "Scalar"
+    if base == "pow":
+        first = "Tensor" if isinstance(args[0], Tensor) else "Scalar"
+        second = "Tensor" if isinstance(other, Tensor) else "Scalar"
+        return "Scalar" if first == "Scalar" else f"{first}_{second}"
+    if base in _OVER_DIM:
+        if base in ("max", "min") and isinstance(other, Tensor):
+            return "other"
+        return _OVER_DIM[base] if other is not None or "dim" in kwargs else "default"
+    if base == "sort":
+        return "stable" if "stable" in kwargs else "default"
+    return "default"
+
+
+def operator(name: str, overload: str = "default") -> Any:
+    """`ops.aten.<name>.<overload>`; a room above this one has it, loaded when somebody asks."""
+    packet = getattr(import_module("undertow.torch_names._ops").namespace("aten"), name)
+    return getattr(packet, overload)
+
+
+# Functions that become others -----------------------------------------------------------------
+_CASTS = "bfloat16 bool byte char double float half int long short cfloat cdouble".split()  # noqa: SIM905
+
+
+def _to(x: Any, *args: Any, **kwargs: Any) -> Any:
+    """`x.to(…)`: itself where nothing changes, else `_to_copy`."""
+    like = FUNCTIONS["empty"](0, dtype=x.dtype, device="meta")
+    dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
+    copy = kwargs.pop("copy", False)
+    rest = [*args]
+    for arg in rest:
+        if isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
+        elif isinstance(arg, DType):
+            dtype = arg
+        elif arg is not None and not isinstance(arg, bool):
+            device = arg
+    wanted: dict[str, Any] = {}
+    if dtype is not None and like.to(dtype).dtype is not x.dtype:
+        wanted["dtype"] = dtype
+    if device is not None and FUNCTIONS["empty"](0, device=device).device != x.device:
+        wanted["device"] = device
+    if not wanted and not copy:
+        return x
+    return operator("_to_copy")(x, **wanted)
+
+
+def _index(x: Any, index: Any) -> Any:
+    """`x[index]` by `select`, `slice`, `unsqueeze` and `index`."""
+    found, tensors = _viewed(x, index)
+    return operator("index", "Tensor")(found, tensors) if tensors else found
+
+
+def _viewed(x: Any, index: Any) -> tuple[Any, list[Any]]:
+    """The view that an index begins with, and the tensors that are left of it."""
+    parts = [*index] if isinstance(index, tuple) else [index]
+    parts = [FUNCTIONS["tensor"](p) if isinstance(p, (list, range)) else p for p in parts]
+    taken = sum(
+        (p.ndim if isinstance(p, Tensor) and p.dtype.category == 0 else 1)
+        for p in parts
+        if p is not None and p is not ... and not isinstance(p, bool)
+    )
+    at = next((i for i, p in enumerate(parts) if p is ...), None)
+    whole = [slice(None)] * (x.dim() - taken)
+    if at is not None:
+        parts[at : at + 1] = whole
+    dim = 0
+    tensors: list[Any] = []
+    for part in parts:
+        if part is None:
+            x = operator("unsqueeze")(x, dim)
+            dim += 1
+        elif isinstance(part, slice):
+            if part != slice(None):
+                start, stop, step = part.indices(x.size(dim))
+                x = operator("slice", "Tensor")(x, dim, start, stop, step)
+            dim += 1
+        elif isinstance(part, Tensor) and (part.dim() or part.dtype.category == 0):
+            tensors += [None] * (dim - len(tensors)) + [part]
+            dim += part.ndim if part.dtype.category == 0 else 1
+        else:
+            x = operator("select", "int")(x, dim, int(part))
+    return x, tensors
+
+
+def _assign(x: Any, index: Any, value: Any) -> None:
+    found, tensors = _viewed(x, index)
+    if not isinstance(value, Tensor):
+        value = FUNCTIONS["tensor"](value, dtype=x.dtype)
+    if tensors:
+        operator("index_put_")(found, tensors, value)
+    else:
+        operator("copy_")(found, value)
+
+
+def _transposed(x: Any) -> Any:
+    return operator("t")(x) if x.dim() <= 2 else operator("permute")(x, [*range(x.dim())][::-1])
+
+
+_BECOME: dict[str, Callable[..., Any]] = {
+    "to": _to,
+    "type_as": lambda x, other: _to(x, other.dtype),
+    "cpu": lambda x, **kwargs: _to(x, "cpu"),
+    "__rfloordiv__": lambda x, other: FUNCTIONS["floor_divide"](other, x),
+    "__rmatmul__": lambda x, other: FUNCTIONS["matmul"](other, x),
+    "__rmod__": lambda x, other: FUNCTIONS["remainder"](other, x),
+    "__rpow__": lambda x, other: FUNCTIONS["pow"](other, x),
+    "__rtruediv__": lambda x, other: x.reciprocal() * other,
+    "__getitem__": _index,
+    "__setitem__": _assign,
+    "item": lambda x: operator("_local_scalar_dense")(x),
+    "__bool__": lambda x: bool(x.item()),
+    "__float__": lambda x: float(x.item()),
+    "__int__": lambda x: int(x.item()),
+    "__index__": lambda x: int(x.item()),
+    "contiguous": lambda x, **kwargs: x if x.is_contiguous() else operator("clone")(x, **kwargs),
+    "T": _transposed,
+    "mT": lambda x: operator("transpose", "int")(x, -2, -1),
+    "data": lambda x: operator("detach")(x),
+    "pin_memory": lambda x, device=None: operator("_pin_memory")(x),
+    **{name: (lambda x, dtype=name, **kwargs: _to(x, _dtype(dtype))) for name in _CASTS},
+}
+
+
+def _dtype(name: str) -> Any:
+    """The dtype of the method of that name."""
+    return getattr(FUNCTIONS["empty"](0), name)().dtype
+
+
+# Asking ---------------------------------------------------------------------------------------
+def dispatchers(values: Iterable[Any]) -> Iterator[Any]:
+    """Arguments, also in lists, whose class has a `__torch_dispatch__`."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from dispatchers(value)
+        elif isinstance(value, Tensor) and overrides_dispatch(type(value)):
+            yield value
+
+
+def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
+    """What a function gives where somebody may have a `__torch_dispatch__`."""
+    state = current()
+    if not state.dispatches:
+        return original(*args, **kwargs)
+    found = [*dispatchers((*args, *kwargs.values()))]
+    if not found and not state.dispatch_modes:
+        return original(*args, **kwargs)
+    getter: Any = getattr(public, "__self__", None)
+    asked: Any = getter.fget if isinstance(getter, property) else public
+    name: str = asked.__name__
+    name = _OPERATORS.get(name, name)
+    if getter is not None and found and "_device" in vars(found[0]):
+        device = vars(found[0])["_device"]
+        if name == "device":
+            return device
+        if name in ("is_cpu", "is_cuda", "is_meta", "is_mps", "is_xpu"):
+            return name == f"is_{device.type}"
+    sets = public.__name__ in ("__set__", "__delete__")
+    if name in _ABOUT or sets or (getter is not None and name not in _BECOME):
+        return original(*args, **kwargs)
+    if name in _BECOME:
+        becomes = original if name == "__setitem__" and not found else _BECOME[name]
+        return becomes(*args, **kwargs)
+    if kwargs.get("out", args) is None:
+        del kwargs["out"]
+    if name in _SIZES and len(args) > 1:
+        first = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
+        args = (args[0], [*first])
+    if (
+        public.__module__.startswith("undertow.")
+        and public in SPACES.get(public.__module__.partition(".")[2], {}).values()
+    ):
+        name = f"{public.__module__.partition('.')[2]}_{name}"
+    if name == "matmul" and found:
+        ranks = tuple(x.dim() if isinstance(x, Tensor) else 0 for x in args)
+        name = _PRODUCTS.get(ranks, name)
+    try:
+        if FUNCTIONAL.get(name) is public:
+            name, args, kwargs = _as_operator(name, public, args, kwargs)
+        func = operator(name, overload_of(name, args, kwargs))
+    except AttributeError:  # no operator has that name
+        return original(*args, **kwargs)
+    result = answered(func, found, args, kwargs)
+    return tuple(result) if type(result) is list else result
+
+
+def _as_operator(
+    name: str, public: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    """A call of a function of `nn.functional` as one of its operator, which takes fewer words."""
+    call = operator(name)._call
+    if call is public:
+        return name, args, kwargs
+    bound = inspect.signature(public).bind(*args, **kwargs)
+    if bound.arguments.pop("inplace", False):
+        name = f"{name}_"
+    words = inspect.signature(call).parameters
+    for word, value in [*bound.arguments.items()]:
+        if word not in words:
+            if value is not inspect.signature(public).parameters[word].default:
+                raise AttributeError(word)
+            del bound.arguments[word]
+    return name, bound.args, bound.kwargs
+
+
+def answered(func: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
+    """What the innermost mode, or else the first class that knows, answers for an operator."""
+    types: tuple[Any, ...] = tuple(dict.fromkeys(map(type, found)))
+    state = current()
+    modes = state.dispatch_modes
+    if modes:
+        token = enter(state.but(dispatch_modes=modes[:-1]))
+        try:
+            result = modes[-1].__torch_dispatch__(func, types, args, kwargs)
+        finally:
+            leave(token)
+        if result is not NotImplemented:
+            return result
+    for kind in types:
+        result = kind.__torch_dispatch__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    if not types:
+        return func(*args, **kwargs)
+    raise Unanswered(
+        f"no implementation found for {func}: every __torch_dispatch__ that was asked returned "
+        f"NotImplemented, of {', '.join(t.__name__ for t in types)}"
+    )
+
+
+# Operators that are no public functions -------------------------------------------------------
+def run_operator(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A call of an operator itself: one that is no public function asks here, as they do."""
+    if ASKING and not is_covered(func._call):
+        state = current()
+        found = [*dispatchers((*args, *kwargs.values()))] if state.dispatches else []
+        if found or (state.dispatches and state.dispatch_modes):
+            return answered(func, found, args, kwargs)
+    return func._call(*args, **kwargs)
+
+
+def _refused(name: str, instead: str) -> Callable[..., Any]:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(f"[aten.{name}] has no kernel here; use {instead}")
+
+    return refused
+
+
+MORE: dict[str, Callable[..., Any]] = {
+    "_sparse_addmm": _refused("_sparse_addmm", "addmm of a sparse tensor"),
+    "_sparse_mm_reduce_impl": _refused("_sparse_mm_reduce_impl", "sparse.mm"),
+}
+
+
+# Wrappers -------------------------------------------------------------------------------------
+def make_wrapper(
+    cls: type[Tensor],
+    size: Iterable[int],
+    strides: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
+    """An instance of a subclass that has a shape, a dtype and a device, and no memory."""
+    more = {"dtype": dtype, "device": "meta"}
+    if strides is None:
+        like = FUNCTIONS["empty"]([*size], **more)
+    else:
+        like = FUNCTIONS["empty_strided"]([*size], [*strides], **more)
+    made: Any = wrap_shared(like._array, share(like), cls)
+    vars(made)["_device"] = Device(device) if device is not None else get_default_device()
+    if requires_grad:
+        Tensor.requires_grad.fset(made, True)  # type: ignore[attr-defined]
+    return made

@@ -1,0 +1,1 @@
+"""Passes as objects, and several of them one after the other."""

@@ -1,0 +1,1 @@
+"""What passes share: finding a pattern in a graph."""

@@ -1,0 +1,1 @@
+"""What torch tries out in attention; only the names are here."""

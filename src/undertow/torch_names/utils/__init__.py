@@ -1,0 +1,1 @@
+"""Names of `torch.utils` that have a room nowhere else."""

@@ -1,0 +1,174 @@
+"""`__torch_dispatch__`: classes that hold tensors, and modes that see operators."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+
+import undertow as ut
+from undertow.utils._mode_utils import no_dispatch
+from undertow.utils._python_dispatch import (
+    TorchDispatchMode,
+    is_traceable_wrapper_subclass,
+    return_and_correct_aliasing,
+    transform_subclass,
+)
+from undertow.utils._pytree import tree_map_only
+
+SEEN: list[str] = []
+
+
+class Wrapper(ut.Tensor):
+    """It holds a tensor, and computes with that."""
+
+    inner: ut.Tensor
+
+    @staticmethod
+    def __new__(cls: Any, inner: Any) -> Any:
+        made = ut.Tensor._make_wrapper_subclass(
+            cls, inner.size(), strides=inner.stride(), dtype=inner.dtype, device=inner.device
+        )
+        made.inner = inner
+        return made
+
+    def __tensor_flatten__(self) -> Any:
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner: Any, context: Any, size: Any, stride: Any) -> Any:
+        return Wrapper(inner["inner"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        SEEN.append(str(func))
+        args, kwargs = tree_map_only(Wrapper, lambda w: w.inner, (args, kwargs or {}))
+        out = tree_map_only(ut.Tensor, Wrapper, func(*args, **kwargs))
+        return return_and_correct_aliasing(func, args, kwargs, out)
+
+
+X = ut.arange(12.0).reshape(3, 4)
+CALLS = {
+    "add.Tensor": lambda x: x + 1,
+    "rsub.Scalar": lambda x: 1 - x,
+    "sum.default": lambda x: x.sum(),
+    "sum.dim_IntList": lambda x: x.sum(0),
+    "max.dim": lambda x: x.max(0)[0],
+    "gt.Scalar": lambda x: x > 1,
+    "pow.Tensor_Scalar": lambda x: x**2,
+    "select.int": lambda x: x[0],
+    "slice.Tensor select.int": lambda x: x[1:, 2],
+    "unsqueeze.default select.int": lambda x: x[..., None, 0],
+    "index.Tensor": lambda x: x[:, [0, 2]],
+    "_to_copy.default": lambda x: x.double(),
+    "": lambda x: x.float(),
+    "view.default": lambda x: x.view(4, 3),
+    "permute.default": lambda x: x.permute(1, 0),
+    "cat.default": lambda x: ut.cat([x, X]),
+    "t.default mm.default": lambda x: x @ x.T,
+    "linear.default": lambda x: ut.nn.functional.linear(x, ut.ones(2, 4)),
+    "relu.default": lambda x: ut.nn.functional.relu(x, inplace=False),
+    "linalg_norm.default": lambda x: ut.linalg.norm(x),
+    "detach.default": lambda x: x.detach(),
+    "clone.default": lambda x: x.clone(),
+}
+
+
+@pytest.mark.parametrize("names", CALLS)
+def test_operators_have_the_names_of_torch(names: str) -> None:
+    x = Wrapper(X.clone())
+    SEEN.clear()
+    found = CALLS[names](x)
+    seen = " ".join(name.removeprefix("aten.") for name in SEEN)
+    assert seen in names.split("|")
+    assert type(found) is Wrapper
+    expected = CALLS[names](X)
+    assert found.shape == expected.shape
+    assert found.dtype is expected.dtype
+    assert ut.equal(found.inner, expected)
+
+
+def test_what_a_wrapper_is() -> None:
+    x = Wrapper(X)
+    SEEN.clear()
+    assert (x.shape, x.dtype, x.stride(), x.dim()) == ((3, 4), ut.float32, (4, 1), 2)
+    assert str(x.device) == "cpu"
+    assert x.is_cpu
+    assert not x.is_meta
+    assert not x.requires_grad
+    assert repr(x) == "Wrapper(...)"
+    assert SEEN == []
+    assert float(x.sum()) == 66.0
+    assert [float(row.sum()) for row in x] == [6.0, 22.0, 38.0]
+
+
+def test_changes_in_place_and_assignments_reach_what_it_holds() -> None:
+    x = Wrapper(X.clone())
+    x[0] = 7.0
+    x[1, 2:] = ut.tensor([1.0, 2.0])
+    x[ut.tensor([2])] = 0.0
+    assert x.inner.tolist() == [[7.0] * 4, [4.0, 5.0, 1.0, 2.0], [0.0] * 4]
+    x.add_(1)
+    assert x.inner[2].tolist() == [1.0] * 4
+
+
+def test_gradients_are_those_of_what_it_holds() -> None:
+    w = X.clone().requires_grad_()
+    y = (Wrapper(w) * 3).sum()
+    y.inner.backward()
+    assert w.grad is not None
+    assert w.grad.unique().tolist() == [3.0]
+
+
+def test_wrappers_are_copied_and_pickled() -> None:
+    x = Wrapper(X)
+    for made in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert type(made) is Wrapper
+        assert ut.equal(made.inner, X)
+        assert str(made.device) == "cpu"
+
+
+def test_wrappers_are_taken_apart() -> None:
+    x = Wrapper(X)
+    assert is_traceable_wrapper_subclass(x)
+    assert not is_traceable_wrapper_subclass(X)
+    made = transform_subclass(x, lambda name, inner: inner * 2)
+    assert ut.equal(made.inner, X * 2)
+
+
+def test_modes_see_operators() -> None:
+    seen: list[str] = []
+
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    layer = ut.nn.Linear(4, 2)
+    with Names():
+        layer(X).relu()[0].sum()
+        with no_dispatch():
+            X.exp()
+    X.exp()
+    assert seen == [
+        "aten.linear.default",
+        "aten.relu.default",
+        "aten.select.int",
+        "aten.sum.default",
+    ]
+
+
+def test_a_class_may_decline() -> None:
+    class Never(Wrapper):
+        @classmethod
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return NotImplemented
+
+    with pytest.raises(TypeError, match="NotImplemented"):
+        ut.exp(Never(X))

@@ -1,0 +1,88 @@
+"""`_foreach_*`: one launch gives what each tensor by itself would, and records where it must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import undertow as ut
+from undertow import foreach
+from undertow.errors import ArgumentError, DTypeError, ShapeError
+
+SHAPES = [(), (5,), (3, 4), (0,), (130, 70)]
+
+
+def tensors(seed: int = 0, dtype: Any = ut.float32) -> list[ut.Tensor]:
+    ut.manual_seed(seed)
+    return [ut.rand(shape, dtype=dtype) * 0.8 + 0.1 for shape in SHAPES]
+
+
+@pytest.mark.parametrize("dtype", [ut.float32, ut.float64], ids=str)
+@pytest.mark.parametrize("name", foreach._UNARY)
+def test_a_launch_is_what_each_would_be(name: str, dtype: Any) -> None:
+    xs = tensors(dtype=dtype)
+    expected = [getattr(ut, name)(x) for x in xs]
+    found = getattr(ut, f"_foreach_{name}")(xs)
+    assert isinstance(found, tuple)
+    for a, b in zip(found, expected, strict=True):
+        ut.testing.assert_close(a, b, rtol=3e-7, atol=0)
+    versions = [x._version for x in xs]
+    assert getattr(ut, f"_foreach_{name}_")(xs)[0] is xs[0]
+    for a, b, version in zip(xs, expected, versions, strict=True):
+        ut.testing.assert_close(a, b, rtol=3e-7, atol=0)
+        assert a._version > version
+
+
+def test_pairs_views_and_broadcasts() -> None:
+    xs, ys = tensors(), tensors(1)
+    for name in ("add", "sub", "mul", "div", "maximum", "minimum", "clamp_min", "clamp_max"):
+        found = getattr(ut, f"_foreach_{name}")(xs, ys)
+        for a, x, y in zip(found, xs, ys, strict=True):
+            other = {"clamp_min": "maximum", "clamp_max": "minimum"}.get(name, name)
+            assert ut.equal(a, getattr(ut, other)(x, y))
+    x = ut.arange(12.0).reshape(3, 4)
+    ut._foreach_mul_([x.t(), ut.ones(2)], 2.0)  # not contiguous
+    assert x.tolist() == (ut.arange(12.0).reshape(3, 4) * 2).tolist()
+    assert ut._foreach_add([ut.ones(2, 3)], [ut.ones(3)])[0].shape == (2, 3)
+    assert ut._foreach_add([ut.ones(2)], [ut.ones(2, dtype=ut.float64)])[0].dtype is ut.float64
+    assert ut._foreach_mul([ut.tensor([1j])], 2.0)[0].item() == 2j
+
+
+def test_parameters_and_gradients() -> None:
+    ps = [ut.nn.Parameter(ut.ones(3)), ut.nn.Parameter(ut.ones(2))]
+    with ut.no_grad():
+        ut._foreach_add_(ps, [ut.ones(3), ut.ones(2)], alpha=2)
+    assert ps[0].tolist() == [3, 3, 3]
+    out = ut._foreach_mul(ps, [2.0, 3.0])
+    sum(o.sum() for o in out).backward()
+    assert ps[1].grad.tolist() == [3, 3]
+    with pytest.raises(RuntimeError, match="leaf"):
+        ut._foreach_add_(ps, 1.0)
+
+
+def test_arguments_by_name_and_wrong_ones() -> None:
+    one = [ut.ones(2)]
+    assert ut._foreach_add(one, other=[ut.ones(2)], alpha=3)[0].tolist() == [4, 4]
+    assert ut._foreach_add(one, scalar=2)[0].tolist() == [3, 3]
+    assert ut._foreach_addcmul(one, tensor1=one, tensor2=one, value=3)[0].tolist() == [4, 4]
+    assert ut._foreach_lerp(one, [ut.zeros(2)], weight=0.25)[0].tolist() == [0.75, 0.75]
+    with pytest.raises(ArgumentError, match="at least one tensor"):
+        ut._foreach_add([], 1)
+    with pytest.raises(ShapeError, match="got 1 and 2"):
+        ut._foreach_mul(one, [1.0, 2.0])
+    with pytest.raises(ArgumentError, match="takes a list"):
+        ut._foreach_mul(one, one, alpha=2)
+    with pytest.raises(DTypeError, match="cannot be written"):
+        ut._foreach_maximum_([ut.ones(2, dtype=ut.int64)], 0.5)
+
+
+def test_groups_of_tensors() -> None:
+    from undertow.utils import _foreach_utils as utils
+
+    a, b, c = ut.ones(1), ut.ones(2, dtype=ut.float64), ut.ones(3)
+    found = utils._group_tensors_by_device_and_dtype([[a, b, c], []], with_indices=True)
+    lists, indices = found[a.device, ut.float32]
+    assert lists[0][1] is c
+    assert indices == [0, 2]
+    assert utils._has_foreach_support([a], a.device)
