@@ -1,34 +1,21 @@
 """Settings of every test run, and the devices that `device_suite.py` is run for."""
 
-import os
 import signal
 import subprocess
 import sys
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import pytest
 
-os.environ.setdefault("UNDERTOW_CHECK_IR", "1")  # every generated kernel is checked
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LEAST = 0.95  # of the real samples must run on a device, for the rest there are reasons
 PACKAGE = Path(__file__).parent / "device_package"
 OPENCL = Path(__file__).parent / "opencl_package"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Import what is open to torch's names by its own loader, which pytest's doctests go round."""
-    import undertow.stand_in  # after the settings above
-
-    source = Path(undertow.__file__).parent
-    for room in sorted(undertow.stand_in._SHARED):
-        for init in sorted((source / room).rglob("__init__.py")):
-            import_module(".".join(["undertow", *init.parent.relative_to(source).parts]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -91,7 +91,7 @@ from . import (  # noqa: F401
 
 def __getattr__(name: str) -> Any:
     """`ops.aten` and the libraries of operators, as torch has them: see `torch_names._ops`."""
-    if name.startswith(("__", "pytest")) or (Path(__file__).parent / f"{name}.py").exists():
+    if name.startswith("__") or (Path(__file__).parent / f"{name}.py").exists():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     operators = import_module(f"{__name__.partition('.')[0]}.torch_names._ops")
     return operators.load_library if name == "load_library" else operators.namespace(name)
