@@ -40,13 +40,15 @@ def _step(model: Any, optimizer: Any, loss: Callable[[], Any]) -> tuple[Step, St
 
 
 def _settle(model: Any) -> None:
-    """The same weights in every library: small ones for what has two dimensions or more."""
+    """The same weights in every library: drawn here, and zeros for biases."""
     import torch
 
     rng = np.random.default_rng(0)
     with torch.no_grad():
-        for _, p in sorted(model.named_parameters()):
-            if p.ndim > 1:
+        for name, p in sorted(model.named_parameters()):
+            if name.endswith("bias"):
+                p.zero_()
+            elif p.ndim > 1:
                 fan = int(np.prod(p.shape[1:]))
                 drawn = rng.standard_normal(tuple(p.shape)).astype("f") / np.sqrt(np.float32(fan))
                 p.copy_(torch.from_numpy(drawn))

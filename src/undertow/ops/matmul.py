@@ -31,6 +31,7 @@ from ..layouts import layout as Layout
 from ..shapes import broadcast_shapes, wrap_dim
 from .comparison import where
 from .movement import reshaped
+from .reduction import sum
 
 
 def _product_op(ta: bool, tb: bool) -> Op:
@@ -355,6 +356,25 @@ def _added(op: str, input: Tensor, result: Tensor, beta: Any, alpha: Any) -> Ten
     return result + (input if beta == 1 else input * beta)
 
 
+# A product and a bias, one number per column: one launch where `addmm` would take two.
+_biased_product = Op(
+    "addmm",
+    lambda k, a, b, c: k.matmul(a, b, c),
+    inputs="a b c",
+    vjp={
+        "a": lambda g, b: product(g, b, False, True),
+        "b": lambda g, a: product(a, g, True, False),
+        "c": lambda g: sum(g, (0,)),
+    },
+    bare={
+        "a": lambda k, g, b: k.matmul(g, k.transposed(b)),
+        "b": lambda k, g, a: k.matmul(k.transposed(a), g),
+        "c": lambda k, g: k.reduce("sum", g, (0,), False),
+    },
+)
+_biased_product.factors = (*_PRODUCTS[False, False].factors, None)
+
+
 @function(inplace=True)
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
@@ -372,6 +392,8 @@ def addmm(
     operands("addmm", input, mat1)
     a, b = _of_rank("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
     _check_inner("addmm", a, b)
+    if beta == 1 == alpha and input.shape == b.shape[1:] and a._array.dtype.kind in "fV":
+        return apply(_biased_product, (a, b, input))
     return _added("addmm", input, product(a, b), beta, alpha)
 
 
