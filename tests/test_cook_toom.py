@@ -113,7 +113,9 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool | None]:
     monkeypatch.setattr(conv, "direct_plan", lambda *args: None)
     monkeypatch.setattr(conv, "_whole", Plans())
     monkeypatch.setattr(conv, "run_shifted", lambda *args: None)
-    for name in ("CHANNELS", "WORK", "BATCH_WORK"):
+    limits = [name for name in vars(cook_toom) if name.endswith(("CHANNELS", "WORK", "POSITIONS"))]
+    assert len(limits) == 6
+    for name in limits:
         monkeypatch.setattr(cook_toom, name, 0)
     return found
 

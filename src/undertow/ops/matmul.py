@@ -372,7 +372,7 @@ _biased_product = Op(
         "c": lambda k, g: k.reduce("sum", g, (0,), False),
     },
 )
-_biased_product.factors = (*_PRODUCTS[False, False].factors, None)
+_biased_product.factors = (_FACTORS_A[False, False], _FACTORS_B[False, False], None)
 
 
 @function(inplace=True)

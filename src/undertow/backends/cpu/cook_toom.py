@@ -32,6 +32,10 @@ from .plans import Plans, described, forwards
 CHANNELS = 16  # fewer are not worth transforming
 WORK = 1 << 16  # positions × channels × outputs of an image, below which other ways are faster
 BATCH_WORK = 1 << 21  # the same of all images, for a weight's gradient
+# Transforming the weights of a strided convolution costs as much as so many positions save; and the
+# gradient of a weight is transformed back once, for all images.
+STRIDED_POSITIONS = 512
+BATCH_POSITIONS, STRIDED_BATCH_POSITIONS = 128, 4096
 TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
 LONGEST = 1 << 31  # elements of a line in place, where positions have 32 bits
 TILES = 1 << 15  # of as many images as are computed at a time: a plan has tables of them
@@ -129,12 +133,22 @@ def _prepared(x: Any, w: Any, tiling: Tiling) -> _Call | None:
 
 
 def _pays(x: Any, w: Any, tiling: Tiling) -> bool:
-    """Whether there is enough to multiply."""
+    """Whether there is enough to multiply, and enough for each weight that is transformed."""
     channels, outputs = x.shape[0 if tiling.left else 2], w.shape[1]
     if tiling.phases:
         channels *= len(tiling.phases.firsts)
     if tiling.windows:
         channels *= math.prod(tiling.slides.taps)
-    work = math.prod(tiling.slides.places) * channels * outputs
-    enough = work * x.shape[2] >= BATCH_WORK if tiling.left else work >= WORK
-    return enough and min(channels, outputs) >= CHANNELS
+    positions = math.prod(tiling.slides.places)
+    work, least = positions * channels * outputs, WORK
+    if tiling.left:
+        positions, work, least = positions * x.shape[2], work * x.shape[2], BATCH_WORK
+    if work < least or min(channels, outputs) < CHANNELS:
+        return False
+    return tiling.windows or positions >= _least_positions(tiling)
+
+
+def _least_positions(tiling: Tiling) -> int:
+    if tiling.left:
+        return STRIDED_BATCH_POSITIONS if tiling.phases else BATCH_POSITIONS
+    return STRIDED_POSITIONS if tiling.phases else 0
