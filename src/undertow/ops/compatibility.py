@@ -14,7 +14,7 @@ from typing import Any
 from ..core.dispatch import sum_to
 from ..core.foreign import NUMBERS
 from ..core.legacy import construct
-from ..core.modes import no_grad
+from ..core.modes import current, no_grad
 from ..core.register import FUNCTIONS, attach, function
 from ..core.tensor import Tensor, wrap_shared
 from ..core.tensor import share as shared
@@ -290,7 +290,7 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
 def resize_(self: Tensor, *sizes: Ints, memory_format: Any = None) -> Tensor:
     """Give it another shape in place: elements are kept in order, further ones have any value."""
     shape = as_shape("resize_", sizes)
-    if self.requires_grad:
+    if self.requires_grad and not current().inference:
         raise GradientError("[resize_] cannot resize a tensor that requires gradients")
     if shape == self.shape:
         return self
