@@ -68,6 +68,28 @@ class Saved:
         return t if connected(t, node) else t._attached(node, self.index)
 
 
+class SavedSparse:
+    """A sparse tensor kept for a backward, which is no Tensor and has the history of its values."""
+
+    __slots__ = ("name", "value", "version")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value, self.version = name, value, value._stored._version
+
+    def get(self, what: str, owner: Node | None = None) -> Any:
+        """The tensor, checked."""
+        found = self.value._stored._version
+        if found != self.version:
+            what = f"{what} of shape {self.value.shape}"
+            site = None if owner is None else owner.site
+            raise version_error(self.name, site, what, self.version, found)
+        return self.value
+
+
+def _is_sparse(value: Any) -> bool:
+    return not isinstance(value, Tensor) and isinstance(getattr(value, "_stored", None), Tensor)
+
+
 def raw(saved: Saved | None, owner: Node | None = None) -> SavedTensor:
     """A saved tensor as something that can be given hooks of its own."""
 
@@ -116,7 +138,7 @@ class FunctionCtx(Node):
         differentiate twice through an intermediate result, return it as an output as well.
         """
         for i, t in enumerate(tensors):
-            if t is not None and not isinstance(t, Tensor):
+            if t is not None and not isinstance(t, Tensor) and not _is_sparse(t):
                 raise DTypeError(
                     f"[{self.name()}] save_for_backward keeps tensors, argument {i} is a "
                     f"{type(t).__name__}; set it as an attribute of ctx"
@@ -269,6 +291,8 @@ class FunctionCtx(Node):
                         "no tensor; return None there"
                     )
                 continue
+            if _is_sparse(result):
+                result = result.to_dense()
             if (
                 isinstance(result, Tensor)
                 and backend_of(result._array) is not self._sources[len(kept)]
@@ -583,7 +607,11 @@ def _sharing(t: Tensor, others: Sequence[Any]) -> Tensor | None:
     return next((o for o in tensors if share(o).version is version), None)
 
 
-def _keep(ctx: Any, name: str, t: Tensor, inputs: Any, outputs: Any, wrapped: Any) -> Saved:
+def _keep(
+    ctx: Any, name: str, t: Any, inputs: Any, outputs: Any, wrapped: Any
+) -> Saved | SavedSparse:
+    if not isinstance(t, Tensor):
+        return SavedSparse(name, t)
     i = _among(t, outputs)
     if i >= 0 and (_among(t, inputs) < 0 or _among(t, ctx._dirty) >= 0):
         history = isinstance(wrapped[i], Tensor) and node_of(wrapped[i]) is not None

@@ -183,7 +183,14 @@ def dense_dim(self: Tensor) -> int:
     return self.ndim
 
 
-def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
+def to_sparse(
+    self: Tensor,
+    sparse_dim: int | None = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
+) -> Any:
     """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`.
 
     >>> import undertow as ut
@@ -193,6 +200,11 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
            values=tensor([2., 3.]),
            size=(2, 2), nnz=2, layout=undertow.sparse_coo)
     """
+    if blocksize is not None or dense_dim:
+        raise UnsupportedError(
+            f"[to_sparse] stores single elements, got blocksize {blocksize} and dense_dim "
+            f"{dense_dim}; leave both out"
+        )
     return import_module("undertow.sparse").to_sparse(self, sparse_dim, layout=layout)
 
 
