@@ -610,3 +610,13 @@ def test_an_interrupt_leaves_no_mode_behind() -> None:
             left.append((at, *where))
             modes.enter(modes.State())
     assert left == []
+
+
+def test_inference_resizes_leaves() -> None:
+    """Nothing is recorded there, so a leaf may get another shape, as in torch."""
+    with ut.inference_mode():
+        x = ut.ones(1, 2, 3, requires_grad=True)
+        assert x.resize_(1, 2).shape == (1, 2)
+        assert x.requires_grad
+    with pytest.raises(RuntimeError, match="requires gradients"):
+        ut.ones(2, requires_grad=True).resize_(1)

@@ -251,6 +251,25 @@ def test_spdiags() -> None:
     assert values.grad.sum().item() == found._nnz()
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("fast", [True, False])
+def test_gradcheck_varies_what_is_stored(layout: Any, fast: bool) -> None:
+    """A sparse input, a leaf or not, alone or among others; and a wrong rule is found."""
+    dense = ut.tensor([[1.0, 0.0], [2.0, 3.0]], dtype=ut.float64)
+    s = dense.to_sparse(layout=layout, blocksize=None).requires_grad_()
+    w = ut.rand(2, 2, dtype=ut.float64, requires_grad=True)
+    gradcheck = ut.autograd.gradcheck
+    assert gradcheck(lambda s: ut.sum(s), s, fast_mode=fast)
+    assert gradcheck(lambda s, w: (s.to_dense() ** 2) @ w, (s, w), fast_mode=fast)
+    assert gradcheck(
+        lambda s: s.to_dense() ** 2, dense.requires_grad_().to_sparse(layout=layout), fast_mode=fast
+    )
+    with pytest.raises(RuntimeError, match="by finite differences"):
+        gradcheck(lambda s: s.to_dense() * s.to_dense().detach(), s, fast_mode=fast)
+    with pytest.raises(RuntimeError, match="blocksize"):
+        dense.to_sparse(layout=layout, blocksize=(2, 2))
+
+
 def test_sparse_gradcheck() -> None:
     """Of the stored values; a wrong rule is found."""
     check = ut.sparse.as_sparse_gradcheck(ut.autograd.gradcheck)

@@ -200,3 +200,34 @@ def test_a_sparse_gradient_can_be_set() -> None:
     assert weight.tolist() == [[1, 1], [0, -1], [1, 1]]
     with pytest.raises(RuntimeError, match=r"\[grad\] expects shape"):
         weight.grad = ut.sparse_coo_tensor([[1]], [[1.0]], (3, 1))
+
+
+def test_functions_save_and_return_sparse_tensors() -> None:
+    """A sparse gradient of a custom Function is added to others as a dense one."""
+
+    class Fixed(ut.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ut.Tensor, g: Any) -> ut.Tensor:
+            ctx.save_for_backward(g)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: ut.Tensor) -> Any:
+            return ctx.saved_tensors[0], None
+
+    a = ut.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,))
+    b = ut.sparse_coo_tensor([[1, 2]], [10.0, 20.0], (3,))
+    for given, expected in (
+        ((a, ut.ones(3), b), [2.0, 11.0, 23.0]),
+        ((ut.ones(3), a, b), [2.0, 11.0, 23.0]),
+        ((a, b), [1.0, 10.0, 22.0]),
+        ((a,), [1.0, 0.0, 2.0]),
+    ):
+        x = ut.rand(3, requires_grad=True)
+        sum(Fixed.apply(x, g) for g in given).sum().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == expected
+    y = Fixed.apply(x, a)
+    a._stored.mul_(2)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        y.sum().backward()

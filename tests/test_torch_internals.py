@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,228 @@ def test_saved_values_by_name() -> None:
     y.sum().backward()
     with pytest.raises(RuntimeError, match="were freed by an earlier backward"):
         _ = y.grad_fn._saved_self
+
+
+def test_hooks_of_one_saved_tensor() -> None:
+    """`_raw_saved_self` takes hooks of its own, once, of the right kind."""
+    a = ut.rand(3, requires_grad=True)
+    y = a * a
+    saved = y.grad_fn._raw_saved_self
+    assert isinstance(saved, ut.autograd.SavedTensor)
+    assert saved.data is a
+    assert saved.unpack_hook is None
+    with pytest.raises(TypeError, match="callable"):
+        saved.register_hooks(1, 1)
+    saved.register_hooks(lambda t: (t * 2).numpy(), ut.from_numpy)
+    with pytest.raises(RuntimeError, match="hooks already"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    np.testing.assert_array_equal(saved.unpack().detach().numpy(), 2 * a.detach().numpy())
+    y.sum().backward()
+    assert a.grad is not None
+    np.testing.assert_allclose(a.grad.numpy(), 3 * a.detach().numpy())  # other + 2 self
+    with pytest.raises(RuntimeError, match="were freed"):
+        _ = y.grad_fn._raw_saved_self
+    with pytest.raises(RuntimeError, match="made by nodes"):
+        ut.autograd.SavedTensor()
+
+
+def test_hooks_of_a_saved_output_and_of_a_group() -> None:
+    """An output, and one of several inputs, come back attached to the graph."""
+    a = ut.rand(3, requires_grad=True)
+    y = a.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    (first,) = ut.autograd.grad(y.sum(), a, create_graph=True)
+    (second,) = ut.autograd.grad(first.sum(), a)
+    np.testing.assert_allclose(second.numpy(), y.detach().numpy())
+    bad = a.exp()
+    with pytest.raises(RuntimeError, match="in place"):
+        bad.grad_fn._raw_saved_result.register_hooks(lambda t: t.add_(1), lambda t: t)
+    bad = a.exp()
+    bad.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: 1)
+    with pytest.raises(TypeError, match="it must return the Tensor"):
+        bad.sum().backward()
+
+
+def test_hooks_of_what_a_function_saved() -> None:
+    """`_raw_saved_tensors`, None among them, and `apply` of the node."""
+
+    class Cube(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ut.Tensor) -> ut.Tensor:
+            ctx.save_for_backward(x, None)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, g: ut.Tensor) -> Any:
+            return g * 3 * ctx.saved_tensors[0] ** 2
+
+    x = ut.tensor([1.0, 2.0], requires_grad=True)
+    y = Cube.apply(x)
+    assert y.grad_fn.apply(ut.ones(2)).tolist() == [3.0, 12.0]
+    saved = y.grad_fn._raw_saved_tensors
+    with pytest.raises(RuntimeError, match="None"):
+        saved[1].register_hooks(lambda t: t, lambda t: t)
+    saved[0].register_hooks(lambda t: t.tolist(), ut.tensor)
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3.0, 12.0]
+    with pytest.raises(RuntimeError, match="were freed"):
+        _ = y.grad_fn._raw_saved_tensors
+
+
+def test_a_constant_output_may_get_none() -> None:
+    """`_materialize_non_diff_grads = False`: no zeros for outputs without gradients."""
+    seen = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ut.Tensor) -> Any:
+            a, b = x.clone(), x.clone()
+            ctx.mark_non_differentiable(b)
+            ctx._materialize_non_diff_grads = False
+            return a, b
+
+        @staticmethod
+        def backward(ctx: Any, a: Any, b: Any) -> Any:
+            seen.append(b)
+            return a
+
+    Two.apply(ut.tensor(1.0, requires_grad=True))[0].backward()
+    assert seen == [None]
+
+
+def test_a_view_that_forward_made_is_not_dirty() -> None:
+    """`mark_dirty` is for inputs; a view of something else would keep a wrong history."""
+
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ut.Tensor) -> ut.Tensor:
+            out = x.clone().view_as(x)
+            ctx.mark_dirty(out)
+            return out
+
+    with pytest.raises(RuntimeError, match="takes inputs"):
+        Wrong.apply(ut.ones(1, requires_grad=True).clone())
+
+
+def test_questions_about_the_pass_that_runs() -> None:
+    """Its number, whether it keeps the graph, and whether it comes to a node."""
+    c = import_module("undertow._C")
+    assert c._current_graph_task_id() == -1
+    a, b = ut.ones(2, requires_grad=True), ut.ones(2, requires_grad=True)
+    y = a * b
+    seen: list[Any] = []
+
+    def look(g: Any) -> None:
+        seen.append(c._current_graph_task_id())
+        keeps = c._autograd._get_current_graph_task_keep_graph()
+        node_a, node_b = (n for n, _ in y.grad_fn.next_functions)
+        reached = [c._will_engine_execute_node(n) for n in (y.grad_fn, node_a, node_b)]
+        seen.append((keeps, reached))
+
+    y.register_hook(look)
+    ut.autograd.backward(y.sum(), inputs=[a], retain_graph=True)
+    ut.autograd.backward(y.sum())
+    assert seen[0] != seen[2]
+    assert (seen[1], seen[3]) == ((True, [True, True, False]), (False, [True, True, True]))
+    with pytest.raises(RuntimeError, match="no backward pass"):
+        c._will_engine_execute_node(y.grad_fn)
+
+
+def test_nodes_that_give_no_gradient() -> None:
+    """`UndefinedGrad` sends none, `DelayedError` raises."""
+    functions = import_module("undertow._C")._functions
+    x = ut.ones(2, requires_grad=True)
+    functions.UndefinedGrad()(x * 2).sum().backward()
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="boom"):
+        functions.DelayedError("boom", 1)(x * 2).sum().backward()
+    assert isinstance((x * 2).grad_fn.next_functions[0][0], functions.AccumulateGrad)
+
+
+def test_versions_that_are_kept() -> None:
+    """Changes in a block of `_unsafe_preserve_version_counter` are not counted."""
+    x = ut.ones(2).add_(1)
+    with ut.autograd._unsafe_preserve_version_counter((x,)):
+        x.mul_(2)
+    assert x._version == 1
+    autograd = import_module("undertow._C")._autograd
+    autograd._unsafe_set_version_counter((x,), (0,))
+    assert x._version == 0
+    with pytest.raises(RuntimeError, match="Cannot set"):
+        autograd._unsafe_set_version_counter((x,), (-1,))
+
+
+def test_parts_that_nobody_follows() -> None:
+    """Parts of `unsafe_split` may be changed by one another, as in torch."""
+    for parts in (
+        lambda t: t.unsafe_split(1),
+        lambda t: t.unsafe_split_with_sizes((1, 1)),
+        lambda t: ut.unsafe_chunk(t, 2),
+    ):
+        a = ut.tensor([[2.0], [5.0]], requires_grad=True)
+        first, second = parts(a * 1)
+        first.mul_(second)
+        first.sum().backward()
+        assert a.grad is not None
+        assert a.grad.tolist() == [[5.0], [2.0]]
+
+
+def test_the_dtype_of_a_gradient() -> None:
+    """`grad_dtype`: the leaf's own, another, or that of what arrives."""
+
+    class Double(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ut.Tensor) -> ut.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: ut.Tensor) -> Any:
+            return g.to(ut.float64)
+
+    for dtype, expected in ((ut.float32, ut.float32), (ut.float16, ut.float16), (None, ut.float64)):
+        x = ut.tensor([1.0, 2.0], requires_grad=True)
+        assert x.grad_dtype is ut.float32
+        x.grad_dtype = dtype
+        Double.apply(x).sum().backward()
+        assert x.grad is not None
+        assert (x.grad.dtype, x.grad.tolist()) == (expected, [1.0, 1.0])
+        Double.apply(x).sum().backward()
+        assert (x.grad.dtype, x.grad.tolist()) == (expected, [2.0, 2.0])
+        (x * 2 + x).sum().backward()  # two edges, of the leaf's dtype
+        assert (x.grad.dtype, x.grad.tolist()) == (expected, [5.0, 5.0])
+    with pytest.raises(RuntimeError, match="leaf"):
+        _ = (x * 2).grad_dtype
+    with pytest.raises(RuntimeError, match="leaves"):
+        (x * 2).grad_dtype = None
+    with pytest.raises(RuntimeError, match="there is a gradient"):
+        x.grad_dtype = ut.float16
+    x.grad = None
+    x.grad_dtype = ut.float16
+    with pytest.raises(RuntimeError, match=r"expects shape \(2,\) and undertow.float16"):
+        x.grad = ut.ones(2)
+    later = ut.ones(2)
+    later.grad_dtype = ut.float64
+    (later.requires_grad_() * 2).sum().backward()
+    assert later.grad is not None
+    assert later.grad.dtype is ut.float64
+
+
+def test_copies_before_a_change_are_made_once() -> None:
+    """`allow_mutation_on_saved_tensors` tells what it holds, and copies a tensor once."""
+    with ut.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        a = ut.rand(2, requires_grad=True).clone()
+        b, c = a**2, a**2
+        assert len(context.tid_to_weakhandle) == 1
+        a.sin_()
+        assert len(context.cloned) == 1
+        d = a**2
+        a.sin_()
+        assert len(context.cloned) == 2
+        del b, d
+        assert len(context.cloned) == 1
+        c.sum().backward()
+        assert len(context.cloned) == 0
 
 
 def test_what_arrives_at_a_node() -> None:

@@ -10,6 +10,7 @@ from ..core.modes import (
 )
 from . import anomaly, function, functional, grad_mode, graph
 from . import gradcheck as _module  # noqa: F401  # before the function of that name
+from ..core.saved import SavedTensor
 from .anomaly import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
@@ -20,12 +21,14 @@ from .api import backward, get_workers, grad, set_workers
 from .check import GradcheckError, gradcheck, gradgradcheck
 from .checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 from .function import Function
+from .grad_mode import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .variable import Variable
 
 __all__ = [
     "CheckpointError",
     "Function",
     "GradcheckError",
+    "SavedTensor",
     "Variable",
     "anomaly",
     "backward",

@@ -53,14 +53,15 @@ def gradcheck(
     `check_forward_ad` also compares `jvp`, and `check_batched_grad` a batch of cotangents
     (`is_grads_batched`) with each alone. `check_batched_forward_grad`, `check_grad_dtypes` and
     `masked` are accepted: a batch of tangents is a `jvp` for each, a gradient of the wrong dtype
-    is always an error, and all tensors are dense.
+    is always an error, and of a sparse input the stored values are varied, the others being
+    constants.
 
     >>> import undertow as ut
     >>> x = ut.tensor([0.5, 2.0], dtype=ut.float64, requires_grad=True)
     >>> ut.autograd.gradcheck(lambda x: x * x * x, (x,))
     True
     """
-    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    given = _listed(inputs)
     try:
         check = _Check(func, given, eps, atol, rtol, nondet_tol, fast_mode, seed)
         check.repeats()
@@ -111,7 +112,7 @@ def gradgradcheck(
     >>> ut.autograd.gradgradcheck(lambda x: x * x * x, (x,))
     True
     """
-    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    given = _listed(inputs)
     with enable_grad():
         outputs = [o for o in _outputs(func(*given)) if o.requires_grad]
     if not any(isinstance(t, Tensor) and t.requires_grad for t in given) or not outputs:
@@ -149,6 +150,17 @@ def gradgradcheck(
     )
 
 
+def _listed(inputs: Any) -> list[Any]:
+    """The arguments of the function, given as one tensor or several."""
+    alone = isinstance(inputs, Tensor) or isinstance(_values(inputs), Tensor)
+    return [inputs] if alone else list(inputs)
+
+
+def _values(t: Any) -> Any:
+    """Of a sparse tensor, which is no Tensor, those that it stores; anything else itself."""
+    return getattr(t, "_stored", t)
+
+
 def _outputs(result: Any) -> list[Tensor]:
     """The tensors that a function returned."""
     listed = result if isinstance(result, (tuple, list)) else [result]
@@ -172,7 +184,8 @@ class _Check:
         self.func, self.given = func, given
         self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
         self.random = np.random.default_rng(seed)
-        self.inputs = [t for t in given if isinstance(t, Tensor) and t.requires_grad]
+        varied = [_values(t) for t in given]
+        self.inputs = [t for t in varied if isinstance(t, Tensor) and t.requires_grad]
         if not self.inputs:
             raise ArgumentError("[gradcheck] none of the inputs requires gradients")
         for i, t in enumerate(self.inputs):

@@ -34,6 +34,7 @@ from typing import Any
 
 from ..backends.registry import OF_CLASS, backend_of
 from ..backends.strided import memory_order
+from ..core.dispatch import cast
 from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
@@ -270,12 +271,20 @@ def _deliver_all(run: Run, node: Node, targets: Any, results: Any, ready: list[i
             shape, dtype = task.nodes[target[0]].metas[target[1]]
             array = getattr(result, "_array", None)
             if array is None or array.shape != shape or array.dtype != dtype:
+                if array is not None and _keeps_dtype(task, target[0]):
+                    dtype = array.dtype
                 result = adapted(node, result, shape, dtype)
                 array = result._array
             if run.bare:
                 result = array
             del array
         deliver(run, target, result, ready)
+
+
+def _keeps_dtype(task: Task, j: int) -> bool:
+    """Whether a gradient of any dtype may arrive, alone, at a leaf that keeps its dtype."""
+    node = task.nodes[j]
+    return isinstance(node, AccumulateGrad) and node.grad_dtype is None and task.inbox[j] is None
 
 
 def deliver(run: Run, target: Target, grad: Any, ready: list[int]) -> None:
@@ -410,12 +419,13 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
     """Add the one gradient in a list, bare or not, to the leaf's `.grad`; then its hooks."""
     leaf = node.leaf()
     if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
-        array = arrived[0] if bare else arrived[0]._array
         own = leaf._array
+        dtype = own.dtype if node.grad_dtype is False else _as_wanted(node, leaf, arrived, bare)
+        array = arrived[0] if bare else arrived[0]._array
         k = OF_CLASS.get(own.__class__) or own.backend
         if (
             array.shape != own.shape
-            or array.dtype != own.dtype
+            or array.dtype != dtype
             or (OF_CLASS.get(array.__class__) or array.backend) is not k
         ):
             raise _misfit(leaf, wrap(array))
@@ -440,6 +450,18 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
                         f"{leaf.shape} returned a value, which nobody would use; return None, and "
                         "change tensor.grad instead"
                     )
+
+
+def _as_wanted(node: AccumulateGrad, leaf: Tensor, arrived: list[Any], bare: bool) -> Any:
+    """Cast a gradient to the leaf's `grad_dtype`, or to that of the gradient that is there."""
+    old: Any = leaf._grad
+    wanted: Any = node.grad_dtype if old is None else old.dtype
+    if wanted is not None:
+        given = wrap(arrived[0]) if bare else arrived[0]
+        if given.dtype is not wanted:
+            found = cast(given, wanted)
+            arrived[0] = found._array if bare else found
+    return (arrived[0] if bare else arrived[0]._array).dtype
 
 
 def _addable(k: Any, old: Tensor) -> bool:

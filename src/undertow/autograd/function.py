@@ -28,7 +28,7 @@ from ..core.modes import current, enable_grad, no_grad
 from ..core.node import AccumulateGrad, Barrier, Node, version_error
 from ..core.overriding import of_user
 from ..core.record import forward_stack
-from ..core.saved import Packed
+from ..core.saved import Packed, SavedTensor
 from ..core.tensor import Tensor, beside, connected, node_of, share, wrap
 from ..errors import ArgumentError, DTypeError, FreedError, GradientError, UnsupportedError
 
@@ -68,6 +68,44 @@ class Saved:
         return t if connected(t, node) else t._attached(node, self.index)
 
 
+class SavedSparse:
+    """A sparse tensor kept for a backward, which is no Tensor and has the history of its values."""
+
+    __slots__ = ("name", "value", "version")
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value, self.version = name, value, value._stored._version
+
+    def get(self, what: str, owner: Node | None = None) -> Any:
+        """The tensor, checked."""
+        found = self.value._stored._version
+        if found != self.version:
+            what = f"{what} of shape {self.value.shape}"
+            site = None if owner is None else owner.site
+            raise version_error(self.name, site, what, self.version, found)
+        return self.value
+
+
+def _is_sparse(value: Any) -> bool:
+    return not isinstance(value, Tensor) and isinstance(getattr(value, "_stored", None), Tensor)
+
+
+def raw(saved: Saved | None, owner: Node | None = None) -> SavedTensor:
+    """A saved tensor as something that can be given hooks of its own."""
+
+    def read() -> Any:
+        return None if saved is None else saved.value
+
+    def write(packed: Packed) -> None:
+        assert saved is not None
+        saved.value = packed
+
+    def unpack() -> Any:
+        return None if saved is None else saved.get("a saved tensor", owner)
+
+    return SavedTensor.of(read, write, unpack)
+
+
 class FunctionCtx(Node):
     """What `forward` and `backward` of a Function share; also the node of the graph."""
 
@@ -78,6 +116,8 @@ class FunctionCtx(Node):
     _materialize = runs_empty = True  # with zeros for what has not arrived, as in torch
     adapts = True
     _backends: tuple[Any, ...] = ()  # of the outputs
+    _materialize_non_diff_grads = True  # zeros also for outputs without gradients
+    _stay_none: frozenset[int] = frozenset()  # else the places of these outputs
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         tensors = [a for a in args if isinstance(a, Tensor)]
@@ -98,7 +138,7 @@ class FunctionCtx(Node):
         differentiate twice through an intermediate result, return it as an output as well.
         """
         for i, t in enumerate(tensors):
-            if t is not None and not isinstance(t, Tensor):
+            if t is not None and not isinstance(t, Tensor) and not _is_sparse(t):
                 raise DTypeError(
                     f"[{self.name()}] save_for_backward keeps tensors, argument {i} is a "
                     f"{type(t).__name__}; set it as an attribute of ctx"
@@ -107,6 +147,13 @@ class FunctionCtx(Node):
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
         """Accepted without effect: there is no forward mode that would ask for them."""
+
+    def freed(self) -> FreedError:
+        """The error for saved tensors that are asked for after a backward freed them."""
+        return FreedError(
+            f"[{self.name()}] its saved tensors were freed by an earlier backward; pass "
+            "retain_graph=True to that one to go through the graph twice"
+        )
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
@@ -119,10 +166,7 @@ class FunctionCtx(Node):
                     f"[{self.name()}] its saved tensors were freed when they were first asked for, "
                     "since clear_saved_tensors_on_access is set; ask once, or do not set it"
                 )
-            raise FreedError(
-                f"[{self.name()}] its saved tensors were freed by an earlier backward; pass "
-                "retain_graph=True to that one to go through the graph twice"
-            )
+            raise self.freed()
         found = tuple(
             None if s is None else s.get(f"saved tensor {i}", self)
             for i, s in enumerate(self.saved)
@@ -130,6 +174,13 @@ class FunctionCtx(Node):
         if self._function.clear_saved_tensors_on_access and self.saved:
             self.saved = None
         return found
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        """The saved tensors as objects that take hooks of their own."""
+        if self.saved is None:
+            raise self.freed()
+        return tuple(raw(s, self) for s in self.saved)
 
     @property
     def saved_variables(self) -> tuple[Tensor | None, ...]:
@@ -168,17 +219,23 @@ class FunctionCtx(Node):
         """Whether `backward` gets zeros (the default) or None for outputs without a gradient."""
         self._materialize = self.runs_empty = bool(value)
 
+    def apply(self, *grads: Any) -> Any:
+        """What `backward` returns for these gradients of the outputs, in the graph or not."""
+        return of_user(self._rule(), self, *self._given(grads))
+
     # What the engine asks --------------------------------------------------------------------
     def materialize(self, grads: list[Any]) -> list[Any]:
         """Zeros for missing gradients, if the user wants them."""
         if not self._materialize:
             return grads
         return [
-            wrap(self._backends[i].full(shape, 0, dtype)) if g is None and dtype.kind != "O" else g
+            wrap(self._backends[i].full(shape, 0, dtype))
+            if g is None and dtype.kind != "O" and i not in self._stay_none
+            else g
             for i, (g, (shape, dtype)) in enumerate(zip(grads, self.metas, strict=True))
         ]
 
-    def backward(self, grads: list[Any], wanted: Any) -> list[Any]:
+    def _rule(self) -> Callable[..., Any]:
         rule = self._function.backward
         if rule is Function.backward:
             rule = self._function.vjp
@@ -187,12 +244,19 @@ class FunctionCtx(Node):
                 f"[{self.name()}] has both a backward and a vjp, which are two names of one thing; "
                 "define one of them"
             )
+        return rule
+
+    def _given(self, grads: Any) -> tuple[Any, ...]:
+        """The arguments of the rule: the gradients, or one list of them."""
+        if not self._function.boxed_grads_call:
+            return tuple(grads)
+        # The engine's own list, so that to empty it is to free them; hooks want them as well.
+        return (grads if isinstance(grads, list) and self.hooks is None else list(grads),)
+
+    def backward(self, grads: list[Any], wanted: Any) -> list[Any]:
+        rule = self._rule()
         tracked, probes = _tracked(grads) if current().grad else (grads, None)
-        if self._function.boxed_grads_call:
-            # The engine's own list, so that to empty it is to free them; hooks want them as well.
-            given: tuple[Any, ...] = (tracked if self.hooks is None else list(tracked),)
-        else:
-            given = tuple(tracked)
+        given = self._given(tracked)
         del tracked
         token = _wanted.set((self, wanted))
         try:
@@ -227,6 +291,8 @@ class FunctionCtx(Node):
                         "no tensor; return None there"
                     )
                 continue
+            if _is_sparse(result):
+                result = result.to_dense()
             if (
                 isinstance(result, Tensor)
                 and backend_of(result._array) is not self._sources[len(kept)]
@@ -444,6 +510,11 @@ def _check_dirty(ctx: Any, inputs: list[Tensor], versions: list[int], outputs: A
     for t in ctx._dirty:
         i = _among(t, inputs)
         if i < 0:
+            if ctx._recording and t._is_view():
+                raise GradientError(
+                    f"[{ctx.name()}] mark_dirty takes inputs, and was given a view of shape "
+                    f"{t.shape} that forward made; mark the input that it changes, or nothing"
+                )
             warnings.warn(
                 f"[{ctx.name()}] mark_dirty takes inputs, and was given another tensor, which it "
                 "leaves alone",
@@ -493,6 +564,9 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
     ctx._backends = tuple(backend_of(o._array) if isinstance(o, Tensor) else None for o in outputs)
     if current().anomaly:
         ctx.site = forward_stack()
+    if not ctx._materialize_non_diff_grads:
+        constants = (i for i, o in enumerate(outputs) if _among(o, ctx._constant) >= 0)
+        ctx._stay_none = frozenset(constants)
     wrapped: list[Any] = []
     for i, out in enumerate(outputs):
         if not isinstance(out, Tensor):
@@ -533,7 +607,11 @@ def _sharing(t: Tensor, others: Sequence[Any]) -> Tensor | None:
     return next((o for o in tensors if share(o).version is version), None)
 
 
-def _keep(ctx: Any, name: str, t: Tensor, inputs: Any, outputs: Any, wrapped: Any) -> Saved:
+def _keep(
+    ctx: Any, name: str, t: Any, inputs: Any, outputs: Any, wrapped: Any
+) -> Saved | SavedSparse:
+    if not isinstance(t, Tensor):
+        return SavedSparse(name, t)
     i = _among(t, outputs)
     if i >= 0 and (_among(t, inputs) < 0 or _among(t, ctx._dirty) >= 0):
         history = isinstance(wrapped[i], Tensor) and node_of(wrapped[i]) is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary, WeakSet, ref
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, ref
 
 from ..backends.registry import backend_of
 from ..core.dispatch import transfer
@@ -241,6 +241,12 @@ class _Rescue:
     def __init__(self) -> None:
         # By the id of the memory's version counter, which a saved value keeps alive.
         self._saved: dict[int, WeakSet[_SavedValue]] = {}
+        self.cloned: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # copies in use
+
+    @property
+    def tid_to_weakhandle(self) -> dict[int, WeakSet[_SavedValue]]:
+        """What is saved and has not been changed since, by memory; under torch's name."""
+        return {memory: values for memory, values in self._saved.items() if len(values)}
 
     def pack(self, t: Tensor) -> _SavedValue:
         value = _SavedValue(t)
@@ -251,10 +257,15 @@ class _Rescue:
         return value.tensor
 
     def writing(self, t: Tensor) -> None:
+        copies: dict[int, Tensor] = {}  # one for all that saved the same elements
         for value in self._saved.pop(id(share(t).version), ()):
             if value.tensor._version == value.version:  # else it is lost, and unpacking says so
                 array = value.tensor._array
-                value.tensor = wrap(backend_of(array).copy(array))
+                copy = copies.get(id(array))
+                if copy is None:
+                    copy = copies[id(array)] = wrap(backend_of(array).copy(array))
+                    self.cloned[id(copy)] = copy
+                value.tensor = copy
 
     def clear(self) -> None:
         """Forget what has been saved: changing it is an error again."""

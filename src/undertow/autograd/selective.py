@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..core.dispatch import apply, transfer
+from ..core.dispatching import overload_of
 from ..core.modes import State, Switch, current, enter, leave
 from ..core.op import OPS, Op
 from ..core.record import record
@@ -55,13 +57,14 @@ class _Kept(NamedTuple):
 
 
 def create_selective_checkpoint_contexts(
-    policy_fn_or_list: Callable[..., Any] | Sequence[str | Op],
+    policy_fn_or_list: Callable[..., Any] | Sequence[Any],
     allow_cache_entry_mutation: bool = False,
 ) -> tuple[Switch, Switch]:
     """The two contexts with which `checkpoint` keeps the results of some ops.
 
-    A list names the ops to keep. A function gets a `SelectiveCheckpointContext`, the op (whose
-    `name` tells what it is), and the op's tensors and parameters, and returns a
+    A list names the ops to keep, by our names or as torch's operators (`ut.ops.aten.mm.default`). A
+    function gets a `SelectiveCheckpointContext`, the op (whose `name` tells what it is, and which
+    equals torch's operator for the same), and the op's tensors and parameters, and returns a
     `CheckpointPolicy`, or True to keep the result. A result that is changed in place before it is
     needed is an error unless `allow_cache_entry_mutation`.
 
@@ -88,12 +91,65 @@ def _policy(chosen: Any) -> Callable[..., Any]:
         )
     names = {op.name if isinstance(op, Op) else op for op in chosen}
     for name in names:
-        if name not in OPS:
+        if name not in OPS and not hasattr(name, "overloadpacket"):
             raise ArgumentError(
                 f"[create_selective_checkpoint_contexts] {name!r} is not the name of an op; a "
                 "policy function that prints op.name shows those that a function runs"
             )
-    return lambda ctx, op, *args: op.name in names
+    return lambda ctx, op, *args: op.name in names or op in names
+
+
+# What torch's operator is called where our op has another name; products by their dimensions.
+_OPERATORS = {
+    "attention": "_scaled_dot_product_flash_attention_for_cpu.default",
+    "channel_norm": "native_batch_norm.default",
+    "conv": "convolution.default",
+    "conv_relu": "convolution.default",
+    "gelu_tanh": "gelu.default",
+    "group_norm": "native_group_norm.default",
+    "layer_norm": "native_layer_norm.default",
+    "log_softmax": "_log_softmax.default",
+    "relu_layer": "addmm.default",
+    "softmax": "_softmax.default",
+    "var_mean": "var_mean.correction",
+}
+
+
+def operator_name(op: Op, inputs: Any, params: tuple[Any, ...]) -> str:
+    """`mm.default`: torch's operator for a call of an op."""
+    if op.name in _OPERATORS:
+        return _OPERATORS[op.name]
+    if op.name.startswith("matmul"):
+        return "mm.default" if all(t.ndim == 2 for t in inputs) else "bmm.default"
+    if op.name == "linear":
+        return "addmm.default" if len(inputs) > 2 else "mm.default"
+    return f"{op.name}.{overload_of(op.name, (*inputs, *params), {})}"
+
+
+class Asked:
+    """An op as a policy sees it: ours by its `name`, and equal to torch's operator for the call."""
+
+    def __init__(self, op: Op, inputs: Any, params: tuple[Any, ...]) -> None:
+        self.op, self.name = op, op.name
+        self._operator: Any = None
+        packet, _, overload = operator_name(op, inputs, params).partition(".")
+        aten = import_module("undertow.torch_names._ops").namespace("aten")
+        try:
+            self._operator = getattr(getattr(aten, packet), overload)
+        except AttributeError:  # an op that torch does not have
+            self._operator = op
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.op, name)
+
+    def __eq__(self, other: object) -> bool:
+        return other is self._operator or other is self.op
+
+    def __hash__(self) -> int:
+        return hash(self._operator)
+
+    def __repr__(self) -> str:
+        return repr(self.op)
 
 
 class _Keep(Switch):
@@ -116,7 +172,7 @@ class _Keep(Switch):
             try:
                 out = apply(op, inputs, params)
                 context = SelectiveCheckpointContext(op_output=out)
-                choice = policy(context, op, *inputs, *params)
+                choice = policy(context, Asked(op, inputs, params), *inputs, *params)
                 if not op.view and (choice is True or choice in _SAVE or choice in _OFFLOAD):
                     outs = out if isinstance(out, tuple) else (out,)
                     device = outs[0].device

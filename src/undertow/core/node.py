@@ -7,7 +7,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import of_array
+from ..dtypes import DType, of_array
 from ..errors import DTypeError, FreedError, GradientError, VersionError
 from .modes import current
 
@@ -134,7 +134,14 @@ class Node:
             return self._metadata
 
     def __getattr__(self, name: str) -> Any:
-        """`_saved_self`, `_saved_result` …: what the derivative needs, by torch's names."""
+        """`_saved_self`, `_raw_saved_result` …: what the derivative needs, by torch's names."""
+        if name.startswith("_raw_saved_"):
+            plan = getattr(self, "plan", None)
+            place = None if plan is None else plan.place(name[11:])
+            if place is not None and place in plan.tensors:
+                from .saved import raw_saved
+
+                return raw_saved(self, place)
         if name.startswith("_saved_"):
             found = self._looked_up(name[7:])
             if found is not None:
@@ -263,13 +270,15 @@ class AccumulateGrad(Node):
     holds the leaf, since they are called with it.
     """
 
-    __slots__ = ("holds", "leaf", "lock", "post_accumulate")
+    __slots__ = ("grad_dtype", "holds", "leaf", "lock", "post_accumulate")
 
     def __init__(self, leaf: Tensor) -> None:
         self._begin(metas=((leaf._array.shape, leaf._array.dtype),))
         self.leaf = weakref.ref(leaf)
         self.lock = Lock()  # two backward passes may end here at once
         self.holds: Tensor | None = None
+        # That of `.grad`: False for the leaf's own, None for that of what arrives.
+        self.grad_dtype: DType | bool | None = False
         self.post_accumulate: dict[int, Callable[..., Any]] | None = None
 
     @property

@@ -369,9 +369,10 @@ class Tensor(TensorMethods, metaclass=TensorType):
                 )
             if value is self:
                 raise GradientError("[grad] a tensor cannot be its own gradient")
-            if value.shape != self.shape or value.dtype is not self.dtype:
+            expected = self.grad_dtype if self.is_leaf else self.dtype
+            if value.shape != self.shape or value.dtype is not (expected or value.dtype):
                 raise GradientError(
-                    f"[grad] expects shape {self.shape} and {self.dtype}, "
+                    f"[grad] expects shape {self.shape} and {expected or 'any dtype'}, "
                     f"got {value.shape} and {value.dtype}"
                 )
             if value.device != self.device:
@@ -381,6 +382,47 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @grad.deleter
     def grad(self) -> None:
         self._grad = None
+
+    @property
+    def grad_dtype(self) -> DType | None:
+        """The dtype of the gradient that this leaf accumulates; None for that of what arrives.
+
+        It is the leaf's own until it is set. Gradients that arrive are cast.
+
+        >>> import undertow as ut
+        >>> x = ut.ones(2, dtype=ut.bfloat16, requires_grad=True)
+        >>> x.grad_dtype = ut.float32
+        >>> (x * 3).sum().backward()
+        >>> x.grad
+        tensor([3., 3.])
+        """
+        if not self.is_leaf:
+            raise GradientError("[grad_dtype] only a leaf accumulates gradients; this is a result")
+        node = self._accumulator()
+        found = False if node is None else node.grad_dtype
+        return self.dtype if found is False else found  # type: ignore[return-value]
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: DType | None) -> None:
+        if not self.is_leaf:
+            raise GradientError("[grad_dtype] can be set on leaves only; this is a result")
+        if value is not None and not isinstance(value, DType):
+            raise DTypeError(f"[grad_dtype] is a dtype or None, got {type(value).__name__}")
+        if value is not None and self._grad is not None and self._grad.dtype is not value:
+            raise GradientError(
+                f"[grad_dtype] cannot be {value}, since there is a gradient of {self._grad.dtype}; "
+                "set .grad to None first"
+            )
+        node = self._accumulator()
+        if node is None:
+            node = share(self).dormant = AccumulateGrad(self)
+        node.grad_dtype = value
+
+    def _accumulator(self) -> AccumulateGrad | None:
+        """The node of this leaf, also if its gradients are switched off."""
+        if self._node is not None:
+            return self._node if isinstance(self._node, AccumulateGrad) else None
+        return None if self._alias is None else self._alias.dormant
 
     @property
     def retains_grad(self) -> bool:

@@ -45,6 +45,8 @@ from .marks import _overload as _overload
 from .marks import _overload_method as _overload_method
 from .marks import annotate, export, ignore, script_if_tracing, unused
 
+_fork, _wait = fork, wait  # torch's older names
+
 __all__ = [
     "Attribute",
     "Error",

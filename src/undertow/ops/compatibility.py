@@ -14,7 +14,7 @@ from typing import Any
 from ..core.dispatch import sum_to
 from ..core.foreign import NUMBERS
 from ..core.legacy import construct
-from ..core.modes import no_grad
+from ..core.modes import current, no_grad
 from ..core.register import FUNCTIONS, attach, function
 from ..core.tensor import Tensor, wrap_shared
 from ..core.tensor import share as shared
@@ -183,7 +183,14 @@ def dense_dim(self: Tensor) -> int:
     return self.ndim
 
 
-def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
+def to_sparse(
+    self: Tensor,
+    sparse_dim: int | None = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
+) -> Any:
     """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`.
 
     >>> import undertow as ut
@@ -193,6 +200,11 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
            values=tensor([2., 3.]),
            size=(2, 2), nnz=2, layout=undertow.sparse_coo)
     """
+    if blocksize is not None or dense_dim:
+        raise UnsupportedError(
+            f"[to_sparse] stores single elements, got blocksize {blocksize} and dense_dim "
+            f"{dense_dim}; leave both out"
+        )
     return import_module("undertow.sparse").to_sparse(self, sparse_dim, layout=layout)
 
 
@@ -290,7 +302,7 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
 def resize_(self: Tensor, *sizes: Ints, memory_format: Any = None) -> Tensor:
     """Give it another shape in place: elements are kept in order, further ones have any value."""
     shape = as_shape("resize_", sizes)
-    if self.requires_grad:
+    if self.requires_grad and not current().inference:
         raise GradientError("[resize_] cannot resize a tensor that requires gradients")
     if shape == self.shape:
         return self

@@ -1,4 +1,7 @@
-"""Copies of views, under names of their own: `ut.transpose_copy` is `transpose`, then `clone`."""
+"""Copies of views, under names of their own: `ut.transpose_copy` is `transpose`, then `clone`.
+
+And parts that share memory while nobody follows it: `ut.unsafe_split` and its kin.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,39 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ..core.register import FUNCTIONS, alias, function
-from ..core.tensor import Tensor
+from ..core.register import FUNCTIONS, function
+from ..core.tensor import Tensor, Version, new_alias, node_of, wrap
 from ..shapes import as_int, wrap_dim
 from . import diagonal, joining, movement, strided  # noqa: F401 (where the views are)
 
-alias("chunk", "unsafe_chunk")
-alias("split", "unsafe_split")
-alias("split_with_sizes", "unsafe_split_with_sizes")
+
+def _publish_unsafe(what: str, call: str) -> None:
+    splitting = FUNCTIONS[what]
+
+    def parts(*args: Any, **kwargs: Any) -> Any:
+        found = []
+        for part in splitting(*args, **kwargs):
+            alone = wrap(part._array, node_of(part), part._index)
+            alone._alias = new_alias(Version(), inference=part.is_inference())
+            found.append(alone)
+        return tuple(found)
+
+    parts.__doc__ = f"""The parts that `{what}` gives, as if they did not share memory.
+
+    A change of one in place has no effect on the history of `input` or of the other parts, and is
+    not noticed by gradients that need those; right if `input` itself is not used any more.
+
+    >>> import undertow as ut
+    >>> ut.unsafe_{what}(ut.tensor([1, 2]), {call})
+    (tensor([1]), tensor([2]))
+    """
+    parts.__wrapped__ = inspect.unwrap(splitting)  # type: ignore[attr-defined]
+    parts.__annotations__ = {"input": "Tensor", "return": "Any"}
+    function(name=f"unsafe_{what}")(parts)
+
+
+for _name, _call in {"chunk": "2", "split": "1", "split_with_sizes": "[1, 1]"}.items():
+    _publish_unsafe(_name, _call)
 
 
 def _view(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:

@@ -7,6 +7,18 @@ from typing import Any
 from ..core.register import FUNCTIONS
 
 
+def unique_dim(
+    self: Any,
+    dim: int,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> tuple[Any, Any, Any]:
+    """`unique` along a dimension: values, places and counts, whatever is asked for."""
+    found: tuple[Any, Any, Any] = FUNCTIONS["unique"](self, sorted, True, True, dim)
+    return found
+
+
 def __getattr__(name: str) -> Any:
     if name in FUNCTIONS:
         return FUNCTIONS[name]

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ...core.generator import Generator
-from ...core.modes import current
+from ...core.modes import current, is_grad_enabled
 from ...core.overriding import (
     EVERYBODY,
     NOBODY,
@@ -25,13 +25,16 @@ from ...errors import LinAlgError as _LinAlgError
 from ...shapes import Size
 from .. import accelerator
 from .._ops import below_autograd
+from . import _autograd, _functions
+from ._autograd import _current_graph_task_id, _WeakTensorRef, _will_engine_execute_node
 
 device = Device
 _TensorMeta = type(Tensor)
 _has_cuda = _has_mps = _has_xpu = _has_mtia = _has_distributed = False
 
 __all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "Generator", "Size"]
-__all__ += ["TensorBase", "_LinAlgError", "device", "dtype"]
+__all__ += ["TensorBase", "_LinAlgError", "_WeakTensorRef", "_autograd", "_current_graph_task_id"]
+__all__ += ["_functions", "_will_engine_execute_node", "device", "dtype", "is_grad_enabled"]
 
 
 TensorBase = _TensorBase = Tensor

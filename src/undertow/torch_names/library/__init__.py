@@ -6,7 +6,8 @@ derivative by `register_autograd`; without one, a backward through it is an erro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...errors import ArgumentError, UnsupportedError
@@ -100,6 +101,16 @@ class Library:
         for op in self._made:
             forget(op)
         self._made.clear()
+
+
+@contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A `Library` whose operators are there while the block lasts."""
+    made = Library(*args, **kwargs)
+    try:
+        yield made
+    finally:
+        made._destroy()
 
 
 def fallthrough_kernel() -> None:
