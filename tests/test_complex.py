@@ -189,6 +189,17 @@ def test_logarithms_of_zero_add_up() -> None:
     assert total[2].item() == 1 + 1j
 
 
+def test_far_logarithms_have_all_or_nothing() -> None:
+    """The smaller one's share is zero, whether the rule is traced or runs as written."""
+    a = ut.tensor([1 + 2j, 1e4 + 1j], dtype=ut.complex128, requires_grad=True)
+    b = ut.tensor([1e4 + 0j, 2 + 3j], dtype=ut.complex128, requires_grad=True)
+    for create_graph in (False, True):
+        out = a.logaddexp(b)
+        seed = ut.ones_like(out)
+        shares = ut.autograd.grad(out, (a, b), seed, create_graph=create_graph)
+        assert [s.tolist() for s in shares] == [[0, 1], [1, 0]]
+
+
 def test_pairs_in_a_dimension_of_size_one() -> None:
     """The stride of a single element says nothing about where elements are."""
     x = ut.arange(6.0).reshape(3, 2, 1).transpose(1, 2)

@@ -354,7 +354,8 @@ def test_complex_numbers(layout: Any) -> None:
         (lambda: ut.sparse.sum(ut.ones(2)), "sparse tensor"),
         (lambda: ut.sparse.softmax(ut.ones(2, 2).long().to_sparse(), 1), "floating"),
         (lambda: ut.sparse.softmax(ut.ones(2, 2).to_sparse(1), 0), "dense dimensions"),
-        (lambda: ut.sparse.mm(sparse(A), ut.ones(7, 2), "mean"), "mean"),
+        (lambda: ut.sparse.mm(sparse(A), ut.ones(7, 2), "prod"), "prod"),
+        (lambda: ut.sparse.mm(ut.ones(5, 7), sparse(A).t(), "mean"), "a sparse matrix and a dense"),
         (lambda: ut.sparse.sampled_addmm(sparse(A), ut.ones(5, 2), ut.ones(2, 7)), "sparse_csr"),
         (
             lambda: ut.sparse.sampled_addmm(sparse(A, ut.sparse_csr), ut.ones(2, 2), ut.ones(2, 2)),

@@ -44,6 +44,23 @@ def test_text(make: Any) -> None:
     assert repr(ours) == repr(theirs).replace("torch.", "undertow.")
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_reduced_products(reduce: str) -> None:
+    """Rows of products are added up, averaged, or their extreme is taken; empty ones are zero."""
+    matrix = np.where(np.arange(35).reshape(5, 7) % 3 == 0, np.arange(35.0).reshape(5, 7) - 17, 0)
+    matrix[2] = 0
+
+    def run(lib: Any) -> list[Any]:
+        s = lib.tensor(matrix).to_sparse_csr().requires_grad_()
+        d = lib.tensor(np.cos(np.arange(21.0)).reshape(7, 3), requires_grad=True)
+        out = lib.sparse.mm(s, d, reduce)
+        (out * out).sum().backward()
+        return [t.detach().numpy() for t in (out, s.grad.to_dense(), d.grad)]
+
+    for ours, theirs in zip(*both(run), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -16,6 +16,7 @@ from ..dtypes import DTypeLike, Number
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..shapes import Shape, as_int, reduced_shape, wrap_dim
 from .comparison import where
+from .creation import arange
 from .joining import cat
 from .movement import along, narrowed, own_dim, reshaped
 
@@ -233,6 +234,23 @@ def _doubled(total: Tensor, dim: int) -> Tensor:
     return total
 
 
+def _turns(x: Tensor, total: Tensor, dim: int) -> Tensor:
+    """How many turns lie between the angles of `total` and those that adding one by one gives.
+
+    There each angle is within a quarter turn of what it comes from: the element if that is the
+    larger one, else the total before.
+    """
+    angle = total.imag
+    leads = x.real >= shift(total.real, dim, 1, -math.inf)
+    turns = (where(leads, x.imag, shift(angle, dim, 1)) - angle).div(2 * math.pi).round()
+    turns = where(turns.isfinite(), turns, 0)
+    since = apply(_cumsum, (where(leads, 0, turns),), (dim,))
+    line = [-1 if d == dim else 1 for d in range(x.ndim)]
+    places = arange(x.shape[dim], device=x.device).reshape(line)
+    last = cummax(where(leads, places, 0), dim).values
+    return since + (turns - since).gather(dim, last)
+
+
 @function()
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """`log(cumsum(exp(input)))` along `dim`, without overflow.
@@ -248,7 +266,10 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
         )
     if input.is_complex():
         d = wrap_dim("logcumsumexp", dim, input.ndim)
-        return _doubled(input, d) if input.ndim else input.clone()
+        if not input.numel() or not input.ndim:
+            return input.clone()
+        total = _doubled(input, d)
+        return total + _turns(input.detach(), total.detach(), d) * (2j * math.pi)
     return _scan(_logcumsumexp, input, dim)
 
 

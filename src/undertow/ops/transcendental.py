@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from ..core.dispatch import elementwise
 from ..core.fast import unary_function
 from ..core.op import Op, elementwise_op
 from ..core.register import alias, elementwise_function, function
@@ -141,6 +142,13 @@ def _complex_sigmoid(x: Expr) -> Operand:
     return choose(right, 1, power) / (1 + power)
 
 
+_complex_sigmoid_op = elementwise_op(
+    "complex_sigmoid",
+    _complex_sigmoid,
+    inputs="x",
+    domain="c",
+    vjp={"x": lambda g, out: g * ((1 - out) * out)},
+)
 sigmoid = unary(
     "sigmoid",
     lambda x: 1 / (1 + call("exp", -x)),
@@ -151,13 +159,7 @@ sigmoid = unary(
     >>> ut.sigmoid(ut.tensor([0.0, 2.0]))
     tensor([0.5000, 0.8808])
     """,
-    complex_op=elementwise_op(
-        "complex_sigmoid",
-        _complex_sigmoid,
-        inputs="x",
-        domain="c",
-        vjp={"x": lambda g, out: g * ((1 - out) * out)},
-    ),
+    complex_op=_complex_sigmoid_op,
 )
 
 # Trigonometry --------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ asinh = unary(
 acosh = unary(
     "acosh",
     None,
-    lambda g, x: g / sqrt((x - 1) * (x + 1)),
+    lambda g, x: g / (sqrt(x - 1) * sqrt(x + 1)),  # one root of the product has another branch
     """The number from 0 up whose hyperbolic cosine is the element; NaN below 1.
 
     >>> import undertow as ut
@@ -331,13 +333,12 @@ def _binary(
     doc: str,
     kind: str = "promote",
     inplace: bool = False,
-    complex_expr: Callable[[Expr, Expr], Operand] | None = None,
+    complex_op: Op | None = None,
     **vjp: Callable[..., Any],
 ) -> Callable[..., Tensor]:
-    other = None
-    if complex_expr is not None:
-        other = elementwise_op(f"complex_{name}", complex_expr, inputs="a b", domain="c", vjp=vjp)
-    op = elementwise_op(name, expr, inputs="a b", kind=kind, domain="f", vjp=vjp, complex_op=other)
+    op = elementwise_op(
+        name, expr, inputs="a b", kind=kind, domain="f", vjp=vjp, complex_op=complex_op
+    )
     return elementwise_function(op, doc, inplace=inplace)
 
 
@@ -407,6 +408,11 @@ def _complex_log_sum(a: Expr, b: Expr) -> Operand:
     return choose(unknown, (a + b) * math.nan, found)
 
 
+def _complex_share(a: Any, b: Any) -> Any:
+    """exp(a) / (exp(a) + exp(b)), by the op itself: a rule that is traced knows no dtypes."""
+    return elementwise(_complex_sigmoid_op, _difference(a, b))
+
+
 logaddexp = _binary(
     "logaddexp",
     _log_sum("exp", 1.0),
@@ -416,7 +422,16 @@ logaddexp = _binary(
     >>> ut.logaddexp(ut.tensor([0.0, 1000.0]), ut.tensor([0.0, 1000.0]))
     tensor([6.9315e-01, 1.0007e+03])
     """,
-    complex_expr=_complex_log_sum,
+    complex_op=elementwise_op(
+        "complex_logaddexp",
+        _complex_log_sum,
+        inputs="a b",
+        domain="c",
+        vjp={
+            "a": lambda g, a, b: g * _complex_share(a, b),
+            "b": lambda g, a, b: g * _complex_share(b, a),
+        },
+    ),
     a=lambda g, a, b: g * sigmoid(_difference(a, b)),
     b=lambda g, a, b: g * sigmoid(_difference(b, a)),
 )

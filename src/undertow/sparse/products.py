@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..errors import DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ops.creation import arange
 from ..ops.joining import stack
 from ..ops.matmul import mm as dense_mm
@@ -37,7 +37,9 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """The product of two matrices, at least one of them sparse.
 
     A sparse matrix times a dense one is dense, on a generated kernel; two sparse ones give a sparse
-    one. Gradients have the positions of the sparse operand.
+    one. Gradients have the positions of the sparse operand. With `reduce` mean, amax or amin the
+    products of a row's stored elements are not added up, but reduced so; of a row without any,
+    that is 0.
 
     >>> import undertow as ut
     >>> a = ut.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), requires_grad=True)
@@ -46,9 +48,26 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     tensor([[0., 0., 1.],
             [1., 0., 0.]])
     """
-    if reduce != "sum":
-        raise DTypeError(f"[sparse.mm] only sums products, got reduce={reduce!r}")
-    return matmul(mat1, mat2, "sparse.mm")
+    if reduce == "sum":
+        return matmul(mat1, mat2, "sparse.mm")
+    if reduce not in ("mean", "amax", "amin"):
+        raise ArgumentError(f"[sparse.mm] reduce is sum, mean, amax or amin, got {reduce!r}")
+    return _reduced(mat1, mat2, reduce)
+
+
+def _reduced(a: Any, b: Any, reduce: str) -> Tensor:
+    """The mean or extreme of each row's products, of those elements that are stored."""
+    if not isinstance(a, SparseTensor) or not isinstance(b, Tensor) or b.ndim != 2:
+        raise DTypeError(f"[sparse.mm] reduce={reduce!r} takes a sparse matrix and a dense one")
+    _check("sparse.mm", a, b)
+    pattern, values = _stored("sparse.mm", a)
+    if reduce == "mean":
+        counts = (pattern.begins[1:] - pattern.begins[:-1]).clamp(min=1).unsqueeze(1)
+        return product(values, b, pattern) / counts
+    terms = values.unsqueeze(1) * index_select(b, 0, pattern.columns)
+    rows = pattern.rows.unsqueeze(1).expand(terms.shape)
+    start = terms.new_zeros((pattern.shape[0], b.shape[1]))
+    return start.scatter_reduce(0, rows, terms, reduce, include_self=False)
 
 
 def matmul(a: Any, b: Any, op: str = "matmul") -> Any:

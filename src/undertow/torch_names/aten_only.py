@@ -337,7 +337,10 @@ def aten_max_pool2d_with_indices_backward(
     ceil_mode: bool,
     indices: Tensor,
 ) -> Tensor:
-    """The gradient of what was pooled: each goes where its maximum was found."""
-    flat = x.new_zeros(x.shape).flatten(-2)
+    """The gradient of what was pooled: each goes where its maximum was found.
+
+    As in torch it depends on `x`, with derivatives that are zero.
+    """
+    flat = x.masked_fill(x.new_ones((), dtype=bool), 0).flatten(-2)
     found: Tensor = flat.scatter_add(-1, indices.flatten(-2), grad.flatten(-2))
     return found.reshape(x.shape)
