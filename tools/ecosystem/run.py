@@ -1,7 +1,7 @@
 """Run parts of packages under whoever answers to `torch`, against recorded numbers.
 
     python tools/ecosystem/run.py [--quick] [package ...] [-k WORDS]      compare
-    python tools/ecosystem/run.py --record [package ...]                  record, with genuine torch
+    python tools/ecosystem/run.py --record [--new] [package ...]          record, with genuine torch
 
 `make ecosystem` runs it with Undertow as torch and the packages of requirements.txt. Every
 package has a process to itself.
@@ -41,6 +41,12 @@ def differences(found: Numbers, expected: Numbers, tolerance: float) -> Iterator
             yield f"{name}: expected {theirs[1:]}, got {mine[1:]}"
 
 
+def write(file: Path, numbers: dict[str, Numbers]) -> None:
+    """Keep the numbers of a package, a line for each part."""
+    lines = [f'"{name}": {json.dumps(found)}' for name, found in numbers.items()]
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
 def run_package(package: str, asked: argparse.Namespace) -> dict[str, str]:
     """What became of each part of a package: "agrees" or what went wrong."""
     from part import PARTS, LeftOut, surroundings
@@ -52,6 +58,8 @@ def run_package(package: str, asked: argparse.Namespace) -> dict[str, str]:
     for part in PARTS.values():
         if (asked.quick and not part.quick) or (asked.k and asked.k not in part.name):
             continue
+        if asked.new and part.name in expected:
+            continue
         if not asked.record and part.name not in expected:
             continue  # genuine torch does not run it either
         start = time.perf_counter()
@@ -61,6 +69,7 @@ def run_package(package: str, asked: argparse.Namespace) -> dict[str, str]:
                 found = part.run()
             if asked.record:
                 expected[part.name] = found
+                write(file, {name: expected[name] for name in PARTS if name in expected})
                 said = "recorded"
             else:
                 off = list(differences(found, expected[part.name], part.tolerance))
@@ -76,9 +85,6 @@ def run_package(package: str, asked: argparse.Namespace) -> dict[str, str]:
             f"{package:16} {part.name:32} {time.perf_counter() - start:6.1f} s  {said or 'agrees'}",
             flush=True,
         )
-    if asked.record:
-        lines = [f'"{n}": {json.dumps(expected[n])}' for n in PARTS if n in expected]
-        file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     return results
 
 
@@ -88,6 +94,7 @@ def main() -> int:
     known = sorted(p.stem for p in (HERE / "parts").glob("[a-z]*.py"))
     parser.add_argument("packages", nargs="*", metavar="package", help=f"of {', '.join(known)}")
     parser.add_argument("--record", action="store_true", help="write the numbers of this torch")
+    parser.add_argument("--new", action="store_true", help="only parts without a record")
     parser.add_argument("--quick", action="store_true", help="a few parts of each package")
     parser.add_argument("--verbose", action="store_true", help="show tracebacks")
     parser.add_argument("-k", metavar="WORDS", help="parts with these letters in their names")
@@ -106,7 +113,9 @@ def main() -> int:
     if asked.record and not real:
         parser.error("numbers are recorded with genuine torch, and this one is Undertow")
     print(f"torch {torch.__version__} from {torch.__file__}", flush=True)
-    options = [f"--{name}" for name in ("record", "quick", "verbose") if getattr(asked, name)]
+    options = [
+        f"--{name}" for name in ("record", "new", "quick", "verbose") if getattr(asked, name)
+    ]
     options += ["-k", asked.k] if asked.k else []
     failed = []
     for package in asked.packages or known:

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from .. import _higher_order_ops
@@ -374,13 +375,17 @@ def add_kernel(name: Any, key: str, kernel: Kernel) -> None:
 
 
 def load_library(path: Any) -> None:
-    """An error, as of a library that is not there: torch's compiled extensions need torch.
+    """Torchvision's operators, written in ours, for its compiled file; an error for any other.
 
     >>> import undertow as ut
     >>> ut.ops.load_library("some_extension.so")
     Traceback (most recent call last):
     undertow.torch_names._ops.LibraryError: [ops.load_library] ...
     """
+    if Path(path).parent.name == "torchvision" and Path(path).name.startswith("_C"):
+        from .torchvision_ops import define_operators  # which needs what is here
+
+        return define_operators()
     raise LibraryError(
         f"[ops.load_library] {path} is compiled for torch's own memory and cannot be loaded here; "
         "write the operator in Python with undertow.library.custom_op"
