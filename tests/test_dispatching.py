@@ -11,6 +11,7 @@ import pytest
 import undertow as ut
 from undertow.utils._mode_utils import no_dispatch
 from undertow.utils._python_dispatch import (
+    BaseTorchDispatchMode,
     TorchDispatchMode,
     is_traceable_wrapper_subclass,
     return_and_correct_aliasing,
@@ -172,3 +173,28 @@ def test_a_class_may_decline() -> None:
 
     with pytest.raises(TypeError, match="NotImplemented"):
         ut.exp(Never(X))
+
+
+def test_a_mode_that_declines_is_an_error() -> None:
+    class Declines(TorchDispatchMode):
+        def __torch_dispatch__(self, *asked: Any) -> Any:
+            return NotImplemented
+
+    x = ut.ones(2)
+    with Declines(), pytest.raises(TypeError, match=r"no implementation found for .*aten\.neg"):
+        x.neg()
+    assert x.neg().tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("index", ["True", "False", "(mask, at)", "(slice(1), None, mask, 0)"])
+def test_masks_and_bools_index_as_without_a_mode(index: str) -> None:
+    x = ut.arange(24.0).reshape(2, 3, 4)
+    given = {
+        "True": True,
+        "False": False,
+        "(mask, at)": (ut.tensor([[True, False, True]] * 2), ut.tensor([0, 1, 2, 3])),
+        "(slice(1), None, mask, 0)": (slice(1), None, ut.tensor([True, False, True]), 0),
+    }[index]
+    with BaseTorchDispatchMode():
+        found = x[given]
+    ut.testing.assert_close(found, x[given])

@@ -86,6 +86,21 @@ def test_gradients_of_any_order_and_of_captured_tensors() -> None:
     assert ut.autograd.gradgradcheck(fused, (q, k, v))
 
 
+@pytest.mark.parametrize("start", [0.0, 1.0])
+def test_tables_of_equal_elements_get_their_gradients(start: float) -> None:
+    """A sum over all positions at once has the same value as single ones where all are zero."""
+    scores = ut.zeros(1, 2, 3, 3, dtype=ut.float64)
+    left = ut.full((3, 4), start, dtype=ut.float64, requires_grad=True)
+    (right,) = tensors(3, 4, count=1)
+    (weight,) = tensors(1, 2, 3, 3, count=1)
+    mod = lambda s, b, h, i, j: s + (left[i] * right[j]).sum()
+    found = positions.at_all(mod, (1, 2, 3, 3), scores, scores)
+    wanted = scores + left @ right.T
+    ut.testing.assert_close(found, wanted)
+    (g,) = ut.autograd.grad(found, left, weight)
+    ut.testing.assert_close(g, ut.autograd.grad(wanted, left, weight)[0])
+
+
 def test_queries_that_may_look_at_nothing_get_zeros() -> None:
     q, k, v = tensors(1, 1, 3, 2)
     mask = create_block_mask(lambda b, h, i, j: i > j, 1, 1, 3, 3)

@@ -57,6 +57,8 @@ def test_bags(mode: int) -> None:
     if mode == 2:
         for i in (0, 2):
             assert [table[r, c] for c, r in enumerate(most[i].tolist())] == list(out[i])
+    out, _, size, _ = ut.embedding_bag(table, indices, offsets, False, mode, padding_idx=-1)
+    assert size.tolist() == [2, 0, 2]  # the last row of the table is left out
 
 
 def test_hashes() -> None:

@@ -60,6 +60,9 @@ def test_antialiased(mode: str) -> None:
     assert small(x, None, False, scale_factors=(0.5, 0.5)).tolist() == half.tolist()
     apart = F.interpolate(x, scale_factor=(0.45, 0.55), mode=mode, antialias=True)
     assert small(x, (3, 4), False, 0.45, 0.55).tolist() == apart.tolist()
+    image = (x * 255).to(ut.uint8)
+    apart = F.interpolate(image, scale_factor=(0.45, 0.55), mode=mode, antialias=True)
+    assert small(image, (3, 4), False, 0.45, 0.55).tolist() == apart.tolist()
 
 
 def test_indices_that_are_masked() -> None:

@@ -34,8 +34,7 @@ def test_apart_and_together(given: Any) -> None:
     assert [leaf for _, leaf in tree.tree_leaves_with_path(given)] == leaves
     for path, leaf in tree.tree_leaves_with_path(given):
         assert tree.key_get(given, path) == leaf
-    if not isinstance(given, (defaultdict, deque)):
-        assert tree.treespec_loads(tree.treespec_dumps(spec)) == spec
+    assert tree.treespec_loads(tree.treespec_dumps(spec)) == spec
 
 
 def test_functions_of_leaves() -> None:
@@ -46,6 +45,9 @@ def test_functions_of_leaves() -> None:
     assert tree.tree_all_only(int, lambda x: x == 1, given)
     assert tree.tree_map(lambda a, b: (a, b), [1, 2], [3, (4, 5)]) == [(1, 3), (2, (4, 5))]
     assert tree.tree_map(lambda a, b: a + b, {"x": 1, "y": 2}, {"y": 3, "x": 4}) == {"x": 5, "y": 5}
+    mixed = tree.tree_map(lambda a, b: a + b, OrderedDict(x=1, y=2), {"y": 3, "x": 4})
+    assert mixed == OrderedDict(x=5, y=5)
+    assert tree.broadcast_prefix({"x": 1, "y": 2}, OrderedDict(y=[3, 4], x=5)) == [2, 2, 1]
     with pytest.raises(ValueError, match="differ"):
         tree.tree_map(lambda a, b: a, [1, 2], (1, 2))
     with pytest.raises(ValueError, match="differ"):
@@ -69,5 +71,16 @@ def test_classes_of_ones_own() -> None:
     assert tree.tree_map(lambda x: x + 1, Two(1)) == Two(2)
     with pytest.raises(ValueError, match="already registered"):
         tree.register_pytree_node(Two, lambda t: ([], None), lambda c, k: Two(None))
+    tree._deregister_pytree_node(Two)
+    tree.register_pytree_node(
+        Two,
+        lambda t: ([t.a], frozenset(t.b)),
+        lambda c, kept: Two(*c, kept),
+        serialized_type_name="Two",
+        to_dumpable_context=sorted,
+        from_dumpable_context=frozenset,
+    )
+    spec = tree.tree_structure(Two(1, "ab"))
+    assert tree.treespec_loads(tree.treespec_dumps(spec)) == spec
     tree._deregister_pytree_node(Two)
     assert tree.tree_is_leaf(Two(1))

@@ -236,6 +236,26 @@ def test_numbers_without_an_integer(value: float, device: str, size: int) -> Non
     assert ut.tensor(np.array([1.0, value]), dtype=ut.int64).tolist() == [1, -(2**63)]
 
 
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("size", [2, 200_000])
+def test_numbers_beyond_32_bits(device: str, size: int) -> None:
+    """int32 and shorter ones are made of 32 bits, as in torch on x86; uint8 is made of 64."""
+    x = ut.full((size,), 3e9 + 5, dtype=ut.float64, device=device)
+    for dtype, expected in {
+        ut.int64: 3000000005,
+        ut.int32: -(2**31),
+        ut.int16: 0,
+        ut.int8: 0,
+        ut.uint8: 5,
+        ut.uint16: 0,
+    }.items():
+        assert x.to(dtype)[-1].item() == expected, dtype
+        assert (-x).to(dtype)[0].item() == {ut.int64: -3000000005, ut.uint8: 251}.get(
+            dtype, expected
+        )
+        assert ut.zeros(size, dtype=dtype, device=device).copy_(x)[0].item() == expected
+
+
 def test_integer_casts_truncate_and_wrap() -> None:
     assert ut.tensor([-1.9, 1.9]).int().tolist() == [-1, 1]
     assert ut.tensor([300, -1]).byte().tolist() == [44, 255]

@@ -16,7 +16,7 @@ from .errors import ArgumentError, ShapeError, UnsupportedError
 from .ops.comparison import where
 from .ops.joining import cat
 from .ops.native import native_batch_norm
-from .ops.resampling import resampled
+from .ops.resampling import resampled, resampled_bytes
 from .shapes import wrap_dim
 
 _segment_reduce = FUNCTIONS["segment_reduce"]
@@ -165,6 +165,8 @@ def _antialiased(
     if factors is not None:
         size = None
     elif size is not None and scales != (None, None):
+        if input.dtype is uint8:
+            return resampled_bytes(input, size, scales, (mode, bool(align_corners), True))
         out = input
         for d, (m, scale) in enumerate(zip(size, scales, strict=True), 2):
             how = (mode, input.shape[d], m, scale, bool(align_corners), True)

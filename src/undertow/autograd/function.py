@@ -501,8 +501,8 @@ def _check_nested(name: str, args: tuple[Any, ...]) -> None:
 
 
 def _among(t: Any, tensors: Sequence[Any]) -> int:
-    """Where `t` itself stands among `tensors`; -1 if nowhere."""
-    return next((i for i, other in enumerate(tensors) if other is t), -1)
+    """Where `t` itself stands among `tensors`, the last time; -1 if nowhere."""
+    return next((i for i in reversed(range(len(tensors))) if tensors[i] is t), -1)
 
 
 def _check_dirty(ctx: Any, inputs: list[Tensor], versions: list[int], outputs: Any) -> None:
@@ -592,10 +592,9 @@ def _record(ctx: Any, inputs: list[Tensor], outputs: tuple[Any, ...]) -> list[An
     ctx.saved = tuple(
         None if t is None else _keep(ctx, name, t, inputs, outputs, wrapped) for t in keeps
     )
-    for i, out in enumerate(outputs):  # a tensor that is returned twice is one tensor
-        first = _among(out, outputs)
-        if first < i and isinstance(out, Tensor):
-            wrapped[i] = wrapped[first]
+    for i, out in enumerate(outputs):  # one that is returned twice is the last output, as in torch
+        if isinstance(out, Tensor):
+            wrapped[i] = wrapped[_among(out, outputs)]
     ctx._dirty = ctx._constant = ()  # they hold the node, or are of no use to it
     return wrapped
 

@@ -124,15 +124,14 @@ def check_returned(node: Node, changed: Any, count: int, who: str, what: str) ->
 def adapted(node: Node, result: Any, shape: Any, dtype: Any) -> Tensor:
     """A gradient of a custom function that is broadcast or of another dtype, summed and cast.
 
-    As in torch, which does so for every node; a rule of an op of ours that does not fit is wrong.
+    As in torch, which does so for every node; a rule of an op of ours that does not fit is wrong,
+    and so is a complex gradient of a real input.
     """
-    if node.adapts and isinstance(result, Tensor) and len(shape) <= result.ndim:
+    real = isinstance(result, Tensor) and (dtype.kind == "c" or not result.is_complex())
+    if node.adapts and real and len(shape) <= result.ndim:
         ends = result.shape[result.ndim - len(shape) :]
         if all(a in (1, b) for a, b in zip(shape, ends, strict=True)):
-            found = sum_to(result, shape)
-            if found.is_complex() and dtype.kind != "c":
-                found = found.real
-            return cast(found, as_dtype(dtype))
+            return cast(sum_to(result, shape), as_dtype(dtype))
     raise wrong_gradient(node, result, shape, dtype)
 
 

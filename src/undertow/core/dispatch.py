@@ -336,18 +336,20 @@ def _converted(k: Forms, x: Array, dtype: DType, source: DType) -> Array:
     if dtype.category == 1 and x.dtype.kind in "fcV":
         real = k.part(x, "real") if x.dtype.kind == "c" else x
         x = k.cast(real, dtypes.float32.numpy) if real.dtype.itemsize < 4 else real
-        end = 2**64 if dtype is dtypes.uint64 else 2**63
-        if not k.within(x, -(2**63), end):
-            wide = dtype.is_signed and dtype.itemsize >= 4
-            least = -(2.0 ** (8 * dtype.itemsize - 1)) if wide else 0.0
-            x = k.map(_BOUNDED, (x, -(2.0**63), float(end), least), x.dtype)
+        long = dtype.itemsize == 8 or dtype in (dtypes.uint8, dtypes.uint32)
+        half = 2.0**63 if long else 2.0**31
+        end = 2 * half if dtype is dtypes.uint64 else half
+        if not k.within(x, -half, end):
+            least = -half if dtype.is_signed and dtype.itemsize >= 4 else 0.0
+            x = k.map(_BOUNDED, (x, -half, end, least), x.dtype)
     return k.cast(x, dtype.numpy)
 
 
-# Note [numbers without an integer]: NaN, infinities and numbers beyond 64 bits have no value in an
-# integer dtype, and instructions, LLVM and NumPy differ on what they give. Libraries cast such
-# numbers and select others afterwards (the positions of T5), so they are not refused: as torch on
-# x86, they become the least integer of 32 or 64 bits, and 0 in a shorter one, on every device.
+# Note [numbers without an integer]: NaN, infinities and numbers beyond 64 bits (32 for int8, int16,
+# int32 and uint16) have no value in an integer dtype, and instructions, LLVM and NumPy differ on
+# what they give. Libraries cast such numbers and select others afterwards (the positions of T5), so
+# they are not refused: as torch on x86, they become the least integer of 32 or 64 bits, and 0 in a
+# shorter or unsigned one, on every device. Other numbers wrap.
 _BOUNDED = trace(
     lambda a, low, end, least: where(
         call("ge", a, low), where(call("lt", a, end), a, least), least

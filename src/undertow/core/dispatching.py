@@ -11,15 +11,15 @@ answer was computed with. Indexing comes as the operators that it means: `select
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 from ..devices import Device, get_default_device
 from ..dtypes import DType
 from ..errors import UnsupportedError
-from .modes import current, enter, leave
-from .overriding import ASKING, Unanswered, is_covered, overrides_dispatch
+from .modes import current
+from .overriding import ASKING, answer, is_covered, overriders, overrides_dispatch
 from .register import FUNCTIONAL, FUNCTIONS, SPACES
 from .tensor import Tensor, share, wrap_shared
 
@@ -145,21 +145,25 @@ def _viewed(x: Any, index: Any) -> tuple[Any, list[Any]]:
     if at is not None:
         parts[at : at + 1] = whole
     dim = 0
-    tensors: list[Any] = []
+    tensors: list[Any] = []  # None for a dimension that stays; a mask has several
     for part in parts:
-        if part is None:
+        if part is None or isinstance(part, bool):
             x = operator("unsqueeze")(x, dim)
+            tensors.append(None if part is None else FUNCTIONS["tensor"]([part]))
             dim += 1
         elif isinstance(part, slice):
             if part != slice(None):
                 start, stop, step = part.indices(x.size(dim))
                 x = operator("slice", "Tensor")(x, dim, start, stop, step)
+            tensors.append(None)
             dim += 1
         elif isinstance(part, Tensor) and (part.dim() or part.dtype.category == 0):
-            tensors += [None] * (dim - len(tensors)) + [part]
+            tensors.append(part)
             dim += part.ndim if part.dtype.category == 0 else 1
         else:
             x = operator("select", "int")(x, dim, int(part))
+    while tensors and tensors[-1] is None:
+        tensors.pop()
     return x, tensors
 
 
@@ -208,13 +212,13 @@ def _dtype(name: str) -> Any:
 
 
 # Asking ---------------------------------------------------------------------------------------
-def dispatchers(values: Iterable[Any]) -> Iterator[Any]:
-    """Arguments, also in lists, whose class has a `__torch_dispatch__`."""
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from dispatchers(value)
-        elif isinstance(value, Tensor) and overrides_dispatch(type(value)):
-            yield value
+def dispatchers(values: Iterable[Any]) -> list[Any]:
+    """One of each class that has a `__torch_dispatch__`, also from lists of arguments."""
+    return overriders(values, _dispatches)
+
+
+def _dispatches(kind: type) -> bool:
+    return issubclass(kind, Tensor) and overrides_dispatch(kind)
 
 
 def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
@@ -222,7 +226,7 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
     state = current()
     if not state.dispatches:
         return original(*args, **kwargs)
-    found = [*dispatchers((*args, *kwargs.values()))]
+    found = dispatchers((*args, *kwargs.values()))
     if not found and not state.dispatch_modes:
         return original(*args, **kwargs)
     getter: Any = getattr(public, "__self__", None)
@@ -260,7 +264,7 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
         func = operator(name, overload_of(name, args, kwargs))
     except AttributeError:  # no operator has that name
         return original(*args, **kwargs)
-    result = answered(func, found, args, kwargs)
+    result = answer(func, found, args, kwargs, "dispatch")
     return tuple(result) if type(result) is list else result
 
 
@@ -283,39 +287,14 @@ def _as_operator(
     return name, bound.args, bound.kwargs
 
 
-def answered(func: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
-    """What the innermost mode, or else the first class that knows, answers for an operator."""
-    types: tuple[Any, ...] = tuple(dict.fromkeys(map(type, found)))
-    state = current()
-    modes = state.dispatch_modes
-    if modes:
-        token = enter(state.but(dispatch_modes=modes[:-1]))
-        try:
-            result = modes[-1].__torch_dispatch__(func, types, args, kwargs)
-        finally:
-            leave(token)
-        if result is not NotImplemented:
-            return result
-    for kind in types:
-        result = kind.__torch_dispatch__(func, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    if not types:
-        return func(*args, **kwargs)
-    raise Unanswered(
-        f"no implementation found for {func}: every __torch_dispatch__ that was asked returned "
-        f"NotImplemented, of {', '.join(t.__name__ for t in types)}"
-    )
-
-
 # Operators that are no public functions -------------------------------------------------------
 def run_operator(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A call of an operator itself: one that is no public function asks here, as they do."""
     if ASKING and not is_covered(func._call):
         state = current()
-        found = [*dispatchers((*args, *kwargs.values()))] if state.dispatches else []
+        found = dispatchers((*args, *kwargs.values())) if state.dispatches else []
         if found or (state.dispatches and state.dispatch_modes):
-            return answered(func, found, args, kwargs)
+            return answer(func, found, args, kwargs, "dispatch")
     return func._call(*args, **kwargs)
 
 

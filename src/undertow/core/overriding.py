@@ -282,22 +282,22 @@ def _ask_below() -> None:
         _below.append(import_module("undertow.core.dispatching").dispatched)
 
 
-def overriders(values: Iterable[Any]) -> list[Any]:
+def overriders(values: Iterable[Any], overrides: Callable[[type], bool] = overrides) -> list[Any]:
     """One of each class that overrides, subclasses first, also from lists of arguments."""
     found: list[Any] = []
-    _search(values, found)
+    _search(values, overrides, found)
     return found
 
 
-def _search(values: Iterable[Any], found: list[Any]) -> None:
+def _search(values: Iterable[Any], overrides: Callable[[type], bool], found: list[Any]) -> None:
     for value in values:
         kind = type(value)
         if kind in PLAIN:
             continue
         if isinstance(value, (list, tuple)):
-            _search(value, found)
+            _search(value, overrides, found)
         elif kind is slice:
-            _search((value.start, value.stop, value.step), found)
+            _search((value.start, value.stop, value.step), overrides, found)
         elif overrides(kind) and all(kind is not type(f) for f in found):
             place = len(found)
             for i, other in enumerate(found):
@@ -346,26 +346,27 @@ class Unanswered(TypeError):
     """Everybody who was asked gave NotImplemented."""
 
 
-def answer(public: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
+def answer(public: Any, found: list[Any], args: Any, kwargs: Any, kind: str = "function") -> Any:
     """The answer of the innermost mode, or else of the first overriding argument that has one."""
     types = tuple(map(type, found))
+    method = f"__torch_{kind}__"
     state = current()
-    modes = state.function_modes
+    modes = getattr(state, f"{kind}_modes")
     if modes:
-        token = enter(state.but(function_modes=modes[:-1]))
+        token = enter(state.but(**{f"{kind}_modes": modes[:-1]}))
         try:
-            result = modes[-1].__torch_function__(public, types, args, kwargs)
+            result = getattr(modes[-1], method)(public, types, args, kwargs)
         finally:
             leave(token)
         if result is not NotImplemented:
             return result
     for value in found:
-        result = value.__torch_function__(public, types, args, kwargs)
+        result = getattr(value, method)(public, types, args, kwargs)
         if result is not NotImplemented:
             return result
     asked = [repr(t) for t in types] + ([f"mode {modes[-1]!r}"] if modes else [])
     raise Unanswered(
-        f"no implementation found for {name_of(public)!r}: every __torch_function__ that was asked "
+        f"no implementation found for {name_of(public)!r}: every {method} that was asked "
         f"returned NotImplemented, of {', '.join(asked)}"
     )
 
@@ -454,7 +455,7 @@ class Pushed(Switch):
 
     __slots__ = ("field", "mode")
 
-    def __init__(self, mode: Any, field: str = "function_modes") -> None:
+    def __init__(self, mode: Any, field: str) -> None:
         super().__init__()
         self.mode = mode
         self.field = field
@@ -477,6 +478,27 @@ class Pushed(Switch):
             super().__exit__(*exc)
         finally:
             _want(2, -1)
+
+
+class Mode:
+    """What answers functions, or operators, while it is entered; more than once if need be."""
+
+    _field: str  # of State, where those that are on stand
+    _entered: list[Pushed]
+
+    def __enter__(self) -> Any:
+        pushed = Pushed(self, self._field)
+        pushed.__enter__()
+        vars(self).setdefault("_entered", []).append(pushed)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._entered.pop().__exit__(*exc)
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """A mode to enter: `with Mode.push():` is `with Mode():`."""
+        return cls(*args, **kwargs)
 
 
 # Tensor's own ---------------------------------------------------------------------------------

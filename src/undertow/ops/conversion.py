@@ -72,8 +72,9 @@ def to(
     """The tensor in another dtype or on another device; itself when nothing changes.
 
     Called as `to(dtype)`, `to(device, dtype)` or `to(other)`; `copy=True` always copies.
-    A NaN, an infinity or a number beyond 64 bits has no value in an integer dtype; it becomes the
-    least one of 32 or 64 bits, and 0 in shorter ones. Larger integers wrap around.
+    A NaN, an infinity or a number beyond 64 bits (32 for int8, int16, int32 and uint16) has no
+    value in an integer dtype; it becomes the least one of 32 or 64 bits, and 0 in shorter or
+    unsigned ones. Other numbers that are too large wrap around.
 
     >>> import undertow as ut
     >>> ut.tensor([1.7, -1.7]).to(ut.int64)

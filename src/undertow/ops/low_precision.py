@@ -132,7 +132,7 @@ def embedding_bag(
     if include_last_offset:
         bag = bag[: int(offsets[-1])]
     used = indices[: len(bag)]
-    counted = bag if padding_idx is None else bag[used != padding_idx]
+    counted = bag if padding_idx is None else bag[used != padding_idx % len(weight)]
     size = counted.bincount(minlength=len(starts))
     if mode != 2:
         return out, bag, size, size.clone()

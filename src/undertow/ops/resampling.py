@@ -106,7 +106,7 @@ def _check(x: Tensor, mode: str, align_corners: bool | None, antialias: bool) ->
         )
 
 
-def _bytes(x: Tensor, target: Any, factors: Any, how: tuple[str, bool, bool]) -> Tensor:
+def resampled_bytes(x: Tensor, target: Any, factors: Any, how: tuple[str, bool, bool]) -> Tensor:
     """An image of uint8: the widths first, then the heights, a half up, as torch rounds.
 
     The weights have 15 bits, as there; float64 holds their sums exactly.
@@ -152,7 +152,7 @@ def interpolate(
     if mode == "area":
         return adaptive_mean("interpolate", input, target, input.ndim - 2)
     if mode in _RANKS and input.dtype is dtypes.uint8:
-        return _bytes(input, target, factors, (mode, bool(align_corners), bool(antialias)))
+        return resampled_bytes(input, target, factors, (mode, bool(align_corners), bool(antialias)))
     half = mode in _RANKS and input.dtype.itemsize == 2
     out = cast(input, dtypes.float32) if half else input
     for d, (n, m, factor) in enumerate(zip(input.shape[2:], target, factors, strict=True)):

@@ -42,6 +42,7 @@ from .pytree_nodes import (
 from .pytree_specs import (
     LeafSpec,
     TreeSpec,
+    children_like,
     treespec_dumps,
     treespec_leaf,
     treespec_loads,
@@ -315,11 +316,8 @@ def _broadcast_to_and_flatten(
     """A value of `tree` for each leaf of a shape, where a leaf may stand for all below it."""
     if tree_is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
-    kind = _get_node_type(tree)
-    if treespec.is_leaf() or kind != treespec.type:
-        return None
-    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-    if len(children) != treespec.num_children or context != treespec.context:
+    children = None if treespec.is_leaf() else children_like(treespec, tree)
+    if children is None:
         return None
     found: list[Any] = []
     for child, spec in zip(children, treespec.children_specs, strict=True):

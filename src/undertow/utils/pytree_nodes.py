@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError
@@ -24,6 +25,8 @@ class NodeDef(NamedTuple):
     unflatten_fn: Unflatten
     flatten_with_keys_fn: Callable[[Any], tuple[list[Any], Any]] | None
     name: str | None = None  # in texts of shapes
+    to_dumpable: Callable[[Any], Any] | None = None  # what is kept, as what JSON knows, and back
+    from_dumpable: Callable[[Any], Any] | None = None
 
 
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
@@ -100,8 +103,15 @@ def register_pytree_node(
     """
     if cls in SUPPORTED_NODES:
         raise ArgumentError(f"[register_pytree_node] {cls} is already registered as pytree node")
-    name = serialized_type_name
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn, name)
+    SUPPORTED_NODES[cls] = NodeDef(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        flatten_with_keys_fn,
+        serialized_type_name,
+        to_dumpable_context,
+        from_dumpable_context,
+    )
 
 
 _register_pytree_node = _private_register_pytree_node = register_pytree_node
@@ -218,8 +228,36 @@ def _register_own() -> None:
             lambda d: (_list_flatten_with_keys(d)[0], d.maxlen),
         ),
     ]
+    texts = {namedtuple: (_class_name, _class_of), defaultdict: (_named_factory, _factory_of)}
     for kind, take, make, take_keys in rows:
-        SUPPORTED_NODES[kind] = NodeDef(kind, take, make, take_keys, f"collections.{kind.__name__}")
+        name = f"{kind.__module__}.{kind.__name__}"
+        SUPPORTED_NODES[kind] = NodeDef(
+            kind, take, make, take_keys, name, *texts.get(kind, (None, None))
+        )
+
+
+def _class_name(kind: Any) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _class_of(name: str) -> Any:
+    module, _, last = name.rpartition(".")
+    return getattr(import_module(module), last)
+
+
+def _named_factory(kept: Any) -> dict[str, Any]:
+    factory, keys = kept
+    return {
+        "default_factory_module": getattr(factory, "__module__", None),
+        "default_factory_name": getattr(factory, "__qualname__", None),
+        "dict_context": keys,
+    }
+
+
+def _factory_of(text: Any) -> list[Any]:
+    name = text["default_factory_name"]
+    factory = name and getattr(import_module(text["default_factory_module"]), name)
+    return [factory, text["dict_context"]]
 
 
 _register_own()

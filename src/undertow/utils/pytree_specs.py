@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import namedtuple
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from typing import Any
 
 from ..errors import ArgumentError
@@ -20,6 +19,8 @@ __all__ = [
     "treespec_pprint",
     "treespec_tuple",
 ]
+
+_DICTS = (dict, OrderedDict, defaultdict)
 
 
 class TreeSpec:
@@ -122,22 +123,28 @@ def _up_to(spec: TreeSpec, tree: Any, found: list[Any]) -> None:
     if spec.type is None:
         found.append(tree)
         return
-    kind = _get_node_type(tree)
-    if kind != spec.type:
-        wanted, got = (getattr(k, "__name__", k) for k in (spec.type, kind))
-        raise ArgumentError(f"[tree_map] the trees differ: one has a {wanted}, the other a {got}")
-    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-    if isinstance(tree, dict) and isinstance(context, list) and context != spec._context:
-        keys = spec._context[-1] if kind.__name__ == "defaultdict" else spec._context
-        if set(keys) == set(tree):  # in another order
-            children, context = [tree[k] for k in keys], spec._context
-    if len(children) != spec.num_children or context != spec._context:
-        raise ArgumentError(
-            f"[tree_map] the trees differ in shape: {spec} and {len(children)} children with "
-            f"{context!r}"
-        )
+    children = children_like(spec, tree)
+    if children is None:
+        raise ArgumentError(f"[tree_map] the trees differ: one has {spec}, the other {tree!r:.80}")
     for child, below in zip(spec._children, children, strict=True):
         _up_to(child, below, found)
+
+
+def children_like(spec: TreeSpec, tree: Any) -> list[Any] | None:
+    """The children of a tree if it is such a container as the shape, in its order, else None.
+
+    Dicts of any kind are alike if they have the same keys.
+    """
+    kind = _get_node_type(tree)
+    if kind in _DICTS and spec.type in _DICTS:
+        keys = spec._context[1] if spec.type is defaultdict else spec._context
+        return [tree[key] for key in keys] if set(keys) == set(tree) else None
+    if kind != spec.type:
+        return None
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    return (
+        list(children) if (len(children), context) == (spec.num_children, spec._context) else None
+    )
 
 
 def treespec_leaf() -> LeafSpec:
@@ -189,11 +196,9 @@ def _dumped(spec: TreeSpec) -> Any:
         raise ArgumentError(
             f"[treespec_dumps] {spec.type} was registered without serialized_type_name"
         )
-    context = spec._context
-    if spec.type is namedtuple:
-        context = f"{context.__module__}.{context.__qualname__}"
+    dump = SUPPORTED_NODES[spec.type].to_dumpable or json.dumps
     children = [_dumped(c) for c in spec._children]
-    return {"type": name, "context": json.dumps(context), "children_spec": children}
+    return {"type": name, "context": dump(spec._context), "children_spec": children}
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
@@ -210,8 +215,5 @@ def _loaded(data: Any) -> TreeSpec:
     kind = next((k for k, d in SUPPORTED_NODES.items() if d.name == data["type"]), None)
     if kind is None:
         raise ArgumentError(f"[treespec_loads] {data['type']} is not registered")
-    context = json.loads(data["context"])
-    if kind is namedtuple:
-        module, _, name = context.rpartition(".")
-        context = getattr(import_module(module), name)
+    context = (SUPPORTED_NODES[kind].from_dumpable or json.loads)(data["context"])
     return TreeSpec(kind, context, [_loaded(c) for c in data["children_spec"]])
