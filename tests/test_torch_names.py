@@ -87,3 +87,13 @@ def test_compiler_names() -> None:
         pass
     with pytest.raises(OSError, match="load_library"):
         ut.ops.load_library("extension.so")
+
+
+def test_modules_are_attributes_before_they_are_imported() -> None:
+    """`torch.utils._python_dispatch` is loaded with torch, and programs rely on that."""
+    code = (
+        "import undertow as ut\n"
+        "ut.utils._python_dispatch.TorchDispatchMode, ut._C._nn.gelu, ut.distributed.rpc\n"
+        "ut.fx.passes.infra.pass_base.PassBase"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -291,13 +291,13 @@ def answered(func: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     if modes:
         token = enter(state.but(dispatch_modes=modes[:-1]))
         try:
-            result = modes[-1].__torch_dispatch__(func, types, args, kwargs)
+            result = _asked(modes[-1], type(modes[-1]), func, types, args, kwargs)
         finally:
             leave(token)
         if result is not NotImplemented:
             return result
     for kind in types:
-        result = kind.__torch_dispatch__(func, types, args, kwargs)
+        result = _asked(kind, kind, func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     if not types:
@@ -306,6 +306,14 @@ def answered(func: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
         f"no implementation found for {func}: every __torch_dispatch__ that was asked returned "
         f"NotImplemented, of {', '.join(t.__name__ for t in types)}"
     )
+
+
+def _asked(who: Any, kind: type, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """What a mode or class answers, or for it what `register_torch_dispatch` was given."""
+    rule = vars(func).get("dispatched", {}).get(kind)
+    if rule is not None:
+        return rule(who, func, types, args, kwargs)
+    return who.__torch_dispatch__(func, types, args, kwargs)
 
 
 # Operators that are no public functions -------------------------------------------------------
