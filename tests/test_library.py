@@ -11,6 +11,7 @@ import pytest
 import undertow as ut
 from undertow.errors import ArgumentError, GradientError, UnsupportedError
 from undertow.torch_names.schemas import infer_schema, parse
+from undertow.utils._python_dispatch import TorchDispatchMode
 
 
 @pytest.fixture
@@ -190,8 +191,9 @@ def test_a_library(lib: Any) -> None:
     assert str(ut.ops.tested.f.default) == "tested.f.default"
     x = ut.ones(1, requires_grad=True)
     ut.ops.tested.f.scalar(x, 2.0, "").backward()  # what is composed has its derivative
-    with pytest.raises(GradientError):
-        ut.ops.tested.f(x).backward()
+    ut.ops.tested.f(x).backward()  # and so has a kernel of ops, as in torch
+    assert x.grad is not None
+    assert x.grad.item() == 3
     with pytest.raises(ArgumentError, match="defined already"):
         lib.define("f(Tensor x) -> Tensor")
     with pytest.raises(AttributeError, match="nothing"):
@@ -258,3 +260,141 @@ def test_aten() -> None:
         aten._cudnn_ctc_loss(x)
     with pytest.raises(AttributeError, match="no_such_operator"):
         aten.no_such_operator  # noqa: B018
+
+
+# What a rule is told -------------------------------------------------------------------------
+def test_a_rule_is_told_which_gradients_are_wanted() -> None:
+    """`needs_input_grad` has a place for each argument, and a list for a list of tensors."""
+    seen: list[Any] = []
+
+    @ut.library.custom_op("wanted_lib::weighted", mutates_args=())
+    def weighted(x: ut.Tensor, others: list[ut.Tensor], dims: list[int]) -> ut.Tensor:
+        return x * others[0] * others[1]
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        seen.append(ctx.needs_input_grad)
+        ctx.save_for_backward(inputs[0], *inputs[1])
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        seen.append(ctx.needs_input_grad)
+        x, a, b = ctx.saved_tensors
+        first, (second, third), _ = ctx.needs_input_grad
+        more = [grad * x * b if second else None, grad * x * a if third else None]
+        return grad * a * b if first else None, more, None
+
+    weighted.register_autograd(backward, setup_context=setup)
+    x, a, b = ut.tensor([2.0], requires_grad=True), ut.tensor([3.0]), ut.tensor([5.0])
+    weighted(x, [a, b], [0, 1]).sum().backward()
+    assert x.grad is not None
+    assert x.grad.item() == 15
+    a.requires_grad_()
+    weighted(x.detach(), [a, b], [0, 1]).sum().backward()
+    assert a.grad is not None
+    assert a.grad.item() == 10
+    assert seen == [(True, [False, False], False)] * 2 + [(False, [True, False], False)] * 2
+
+
+def test_a_rule_is_told_of_arguments_by_name() -> None:
+    """`setup_context` is called with names, as in torch: in any order."""
+    ut.library.define("named_lib::scale", "(Tensor x, *, float factor=2.0) -> Tensor")
+    ut.library.impl("named_lib::scale", "cpu", lambda x, *, factor: x * factor)
+
+    def setup(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
+        ctx.factor = keyword_only_inputs["factor"]
+
+    ut.library.register_autograd(
+        "named_lib::scale", lambda ctx, grad: grad * ctx.factor, setup_context=setup
+    )
+    x = ut.tensor([1.0], requires_grad=True)
+    ut.ops.named_lib.scale(x).backward()
+    ut.ops.named_lib.scale(x, factor=5.0).backward()
+    assert x.grad is not None
+    assert x.grad.item() == 7
+
+
+def test_gradients_come_in_the_lists_of_the_results() -> None:
+    ut.library.define("mixed_lib::powers", "(Tensor x) -> (Tensor, Tensor[])")
+    ut.library.impl("mixed_lib::powers", "default", lambda x: (x * 1, [x * 2, x * 3]))
+    ut.library.register_autograd(
+        "mixed_lib::powers", lambda ctx, one, more: one + 2 * more[0] + 3 * more[1]
+    )
+    x = ut.ones(2, requires_grad=True)
+    first, (_, last) = ut.ops.mixed_lib.powers(x)
+    (first + last).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("key", ["CPU", "CompositeExplicitAutograd"])
+def test_a_kernel_of_a_library_is_differentiated_through(key: str) -> None:
+    """Without a rule a backward goes through its ops; what came another way is an error there."""
+    lib = ut.library.Library(f"through_{key.lower()}", "DEF")
+    lib.define("double(Tensor x) -> Tensor")
+    lib.impl("double", lambda x: x * 2, key)
+    lib.define("numpy_double(Tensor x) -> Tensor")
+    lib.impl("numpy_double", lambda x: ut.from_numpy(x.detach().numpy() * 2), key)
+    lib.define("double_(Tensor(a!) x) -> Tensor(a!)")
+    lib.impl("double_", lambda x: x.mul_(2), key)
+    ops = getattr(ut.ops, lib.ns)
+    x = ut.ones(2, requires_grad=True)
+    y = x * 1
+    assert ops.double_(y) is y
+    (ops.double(x) + y).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [4, 4]
+    lost = ops.numpy_double(x)
+    assert lost.requires_grad
+    with pytest.raises(GradientError, match="has no derivative"):
+        lost.sum().backward()
+
+
+# Who answers in an operator's place ------------------------------------------------------------
+def test_subclasses_and_modes_are_asked_for_operators() -> None:
+    @ut.library.custom_op("asked_lib::double", mutates_args=())
+    def double(x: ut.Tensor) -> ut.Tensor:
+        return x * 2
+
+    seen: list[str] = []
+
+    class Own(ut.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(str(func))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    class Functions(ut.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(f"mode {func}")
+            return func(*args, **(kwargs or {}))
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(f"dispatch {func}")
+            return func(*args, **(kwargs or {}))
+
+    x = ut.ones(2)
+    own = x.as_subclass(Own)
+    seen.clear()
+    assert type(double(own)) is Own
+    assert seen == ["asked_lib.double.default"]
+    seen.clear()
+    with Functions():
+        double(x)
+    with Operators():
+        double(x)
+    assert seen == ["mode asked_lib.double.default", "dispatch asked_lib.double.default"]
+
+    @double.register_torch_dispatch(Operators)
+    def _(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        assert isinstance(mode, Operators)
+        return func(*args) * 100
+
+    with Operators():
+        assert double(x).tolist() == [200, 200]
+    assert double(x).tolist() == [2, 2]

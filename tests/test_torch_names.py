@@ -46,6 +46,16 @@ def test_what_a_name_is() -> None:
         Own()
 
 
+def test_a_module_does_not_hide_the_function_of_its_name() -> None:
+    """torch has both: `nn.parallel.replicate` is a function, in a module of that name."""
+    module = importlib.import_module("undertow.nn.parallel.replicate")
+    with pytest.raises(UnsupportedError, match=r"\[nn\.parallel\.replicate\] "):
+        module.replicate(ut.nn.Linear(2, 2), [0])
+    with pytest.raises(UnsupportedError, match=r"\[nn\.parallel\.replicate\] "):
+        ut.nn.parallel.replicate(ut.nn.Linear(2, 2), [0])
+    assert refusals.is_refusal(ut.nn.parallel.replicate)
+
+
 def test_what_there_is_stands_at_torchs_paths() -> None:
     assert importlib.import_module("undertow.nn.modules.conv").LazyConv1d is ut.nn.LazyConv1d
     assert importlib.import_module("undertow._tensor").Tensor is ut.Tensor
@@ -77,3 +87,13 @@ def test_compiler_names() -> None:
         pass
     with pytest.raises(OSError, match="load_library"):
         ut.ops.load_library("extension.so")
+
+
+def test_modules_are_attributes_before_they_are_imported() -> None:
+    """`torch.utils._python_dispatch` is loaded with torch, and programs rely on that."""
+    code = (
+        "import undertow as ut\n"
+        "ut.utils._python_dispatch.TorchDispatchMode, ut._C._nn.gelu, ut.distributed.rpc\n"
+        "ut.fx.passes.infra.pass_base.PassBase"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,21 +13,23 @@ _PACKAGE = __name__.partition(".")[0]
 def on_demand(package: dict[str, Any], homes: dict[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a package, given its globals and the module where each name stands.
 
-    A module of the same name as what it is asked for is meant itself. Names that only torch has
-    are looked for in `torch_names`.
+    A module of the same name as what it is asked for is meant itself, also one that is in no list
+    and has a file here. Names that only torch has are looked for in `torch_names`.
     """
     here = package["__name__"]
 
-    def has_file(name: str) -> bool:  # `from . import name` asks before it imports
+    def has_file(name: str) -> bool:
         places = [os.path.join(folder, name) for folder in package.get("__path__", ())]
         return any(os.path.exists(f"{p}.py") or os.path.isdir(p) for p in places)
 
     def __getattr__(name: str) -> Any:
-        if name not in homes and (name.startswith("__") or has_file(name)):
+        if name not in homes and name.startswith("__"):
             raise AttributeError(f"module {here!r} has no attribute {name!r}")
         if name in homes:
             module = import_module(f".{homes[name]}", here)
             found = module if name == homes[name] else getattr(module, name)
+        elif has_file(name):
+            found = import_module(f".{name}", here)
         else:
             found = import_module(f"{_PACKAGE}.torch_names.refusals").find(here, name)
         package[name] = found

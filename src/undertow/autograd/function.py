@@ -118,6 +118,7 @@ class FunctionCtx(Node):
     _backends: tuple[Any, ...] = ()  # of the outputs
     _materialize_non_diff_grads = True  # zeros also for outputs without gradients
     _stay_none: frozenset[int] = frozenset()  # else the places of these outputs
+    _needs: Any = None  # what was assigned to `needs_input_grad`
 
     def __init__(self, args: tuple[Any, ...]) -> None:
         tensors = [a for a in args if isinstance(a, Tensor)]
@@ -195,9 +196,15 @@ class FunctionCtx(Node):
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
         """For every argument, whether its gradient is wanted (in `backward`: by this pass)."""
+        if self._needs is not None:
+            return self._needs
         node, wanted = _wanted.get()
         asked = iter(wanted if node is self else self.parents)
         return tuple(next(asked) is not None if tensor else False for tensor in self._tensors)
+
+    @needs_input_grad.setter
+    def needs_input_grad(self, value: Any) -> None:
+        self._needs = value
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Declare inputs that `forward` changes in place; they must be returned."""

@@ -355,13 +355,13 @@ def answer(public: Any, found: list[Any], args: Any, kwargs: Any, kind: str = "f
     if modes:
         token = enter(state.but(**{f"{kind}_modes": modes[:-1]}))
         try:
-            result = getattr(modes[-1], method)(public, types, args, kwargs)
+            result = _asked(modes[-1], modes[-1], method, public, types, args, kwargs)
         finally:
             leave(token)
         if result is not NotImplemented:
             return result
     for value in found:
-        result = getattr(value, method)(public, types, args, kwargs)
+        result = _asked(value, type(value), method, public, types, args, kwargs)
         if result is not NotImplemented:
             return result
     asked = [repr(t) for t in types] + ([f"mode {modes[-1]!r}"] if modes else [])
@@ -369,6 +369,17 @@ def answer(public: Any, found: list[Any], args: Any, kwargs: Any, kind: str = "f
         f"no implementation found for {name_of(public)!r}: every {method} that was asked "
         f"returned NotImplemented, of {', '.join(asked)}"
     )
+
+
+def _asked(
+    value: Any, whose: Any, method: str, public: Any, types: Any, args: Any, kwargs: Any
+) -> Any:
+    """What a mode or a class answers, or for it what `register_torch_dispatch` was given."""
+    if method == "__torch_dispatch__":
+        rule = getattr(public, "__dict__", {}).get("dispatched", {}).get(type(value))
+        if rule is not None:
+            return rule(whose, public, types, args, kwargs)
+    return getattr(value, method)(public, types, args, kwargs)
 
 
 def of_user(function: Callable[..., Any], *args: Any) -> Any:

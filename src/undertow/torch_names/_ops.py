@@ -16,9 +16,11 @@ from typing import Any
 from .. import _higher_order_ops
 from ..amp.autocast_mode import autocast, is_autocast_enabled
 from ..autograd.function import Function
-from ..core.modes import is_grad_enabled, no_grad
-from ..core.overriding import overriders
-from ..core.tensor import Tensor
+from ..core.dispatching import dispatchers
+from ..core.modes import current, is_grad_enabled, no_grad
+from ..core.node import Barrier
+from ..core.overriding import EVERYBODY, NOBODY, answer, overriders
+from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError, GradientError, UnsupportedError
 from ..utils._pytree import tree_flatten, tree_leaves, tree_map_only, tree_unflatten
 from .schemas import FunctionSchema, parse
@@ -44,6 +46,15 @@ def below_autograd() -> Iterator[None]:
         yield
     finally:
         _below.reset(token)
+
+
+def who_overrides(args: Any, kwargs: dict[str, Any]) -> list[Any] | None:
+    """The arguments that answer functions themselves, also for a mode; None if nobody does."""
+    state = current()
+    if _below.get() or state.asks >= NOBODY:
+        return None
+    found = overriders((*args, *kwargs.values())) if state.asks == EVERYBODY else []
+    return found if found or state.function_modes else None
 
 
 def standing_in(args: Any, kwargs: dict[str, Any]) -> Any:
@@ -118,12 +129,10 @@ class OpOverload(OperatorBase):
         """Whether there is a kernel for a dispatch key."""
         return str(key).rpartition(".")[2] in self.kernels
 
-    py_impl = has_kernel_for_dispatch_key
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        proxy = standing_in(args, kwargs)
-        if proxy is not None:
-            return proxy.__torch_function__(self, (type(proxy),), args, kwargs)
+        asked = who_overrides(args, kwargs)
+        if asked is not None:
+            return answer(self, asked, args, kwargs)
         values, named = self._schema.bind(args, kwargs)
         for kind, dtype in self.casts.items():
             if is_autocast_enabled(kind):
@@ -140,9 +149,13 @@ class OpOverload(OperatorBase):
                     return self.kernels[autograd](*values, **named)
             if IMPLICIT in self.kernels and key not in self.kernels:
                 return self.kernels[IMPLICIT](*values, **named)
-            if wanted:
-                rule = self.rule or _no_rule(self)
-                return _differentiated(self, rule, values, named)
+            if wanted and (self.rule is not None or self.strict):
+                return _differentiated(self, self.rule or _no_rule(self), values, named)
+        state = current()
+        if state.dispatches:
+            found = dispatchers((*values, *named.values()))
+            if found or state.dispatch_modes:
+                return answer(self, found, tuple(values), named, "dispatch")
         kernel = self.kernels.get(key) or self.kernels.get(EXPLICIT) or self.kernels.get(IMPLICIT)
         if kernel is None or (key == "Meta" and self.strict and key not in self.kernels):
             raise UnsupportedError(
@@ -152,9 +165,9 @@ class OpOverload(OperatorBase):
         result = kernel(*values, **named)
         if self.strict:
             _check_results(self, result, tensors)
+        elif wanted:
+            _close(self, result, tensors)
         return result
-
-    redispatch = __call__
 
 
 def _floats(x: Any) -> bool:
@@ -171,61 +184,103 @@ def _check_results(op: OpOverload, result: Any, tensors: list[Tensor]) -> None:
             )
 
 
+def _close(op: OpOverload, result: Any, tensors: list[Tensor]) -> None:
+    """A kernel of a `Library` without a rule: a backward goes through what it was made of.
+
+    A backward through a result that came another way, through NumPy for one, is an error.
+    """
+    for found in tree_leaves(result):
+        if _floats(found) and not found.requires_grad and all(found is not t for t in tensors):
+            meta = tuple(found.shape), found._array.dtype
+            sources = [(node_of(t), t._index) for t in tensors]
+            found._node = Barrier(_without_rule(op), sources, meta)
+
+
 def _differentiated(
     op: OpOverload, rule: type[Function], values: list[Any], named: dict[str, Any]
 ) -> Any:
     """The results of an operator with its rule in the graph: lists of tensors are taken apart."""
-    flat, spec = tree_flatten(values)
-    shape: list[Any] = []
-    results = rule.apply(op, spec, named, shape, *flat)
-    outputs = list(results) if isinstance(results, tuple) else [results]
-    return tree_unflatten(outputs, shape[0])
+    flat, spec = tree_flatten(values, lambda value: value is not values and _is_whole(value))
+    call = _Call(op, spec, named)
+    results = rule.apply(*flat, call)
+    return tree_unflatten(list(results) if isinstance(results, tuple) else [results], call.out)
+
+
+class _Call:
+    """What a rule is told of a call beside its tensors; `out` is the structure of the results."""
+
+    out: Any
+
+    def __init__(self, op: OpOverload, spec: Any, named: dict[str, Any]) -> None:
+        self.op, self.spec, self.named = op, spec, named
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether an argument is one to autograd: not a list of tensors."""
+    return not isinstance(value, (list, tuple)) or any(
+        v is not None and not isinstance(v, Tensor) for v in value
+    )
+
+
+@contextmanager
+def _for_user(ctx: Any) -> Iterator[None]:
+    """While a user's function has the context: `needs_input_grad` as the operator is called."""
+    flags = list(ctx.needs_input_grad[:-1])
+    ctx.needs_input_grad = tuple(tree_unflatten(flags, ctx._call.spec))
+    try:
+        yield
+    finally:
+        ctx.needs_input_grad = None
 
 
 def make_rule(op: OpOverload, backward: Callable[..., Any], setup: Any) -> type[Function]:
     """The Function of an operator, out of what `register_autograd` was given."""
-    in_lists = any("[]" in a.type for a in op._schema.returns) and len(op._schema.returns) == 1
+    by_name = any(a.kwarg_only for a in op._schema.arguments)
 
     class Rule(Function):
         @staticmethod
-        def forward(ctx: Any, op: OpOverload, spec: Any, named: Any, shape: Any, *flat: Any) -> Any:
-            values = tree_unflatten(flat, spec)
+        def forward(ctx: Any, *args: Any) -> Any:
+            call = ctx._call = args[-1]
+            values = tree_unflatten(list(args[:-1]), call.spec)
             with below_autograd(), no_grad():
-                result = op(*values, **named)
-            leaves, out = tree_flatten(result)
-            shape.append(out)
-            ctx._spec = spec
+                result = call.op(*values, **call.named)
+            leaves, call.out = tree_flatten(result)
             if setup is not None:
-                more = {"keyword_only_inputs": named} if named else {}
-                setup(ctx, tuple(values), result, **more)
+                more = {"keyword_only_inputs": call.named} if by_name else {}
+                with _for_user(ctx):
+                    setup(ctx=ctx, inputs=tuple(values), output=result, **more)
             return tuple(leaves) if len(leaves) != 1 else leaves[0]
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            found = backward(ctx, *([list(grads)] if in_lists else grads))
-            listed = list(found) if isinstance(found, (tuple, list)) else [found]
+            given = tree_unflatten(list(grads), ctx._call.out)
+            with _for_user(ctx):
+                found = backward(ctx, *(given if isinstance(given, tuple) else (given,)))
+            listed = found if isinstance(found, tuple) else (found,)
             flat: list[Any] = []
-            for grad, child in zip(listed, ctx._spec.children_specs, strict=True):
-                count = child.num_leaves
-                flat += tree_leaves(grad) if grad is not None and count != 1 else [grad] * count
-            return None, None, None, None, *flat
+            for grad, child in zip(listed, ctx._call.spec.children_specs, strict=True):
+                if child.is_leaf():
+                    flat.append(grad)
+                else:
+                    flat += [None] * child.num_leaves if grad is None else list(grad)
+            return *flat, None
 
-        @classmethod
-        def name_of(cls) -> str:
-            return op.name()
-
-    Rule.__name__ = Rule.__qualname__ = f"{op._opname.title().replace('_', '')}Backward"
-    return Rule
+    name = f"GeneratedBackwardFor_{op.namespace}_{op._opname}_{op._overloadname}"  # as in torch
+    return type(name, (Rule,), {})
 
 
 def _no_rule(op: OpOverload) -> type[Function]:
     def backward(ctx: Any, *grads: Any) -> Any:
-        raise GradientError(
-            f"[{op.name()}] has no derivative; give it one with library.register_autograd, or "
-            "detach its arguments"
-        )
+        raise GradientError(_without_rule(op))
 
     return make_rule(op, backward, None)
+
+
+def _without_rule(op: OpOverload) -> str:
+    return (
+        f"[{op.name()}] has no derivative; give it one with library.register_autograd, or detach "
+        "its arguments"
+    )
 
 
 class OpOverloadPacket:
@@ -266,9 +321,9 @@ class OpOverloadPacket:
         return found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        proxy = standing_in(args, kwargs)
-        if proxy is not None:
-            return proxy.__torch_function__(self, (type(proxy),), args, kwargs)
+        asked = who_overrides(args, kwargs)
+        if asked is not None:
+            return answer(self, asked, args, kwargs)
         names = self.overloads()
         for name in names[:-1]:
             overload = getattr(self, name)

@@ -82,7 +82,7 @@ def is_refusal(thing: Any) -> bool:
     >>> is_refusal(ut.monitor.Stat), is_refusal(ut.add)
     (True, False)
     """
-    return "__refused__" in getattr(thing, "__dict__", ())
+    return isinstance(thing, _Namesake) or "__refused__" in getattr(thing, "__dict__", ())
 
 
 def has_module(path: str) -> bool:
@@ -152,8 +152,19 @@ def _made(kind: str, home: str, name: str, rest: str) -> Any:
     return refuse
 
 
+class _Namesake(ModuleType):
+    """A module under whose name its package has a function, which the import has covered."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        package, _, name = self.__name__.rpartition(".")
+        return find(package, name)(*args, **kwargs)
+
+
 def fill(module: ModuleType) -> None:
     """Give an empty module the names of torch's at its path."""
+    package, _, own = torch_path(module.__name__).rpartition(".")
+    if own in table().get(package, {}):
+        module.__class__ = _Namesake
     names = table()[torch_path(module.__name__)]
     module.__doc__ = f"`{torch_path(module.__name__)}` of torch: see {__name__}."
     module.__dict__["__all__"] = sorted(n for n in names if not n.startswith("_"))

@@ -1,7 +1,8 @@
 """`undertow.library`: operators of your own, in Python, that take part in autograd.
 
 `custom_op` makes one from a function with annotations; `Library` from a schema. Either gets a
-derivative by `register_autograd`; without one, a backward through it is an error.
+derivative by `register_autograd`. Without one, a backward through a `custom_op` is an error, and
+one through a kernel of a `Library` goes through the ops that it is made of.
 """
 
 from __future__ import annotations
@@ -234,7 +235,11 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
 def register_torch_dispatch(
     op: Any, torch_dispatch_class: Any, func: Function | None = None, /, *, lib: Any = None
 ) -> Any:
-    """What an operator does for a class with `__torch_dispatch__`: kept, and used by that class."""
+    """What an operator does for a class with `__torch_dispatch__`, instead of asking that.
+
+    `func(cls_or_mode, op, types, args, kwargs)` is called for arguments of that very class, or
+    while a mode of it is on.
+    """
     found = lookup(op)
 
     def register(fn: Function) -> Function:
