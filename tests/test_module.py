@@ -440,3 +440,13 @@ def test_the_suffix_of_extra_states_is_where_torch_has_it() -> None:
             return 3
 
     assert list(Counted().state_dict()) == [nn.modules.module._EXTRA_STATE_KEY_SUFFIX]
+
+
+def test_buffer_of_a_class_whose_register_buffer_does_not_know_persistent() -> None:
+    class Old(nn.Module):
+        def register_buffer(self, name: str, value: Any) -> None:  # type: ignore[override]
+            super().register_buffer(name, value, True)
+
+    m = Old()
+    m.kept = nn.Buffer(ut.ones(2))
+    assert "kept" in m.state_dict()

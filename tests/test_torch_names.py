@@ -77,3 +77,12 @@ def test_compiler_names() -> None:
         pass
     with pytest.raises(OSError, match="load_library"):
         ut.ops.load_library("extension.so")
+
+
+def test_devices_that_are_not_here_are_not_in_use() -> None:
+    assert ut.xpu.is_initialized() is False
+
+
+def test_layouts_of_blocks_can_be_compared_with() -> None:
+    assert ut.ones(2).layout not in {ut.sparse_bsr, ut.sparse_bsc}
+    assert isinstance(ut.sparse_bsr, ut.layout)

@@ -7,6 +7,7 @@ is, and how it is taken back, `state.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from ...core.modes import no_grad
@@ -135,7 +136,9 @@ class Module:
             self._modules[name] = registered("module", self, name, value)
         elif isinstance(value, Buffer):
             self._ready("buffers")
-            self.register_buffer(name, value, value.persistent)
+            # As in torch, a class whose register_buffer does not know the flag is not told it.
+            told = "persistent" in signature(self.register_buffer).parameters
+            self.register_buffer(name, value, *[value.persistent] * told)
         else:
             for register in _REGISTERS:
                 if name in fields.get(register, ()):
