@@ -200,3 +200,12 @@ def test_a_sparse_gradient_can_be_set() -> None:
     assert weight.tolist() == [[1, 1], [0, -1], [1, 1]]
     with pytest.raises(RuntimeError, match=r"\[grad\] expects shape"):
         weight.grad = ut.sparse_coo_tensor([[1]], [[1.0]], (3, 1))
+
+
+def test_zero_grad_detaches_and_empties_a_sparse_gradient() -> None:
+    layer = ut.nn.Embedding(4, 2, sparse=True)
+    layer(ut.tensor([1, 1, 3])).sum().backward()
+    grad = layer.weight.grad
+    assert grad.detach_() is grad
+    assert not grad.requires_grad
+    assert float(grad.zero_().to_dense().abs().sum()) == 0

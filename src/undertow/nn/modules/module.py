@@ -41,9 +41,13 @@ from .state import IncompatibleKeys, as_ours, load_state, state_of
 T = TypeVar("T", bound="Module")
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
-_BUFFERS = (Tensor, OtherKind)  # a sparse tensor may be a buffer, and is none of ours
 _REGISTERS = ("_parameters", "_buffers", "_modules")
 _IncompatibleKeys = IncompatibleKeys  # torch's name of it
+
+
+def _may_be_buffer(value: Any) -> bool:
+    """Tensors of any kind (a sparse one is no `Tensor`), and what answers torch's functions."""
+    return isinstance(value, Tensor | OtherKind) or hasattr(type(value), "__torch_function__")
 
 
 class _Forward(Protocol[P, R]):
@@ -148,7 +152,7 @@ class Module:
 
     def _replace(self, register: str, name: str, value: Any) -> None:
         """Assign to a name that is taken: None, or (for a buffer) another tensor."""
-        if value is not None and not (register == "_buffers" and isinstance(value, _BUFFERS)):
+        if value is not None and not (register == "_buffers" and _may_be_buffer(value)):
             kind = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "child module"}
             wanted = {
                 "_parameters": "undertow.nn.Parameter",
@@ -215,7 +219,7 @@ class Module:
         self._ready("buffer")
         self._new_name("register_buffer", name, "_buffers")
         if tensor is not None:
-            if not isinstance(tensor, _BUFFERS):
+            if not _may_be_buffer(tensor):
                 raise DTypeError(
                     f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' "
                     "(undertow.Tensor or None required)"
