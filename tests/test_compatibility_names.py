@@ -163,6 +163,8 @@ def test_settings_read_back() -> None:
         ut.set_float32_matmul_precision("low")
     ut.use_deterministic_algorithms(True, warn_only=True)
     assert ut.is_deterministic_algorithms_warn_only_enabled()
+    with pytest.raises(TypeError, match="expects True or False, got 1"):
+        ut.use_deterministic_algorithms(False, warn_only=1)  # type: ignore[arg-type]
     assert ut.get_deterministic_debug_mode() == 1
     ut.set_deterministic_debug_mode("error")
     assert ut.are_deterministic_algorithms_enabled()

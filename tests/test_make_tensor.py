@@ -49,3 +49,11 @@ def test_noncontiguous_without_zeros_and_with_gradients() -> None:
 def test_errors(arguments: Any) -> None:
     with pytest.raises(ValueError, match=r"\[make_tensor\]"):
         make_tensor(2, device="cpu", **arguments)
+
+
+@pytest.mark.parametrize("dtype", [ut.float8_e4m3fn, ut.float8_e5m2, ut.float8_e4m3fnuz])
+def test_float8(dtype: ut.dtype) -> None:
+    x = make_tensor(50, dtype=dtype, device="cpu", low=-2, high=2)
+    assert x.dtype is dtype
+    assert float(x.float().abs().max()) <= 2
+    assert float(x.float().abs().max()) > 1

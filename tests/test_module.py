@@ -440,3 +440,35 @@ def test_the_suffix_of_extra_states_is_where_torch_has_it() -> None:
             return 3
 
     assert list(Counted().state_dict()) == [nn.modules.module._EXTRA_STATE_KEY_SUFFIX]
+
+
+def test_buffer_of_a_class_whose_register_buffer_does_not_know_persistent() -> None:
+    class Old(nn.Module):
+        def register_buffer(self, name: str, value: Any) -> None:  # type: ignore[override]
+            super().register_buffer(name, value, True)
+
+    m = Old()
+    m.kept = nn.Buffer(ut.ones(2))
+    assert "kept" in m.state_dict()
+
+
+def test_what_answers_functions_may_be_a_buffer() -> None:
+    class Like:
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            raise NotImplementedError
+
+    first, second = Like(), Like()
+    m = nn.Module()
+    m.register_buffer("kept", first)  # type: ignore[arg-type]
+    assert m.kept is first
+    m.kept = second
+    assert m.get_buffer("kept") is second
+
+
+@pytest.mark.parametrize("where", [[], {}])
+def test_to_what_is_no_device_is_a_type_error(where: Any) -> None:
+    with pytest.raises(TypeError, match="expects a name such as 'cpu'"):
+        nn.Linear(1, 1).to(where, non_blocking=True)

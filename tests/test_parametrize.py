@@ -338,3 +338,33 @@ def test_a_further_parametrization_inverts_its_own_results() -> None:
     parametrize.register_parametrization(layer, "weight", Positive())
     layer.weight = ut.full((2, 2), 4.0)
     assert ut.allclose(layer.weight, ut.full((2, 2), 4.0))
+
+
+def test_right_inverse_may_change_the_shape() -> None:
+    class Flat(nn.Module):
+        def forward(self, v: ut.Tensor) -> ut.Tensor:
+            return v.reshape(2, 2)
+
+        def right_inverse(self, w: ut.Tensor) -> ut.Tensor:
+            return w.reshape(4)
+
+    m = nn.Linear(2, 2)
+    parametrize.register_parametrization(m, "weight", Flat())
+    assert m.weight.shape == (2, 2)
+    assert m.parametrizations.weight.original.shape == (4,)
+    m.weight = ut.ones(2, 2)
+    assert m.weight.tolist() == [[1, 1], [1, 1]]
+
+
+def test_right_inverse_keeps_the_device() -> None:
+    class Moved(nn.Module):
+        def forward(self, x: ut.Tensor) -> ut.Tensor:
+            return x.float()
+
+        def right_inverse(self, w: ut.Tensor) -> ut.Tensor:
+            return w.to("meta")
+
+    m = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="may not change the dtype or the device"):
+        parametrize.register_parametrization(m, "weight", Moved())
+    assert not parametrize.is_parametrized(m)

@@ -543,3 +543,11 @@ def test_a_state_of_no_elements(make: Any) -> None:
     state = out[0] if isinstance(out, tuple) else out
     assert state.shape == (3, 0)
     state.sum().backward()
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_weights_in_their_order_by_torchs_name() -> None:
+    lstm = ut.nn.utils.weight_norm(ut.nn.LSTM(3, 2, proj_size=1), name="weight_hr_l0")
+    assert [isinstance(p, ut.nn.Parameter) for p in lstm._flat_weights] == [True] * 4 + [False]
+    lstm = ut.nn.utils.remove_weight_norm(lstm, name="weight_hr_l0")
+    assert all(isinstance(p, ut.nn.Parameter) for p in lstm._flat_weights)

@@ -231,3 +231,12 @@ def test_functions_save_and_return_sparse_tensors() -> None:
     a._stored.mul_(2)
     with pytest.raises(RuntimeError, match="changed in place"):
         y.sum().backward()
+
+
+def test_zero_grad_detaches_and_empties_a_sparse_gradient() -> None:
+    layer = ut.nn.Embedding(4, 2, sparse=True)
+    layer(ut.tensor([1, 1, 3])).sum().backward()
+    grad = layer.weight.grad
+    assert grad.detach_() is grad
+    assert not grad.requires_grad
+    assert float(grad.zero_().to_dense().abs().sum()) == 0

@@ -91,3 +91,27 @@ def test_storages_of_sizes_numbers_and_files(tmp_path) -> None:
     assert ut.UntypedStorage.from_file(path, nbytes=8).tolist() == [1] + [0] * 7
     with pytest.raises(ut.errors.FileError, match="24 bytes, and 4 elements"):
         ut.from_file(path, size=4, dtype=ut.int64)
+
+
+@pytest.mark.parametrize("order", ["big", "little", "native"])
+def test_elements_of_a_buffer(order: Any) -> None:
+    data = bytearray([1, 2, 3, 4, 5, 6])
+    found = ut.ShortStorage.from_buffer(data, order)
+    named = "little" if order == "native" else order
+    assert found.tolist() == [int.from_bytes(data[i : i + 2], named) for i in (0, 2, 4)]
+    assert ut.ShortStorage.from_buffer(data, order, 1, 2).tolist() == found.tolist()[1:2]
+    assert ut.ByteStorage.from_buffer(data).tolist() == list(data)
+    assert ut.IntStorage.from_buffer(b"").tolist() == []
+    with pytest.raises(ValueError, match="not whole elements"):
+        ut.IntStorage.from_buffer(data, order)
+    with pytest.raises(ValueError, match="not 4 elements"):
+        ut.ShortStorage.from_buffer(data, order, 4)
+
+
+def test_old_constructors_share_a_storage() -> None:
+    x = ut.tensor([1.0, 2.0])
+    for y in (ut.FloatTensor(x.storage()), x.new(x.storage()), x.new(x.untyped_storage())):
+        assert y.data_ptr() == x.data_ptr()
+        assert y.tolist() == [1, 2]
+    with pytest.raises(TypeError, match="shares the memory"):
+        ut.DoubleTensor(x.storage())

@@ -97,3 +97,12 @@ def test_modules_are_attributes_before_they_are_imported() -> None:
         "ut.fx.passes.infra.pass_base.PassBase"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_devices_that_are_not_here_are_not_in_use() -> None:
+    assert ut.xpu.is_initialized() is False
+
+
+def test_layouts_of_blocks_can_be_compared_with() -> None:
+    assert ut.ones(2).layout not in {ut.sparse_bsr, ut.sparse_bsc}
+    assert isinstance(ut.sparse_bsr, ut.layout)

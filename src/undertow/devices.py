@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from .errors import DeviceError
+from .errors import DeviceError, DeviceTypeError
 
 
 class Device:
@@ -30,7 +30,7 @@ class Device:
         if isinstance(type, Device):
             type, index = type.type, type.index if index is None else index
         if not isinstance(type, str):
-            raise DeviceError(f"[device] expects a name such as 'cpu', got {type!r}")
+            raise DeviceTypeError(f"[device] expects a name such as 'cpu', got {type!r}")
         name, colon, number = type.partition(":")
         if colon:
             if index is not None or not number.isdigit():

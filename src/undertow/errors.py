@@ -48,6 +48,10 @@ class DeviceError(UndertowError, RuntimeError):
     """Tensors are on different devices, or a device does not exist."""
 
 
+class DeviceTypeError(DeviceError, TypeError):
+    """Something that names no device, such as a list."""
+
+
 class AbsentDeviceError(DeviceError, AssertionError):
     """Something was asked of a kind of device that is not here."""
 

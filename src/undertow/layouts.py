@@ -77,7 +77,8 @@ jagged = layout("jagged")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
-sparse_bsr = layout("sparse_bsr")  # of blocks: in name only
+# Blocks by rows and by columns are there to be compared with; no tensor has them.
+sparse_bsr = layout("sparse_bsr")
 sparse_bsc = layout("sparse_bsc")
 contiguous_format = legacy_contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")

@@ -61,10 +61,11 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     >>> ut.use_deterministic_algorithms(False)
     """
     global _deterministic, _warn_only
-    if not isinstance(mode, bool):
-        raise DTypeError(f"[use_deterministic_algorithms] expects True or False, got {mode!r}")
+    for told in (mode, warn_only):
+        if not isinstance(told, bool):
+            raise DTypeError(f"[use_deterministic_algorithms] expects True or False, got {told!r}")
     _deterministic = (1 if warn_only else 2) if mode else 0
-    _warn_only = bool(warn_only)
+    _warn_only = warn_only
 
 
 def are_deterministic_algorithms_enabled() -> bool:

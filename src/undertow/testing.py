@@ -173,7 +173,9 @@ def make_tensor(
     if noncontiguous:
         sizes = (*sizes[:-1], 2 * sizes[-1])
     bottom, top = _drawn_between(dtype, low, high)
-    if dtype.is_differentiable:
+    if dtype.is_floating_point and dtype.itemsize == 1:
+        made = FUNCTIONS["empty"](sizes, device=device).uniform_(bottom, top).to(dtype)
+    elif dtype.is_differentiable:
         made = FUNCTIONS["empty"](sizes, dtype=dtype, device=device)
         parts = FUNCTIONS["view_as_real"](made) if dtype.is_complex else made
         # In two steps, since the width of the whole range is beyond the dtype.

@@ -39,6 +39,7 @@ TYPE_NAMES = {
 def construct(name: str, args: tuple[Any, ...], dtype: DType, device: Any = None) -> Tensor:
     """What `ut.Tensor(*args)` means: sizes give memory without values, anything else is data."""
     from .register import FUNCTIONS
+    from .storage import UntypedStorage
 
     if device is not None and Device(device).type != "cpu":
         raise ArgumentError(
@@ -51,6 +52,8 @@ def construct(name: str, args: tuple[Any, ...], dtype: DType, device: Any = None
     (data,) = args if len(args) == 1 else (args,)
     if isinstance(data, Size):
         return FUNCTIONS["empty"](data, **options)
+    if isinstance(data, UntypedStorage):
+        data = data._row(dtype)
     if isinstance(data, Tensor):
         if data.dtype is not dtype and name != "Tensor":
             raise DTypeError(

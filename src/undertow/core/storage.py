@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ..backends.registry import backend_of
 from ..devices import device as Device
 from ..dtypes import DType, as_dtype, get_default_dtype, uint8
-from ..errors import FileError, UnsupportedError
+from ..errors import ArgumentError, FileError, UnsupportedError
 from .legacy import TYPE_NAMES
 from .register import FUNCTIONS, attach
 from .tensor import Tensor
@@ -55,6 +56,10 @@ class UntypedStorage:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         return self._whole().__array__(dtype, copy)
+
+    def _row(self, dtype: DType) -> Tensor:
+        """All of it, for a tensor of this dtype that shares it."""
+        return seen_as(self, dtype)
 
     def _bytes(self) -> Tensor:
         return seen_as(self, uint8)
@@ -207,6 +212,33 @@ class TypedStorage(UntypedStorage):
         """The elements of a file as memory; changes go to the file if it is `shared`."""
         return cls(mapped(filename, shared, size, cls._of or get_default_dtype()))
 
+    @classmethod
+    def from_buffer(
+        cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, **named: Any
+    ) -> TypedStorage:
+        """A copy of `count` elements of a buffer, whose bytes are in "little" or "big" order.
+
+        >>> import undertow as ut
+        >>> ut.ShortStorage.from_buffer(bytes([1, 2, 3, 4]), "big").tolist()
+        [258, 772]
+        """
+        dtype = as_dtype(named.pop("dtype", cls._of or get_default_dtype()))
+        if byte_order not in ("native", "little", "big"):
+            raise ArgumentError(
+                f"[from_buffer] byte_order is 'native', 'little' or 'big', got {byte_order!r}"
+            )
+        end = None if count < 0 else offset + count * dtype.itemsize
+        held = bytearray(memoryview(buffer).cast("B")[offset:end])
+        if len(held) % dtype.itemsize or (end is not None and len(held) < end - offset):
+            raise ArgumentError(
+                f"[from_buffer] {len(held)} bytes from {offset} on are not "
+                f"{'whole elements' if count < 0 else f'{count} elements'} of {dtype}"
+            )
+        rows = FUNCTIONS["frombuffer"](held, dtype=uint8) if held else FUNCTIONS["empty"](0)
+        if held and byte_order not in ("native", sys.byteorder):
+            rows = rows.reshape(-1, dtype.itemsize).flip(1).reshape(-1)
+        return cls(rows.view(dtype) if held else rows.to(dtype), dtype=dtype)
+
     @property
     def dtype(self) -> DType:
         """What an element is."""
@@ -220,6 +252,9 @@ class TypedStorage(UntypedStorage):
 
     def _whole(self) -> Tensor:
         return self._tensor.as_strided((self._elements(),), (1,), 0)
+
+    def _row(self, dtype: DType) -> Tensor:
+        return self._whole()
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

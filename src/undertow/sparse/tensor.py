@@ -153,6 +153,11 @@ class SparseTensor(OtherKind):
         """The same without history."""
         return self._with(self._stored.detach())
 
+    def detach_(self) -> Any:
+        """Forget its history."""
+        self._stored = self._stored.detach()
+        return self
+
     def clone(self) -> Any:
         """A copy of its values at the same positions."""
         return self._with(self._stored.clone())

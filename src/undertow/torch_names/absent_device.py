@@ -23,6 +23,10 @@ class AbsentDevice:
         """Whether there is such a device: only if a package brings one."""
         return is_present(self.type)
 
+    def is_initialized(self) -> bool:
+        """Whether it is in use."""
+        return False
+
     def device_count(self) -> int:
         """How many such devices there are."""
         return int(self.is_available())

@@ -7,6 +7,7 @@ __all__ = [
     "device_count",
     "empty_cache",
     "is_available",
+    "is_initialized",
     "manual_seed",
     "manual_seed_all",
     "seed",
@@ -17,6 +18,7 @@ _device = AbsentDevice("xpu", "XPU")
 device_count = _device.device_count
 empty_cache = _device.empty_cache
 is_available = _device.is_available
+is_initialized = _device.is_initialized
 manual_seed = manual_seed_all = _device.manual_seed
 seed = _device.seed
 synchronize = _device.synchronize

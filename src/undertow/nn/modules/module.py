@@ -7,6 +7,7 @@ is, and how it is taken back, `state.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from ...core.modes import no_grad
@@ -40,9 +41,13 @@ from .state import IncompatibleKeys, as_ours, load_state, state_of
 T = TypeVar("T", bound="Module")
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
-_BUFFERS = (Tensor, OtherKind)  # a sparse tensor may be a buffer, and is none of ours
 _REGISTERS = ("_parameters", "_buffers", "_modules")
 _IncompatibleKeys = IncompatibleKeys  # torch's name of it
+
+
+def _may_be_buffer(value: Any) -> bool:
+    """Tensors of any kind (a sparse one is no `Tensor`), and what answers torch's functions."""
+    return isinstance(value, Tensor | OtherKind) or hasattr(type(value), "__torch_function__")
 
 
 class _Forward(Protocol[P, R]):
@@ -135,7 +140,9 @@ class Module:
             self._modules[name] = registered("module", self, name, value)
         elif isinstance(value, Buffer):
             self._ready("buffers")
-            self.register_buffer(name, value, value.persistent)
+            # As in torch, a class whose register_buffer does not know the flag is not told it.
+            told = "persistent" in signature(self.register_buffer).parameters
+            self.register_buffer(name, value, *[value.persistent] * told)
         else:
             for register in _REGISTERS:
                 if name in fields.get(register, ()):
@@ -145,7 +152,7 @@ class Module:
 
     def _replace(self, register: str, name: str, value: Any) -> None:
         """Assign to a name that is taken: None, or (for a buffer) another tensor."""
-        if value is not None and not (register == "_buffers" and isinstance(value, _BUFFERS)):
+        if value is not None and not (register == "_buffers" and _may_be_buffer(value)):
             kind = {"_parameters": "parameter", "_buffers": "buffer", "_modules": "child module"}
             wanted = {
                 "_parameters": "undertow.nn.Parameter",
@@ -212,7 +219,7 @@ class Module:
         self._ready("buffer")
         self._new_name("register_buffer", name, "_buffers")
         if tensor is not None:
-            if not isinstance(tensor, _BUFFERS):
+            if not _may_be_buffer(tensor):
                 raise DTypeError(
                     f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' "
                     "(undertow.Tensor or None required)"

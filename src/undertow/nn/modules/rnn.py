@@ -248,6 +248,11 @@ class RNNBase(Module):
         """The arguments of the functions between the weights and `batch_first`."""
         return self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
 
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        """The weights in their order, under torch's name; what is put into it changes nothing."""
+        return self._flat()
+
     def _flat(self) -> list[Parameter]:
         return [getattr(self, name) for names in self._all_weights for name in names]
 

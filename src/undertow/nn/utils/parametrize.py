@@ -62,9 +62,11 @@ class ParametrizationList(ModuleList):
                 f"{type(found).__name__}"
             )
         self.ntensors = len(parts)
+        before = original.detach()
+        if self.is_tensor:
+            _same_kind(before, found)
         for name, part in zip(self._names(), parts, strict=True):
             if isinstance(original, Parameter) and self.is_tensor:
-                self._check(original, part, "right_inverse")
                 original.data = part.detach()
                 self.register_parameter(name, original)
             elif isinstance(original, Parameter):
@@ -72,16 +74,10 @@ class ParametrizationList(ModuleList):
             else:
                 self.register_buffer(name, part)
         if not unsafe:
-            self._check(original, self(), "forward")
+            _alike(before, self(), "forward", self)
 
     def _names(self) -> list[str]:
         return ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
-
-    def _check(self, original: Tensor, found: Any, what: str) -> None:
-        """A parametrization may change neither shape nor dtype, unless it is unsafe."""
-        if self.unsafe and what == "forward":
-            return
-        _alike(original, found, what, self)
 
     def right_inverse(self, value: Tensor) -> None:
         """Change the originals so that the tensor becomes `value`: what an assignment does."""
@@ -100,11 +96,7 @@ class ParametrizationList(ModuleList):
                 )
             for name, part in zip(self._names(), parts, strict=True):
                 held = getattr(self, name)
-                if held.dtype is not part.dtype or (held.shape != part.shape and not self.unsafe):
-                    raise ValueError(
-                        f"'right_inverse' gave {part.dtype} of shape {part.shape} for {name}, "
-                        f"which is {held.dtype} of shape {held.shape}"
-                    )
+                _same_kind(held, part)
                 held.data = part.detach().clone()
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -114,6 +106,15 @@ class ParametrizationList(ModuleList):
         for module in rest:
             x = module(x)
         return x
+
+
+def _same_kind(before: Tensor, after: Tensor) -> None:
+    """A right_inverse may give another shape, but no other dtype and no other device."""
+    if after.dtype is not before.dtype or after.device != before.device:
+        raise ValueError(
+            f"'right_inverse' may not change the dtype or the device, got {after.dtype} on "
+            f"{after.device} for {before.dtype} on {before.device}"
+        )
 
 
 def _alike(before: Tensor, after: Any, what: str, where: Module) -> None:
