@@ -133,7 +133,7 @@ _LAZY |= {
             channels_last channels_last_3d contiguous_format jagged layout legacy_contiguous_format
             memory_format per_channel_affine per_channel_affine_float_qparams per_channel_symmetric
             per_tensor_affine per_tensor_symmetric preserve_format qscheme
-            sparse_coo sparse_csc sparse_csr strided
+            sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr strided
         """,
         "private": """
             _assert_async _batch_norm_with_update _cast_Long _chunk_cat

@@ -20,6 +20,8 @@ __all__ = [
     "per_tensor_symmetric",
     "preserve_format",
     "qscheme",
+    "sparse_bsc",
+    "sparse_bsr",
     "sparse_coo",
     "sparse_csc",
     "sparse_csr",
@@ -75,6 +77,8 @@ jagged = layout("jagged")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")  # blocks of rows and of columns: no tensor here has them
+sparse_bsc = layout("sparse_bsc")
 contiguous_format = legacy_contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
