@@ -141,6 +141,10 @@ def test_backend_settings_are_kept() -> None:
     assert cudnn.enabled
     assert cudnn.version() is None
     assert not cudnn.is_available()
+    assert cuda.preferred_linalg_library("magma") == cuda.preferred_linalg_library() == "magma"
+    cuda.preferred_linalg_library("default")
+    with pytest.raises(RuntimeError, match="cublas"):
+        cuda.preferred_blas_library("unknown")
     with cuda.sdp_kernel(enable_flash=False):
         assert not cuda.flash_sdp_enabled()
     assert cuda.flash_sdp_enabled()

@@ -86,3 +86,88 @@ def test_groups_of_tensors() -> None:
     assert lists[0][1] is c
     assert indices == [0, 2]
     assert utils._has_foreach_support([a], a.device)
+
+
+def test_the_list_that_was_given_comes_back() -> None:
+    xs = tensors()
+    assert ut._foreach_sqrt_(xs) is xs
+    assert ut._foreach_add_(xs, 1.0) is xs
+    assert ut._foreach_add_(xs, tensors(1)) is xs
+    assert ut._foreach_lerp_(xs, tensors(1), 0.3) is xs
+    whole = (ut.ones(2, dtype=ut.int64),)
+    assert ut._foreach_neg_(whole) is whole
+
+
+@pytest.mark.parametrize("dtype", [ut.float32, ut.float64], ids=str)
+def test_norms_of_many_tensors(dtype: Any) -> None:
+    xs = [*tensors(dtype=dtype), ut.rand(90, 100, dtype=dtype).t()]
+    xs += [ut.rand(9, 4, dtype=dtype)[:, 1]]
+    xs += [ut.tensor([ut.inf, 1], dtype=dtype), ut.tensor([ut.nan, 1], dtype=dtype)]
+    found = ut._foreach_norm(xs)
+    for a, x in zip(found, xs, strict=True):
+        assert a.shape == ()
+        ut.testing.assert_close(a, ut.linalg.vector_norm(x), equal_nan=True)
+    found[0].add_(1)  # memory of its own
+    ut.testing.assert_close(found[1], ut.linalg.vector_norm(xs[1]))
+    leaves = [x.detach().requires_grad_() for x in xs[:3]]
+    sum(ut._foreach_norm(leaves)).backward()
+    ut.testing.assert_close(leaves[1].grad, xs[1] / ut.linalg.vector_norm(xs[1]))
+    mixed = ut._foreach_norm([ut.ones(4), ut.ones(9, dtype=ut.float64), ut.ones(4).half()])
+    assert [n.dtype for n in mixed] == [ut.float32, ut.float64, ut.float16]
+    assert [n.item() for n in mixed] == [2, 3, 2]
+
+
+def test_zeros_count_as_changes() -> None:
+    xs = [*tensors(), ut.ones(2, dtype=ut.int64), ut.ones(300, 500), ut.ones(3, 4).t()]
+    for some in (xs, xs[:5], [xs[-2]], [xs[-1]]):
+        for x in some:
+            x.fill_(1)
+        versions = [x._version for x in some]
+        assert ut._foreach_zero_(some) is some
+        for x, version in zip(some, versions, strict=True):
+            assert not x.any()
+            assert x._version > version
+    with pytest.raises(RuntimeError, match="clone"):
+        ut._foreach_zero_([ut.ones(1).expand(3)])
+    with pytest.raises(RuntimeError, match="leaf"):
+        ut._foreach_zero_([ut.ones(3, requires_grad=True)])
+    with pytest.raises(RuntimeError, match="clone"):
+        ut._foreach_copy_([ut.ones(1).expand(3)], [ut.ones(3)])
+    x = ut.ones(3, requires_grad=True)
+    y = x * 2
+    z = y.exp()
+    ut._foreach_zero_([y.detach()])
+    z.sum().backward()
+    target = [ut.zeros(2), ut.zeros(3, dtype=ut.float64)]
+    assert ut._foreach_copy_(target, [ut.ones(2), ut.ones(3)]) is target
+    assert target[1].tolist() == [1, 1, 1]
+
+
+def test_numbers_that_are_alike_and_others() -> None:
+    for weights in ([0.5] * 5, [0.5, 0.5, 0.5, 0.5, 0.25], ut.full((5,), 0.5)):
+        xs, ys = tensors(), tensors(1)
+        each = weights.tolist() if isinstance(weights, ut.Tensor) else weights
+        expected = [ut.addcdiv(x, y, y, value=w) for x, y, w in zip(xs, ys, each, strict=True)]
+        ut._foreach_addcdiv_(xs, ys, ys, weights)
+        for a, b in zip(xs, expected, strict=True):
+            ut.testing.assert_close(a, b)
+    xs = tensors()
+    expected = [x * 0.5 for x in xs]
+    ut._foreach_mul_(xs, ut.tensor(0.5, dtype=ut.float64))
+    assert all(ut.equal(a, b) for a, b in zip(xs, expected, strict=True))
+    scale = ut.tensor(0.5, requires_grad=True)
+    grown = [x * 1 for x in xs]
+    ut._foreach_mul_(grown, scale)
+    sum(g.sum() for g in grown).backward()
+    ut.testing.assert_close(scale.grad, sum(x.sum() for x in xs))
+    with pytest.raises(DTypeError, match="cannot be stored"):
+        ut._foreach_mul_([ut.ones(2, dtype=ut.int64)], [0.5])
+
+
+def test_whole_numbers_and_booleans() -> None:
+    whole = [ut.arange(1, 4)]
+    with pytest.raises(DTypeError, match="does not divide integers"):
+        ut._foreach_addcdiv(whole, whole, whole, value=2)
+    flags = [ut.tensor([True, False])]
+    assert ut._foreach_addcmul(flags, flags, flags, value=True)[0].dtype is ut.bool
+    assert ut._foreach_addcmul(whole, whole, whole, value=2)[0].tolist() == [3, 10, 21]

@@ -285,3 +285,13 @@ def test_stacked_modules_want_gradients_alike() -> None:
     layers[0].weight.requires_grad_(False)
     with pytest.raises(RuntimeError, match="'weight' requires gradients in some"):
         stack_module_state(layers)
+
+
+@pytest.mark.parametrize("transform", [ut.func.jacrev, ut.func.jacfwd, ut.func.hessian])
+def test_jacobians_are_real(transform: Any) -> None:
+    with pytest.raises(RuntimeError, match="real inputs"):
+        transform(lambda z: z.abs())(ut.ones(1, dtype=ut.complex64))
+    with pytest.raises(RuntimeError, match="real outputs"):
+        transform(lambda x: x * 1j)(ut.ones(1))
+    parts = transform(lambda x: ut.view_as_complex(x).abs().sum())(ut.ones(1, 2))
+    assert not parts.is_complex()

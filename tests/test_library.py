@@ -65,6 +65,11 @@ def test_schemas_are_inferred() -> None:
         'f(Tensor(a0!) x, Tensor[] ys, SymInt? n=None, *, str name="a", bool flag=False) '
         "-> (Tensor, Tensor)"
     )
+
+    def scaled(x: ut.Tensor, factor: ut.types.Number) -> ut.Tensor:
+        return x * factor
+
+    assert "Scalar factor" in infer_schema(scaled, mutates_args=())
     with pytest.raises(ArgumentError, match="needs a type annotation"):
         infer_schema(lambda x: x, mutates_args=())
     with pytest.raises(ArgumentError, match="mutates_args names"):

@@ -3,7 +3,8 @@
 Note [lists of tensors]
 What gives new tensors is the operation of each tensor by itself: a call costs less than a row of a
 launch does. What changes tensors in place is one launch for all of them (core/update) where nothing
-is recorded and all are of single or double precision.
+is recorded, all are of single precision or all of double, and one number goes with all. Functions
+that change tensors return the list that they were given, as in torch.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import dtypes
+from .backends.base import Backend
+from .backends.registry import OF_CLASS
 from .core.modes import current
 from .core.register import FUNCTIONS
-from .core.tensor import Tensor, node_of
+from .core.tensor import Tensor, node_of, share, wrap
 from .core.update import Update
 from .errors import ArgumentError, DTypeError, ShapeError
 from .nn.parameter import Parameter
@@ -46,11 +49,14 @@ def _of(name: str) -> Callable[..., Any]:
     if name in ("add", "sub"):
         plain = FUNCTIONS[name]
         return lambda x, y, a=1: plain(x, y) if a.__class__ is int and a == 1 else plain(x, a * y)
-    if name == "addcmul":
-        return lambda x, a, b, v: x + v * a * b
-    if name == "addcdiv":
-        return lambda x, a, b, v: x + v * a / b
+    if name in ("addcmul", "addcdiv"):
+        weighed = FUNCTIONS[name]
+        return lambda x, a, b, v: weighed(x, a, b, value=v)
     return FUNCTIONS[name]
+
+
+def _several(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
 
 
 def _number(value: Any) -> bool:
@@ -61,6 +67,10 @@ def _formula(name: str) -> Callable[..., Any]:
     """The operation on scalar expressions, where numbers are expressions as well."""
     if name in ("clamp_min", "clamp_max"):
         return FUNCTIONS["maximum" if name == "clamp_min" else "minimum"]
+    if name == "addcmul":
+        return lambda x, a, b, v: x + v * (a * b)
+    if name == "addcdiv":
+        return lambda x, a, b, v: x + v * (a / b)
     if name == "lerp":
         return lambda x, y, w: x + w * (y - x)
     if name == "lerp_beyond":  # torch's formula for weights from one half on
@@ -79,7 +89,9 @@ _LAUNCHED = frozenset(
 
 def _launched(name: str, rows: list[list[Any]], numbers: tuple[Any, ...]) -> bool:
     """Whether one launch changed the first of every row; else each wants to be looked at."""
-    if name not in _LAUNCHED or not all(map(_real_number, numbers)) or not _quick(rows):
+    if name not in _LAUNCHED or not all(map(_real_number, numbers)):
+        return False
+    if not all(map(_quick, zip(*rows, strict=True))):
         return False
     key = (name, len(rows[0]), len(numbers))
     update = _updates.get(key)
@@ -88,35 +100,55 @@ def _launched(name: str, rows: list[list[Any]], numbers: tuple[Any, ...]) -> boo
         update = _updates[key] = Update(
             f"_foreach_{name}_", lambda *given: (formula(*given),), len(rows[0]), len(numbers), (0,)
         )
-    update(rows, tuple([float(n) for n in numbers]))
-    return True
+    return update.attempt(rows, [float(n) for n in numbers])
 
 
-def _quick(rows: list[list[Any]]) -> bool:
-    """Whether nothing is recorded and all rows are of one shape and floating dtype each."""
+def _quick(tensors: Sequence[Any]) -> bool:
+    """Whether nothing is recorded of these tensors, and the first is of single or double precision.
+
+    Whether they fit together is not looked at here.
+    """
     state = current()
-    if not state.plain:
+    for t in tensors:
+        if t.__class__ not in _PLAIN:
+            return False
+    if not state.plain or tensors[0]._array.dtype not in _FLOATS:
         return False
-    recorded = state.grad
-    for row in rows:
-        first = dtype = shape = None
-        for t in row:
-            if t.__class__ not in _PLAIN:
-                return False
-            array = t._array
-            if first is None:
-                first, dtype, shape = array, array.dtype, array.shape
-                if dtype not in _FLOATS:
-                    return False
-            elif array.dtype is not dtype or array.shape != shape:
-                return False
-            if recorded and node_of(t) is not None:
-                return False
-    return True
+    return not state.grad or not [t for t in tensors if node_of(t) is not None]
+
+
+def _changed(tensors: list[Any]) -> Backend | None:
+    """The device of tensors that can be changed as they lie, whose versions count that; or None."""
+    if not _quick(tensors) or current().writing is not None:
+        return None
+    first = tensors[0]._array
+    kind, dtype, backend = first.__class__, first.dtype, OF_CLASS.get(first.__class__)
+    arrays = [t._array for t in tensors]
+    if backend is None or [a for a in arrays if a.dtype is not dtype or a.__class__ is not kind]:
+        return None
+    aliases = [t._alias or share(t) for t in tensors]
+    if not backend.all_plain(arrays) or [a for a in aliases if a.inference]:
+        return None
+    for alias in aliases:
+        alias.version.value += 1
+    return backend
 
 
 def _real_number(n: Any) -> bool:
     return n.__class__ is float or n.__class__ is int
+
+
+def _one_number(value: Any) -> Any:
+    """The number that a tensor without dimensions, or a list, has for all; else what was given."""
+    if value.__class__ in (list, tuple) and value and _real_number(value[0]):
+        first, kind = value[0], value[0].__class__
+        for n in value:  # zeros may differ in their signs
+            if n is not first and (n.__class__ is not kind or n != first or not n):
+                return value
+        return first
+    if value.__class__ is Tensor and not value.ndim and _quick((value,)):
+        return value.item()
+    return value
 
 
 # Arguments ---------------------------------------------------------------------------------------
@@ -149,22 +181,30 @@ def _spread(op: str, value: Any, like: Sequence[Any]) -> tuple[list[Any] | None,
                 f"[{op}] a tensor for all must have no dimensions, got shape {value.shape}"
             )
         return None, value
-    if isinstance(value, (list, tuple)):
+    if _several(value):
         return _listed(op, value, like), None
     return None, value
 
 
 def _run(
-    name: str, rows: list[list[Any]], inplace: bool, extra: tuple[Any, ...] = (), own: Any = None
+    name: str,
+    given: Any,
+    rows: list[list[Any]],
+    inplace: bool,
+    extra: tuple[Any, ...] = (),
+    own: Any = None,
 ) -> Any:
-    """The operation of each row, whose first one is the tensor that may be changed."""
+    """The operation of each row, whose first one is the tensor that may be changed.
+
+    `given` is the list of the first ones.
+    """
     fn = own or _of(name)
     if not inplace:
         return tuple([fn(*row, *extra) for row in rows])
     if own is None:
         beyond = name == "lerp" and extra and abs(extra[0]) >= 0.5
         if _launched("lerp_beyond" if beyond else name, rows, extra):
-            return [row[0] for row in rows]
+            return given
     method = getattr(Tensor, f"{name}_", None) if name not in _TERNARY else None
     for row in rows:
         if name in _ALPHA and extra and len(row) == 2:
@@ -179,13 +219,13 @@ def _run(
                     f"{row[0].dtype}"
                 )
             row[0].copy_(value)
-    return [row[0] for row in rows]
+    return given
 
 
 # The functions -----------------------------------------------------------------------------------
 def _unary(name: str, inplace: bool) -> Callable[..., Any]:
     def run(self: Tensors) -> Any:
-        return _run(name, [[t] for t in _listed(run.__name__, self)], inplace)
+        return _run(name, self, [[t] for t in _listed(run.__name__, self)], inplace)
 
     return run
 
@@ -204,12 +244,14 @@ def _binary(name: str, inplace: bool) -> Callable[..., Any]:
             return tuple([FUNCTIONS["pow"](self, t) for t in _listed(op, other)])
         mine = _listed(op, self)
         extra = (alpha,) if alpha != 1 else ()
+        if inplace and name != "pow":
+            other = _one_number(_listed(op, other, mine) if _several(other) else other)
         each, one = _spread(op, other, mine)
         if each is not None:
-            return _run(name, [list(r) for r in zip(mine, each, strict=True)], inplace, extra)
+            return _run(name, self, [list(r) for r in zip(mine, each, strict=True)], inplace, extra)
         if _number(one) and not extra:
-            return _run(name, [[t] for t in mine], inplace, (one,))
-        return _run(name, [[t, one] for t in mine], inplace, extra)
+            return _run(name, self, [[t] for t in mine], inplace, (one,))
+        return _run(name, self, [[t, one] for t in mine], inplace, extra)
 
     return run
 
@@ -234,12 +276,14 @@ def _ternary(name: str, inplace: bool) -> Callable[..., Any]:
         rows = zip(mine, *[_listed(op, other, mine) for other in lists[1:count]], strict=True)
         if isinstance(value, Tensor) and value.ndim == 1:
             value = value.tolist() if not value.requires_grad else list(value.unbind())
+        if inplace:
+            value = _one_number(_listed(op, value, mine) if _several(value) else value)
         each, one = _spread(op, value, mine)
         if each is None and _number(one):
-            return _run(name, [list(row) for row in rows], inplace, (one,))
+            return _run(name, self, [list(row) for row in rows], inplace, (one,))
         weights = [one] * len(mine) if each is None else each
         whole = [[*row, w] for row, w in zip(rows, weights, strict=True)]
-        return _run(name, whole, inplace, own=_of(name))
+        return _run(name, self, whole, inplace, own=_of(name))
 
     return run
 
@@ -265,17 +309,17 @@ for _inplace in (False, True):
         _publish(_name, _ternary(_name, _inplace), _inplace)
 
 
-_set = Update("_foreach_zero_", lambda old, new: (new,), 1, 1, (0,))
 _copy = Update("_foreach_copy_", lambda old, new: (new,), 2, 0, (0,))
 
 
 def _foreach_zero_(self: Tensors) -> Tensors:
     """Set every element of every tensor to zero."""
-    rows = [[t] for t in _listed("_foreach_zero_", self)]
-    if _quick(rows):
-        _set(rows, (0.0,))
+    tensors = _listed("_foreach_zero_", self)
+    backend = _changed(tensors)
+    if backend is not None:
+        backend.zero([t._array for t in tensors])
     else:
-        for (t,) in rows:
+        for t in tensors:
             t.zero_()
     return self
 
@@ -283,10 +327,9 @@ def _foreach_zero_(self: Tensors) -> Tensors:
 def _foreach_copy_(self: Tensors, src: Tensors, non_blocking: bool = False) -> Tensors:
     """Copy tensors into those of another list."""
     mine = _listed("_foreach_copy_", self)
-    rows = [list(r) for r in zip(mine, _listed("_foreach_copy_", src, mine), strict=True)]
-    if _quick(rows):
-        _copy(rows, ())
-    else:
+    others = _listed("_foreach_copy_", src, mine)
+    rows = list(zip(mine, others, strict=True))
+    if not (_quick(mine) and _quick(others) and _copy.attempt(rows, ())):
         for target, source in rows:
             target.copy_(source)
     return self
@@ -311,7 +354,18 @@ def _foreach_max(self: Tensors) -> tuple[Tensor, ...]:
 
 def _foreach_norm(self: Tensors, ord: float = 2, dtype: Any = None) -> tuple[Tensor, ...]:
     """The norm of every tensor as a vector."""
-    return tuple([linalg_vector_norm(t, ord, dtype=dtype) for t in _listed("_foreach_norm", self)])
+    tensors = _listed("_foreach_norm", self)
+    if ord == 2 and dtype is None and _quick(tensors):
+        arrays = [t._array for t in tensors]
+        kind, wanted = arrays[0].__class__, arrays[0].dtype
+        backend = OF_CLASS.get(kind)
+        if backend is not None and not [
+            a for a in arrays if a.dtype is not wanted or a.__class__ is not kind
+        ]:
+            found = backend.norms(arrays)
+            if found is not None:
+                return tuple([wrap(norm) for norm in found])
+    return tuple([linalg_vector_norm(t, ord, dtype=dtype) for t in tensors])
 
 
 def _foreach_powsum(self: Tensors, ord: float = 2, dtype: Any = None) -> tuple[Tensor, ...]:

@@ -352,6 +352,22 @@ class Backend(ABC):
         """`maps` of one expression."""
         return self.maps((expr,), operands, (dtype,), None if out is None else (out,))[0]
 
+    def all_plain(self, arrays: Sequence[Array]) -> bool:
+        """Whether all can be written and lie in rows, so that no two elements are one place."""
+        return all(self.writable(a) and self.contiguous(a) for a in arrays)
+
+    def zero(self, arrays: Sequence[Array]) -> None:
+        """Write zeros into arrays that are `all_plain`."""
+        for a in arrays:
+            self.assign(a, self.full((), 0, a.dtype))
+
+    def norms(self, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        """The Euclidean norm of each of many arrays of one dtype, float32 or float64.
+
+        None where one reduction after the other is as quick.
+        """
+        return None
+
     def update(
         self,
         exprs: tuple[Expr, ...],

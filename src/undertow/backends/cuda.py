@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..errors import ArgumentError
+
 __all__ = [
     "cudnn_sdp_enabled",
     "enable_cudnn_sdp",
@@ -17,6 +19,8 @@ __all__ = [
     "math_sdp_enabled",
     "matmul",
     "mem_efficient_sdp_enabled",
+    "preferred_blas_library",
+    "preferred_linalg_library",
     "sdp_kernel",
 ]
 
@@ -33,6 +37,7 @@ class Matmul:
 
 
 matmul = Matmul()
+_libraries = {"linalg": "default", "blas": "default"}
 _allowed = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
@@ -90,6 +95,26 @@ def cudnn_sdp_enabled() -> bool:
 def enable_cudnn_sdp(enabled: bool) -> None:
     """Kept without effect."""
     _allowed["cudnn"] = bool(enabled)
+
+
+def preferred_linalg_library(backend: str | None = None) -> str:
+    """The library that was wished for, "default", "cusolver" or "magma": kept without effect."""
+    return _preferred("linalg", ("default", "cusolver", "magma"), backend)
+
+
+def preferred_blas_library(backend: str | None = None) -> str:
+    """The library that was wished for, "default", "cublas", "cublaslt" …: kept without effect."""
+    return _preferred("blas", ("default", "cublas", "cublaslt", "hipblaslt", "ck"), backend)
+
+
+def _preferred(kind: str, known: tuple[str, ...], backend: str | None) -> str:
+    if backend is not None:
+        if backend not in known:
+            raise ArgumentError(
+                f"[preferred_{kind}_library] backend is one of {known}, got {backend!r}"
+            )
+        _libraries[kind] = backend
+    return _libraries[kind]
 
 
 @contextmanager

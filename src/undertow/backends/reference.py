@@ -261,6 +261,17 @@ class NumpyBackend(Backend):
     def writable(self, x: Array) -> bool:
         return x.flags.writeable
 
+    def all_plain(self, arrays: Sequence[Array]) -> bool:
+        for a in arrays:
+            flags = a.flags
+            if not (flags.c_contiguous and flags.writeable):
+                return False
+        return True
+
+    def zero(self, arrays: Sequence[Array]) -> None:
+        for a in arrays:
+            a.fill(0)
+
     def memory(self, x: Array) -> int:
         return id(x if x.base is None else _owner(x))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backends.base import Backend
-from ..backends.registry import OF_CLASS
+from ..backends.registry import OF_CLASS, backend_of
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..kernel.expr import Expr, arg
 from .inplace import check_writable
@@ -49,45 +49,60 @@ class Update:
 
     def __call__(self, rows: Sequence[Row], numbers: Sequence[float]) -> None:
         """Change the tensors of all rows, which have one floating dtype and shape in each row."""
+        if self.attempt(rows, numbers):
+            return
         writing = current().writing is not None
-        places = self.places
         launches: dict[tuple[Backend, Any], list[list[Any]]] = {}
-        backend: Any = None
-        dtype = launch = None
         for row in rows:
             arrays = [t._array for t in row]
-            first = arrays[0]
-            kind, shape = first.__class__, first.shape
-            here = OF_CLASS.get(kind) or first.backend
-            if here is not backend or first.dtype is not dtype:
-                backend, dtype = here, first.dtype
-                launch = launches.setdefault((backend, dtype), [])
-                writable, contiguous = backend.writable, backend.contiguous
-            for a in arrays:
-                if a.dtype is not dtype or a.shape != shape or a.__class__ is not kind:
-                    self._check(row)
-            if kind not in OF_CLASS:
-                self._check(row)
-            for place in places:
-                a, alias = arrays[place], row[place]._alias
-                if (
-                    not writable(a)
-                    or not contiguous(a)
-                    or writing
-                    or (alias is not None and alias.inference)
-                ):
+            backend = backend_of(arrays[0])
+            self._check(row)
+            for place in self.places:
+                if writing or share(row[place]).inference or not backend.all_plain([arrays[place]]):
                     check_writable(self.name, row[place])
-            launch.append(arrays)  # type: ignore[union-attr]
+            launches.setdefault((backend, arrays[0].dtype), []).append(arrays)
         for (backend, _), arrays_of in launches.items():
-            token = backend.begin()
-            try:
-                backend.update(self.exprs, arrays_of, numbers, places)
-            finally:
-                backend.end(token)
+            self._launch(backend, arrays_of, numbers)
         for row in rows:
-            for place in places:
-                t = row[place]
-                (t._alias or share(t)).version.value += 1
+            for place in self.places:
+                share(row[place]).version.value += 1
+
+    def attempt(self, rows: Sequence[Row], numbers: Sequence[float]) -> bool:
+        """Whether the tensors were changed: all of one dtype and device, and nothing in the way.
+
+        Otherwise nothing has happened, and each row wants to be looked at.
+        """
+        places = self.places
+        arrays = [[t._array for t in row] for row in rows]
+        if not arrays:
+            return True
+        first = arrays[0][0]
+        kind, dtype = first.__class__, first.dtype
+        backend = OF_CLASS.get(kind)
+        if backend is None or current().writing is not None:
+            return False
+        for row in arrays:
+            shape = row[0].shape
+            for a in row:
+                if a.dtype is not dtype or a.shape != shape or a.__class__ is not kind:
+                    return False
+        if not backend.all_plain([row[p] for row in arrays for p in places]):
+            return False
+        aliases = [row[p]._alias or share(row[p]) for row in rows for p in places]
+        for alias in aliases:
+            if alias.inference:
+                return False
+        self._launch(backend, arrays, numbers)
+        for alias in aliases:
+            alias.version.value += 1
+        return True
+
+    def _launch(self, backend: Backend, arrays: list[list[Any]], numbers: Sequence[float]) -> None:
+        token = backend.begin()
+        try:
+            backend.update(self.exprs, arrays, numbers, self.places)
+        finally:
+            backend.end(token)
 
     def _check(self, row: Row) -> None:
         """Raise unless the tensors of a row fit together."""

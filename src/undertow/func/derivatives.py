@@ -12,7 +12,7 @@ then has no history.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.api import grad as gradients
@@ -309,11 +309,22 @@ def jacrev(
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         call = _Call("jacrev", func, args, kwargs, argnums, has_aux)
+        _check_real("inputs", call.own)
+        _check_real("outputs", call.leaves)
         found = [call.result(_rows(call, output), call.inputs) for output in call.leaves]
         whole = tree_unflatten(found, call.outputs)
         return (whole, call.kept()) if has_aux else whole
 
     return jacobian
+
+
+def _check_real(what: str, tensors: Sequence[Tensor]) -> None:
+    """Raise for complex tensors: a derivative of their parts is no complex number."""
+    for x in tensors:
+        if x.is_complex():
+            raise DTypeError(
+                f"[jacrev] takes real {what}, got one of {x.dtype}; give the parts by view_as_real"
+            )
 
 
 def _rows(call: _Call, output: Tensor) -> list[Tensor]:

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 from ..core.tensor import Tensor
 from ..devices import Device as _Device
 from ..dtypes import DType as _dtype
-from ..dtypes import Number
 from ..shapes import Size as _size_class
 
 __all__ = ["Device", "FileLike", "Number", "Tensor", "_device", "_dtype", "_int", "_size"]
@@ -17,6 +16,7 @@ _device = _Device
 _int = int
 _float = float
 _bool = bool
+Number: TypeAlias = int | float | bool
 _size: TypeAlias = _size_class | list[int] | tuple[int, ...]
 Device: TypeAlias = _Device | str | int | None
 FileLike: TypeAlias = str | os.PathLike[str] | Any

@@ -35,8 +35,11 @@ _REDUCED |= dict.fromkeys(
     ("sum", "mean", "prod", "max", "min", "first_max", "first_min", "any", "all"), threshold(16384)
 )
 _MAP_REDUCED = threshold(2048)
+_DOTTED = threshold(8192)  # and BLAS has one thread for so few
+_ZEROED = threshold(1 << 17)  # and a kernel has several
 _SCANNED = threshold(4096)
 _SUM = trace(lambda a, b: a + b, 2)
+_SQUARE = trace(lambda x: x * x, 1)
 _SUMS = (_SUM,)
 _ADDED = crossover(_SUM)
 _may_overlap = np.may_share_memory
@@ -114,6 +117,23 @@ class CpuBackend(NumpyBackend):
         if threshold(1) == 1:
             rows = run_update(exprs, rows, numbers, places)
         super().update(exprs, rows, numbers, places)
+
+    def zero(self, arrays: Sequence[Array]) -> None:
+        super().zero([a for a in arrays if a.size < _ZEROED])
+        for a in arrays:
+            if a.size >= _ZEROED:
+                self.assign(a, np.zeros((), a.dtype))
+
+    def norms(self, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        squares = np.empty(len(arrays), arrays[0].dtype)
+        for i, a in enumerate(arrays):
+            if a.size < _DOTTED:
+                line = a.reshape(-1)
+                squares[i] = line.dot(line)
+            else:
+                squares[i] = self.map_reduce("sum", _SQUARE, [a], _every(a), False, a.dtype)
+        np.sqrt(squares, squares)
+        return [squares[i, ...] for i in range(len(squares))]
 
     def add_into(self, target: Array, value: Array) -> None:
         if target.size < _ADDED:
