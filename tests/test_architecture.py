@@ -17,8 +17,10 @@ from test_ops import cases, flat, has_float, leaves, resolve, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.reference import UFUNCS, NumpyBackend
 from undertow.backends.registry import backend_on, devices
+from undertow.core.node import AccumulateGrad, Node
 from undertow.core.op import OPS
 from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
+from undertow.core.tensor import Alias
 from undertow.kernel.expr import PRIMITIVES
 
 SOURCE = Path(ut.__file__).parent
@@ -385,3 +387,10 @@ def test_numpy_warnings_do_not_leak() -> None:
         assert (x / 0).isinf().any()
         assert (x * 1e10).isinf().any()
         assert (x - x / 0 + x / 0).isnan().any()
+
+
+@pytest.mark.parametrize("kind", [ut.Tensor, Node, AccumulateGrad, Alias])
+def test_attributes_of_hot_classes_are_plain(kind: type) -> None:
+    """Python does not specialise attributes of a class with a `__getattr__`: 10 % of a backward."""
+    for name in ("__getattr__", "__getattribute__", "__setattr__"):
+        assert getattr(kind, name, None) in (None, getattr(object, name, None))

@@ -24,6 +24,10 @@ def test_saved_values_by_name() -> None:
     assert not hasattr(y.grad_fn, "_saved_result")
     assert not hasattr(y.grad_fn, "_saved_nothing")
     assert not hasattr(y.grad_fn, "nothing")
+    names = [n for n in dir(y.grad_fn) if "saved_" in n]
+    assert {"_saved_self", "_saved_other", "_raw_saved_self", "_saved_a"} <= {*names}
+    assert all(hasattr(y.grad_fn, n) for n in names)  # as who draws a graph looks them through
+    assert "_saved_dim" not in names
     y.sum().backward()
     with pytest.raises(RuntimeError, match="were freed by an earlier backward"):
         _ = y.grad_fn._saved_self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -133,32 +133,27 @@ class Node:
             self._metadata: dict[Any, Any] = {}
             return self._metadata
 
-    def __getattr__(self, name: str) -> Any:
-        """`_saved_self`, `_raw_saved_result` …: what the derivative needs, by torch's names."""
-        if name.startswith("_raw_saved_"):
-            plan = getattr(self, "plan", None)
-            place = None if plan is None else plan.place(name[11:])
-            if place is not None and place in plan.tensors:
-                from .saved import raw_saved
-
-                return raw_saved(self, place)
-        if name.startswith("_saved_"):
-            found = self._looked_up(name[7:])
-            if found is not None:
-                return found[0]
-        raise AttributeError(f"{self.__class__.__name__!r} object has no attribute {name!r}")
-
-    def _looked_up(self, word: str) -> tuple[Any] | None:
-        """A value that was saved, in a tuple; None where the plan saves none of that name."""
+    def _place(self, attribute: str, word: str) -> int:
+        """Which of the saved values torch calls so; AttributeError if it is none of them."""
         plan = getattr(self, "plan", None)
-        place = None if plan is None else plan.place(word)
-        if place is None:
-            return None
-        assert plan is not None
-        if self.saved is None:
-            raise self.freed()
-        values = plan.unpack(self, self.saved) if plan.tensors else self.saved
-        return (values[place],)
+        place: int | None = None if plan is None else plan.place(word)
+        if place is None or (attribute[1] == "r" and place not in plan.tensors):
+            raise AttributeError(
+                f"{self.__class__.__name__!r} object has no attribute {attribute!r}"
+            )
+        return place
+
+    def __dir__(self) -> list[str]:
+        """Without the names of what other nodes save; see `name_saved`."""
+        names = []
+        for name in super().__dir__():
+            try:
+                if name in _SAVED:
+                    self._place(name, _SAVED[name])
+                names.append(name)
+            except AttributeError:
+                pass
+        return names
 
     @property
     def _input_metadata(self) -> list[Any]:
@@ -382,3 +377,37 @@ def no_rule(op: str, name: str) -> GradientError:
     return GradientError(
         f"[{op}] has no derivative with respect to {name}; detach() that input if it is a constant"
     )
+
+
+_SAVED: dict[str, str] = {}  # the word of each attribute that `name_saved` made
+
+
+def name_saved(words: Iterable[str]) -> None:
+    """Let nodes answer `_saved_word` and `_raw_saved_word`: what derivatives need, as in torch.
+
+    By properties, for a class with a `__getattr__` is slow to look up any attribute.
+    """
+    for word in words:
+        for attribute in (f"_saved_{word}", f"_raw_saved_{word}"):
+            if attribute not in _SAVED:
+                _SAVED[attribute] = word
+                setattr(Node, attribute, property(_reader(attribute, word)))
+
+
+def _reader(attribute: str, word: str) -> Callable[[Node], Any]:
+    def value(node: Node) -> Any:
+        place = node._place(attribute, word)
+        if node.saved is None:
+            raise node.freed()
+        plan = node.plan
+        return (plan.unpack(node, node.saved) if plan.tensors else node.saved)[place]
+
+    def raw(node: Node) -> Any:
+        from .saved import raw_saved  # which needs this module
+
+        return raw_saved(node, node._place(attribute, word))
+
+    return raw if attribute.startswith("_raw") else value
+
+
+name_saved(("self", "other", "result"))

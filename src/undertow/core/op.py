@@ -31,6 +31,7 @@ from typing import Any
 from .. import dtypes
 from ..backends.base import Forms
 from ..kernel.expr import Expr, trace
+from .node import name_saved
 from .plan import Plan
 
 OPS: dict[str, Op] = {}
@@ -100,6 +101,7 @@ class Op:
         self.inputs = tuple(n.lstrip("*") for n in names)
         self.arity = len(names)
         self.params = tuple(params.split())
+        name_saved((*self.inputs, *self.params))
         self.view = view
         self.outputs = outputs
         self.differentiable = outputs if differentiable is None else differentiable
