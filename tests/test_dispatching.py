@@ -198,3 +198,47 @@ def test_masks_and_bools_index_as_without_a_mode(index: str) -> None:
     with BaseTorchDispatchMode():
         found = x[given]
     ut.testing.assert_close(found, x[given])
+
+
+UNCHANGED = """
+    F.batch_norm(x, mean, mean + 1, mean * 2, mean * 3)
+    F.batch_norm(x, None, None, weight=mean, bias=mean, training=True, eps=0.1)
+    F.instance_norm(x, mean, mean + 1, mean * 2, mean * 3, False)
+    F.group_norm(x, 3, mean, eps=0.1)
+    F.mse_loss(y, p, reduction="sum")
+    F.binary_cross_entropy_with_logits(y, p)
+    F.binary_cross_entropy_with_logits(y, p, pos_weight=p[0], reduction="sum")
+    F.kl_div(y, p, reduction="batchmean")
+    F.margin_ranking_loss(y, p, p.sign(), 0.1)
+    F.hinge_embedding_loss(y, p.sign(), reduction="none")
+    F.cosine_embedding_loss(y, p, p[:, 0].sign())
+    F.poisson_nll_loss(y, p, full=True)
+    F.nll_loss(y, at, reduction="none")
+    F.dropout(y, 0.0)
+    F.dropout(y.clone(), 0.0, True, True)
+    F.embedding(at, y)
+    F.embedding(at, y, padding_idx=1)
+    F.unfold(x, 2)
+    F.elu(y, 2.0, inplace=True)
+    y.where(y > 0, p)
+    y.where(y > 0, 0.0)
+    y.polygamma(1)
+    ut.tensordot(y, p, dims=([1], [1]))
+    y.long()
+    y.to(float)
+    y.gather(1, ut.zeros(4, 2).long())
+    ut.autograd.grad((w * w).sum(), w)[0]
+"""
+
+
+@pytest.mark.parametrize("call", [c.strip() for c in UNCHANGED.strip().splitlines()])
+def test_a_mode_that_does_nothing_changes_nothing(call: str) -> None:
+    """Operators have other words, and another order, than some functions that they stand for."""
+    ut.manual_seed(0)
+    given = {"x": ut.randn(2, 3, 4, 4), "y": ut.randn(4, 5), "p": ut.rand(4, 5) + 0.1}
+    given |= {"mean": ut.rand(3), "at": ut.tensor([0, 3, 1, 2]), "ut": ut}
+    given |= {"F": ut.nn.functional, "w": ut.ones(2, requires_grad=True)}
+    wanted = eval(call, {**given, "y": given["y"].clone()})
+    with BaseTorchDispatchMode():
+        found = eval(call, given)
+    ut.testing.assert_close(found, wanted)

@@ -119,3 +119,14 @@ def test_gradient_of_a_pool_by_its_indices() -> None:
     (wanted,) = ut.autograd.grad(y, x, g)
     pooled = ut.ops.aten.max_pool2d_with_indices_backward
     assert pooled(g, x, [2, 2], [2, 2], [0, 0], [1, 1], False, at).tolist() == wanted.tolist()
+
+
+def test_samples_of_dirichlet_have_gradients() -> None:
+    given = ut.tensor([0.5, 2.0, 3.0], dtype=ut.float64, requires_grad=True)
+    found = []
+    for draw in (ut._sample_dirichlet, lambda c: ut.distributions.Dirichlet(c).rsample()):
+        ut.manual_seed(0)
+        y = draw(given)
+        found.append((y.tolist(), ut.autograd.grad(y[0], given)[0].tolist()))
+    assert found[0] == found[1]
+    assert any(found[0][1])

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
+from .. import dtypes
 from ..devices import Device, get_default_device
-from ..dtypes import DType
+from ..dtypes import DType, as_dtype
 from ..errors import UnsupportedError
 from .modes import current
 from .overriding import ASKING, answer, is_covered, overriders, overrides_dispatch
@@ -29,10 +31,10 @@ _ABOUT = frozenset(
     size dim ndimension numel nelement element_size stride storage_offset data_ptr const_data_ptr
     dim_order is_contiguous is_floating_point is_complex is_signed is_inference is_conj is_neg
     is_coalesced is_distributed is_pinned is_same_size is_set_to is_shared is_tensor requires_grad_
-    register_hook register_post_accumulate_grad_hook retain_grad backward as_subclass get_device
-    untyped_storage storage share_memory_ __repr__ __format__ __len__ __hash__ __copy__ __deepcopy__
-    __reduce_ex__ __setstate__ tolist numpy __array__ __dlpack__ __dlpack_device__ apply_ map_ map2_
-    record_stream result_type storage_type sparse_dim dense_dim
+    register_hook register_post_accumulate_grad_hook retain_grad backward grad as_subclass
+    get_device untyped_storage storage share_memory_ __repr__ __format__ __len__ __hash__ __copy__
+    __deepcopy__ __reduce_ex__ __setstate__ tolist numpy __array__ __dlpack__ __dlpack_device__
+    apply_ map_ map2_ record_stream result_type storage_type sparse_dim dense_dim
     """.split()  # noqa: SIM905
 )
 _SIZES = frozenset(("expand", "flip", "permute", "repeat", "reshape", "tile", "view", "new_empty"))
@@ -99,26 +101,37 @@ def operator(name: str, overload: str = "default") -> Any:
 
 
 # Functions that become others -----------------------------------------------------------------
-_CASTS = "bfloat16 bool byte char double float half int long short cfloat cdouble".split()  # noqa: SIM905
+_CASTS = {
+    "bfloat16": dtypes.bfloat16,
+    "bool": dtypes.bool,
+    "byte": dtypes.uint8,
+    "cdouble": dtypes.complex128,
+    "cfloat": dtypes.complex64,
+    "char": dtypes.int8,
+    "double": dtypes.float64,
+    "float": dtypes.float32,
+    "half": dtypes.float16,
+    "int": dtypes.int32,
+    "long": dtypes.int64,
+    "short": dtypes.int16,
+}
 
 
 def _to(x: Any, *args: Any, **kwargs: Any) -> Any:
     """`x.to(…)`: itself where nothing changes, else `_to_copy`."""
-    like = FUNCTIONS["empty"](0, dtype=x.dtype, device="meta")
     dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
     copy = kwargs.pop("copy", False)
-    rest = [*args]
-    for arg in rest:
+    for arg in args:
         if isinstance(arg, Tensor):
             dtype, device = arg.dtype, arg.device
-        elif isinstance(arg, DType):
+        elif isinstance(arg, (DType, type)):
             dtype = arg
         elif arg is not None and not isinstance(arg, bool):
             device = arg
     wanted: dict[str, Any] = {}
-    if dtype is not None and like.to(dtype).dtype is not x.dtype:
-        wanted["dtype"] = dtype
-    if device is not None and FUNCTIONS["empty"](0, device=device).device != x.device:
+    if dtype is not None and as_dtype(dtype) is not x.dtype:
+        wanted["dtype"] = as_dtype(dtype)
+    if device is not None and Device(device) != x.device:
         wanted["device"] = device
     if not wanted and not copy:
         return x
@@ -202,13 +215,8 @@ _BECOME: dict[str, Callable[..., Any]] = {
     "mT": lambda x: operator("transpose", "int")(x, -2, -1),
     "data": lambda x: operator("detach")(x),
     "pin_memory": lambda x, device=None: operator("_pin_memory")(x),
-    **{name: (lambda x, dtype=name, **kwargs: _to(x, _dtype(dtype))) for name in _CASTS},
+    **{n: (lambda x, dtype=d, **kwargs: _to(x, dtype)) for n, d in _CASTS.items()},
 }
-
-
-def _dtype(name: str) -> Any:
-    """The dtype of the method of that name."""
-    return getattr(FUNCTIONS["empty"](0), name)().dtype
 
 
 # Asking ---------------------------------------------------------------------------------------
@@ -259,32 +267,82 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
         ranks = tuple(x.dim() if isinstance(x, Tensor) else 0 for x in args)
         name = _PRODUCTS.get(ranks, name)
     try:
-        if FUNCTIONAL.get(name) is public:
-            name, args, kwargs = _as_operator(name, public, args, kwargs)
+        name, args, kwargs = _as_operator(name, public, args, kwargs)
         func = operator(name, overload_of(name, args, kwargs))
-    except AttributeError:  # no operator has that name
+    except AttributeError:  # no operator has that name, or takes these arguments
         return original(*args, **kwargs)
     result = answer(func, found, args, kwargs, "dispatch")
     return tuple(result) if type(result) is list else result
 
 
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as operators know them
+_OTHER_WORDS = {"train": "training", "x": "input", "indices": "input"}  # of operators
+
+
 def _as_operator(
     name: str, public: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
-    """A call of a function of `nn.functional` as one of its operator, which takes fewer words."""
+    """A call of a public function as one of its operator, which may have other words for it.
+
+    An AttributeError tells that it has none for an argument.
+    """
     call = operator(name)._call
     if call is public:
         return name, args, kwargs
-    bound = inspect.signature(public).bind(*args, **kwargs)
-    if bound.arguments.pop("inplace", False):
+    words, theirs = _words(public), _words(call)
+    if FUNCTIONAL.get(name) is public or (words != theirs and {*words} == {*theirs}):
+        return _by_words(name, public, call, args, kwargs)
+    try:
+        _signature(call).bind(*args, **kwargs)
+    except TypeError as error:
+        raise AttributeError(name) from error
+    return name, args, kwargs
+
+
+@cache
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _words(function: Any) -> list[str]:
+    return [*_signature(function).parameters]
+
+
+def _by_words(
+    name: str, public: Any, call: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    bound = _signature(public).bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = dict(bound.arguments)
+    if given.pop("inplace", False):
         name = f"{name}_"
-    words = inspect.signature(call).parameters
-    for word, value in [*bound.arguments.items()]:
-        if word not in words:
-            if value is not inspect.signature(public).parameters[word].default:
-                raise AttributeError(word)
-            del bound.arguments[word]
-    return name, bound.args, bound.kwargs
+        if name not in FUNCTIONS and not hasattr(Tensor, name):
+            raise AttributeError(name)
+    if isinstance(given.get("reduction"), str):
+        if given["reduction"] not in _REDUCTIONS:
+            raise AttributeError("reduction")
+        given["reduction"] = _REDUCTIONS[given["reduction"]]
+    front: list[Any] = []
+    named: dict[str, Any] = {}
+    kept = 0  # up to the last one that is not the operator's default
+    for word, parameter in _signature(call).parameters.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        source = word if word in given else _OTHER_WORDS.get(word, word)
+        value = given.pop(source, parameter.default)
+        if value is parameter.empty:
+            raise AttributeError(word)
+        if value is None and parameter.default is not parameter.empty:
+            value = parameter.default
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            named[word] = value
+        else:
+            front.append(value)
+            kept = kept if value is parameter.default else len(front)
+    for word, value in given.items():
+        if value is not _signature(public).parameters[word].default:
+            raise AttributeError(word)
+    return name, tuple(front[:kept]), named
 
 
 # Operators that are no public functions -------------------------------------------------------

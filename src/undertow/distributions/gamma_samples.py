@@ -151,6 +151,8 @@ def _polynomial(coefficients: tuple[float, ...], z: Tensor) -> Tensor:
 def _sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
     """Samples of Dirichlet distributions with these concentrations along the last dimension.
 
+    They have gradients, as `Dirichlet.rsample` has (in torch a backward is an error).
+
     >>> import undertow as ut
     >>> bool((ut._sample_dirichlet(ut.ones(4, 3)).sum(-1) - 1).abs().max() < 1e-6)
     True
@@ -159,5 +161,5 @@ def _sample_dirichlet(input: Tensor, generator: Any = None) -> Tensor:
         raise UnsupportedError(
             "[_sample_dirichlet] draws from the default generator; seed it with ut.manual_seed"
         )
-    drawn: Tensor = log_standard_gamma(input.detach()).softmax(-1)
+    drawn: Tensor = log_standard_gamma(input).softmax(-1)
     return drawn
