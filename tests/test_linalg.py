@@ -570,3 +570,10 @@ def test_gradients_of_large_matrices() -> None:
     with ut.no_grad():
         difference = (loss(a + step * along) - loss(a - step * along)) / (2 * step)
     assert (gradient * along).sum().item() == pytest.approx(difference.item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("ord", [-1, -2])
+def test_a_smallest_of_nothing_is_an_index_error(ord: int) -> None:
+    for norm in (ut.linalg.norm, ut.linalg.matrix_norm):
+        with pytest.raises(IndexError, match="without elements"):
+            norm(ut.zeros(0, 0), ord)

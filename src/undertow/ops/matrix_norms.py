@@ -11,7 +11,7 @@ from ..core.printing import in_lines
 from ..core.register import function
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike, as_dtype, finfo, int64
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DimError, DTypeError, ShapeError
 from ..shapes import Ints, wrap_dim, wrap_dims
 from .comparison import where
 from .matrices import batched, matrices, one_dtype
@@ -112,7 +112,7 @@ def _matrix(op: str, a: Tensor, ord: Any, dim: Any, keepdim: bool) -> Tensor:
 def _empty(op: str, ord: Any, size: int) -> bool:
     """Whether there is nothing to take the largest of: then that is 0; there is no smallest."""
     if not size and ord < 0:
-        raise ShapeError(f"[{op}] the norm {ord} of a matrix without elements is not defined")
+        raise DimError(f"[{op}] the norm {ord} of a matrix without elements is not defined")
     return not size
 
 
