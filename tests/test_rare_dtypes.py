@@ -133,6 +133,12 @@ def test_names_exist_and_refuse_when_used(dtype) -> None:
         ut.ones(2).to(dtype)
 
 
+@pytest.mark.parametrize("draw", [ut.rand, ut.randn])
+def test_random_numbers_of_a_name_only(draw) -> None:
+    with pytest.raises(UnsupportedError, match="exists in name only"):
+        draw(3, dtype=ut.complex32)
+
+
 def test_attributes_of_dtypes() -> None:
     assert ut.float16.to_complex() is ut.complex32 is ut.chalf
     assert ut.complex32.to_real() is ut.float16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import math
 import zipfile
 from collections import Counter, OrderedDict, defaultdict, namedtuple
@@ -447,6 +448,10 @@ def test_bad_arguments(tmp_path: Path) -> None:
         ut.load(3)  # type: ignore[arg-type]
     with pytest.raises(NotImplementedError, match="pickle_module"):
         ut.load(tmp_path / "f", pickle_module=io)
+    with pytest.raises(NotImplementedError, match="pickle_module"):
+        ut.save(1, tmp_path / "f", pickle_module=io)
+    with pytest.raises(ValueError, match="pickle_protocol is at most"):
+        ut.save(1, tmp_path / "f", pickle_protocol=99)
     with pytest.raises(NotImplementedError, match="_use_new_zipfile_serialization"):
         ut.save(1, tmp_path / "f", _use_new_zipfile_serialization=False)
     with pytest.raises(FileNotFoundError):
@@ -468,3 +473,11 @@ def test_a_file_object_is_flushed(tmp_path: Any) -> None:
     with open(tmp_path / "x.pt", "wb") as f:
         ut.save(ut.ones(3), f)
         assert ut.load(tmp_path / "x.pt").tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("protocol", [2, 4, pickle.HIGHEST_PROTOCOL, -1])
+def test_protocols_of_pickle_are_taken(protocol: int) -> None:
+    file = io.BytesIO()
+    ut.save({"x": ut.arange(3)}, file, pickle_module=pickle, pickle_protocol=protocol)
+    file.seek(0)
+    assert ut.load(file, pickle_module=pickle)["x"].tolist() == [0, 1, 2]

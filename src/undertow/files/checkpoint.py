@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import mmap as _mmap
 import os
+import pickle
 import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
 from .. import dtypes
-from ..errors import DTypeError, FileError, UnsupportedError
+from ..errors import ArgumentError, DTypeError, FileError, UnsupportedError
+from ..shapes import as_int
 from .archive import LINE, Record, archive, read_archive, record_bytes
 from .atomic import PathLike, is_path, write_file
 from .elements import Storage, only_ones_and_zeros, read_all, width
@@ -44,7 +46,8 @@ def save(
     """Write tensors, numbers, strings and containers of them to a file, which torch reads, too.
 
     `f` is a path, which is written whole or not at all, or a file object. Tensors that share
-    memory share it again after loading. Of a module or an optimiser, save the `state_dict()`: the
+    memory share it again after loading. The pickle inside is of protocol 2, which all versions of
+    Python and torch read, whatever `pickle_protocol` says. Of a module or an optimiser, save the `state_dict()`: the
     thing itself can be saved, too, but who reads it runs its classes (`weights_only=False`).
 
     >>> import io
@@ -55,10 +58,14 @@ def save(
     >>> ut.load(file)
     {'epoch': 3, 'weight': tensor([1., 1.])}
     """
-    if pickle_module is not None or pickle_protocol != 2 or not _use_new_zipfile_serialization:
+    if pickle_module not in (None, pickle) or not _use_new_zipfile_serialization:
         raise UnsupportedError(
-            "[save] writes zip archives with a pickle of protocol 2 of its own; leave out "
-            "pickle_module, pickle_protocol and _use_new_zipfile_serialization"
+            "[save] writes zip archives with a pickle of its own; leave out pickle_module and "
+            "_use_new_zipfile_serialization"
+        )
+    if as_int("save", "pickle_protocol", pickle_protocol) > pickle.HIGHEST_PROTOCOL:
+        raise ArgumentError(
+            f"[save] pickle_protocol is at most {pickle.HIGHEST_PROTOCOL}, got {pickle_protocol}"
         )
     pieces = archive(_records(obj))
     if is_path(f):
@@ -122,8 +129,9 @@ def load(
     tensor([10, 20])
     """
     encoding = pickle_load_args.pop("encoding", "utf-8")
-    if pickle_module is not None or pickle_load_args:
-        given = ["pickle_module"] * (pickle_module is not None) + list(pickle_load_args)
+    other = pickle_module not in (None, pickle)
+    if other or pickle_load_args:
+        given = ["pickle_module"] * other + list(pickle_load_args)
         raise UnsupportedError(f"[load] has a reader of its own; leave out {', '.join(given)}")
     if is_path(f):
         content = _mapped(f)  # type: ignore[arg-type]

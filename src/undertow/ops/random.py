@@ -139,8 +139,8 @@ def drawn(
         return made(k.reshape(draw(k, generator, count, wanted), shape), requires_grad)
     if not wanted.is_complex:
         raise DTypeError(f"[{op}] gives floating numbers, not {wanted}; use randint for integers")
-    parts = draw(k, generator, 2 * count, dtypes.real_of(wanted))
     out = k.empty((count,), wanted.numpy)
+    parts = draw(k, generator, 2 * count, dtypes.real_of(wanted))
     for name, part in zip(("real", "imag"), _halves(k, parts), strict=True):
         k.assign(k.part(out, name), part)
     return made(k.reshape(out, shape), requires_grad)
