@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,3 +63,44 @@ def test_same_bad_call(call: str) -> None:
     for lib in (torch, ut):
         with pytest.raises(TypeError):
             made(call, lib)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float32"])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (0.0, 8.000001, 4.0),
+        (0.5, 3.2, 1),
+        (0.9, 3.9, 1.0),
+        (0, 3.9, 1.5),
+        (1.1, 1.1, -1.0),
+        (1.9, 1.2, 1),
+        (9.9, 0.2, -3.3),
+    ],
+)
+def test_floating_numbers_that_count_in_integers(numbers: tuple[float, ...], dtype: str) -> None:
+    """`arange` rounds them off before it counts in int64, and after it in other integers."""
+
+    def run(lib: Any) -> Any:
+        try:
+            return lib.arange(*numbers, dtype=getattr(lib, dtype)).numpy()
+        except (RuntimeError, ValueError):
+            return None
+
+    np.testing.assert_array_equal(run(ut), run(torch))
+
+
+@pytest.mark.parametrize("ends", [(0.9, 2.9, 3), (-1.9, 3.2, 4), (0, 1.2, 2)])
+def test_powers_as_integers(ends: Any) -> None:
+    """The ends of `logspace` are rounded off first."""
+    ours, theirs = (lib.logspace(*ends, dtype=lib.int64).numpy() for lib in (ut, torch))
+    np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("value", [1 + 2j, np.array(1 + 2j)])
+def test_a_complex_value_does_not_fill_real_numbers(value: Any) -> None:
+    """A tensor with an imaginary part is refused as a number is."""
+    for lib in (ut, torch):
+        filling = lib.tensor(value) if isinstance(value, np.ndarray) else value
+        with pytest.raises(RuntimeError):
+            lib.ones(2).masked_fill(lib.tensor(True), filling)

@@ -388,18 +388,20 @@ def arange(
         wanted = dtypes.as_dtype(dtype)
     if wanted.category in (0, 3):
         raise DTypeError(f"[arange] counts in integers or floating numbers, not in {wanted}")
-    if not whole:
-        if not all(math.isfinite(v) for v in (first, last, by)):
-            raise ArgumentError(f"[arange] expects finite numbers, got {start}, {end} and {step}")
-        if wanted.category == 1:
-            first, by = int(first), int(by)
-    if by == 0:
+    if not (whole or all(math.isfinite(v) for v in (first, last, by))):
+        raise ArgumentError(f"[arange] expects finite numbers, got {start}, {end} and {step}")
+    if by == 0 or (wanted.category == 1 and int(by) == 0):
         raise ArgumentError(f"[arange] step must not be zero in {wanted}, got {step!r}")
     if (last - first) * by < 0:
         raise ArgumentError(
             f"[arange] from {first} to {last} with step {by} goes the wrong way; change its sign"
         )
+    if wanted is dtypes.int64 and not whole:  # torch rounds before it counts, in int64 only
+        first, last, by = int(first), int(last), int(by)
+        whole = True
     count = -((first - last) // by) if whole else math.ceil((last - first) / by)
+    if wanted.category == 1:
+        first, by = int(first), int(by)
     array = backend_on(device).arange(first, by, count, wanted.numpy)
     return made(array, requires_grad)
 
@@ -511,6 +513,8 @@ def logspace(
         wanted = kind if kind.is_complex else dtypes.get_default_dtype()
     else:
         wanted = dtypes.as_dtype(dtype)
+    if wanted.category == 1:  # torch casts the ends first
+        start, end = int(plain_number(start)), int(plain_number(end))
     inner = wanted if wanted.is_complex else dtypes.float64
     powers = filled((), base, inner, device, False) ** linspace(
         start, end, steps, dtype=inner, device=device

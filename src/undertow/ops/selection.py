@@ -244,6 +244,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
     tensor([9., 2.])
     """
     _check_mask("masked_fill", mask)
+    if isinstance(value, Tensor) and value.is_complex() and not input.is_complex():
+        raise DTypeError(
+            f"[masked_fill] a complex value does not fit into {input.dtype}; use value.real"
+        )
     value = fill_value("masked_fill", input, value)
     if input._array.shape != mask._array.shape:
         broadcast_shapes("masked_fill", input.shape, mask.shape)
