@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 import undertow as ut
+from undertow.errors import UnsupportedError
 from undertow.export import Dim, dims, export
 from undertow.export.graph_signature import InputKind
 
@@ -161,6 +163,39 @@ def test_branches_on_values_warn() -> None:
     with pytest.warns(UserWarning, match=r"\[export\].*frozen"):
         program = export(model, (ut.ones(2),))
     assert program.module()(-ut.ones(2)).tolist() == [-1.0, -1.0]
+
+
+def test_the_bounds_of_a_size_are_tried() -> None:
+    """A branch on a size between the example and the bound that was declared."""
+    for function in (lambda x: x[: min(x.shape[0], 40)], lambda x: x if x.shape[0] > 3 else -x):
+        model = Frozen(function)
+        time = Dim("time", min=2, max=64)
+        with pytest.raises(UnsupportedError, match="the program"):
+            export(model, (ut.rand(9, 2),), dynamic_shapes=({0: time},))
+        time = Dim("time", min=4, max=40)
+        program = export(model, (ut.rand(9, 2),), dynamic_shapes=({0: time},))
+        assert program.module()(ut.rand(31, 2)).shape == (31, 2)
+
+
+def test_what_becomes_a_constant_warns() -> None:
+    """Elements that are found, numbers that are read within functions, random numbers."""
+    x = ut.tensor([1, 0, 2])
+    functions: list[Callable[[Any], Any]] = [
+        lambda x: x[x > 0],
+        lambda x: ut.where(x > 0)[0],
+        lambda x: x.unique(),
+        lambda x: x.repeat_interleave(x),
+        lambda x: ut.nn.functional.one_hot(x),
+        lambda x: x if ut.equal(x, x * 2) else -x,
+        lambda x: x[x[0]],
+        lambda x: ut.tensor(x) + 1,
+        lambda x: x + ut.rand(3),
+        lambda x: ut.nn.functional.dropout(x * 1.0, 0.5),
+    ]
+    for function in functions:
+        with pytest.warns(UserWarning, match=r"\[export\].*constant") as told:
+            export(Frozen(function), (x,))
+        assert any(w.filename == __file__ for w in told)
 
 
 def test_dataclasses_as_containers() -> None:

@@ -537,6 +537,7 @@ class Odd(ut.nn.Module):
         return ut.lgamma(t) if t.ndim == 1 else ut.special.digamma(t) if False else t.unique()
 
 
+@pytest.mark.filterwarnings("ignore:.*how many elements are found")
 def test_an_unsupported_op_names_the_module() -> None:
     model = ut.nn.Sequential(ut.nn.Linear(3, 3), ut.nn.Sequential(Odd()))
     with pytest.raises(UnsupportedError, match=r"op unique in module '1\.0' cannot be exported"):
@@ -653,7 +654,7 @@ FROZEN: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.*is read as a number")
+@pytest.mark.filterwarnings("ignore:.*(is read as a number|random numbers are drawn)")
 @pytest.mark.parametrize("size", [5, 6])
 @pytest.mark.parametrize("function, told", FROZEN.values(), ids=FROZEN)
 def test_numbers_are_not_frozen(function: Any, told: str, size: int) -> None:

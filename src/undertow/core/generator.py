@@ -19,6 +19,7 @@ from ..devices import Device
 from ..dtypes import uint8
 from ..errors import ArgumentError, DTypeError
 from ..shapes import as_int
+from .reading import READERS, tell
 from .tensor import Tensor, wrap
 
 _WORD = 1 << 64
@@ -85,6 +86,8 @@ class Generator:
 
     def reserve(self, count: int) -> tuple[int, int]:
         """The seed and the offset of `count` words that nobody else gets."""
+        if READERS:
+            tell(None)
         acting = self._acting()
         with acting._lock:
             offset = acting._offset

@@ -10,6 +10,6 @@ READERS: list[Callable[[Any], None]] = []
 
 
 def tell(t: Any) -> None:
-    """Tell everybody that the elements of `t` are read."""
+    """Tell everybody that the elements of `t` are read; None: that random numbers are drawn."""
     for reader in list(READERS):
         reader(t)

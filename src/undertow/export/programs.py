@@ -4,12 +4,15 @@ Note [sizes of programs]
 Where sizes vary the module is called with the given ones and with others. A number that is the same
 in both calls is a constant of the program; one that is not must be a · size + b of one named size,
 or of a product of two (as in `onnx`), and the program computes it. Then the program is held against
-the module with further sizes: a difference, or an error of either, is an error here.
+the module with further sizes, also with the least and the greatest that a `Dim` allows if those
+inputs are not large: a difference, or an error of either, is an error here.
 """
 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 from ..core.tensor import Tensor
@@ -24,7 +27,7 @@ from ..onnx.graph import Axis, Formula
 from ..onnx.graph import Graph as Sizes
 from ..onnx.tracing import Value
 from ..utils import _pytree as pytree
-from .dynamic_shapes import Varying, varying
+from .dynamic_shapes import _MOST, Varying, varying
 from .exported_program import CallSpec, ExportedProgram, Guard
 from .graph_signature import (
     ConstantArgument,
@@ -37,6 +40,7 @@ from .graph_signature import (
 )
 
 _PRIMES = (2, 3, 5, 7, 11)
+_TRIED = 1 << 20  # inputs of more elements are not made to try a bound
 
 
 def export(
@@ -86,9 +90,8 @@ def _program(
     unlifted = builder.unlifted()
     guard = Guard(recording.in_spec, recording.leaves, names, builder.sizes)
     if sizes:
-        for added in (1, 3):
-            roots = {n: r + added * (i + 1) for i, (n, r) in enumerate(builder.roots.items())}
-            _compare(mod, unlifted, recording, _fitting(sizes, roots, builder.roots), sizes)
+        for roots in _further(recording, sizes, builder.roots):
+            _compare(mod, unlifted, recording, roots, sizes)
     lifted = GraphModule(builder.constants, builder.graph, "GraphModule")
     kept = mod.state_dict(keep_vars=True)
     others = {n: b for n, b in mod.named_buffers(remove_duplicate=False) if n not in kept}
@@ -102,6 +105,29 @@ def _program(
         guard,
         unlifted,
     )
+
+
+def _further(
+    recording: Recording, sizes: list[Varying], first: dict[str, int]
+) -> Iterator[dict[str, int]]:
+    """Named sizes at which a program is tried: some next to the first, and the bounds."""
+    for added in (1, 3):
+        roots = {n: r + added * (i + 1) for i, (n, r) in enumerate(first.items())}
+        yield _fitting(sizes, roots, first)
+    least = {n: max([v.least for v in sizes if v.name == n]) or r for n, r in first.items()}
+    most = {n: min([v.most for v in sizes if v.name == n]) for n in first}
+    most = {n: first[n] if size == _MOST else size for n, size in most.items()}
+    for roots in (least, most):
+        if roots != first and _elements(recording, sizes, roots) <= _TRIED:
+            yield roots
+
+
+def _elements(recording: Recording, sizes: list[Varying], roots: dict[str, int]) -> int:
+    """How many elements the inputs have at other sizes."""
+    shapes = {i: list(x.shape) for i, x in enumerate(recording.leaves) if isinstance(x, Tensor)}
+    for v in sizes:
+        shapes[v.leaf][v.dim] = v.size(roots[v.name])
+    return sum(map(prod, shapes.values()))
 
 
 def _fitting(sizes: list[Varying], roots: dict[str, int], first: dict[str, int]) -> dict[str, int]:

@@ -47,8 +47,8 @@ def export(
 
     The model is called with `args`, a tensor or a tuple, in evaluation mode, and the operations
     that run are written: a branch that was not taken is not there, and numbers that Python
-    computed, values that `item()` read, and random numbers are constants. A warning names the line
-    where the model reads a tensor as a number or bool.
+    computed, values that `item()` read, places that a mask selects, and random numbers are
+    constants. A warning names the line where that happens.
 
     `dynamic_axes={"x": {0: "batch"}}` names sizes that may vary; the same name means the same size.
     `dynamic_shapes` tells the same by position, or by name. The model is then called with a handful

@@ -23,6 +23,7 @@ from ..core.tensor import Tensor, node_of
 from ..errors import UnsupportedError
 
 _PACKAGE = __name__.partition(".")[0]
+_FOUND = frozenset(("nonzero", "unique"))  # ops whose results are as long as the elements say
 
 
 class Value:
@@ -122,9 +123,12 @@ class Trace:
             READERS.remove(self._read)
             leave(token)
 
-    def _read(self, t: Tensor) -> None:
-        """Warn that a program reads a value that depends on an input, and where."""
-        if not self.warns or current().around != self._around:  # another thread's, or an op's own
+    def _read(self, t: Tensor | None) -> None:
+        """Warn that a program reads a value that depends on an input, or draws random numbers."""
+        if current().around != self._around:  # another thread's, or an op's own
+            return
+        if t is None:
+            self._warn("random numbers are drawn", "these numbers become constants of the model")
             return
         node = node_of(t)
         known = self._by_node.get((id(node), t._index)) if node is not None else None
@@ -132,15 +136,16 @@ class Trace:
             by_array = self._by_array.get(id(t._array))
             known = by_array[0] if by_array is not None and by_array[1] == t._version else None
         if known is not None and known.varies:
-            file, line = _user_line()
-            warnings.warn_explicit(
-                f"[{self.what}] a tensor that depends on the inputs is read as a number or bool"
-                f"{self.where()}: what the program does with it becomes a constant of the model, "
-                "and a branch on it is frozen to the one that was taken",
-                UserWarning,
-                file,
-                line,
+            self._warn(
+                "a tensor that depends on the inputs is read as a number or bool",
+                "what the program does with it becomes a constant of the model, and a branch on it "
+                "is frozen to the one that was taken",
             )
+
+    def _warn(self, what: str, so: str) -> None:
+        if self.warns:
+            said = f"[{self.what}] {what}{self.where()}: {so}"
+            warnings.warn_explicit(said, UserWarning, *_user_line())
 
     def _around(self, op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
         taken = tuple([self.find(i, op.name) if isinstance(i, Tensor) else i for i in inputs])
@@ -150,6 +155,11 @@ class Trace:
         finally:
             leave(token)
         varies = any(isinstance(v, Value) and v.varies for v in taken)
+        if varies and op.name in _FOUND:
+            self._warn(
+                "how many elements are found (by a mask, nonzero or unique) depends on the inputs",
+                "their number, and the places that a mask selects, become constants of the model",
+            )
         given = tuple(
             [self.add(o, None, varies) for o in (out if isinstance(out, tuple) else (out,))]
         )

@@ -13,6 +13,7 @@ from ..core.dispatch import align, alike, apply, cast, compute_dtype, elementwis
 from ..core.fast import assignment, operation
 from ..core.op import Op, elementwise_op
 from ..core.other_kinds import NotDense
+from ..core.reading import READERS, tell
 from ..core.register import alias, attach, elementwise_function, function
 from ..core.tensor import Tensor, wrap
 from ..dtypes import Number
@@ -404,6 +405,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
 
 
 def _all(t: Tensor) -> bool:
+    if READERS:
+        tell(t)
     k = backend_of(t._array)
     return bool(k.to_host(k.reduce("all", t._array, tuple(range(t.ndim)), False)))
 

@@ -11,6 +11,7 @@ from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast
 from ..core.modes import current, no_grad
 from ..core.op import Op
+from ..core.reading import READERS, tell
 from ..core.register import function
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, BoundsError, DTypeError, ShapeError, UnsupportedError
@@ -71,6 +72,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise ArgumentError(
                 "[one_hot] the number of classes of an empty tensor is unknown; pass num_classes"
             )
+        if READERS:
+            tell(tensor)
         num_classes = value_range(tensor)[1] + 1
     elif num_classes < 1 and (tensor.numel() or num_classes < -1):
         raise ArgumentError(f"[one_hot] num_classes must be at least 1, got {num_classes}")

@@ -14,6 +14,7 @@ from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast, transfer
 from ..core.modes import current
+from ..core.reading import READERS, tell
 from ..core.register import function
 from ..core.tensor import Tensor, share, wrap
 from ..devices import DeviceLike
@@ -42,6 +43,8 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
     Arrays and tensors are not copied when they have the dtype; lists are read.
     """
     if isinstance(data, Tensor):
+        if READERS:
+            tell(data)
         return _converted(op, backend_of(data._array).to_host(data._array), dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         return _converted(op, np.asarray(data), dtype)

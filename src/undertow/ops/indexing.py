@@ -29,6 +29,7 @@ from ..backends.registry import backend_of
 from ..core.dispatch import apply, cast, expand
 from ..core.inplace import check_writable, overwrite, update
 from ..core.op import Op
+from ..core.reading import READERS, tell
 from ..core.register import attach
 from ..core.tensor import Tensor, share, wrap
 from ..errors import ArgumentError, BoundsError, DTypeError, IndexingError, ShapeError
@@ -509,6 +510,8 @@ def index_item(op: str, x: Tensor, item: Any) -> Any:
                 stacklevel=4,
             )
             item, dtype = cast(item, dtypes.bool), dtypes.bool
+        if READERS and not item.ndim:
+            tell(item)
         if dtype is dtypes.bool:
             return item if item.ndim else bool(backend_of(item._array).to_host(item._array))
         if not item.ndim and dtype.category == 1:

@@ -9,6 +9,7 @@ from .. import dtypes
 from ..backends.registry import backend_of
 from ..core.dispatch import apply, expand
 from ..core.op import Op
+from ..core.reading import READERS, tell
 from ..core.register import attach, function, guarded
 from ..core.tensor import Tensor
 from ..dtypes import Number
@@ -186,6 +187,8 @@ def repeat_interleave(
         if repeats.numel() != 1 or size == 1:
             where = _repeated_positions(op, reshaped(repeats, (size,)), output_size)
             return index_by(input, (where,), (dim,))
+        if READERS:
+            tell(repeats)
         repeats = int(backend_of(repeats._array).to_host(repeats._array).reshape(())[()])
     times = as_int(op, "repeats", repeats)
     if times < 0:
@@ -217,6 +220,8 @@ def _repeated_positions(op: str, repeats: Tensor, output_size: int | None) -> Te
     if lowest < 0:
         raise ArgumentError(f"[{op}] repeats cannot be negative, got {lowest}")
     ends = apply(_running_total, (counts,))
+    if READERS:
+        tell(ends)
     total = int(k.to_host(k.slice(ends._array, (-1,))))
     _check_output_size(op, total, output_size)
     return apply(_repeat_positions, (ends,), (total,))
