@@ -181,7 +181,12 @@ def triple_bad(shape, wrong, a, b):
 op(
     "addmm",
     added(np.matmul),
-    triples((3, 5), [(5,), (3, 1), ()], (3, 4), (4, 5)),
+    [
+        *triples((3, 5), [(5,), (3, 1), ()], (3, 4), (4, 5)),
+        *(S(arr(5), arr(*a), arr(*b)) for a, b in (((3, 4), (4, 5)), ((1, 4), (4, 5)))),
+        *(S(arr(5), arr(*a), arr(*b)) for a, b in (((3, 0), (0, 5)), ((0, 4), (4, 5)))),
+        S(arr(0), arr(3, 4), arr(4, 0)),
+    ],
     bad=[
         *triple_bad((3, 5), (4, 5), (3, 4), (4, 5)),
         Bad(S(arr(3, 3), arr(3, 4), arr(3, 4)), SHAPE, r"\[addmm\].*" + INNER),

@@ -239,7 +239,7 @@ class Backend(ABC):
             raise error(self.to_host(x))
         return least
 
-    def within(self, x: Array, low: int, high: int) -> bool:
+    def within(self, x: Array, low: float, high: float) -> bool:
         """Whether `low <= x < high` everywhere; False also where looking would be a wait."""
         return False
 

@@ -283,7 +283,7 @@ class NumpyBackend(Backend):
         found.setflags(write=False)  # whoever gets hold of it cannot spoil it for others
         return found
 
-    def within(self, x: Array, low: int, high: int) -> bool:
+    def within(self, x: Array, low: float, high: float) -> bool:
         return not x.size or bool(x.min() >= low and x.max() < high)
 
     def address(self, x: Array) -> int:

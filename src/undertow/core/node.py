@@ -135,7 +135,7 @@ class Node:
 
     def _place(self, attribute: str, word: str) -> int:
         """Which of the saved values torch calls so; AttributeError if it is none of them."""
-        plan = getattr(self, "plan", None)
+        plan: Any = getattr(self, "plan", None)
         place: int | None = None if plan is None else plan.place(word)
         if place is None or (attribute[1] == "r" and place not in plan.tensors):
             raise AttributeError(

@@ -162,7 +162,7 @@ class CpuBackend(NumpyBackend):
             return 0
         return super().require(x, low, high, error, but)
 
-    def within(self, x: Array, low: int, high: int) -> bool:
+    def within(self, x: Array, low: float, high: float) -> bool:
         if x.dtype == _INT64 and x.size and low == 0:
             return self._below(x, high)
         return super().within(x, low, high)
