@@ -8,9 +8,9 @@ from ..core.modes import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from ..core.saved import SavedTensor
 from . import anomaly, function, functional, grad_mode, graph
 from . import gradcheck as _module  # noqa: F401  # before the function of that name
-from ..core.saved import SavedTensor
 from .anomaly import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,

@@ -57,8 +57,7 @@ class _Kept(NamedTuple):
 
 
 def create_selective_checkpoint_contexts(
-    policy_fn_or_list: Callable[..., Any] | Sequence[Any],
-    allow_cache_entry_mutation: bool = False,
+    policy_fn_or_list: Callable[..., Any] | Sequence[Any], allow_cache_entry_mutation: bool = False
 ) -> tuple[Switch, Switch]:
     """The two contexts with which `checkpoint` keeps the results of some ops.
 

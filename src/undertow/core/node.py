@@ -138,7 +138,7 @@ class Node:
         if name.startswith("_raw_saved_"):
             plan = getattr(self, "plan", None)
             place = None if plan is None else plan.place(name[11:])
-            if place is not None and place in plan.tensors:
+            if plan is not None and place is not None and place in plan.tensors:
                 from .saved import raw_saved
 
                 return raw_saved(self, place)
