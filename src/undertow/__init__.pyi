@@ -2440,9 +2440,18 @@ def as_strided(
 ) -> Tensor:
     """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
 
-unsafe_chunk = chunk
-unsafe_split = split
-unsafe_split_with_sizes = split_with_sizes
+def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The parts that `chunk` gives, as if they did not share memory."""
+
+def unsafe_split(
+    tensor: Tensor, split_size_or_sections: Ints, dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """The parts that `split` gives, as if they did not share memory."""
+
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """The parts that `split_with_sizes` gives, as if they did not share memory."""
 
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of the view that `alias` gives: it shares no memory with `input`."""

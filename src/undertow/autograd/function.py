@@ -132,7 +132,7 @@ class FunctionCtx(Node):
         return type(self).__name__
 
     # What the user calls ---------------------------------------------------------------------
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
+    def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for `backward`, which finds them in `saved_tensors`.
 
         Inputs and outputs keep their history. Anything else is a constant to second order: to

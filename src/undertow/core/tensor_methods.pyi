@@ -1436,7 +1436,14 @@ class TensorMethods:
         """0: a dense tensor has no sparse dimensions."""
     def dense_dim(self) -> builtins.int:
         """The number of its dimensions: all are dense."""
-    def to_sparse(self, sparse_dim: builtins.int | None = None, *, layout: Any = None) -> Any:
+    def to_sparse(
+        self,
+        sparse_dim: builtins.int | None = None,
+        *,
+        layout: Any = None,
+        blocksize: Any = None,
+        dense_dim: builtins.int | None = None,
+    ) -> Any:
         """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`."""
     def to_sparse_coo(self) -> Any:
         """The elements that are not zero with their coordinates: `to_sparse()`."""
@@ -1506,13 +1513,15 @@ class TensorMethods:
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int) -> Tensor:
         """A view of all windows of `size` along a dimension, every `step`; they form a new last one."""
     def unsafe_chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
-    def unsafe_split(self, split_size: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """`ut.split` of this tensor; torch's method has another word for the sizes."""
+        """The parts that `chunk` gives, as if they did not share memory."""
+    def unsafe_split(
+        self, split_size_or_sections: Ints, dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """The parts that `split` gives, as if they did not share memory."""
     def unsafe_split_with_sizes(
         self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
     ) -> tuple[Tensor, ...]:
-        """Consecutive views of the sizes listed along `dim`, which they must fill."""
+        """The parts that `split_with_sizes` gives, as if they did not share memory."""
     def narrow_copy(
         self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
     ) -> Tensor:
