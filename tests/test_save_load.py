@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-import pickle
 import math
+import pickle
 import zipfile
 from collections import Counter, OrderedDict, defaultdict, namedtuple
 from fractions import Fraction
