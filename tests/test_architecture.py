@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -385,3 +387,25 @@ def test_numpy_warnings_do_not_leak() -> None:
         assert (x / 0).isinf().any()
         assert (x * 1e10).isinf().any()
         assert (x - x / 0 + x / 0).isnan().any()
+
+
+@pytest.mark.parametrize("room", ["func", "optim", "load", "distributions"])
+def test_two_threads_may_import_at_once(room: str) -> None:
+    """See Note [imports of threads]: each room beside `nn`, of which it imports parts."""
+    script = f"""
+import sys, threading
+import undertow as ut
+sys.setswitchinterval(1e-5)
+together, failed = threading.Barrier(2), []
+def load(name):
+    together.wait()
+    try:
+        getattr(ut, name)
+    except ImportError as error:
+        failed.append(error)
+threads = [threading.Thread(target=load, args=(name,)) for name in ({room!r}, "nn")]
+for t in threads: t.start()
+for t in threads: t.join()
+assert not failed, failed
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
