@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -394,3 +396,25 @@ def test_attributes_of_hot_classes_are_plain(kind: type) -> None:
     """Python does not specialise attributes of a class with a `__getattr__`: 10 % of a backward."""
     for name in ("__getattr__", "__getattribute__", "__setattr__"):
         assert getattr(kind, name, None) in (None, getattr(object, name, None))
+
+
+@pytest.mark.parametrize("room", ["func", "optim", "load", "distributions"])
+def test_two_threads_may_import_at_once(room: str) -> None:
+    """See Note [imports of threads]: each room beside `nn`, of which it imports parts."""
+    script = f"""
+import sys, threading
+import undertow as ut
+sys.setswitchinterval(1e-5)
+together, failed = threading.Barrier(2), []
+def load(name):
+    together.wait()
+    try:
+        getattr(ut, name)
+    except ImportError as error:
+        failed.append(error)
+threads = [threading.Thread(target=load, args=(name,)) for name in ({room!r}, "nn")]
+for t in threads: t.start()
+for t in threads: t.join()
+assert not failed, failed
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)

@@ -1,4 +1,10 @@
-"""Names of a package that are loaded when somebody asks for them, so that importing it is quick."""
+"""Names of a package that are loaded when somebody asks for them, so that importing it is quick.
+
+Note [imports of threads]
+Who imports `nn.modules.module` locks that module and then waits for `nn`; who imports `nn` locks it
+and then waits for its modules. If two threads do so at once, Python gives one of them a module that
+is half done. So rooms that import parts of `nn` import it whole first.
+"""
 
 from __future__ import annotations
 

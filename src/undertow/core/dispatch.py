@@ -337,11 +337,11 @@ def _converted(k: Forms, x: Array, dtype: DType, source: DType) -> Array:
         real = k.part(x, "real") if x.dtype.kind == "c" else x
         x = k.cast(real, dtypes.float32.numpy) if real.dtype.itemsize < 4 else real
         long = dtype.itemsize == 8 or dtype in (dtypes.uint8, dtypes.uint32)
-        half = 2.0**63 if long else 2.0**31
+        half = 2**63 if long else 2**31
         end = 2 * half if dtype is dtypes.uint64 else half
         if not k.within(x, -half, end):
-            least = -half if dtype.is_signed and dtype.itemsize >= 4 else 0.0
-            x = k.map(_BOUNDED, (x, -half, end, least), x.dtype)
+            least = -half if dtype.is_signed and dtype.itemsize >= 4 else 0
+            x = k.map(_BOUNDED, (x, float(-half), float(end), float(least)), x.dtype)
     return k.cast(x, dtype.numpy)
 
 

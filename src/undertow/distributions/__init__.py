@@ -2,6 +2,7 @@
 
 import sys as _sys
 
+from .. import nn as _nn  # noqa: F401  # whole, see Note [imports of threads]
 from . import constraints as constraints
 from . import utils as utils
 from .bernoulli import Bernoulli, ContinuousBernoulli

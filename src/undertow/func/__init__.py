@@ -4,6 +4,7 @@ Arguments and results may be nested tuples, lists and dicts of tensors. The tran
 nested in any order, and plain autograd goes through all of them.
 """
 
+from .. import nn as _nn  # noqa: F401  # whole, see Note [imports of threads]
 from .batches import vmap
 from .derivatives import (
     functionalize,

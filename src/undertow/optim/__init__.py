@@ -1,5 +1,6 @@
 """Optimisers, schedules of learning rates, and averages of weights."""
 
+from .. import nn as _nn  # noqa: F401  # whole, see Note [imports of threads]
 from . import lr_scheduler, swa_utils
 from .adadelta import Adadelta
 from .adafactor import Adafactor
