@@ -16,7 +16,7 @@ from typing import Any
 
 from .core import overriding
 from .core.modes import current, enter, leave
-from .core.overriding import Pushed, answer, overriders
+from .core.overriding import Mode, answer, overriders
 from .core.register import FUNCTIONAL, FUNCTIONS, SPACES
 from .core.tensor import Tensor
 
@@ -141,7 +141,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 # Modes ----------------------------------------------------------------------------------------
-class TorchFunctionMode:
+class TorchFunctionMode(Mode):
     """A mode that answers every public function while it is entered; to be subclassed.
 
     While it answers it is off, so that it can call what it was asked for.
@@ -159,8 +159,6 @@ class TorchFunctionMode:
     2
     """
 
-    _entered: list[Pushed]
-
     def __torch_function__(
         self,
         func: Callable[..., Any],
@@ -170,20 +168,6 @@ class TorchFunctionMode:
     ) -> Any:
         """What it answers; a mode defines it."""
         raise NotImplementedError(f"[{type(self).__name__}] defines no __torch_function__")
-
-    def __enter__(self) -> Any:
-        pushed = Pushed(self)
-        pushed.__enter__()
-        vars(self).setdefault("_entered", []).append(pushed)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._entered.pop().__exit__(*exc)
-
-    @classmethod
-    def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A mode to enter: `with Mode.push():` is `with Mode():`."""
-        return cls(*args, **kwargs)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):

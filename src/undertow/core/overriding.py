@@ -479,6 +479,27 @@ class Pushed(Switch):
             _want(2, -1)
 
 
+class Mode:
+    """What is entered and answers meanwhile; it may be entered several times."""
+
+    _field = "function_modes"
+    _entered: list[Pushed]
+
+    def __enter__(self) -> Any:
+        pushed = Pushed(self, self._field)
+        pushed.__enter__()
+        vars(self).setdefault("_entered", []).append(pushed)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._entered.pop().__exit__(*exc)
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        """A mode to enter: `with Mode.push():` is `with Mode():`."""
+        return cls(*args, **kwargs)
+
+
 # Tensor's own ---------------------------------------------------------------------------------
 def of_subclass(
     cls: type[Tensor],

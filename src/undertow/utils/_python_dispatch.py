@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..core.modes import current, enter, leave
-from ..core.overriding import Pushed
+from ..core.overriding import Mode
 from ..core.tensor import Tensor
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-class TorchDispatchMode:
+class TorchDispatchMode(Mode):
     """A mode that answers every operator while it is entered; to be subclassed.
 
     While it answers it is off, so that it can call what it was asked for.
@@ -37,7 +37,7 @@ class TorchDispatchMode:
     aten.sum.default
     """
 
-    _entered: list[Pushed]
+    _field = "dispatch_modes"
 
     def __init__(self, _dispatch_key: Any = None) -> None:
         pass
@@ -51,20 +51,6 @@ class TorchDispatchMode:
     ) -> Any:
         """What it answers; a mode defines it."""
         raise NotImplementedError(f"[{type(self).__name__}] defines no __torch_dispatch__")
-
-    def __enter__(self) -> Any:
-        pushed = Pushed(self, "dispatch_modes")
-        pushed.__enter__()
-        vars(self).setdefault("_entered", []).append(pushed)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._entered.pop().__exit__(*exc)
-
-    @classmethod
-    def push(cls, *args: Any, **kwargs: Any) -> Any:
-        """A mode to enter: `with Mode.push():` is `with Mode():`."""
-        return cls(*args, **kwargs)
 
     @classmethod
     def is_infra_mode(cls) -> bool:
