@@ -207,6 +207,20 @@ def test_children(how: str, python: Path, tmp_path: Path) -> None:
     assert {p for p in everything(python) - before if p.suffix != ".pyc"} == set()
 
 
+@pytest.mark.parametrize("start", ["run {0}", "{0}", "run -- {0}", "run -m program", "-m program"])
+def test_a_program_gets_all_its_arguments(start: str, tmp_path: Path) -> None:
+    """Also those that this command knows, and `--`."""
+    program = tmp_path / "program.py"
+    program.write_text("import sys; print(sys.argv[1:])")
+    given = ["-x", "--", "-m", "--undo", "-h", "--", "1"]
+    words = [sys.executable, "-m", "undertow", *start.format(program).split(), *given]
+    path = os.pathsep.join([str(tmp_path), str(Path(ut.__file__).parent.parent)])
+    said = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.strip() == str(given)
+
+
 def test_nothing_to_run(capsys: pytest.CaptureFixture[str]) -> None:
     """A command without a program says what it wants."""
     assert ut.cli.main(["run"]) == 1

@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and (given[0] == "-m" or given[0].endswith(".py")):  # python -m undertow train.py
         given.insert(0, "run")
-    asked = parser().parse_args(given)
+    asked = run.read(given[1:]) if given[:1] == ["run"] else None
+    asked = asked or parser().parse_args(given)
     try:
         code: int = asked.run(asked)
         return code

@@ -21,20 +21,21 @@ from ..stand_in import FOLDER
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """What the command understands."""
     command.usage = "undertow run [-h] (script.py | -m module) [argument ...]"
-    command.add_argument("script", nargs="?", help="a file to run as a program")
-    command.add_argument("arguments", nargs=argparse.REMAINDER, help="what the program is given")
-    command.add_argument(
-        "-m", dest="module", nargs=argparse.REMAINDER, help="a module to run as a program"
-    )
+    command.add_argument("program", nargs="*", help="a file, or -m and a module, and its arguments")
+
+
+def read(given: list[str]) -> argparse.Namespace | None:
+    """What `undertow run …` asks for; None leaves it to the parser, which would swallow a `--`."""
+    program = given[given[:1] == ["--"] :]
+    is_program = program[:1] == ["-m"] or not program[:1] or not program[0].startswith("-")
+    is_program = is_program or program[0] == "-"  # as Python: the program comes in
+    return argparse.Namespace(run=run, program=program) if is_program else None
 
 
 def run(asked: argparse.Namespace) -> int:
     """Become the program: its process is this one, where the system can do that."""
-    if asked.module:
-        program = ["-m", *asked.module]
-    elif asked.script:
-        program = [asked.script, *asked.arguments]
-    else:
+    program = asked.program
+    if not program or program == ["-m"]:
         raise ArgumentError("[run] expects a script, or -m and a module: undertow run train.py")
     if sys.flags.ignore_environment:
         raise ArgumentError(

@@ -200,14 +200,14 @@ class MinMaxObserver(ObserverBase):
                 middle = (
                     (self.quant_min + self.quant_max) // 2 if self.has_customized_qrange else 128
                 )
-            zero = FUNCTIONS["full_like"](scale, middle).int()
+            zero = FUNCTIONS["full_like"](scale, middle).long()
         else:
             scale = most((high - low) / span, self.eps)
             zero = (
                 (self.quant_min - (low / scale).round()).clamp(self.quant_min, self.quant_max).int()
             )
         scale = where(unseen, 1.0, scale)
-        return scale.reshape(-1), where(unseen, 0, zero).int().reshape(-1)
+        return scale.reshape(-1), where(unseen, 0, zero).to(zero.dtype).reshape(-1)
 
     def reset_min_max_vals(self) -> None:
         """Forget what was seen."""
