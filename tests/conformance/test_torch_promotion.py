@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
 import undertow as ut
@@ -155,3 +156,36 @@ def test_default_dtype_reaches_creation(default: str) -> None:
     finally:
         ut.set_default_dtype(ut.float32)
         torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, b, i: b.sum_to_size(3, 1),
+        lambda lib, b, i: b.sum_to_size(3, 2),
+        lambda lib, b, i: b[0, 0].sum_to_size(()),
+        lambda lib, b, i: i.sum_to_size(2),
+        lambda lib, b, i: i.sum_to_size(3, 2),
+        lambda lib, b, i: lib.masked.prod(b[0, 0]),
+        lambda lib, b, i: lib.masked.prod(i[0, 0], mask=b[0, 0]),
+        lambda lib, b, i: lib.masked.prod(i, dim=0),
+        lambda lib, b, i: lib.addr(~b, b[:, 0], b[0], beta=3, alpha=2),
+        lambda lib, b, i: lib.addr(b, b[:, 0], b[0], beta=0, alpha=2),
+        lambda lib, b, i: lib.addr(b, b[:, 0], b[0], beta=0, alpha=0),
+    ],
+)
+def test_integers_and_booleans_that_are_reduced(call: Any) -> None:
+    """Sums and products count in int64; sums of products of booleans stay booleans."""
+    values = np.array([[True, False], [True, True], [False, False]])
+    ours, theirs = (
+        call(lib, lib.tensor(values), lib.tensor(values.astype("int32") * 3)) for lib in (ut, torch)
+    )
+    assert str(ours.dtype).split(".")[1] == str(theirs.dtype).split(".")[1]
+    np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
+
+
+def test_windows_are_floating() -> None:
+    """A window of integers is an error of the argument's value, as in torch."""
+    for lib in (ut, torch):
+        with pytest.raises(ValueError, match="float"):
+            lib.signal.windows.hann(3, dtype=lib.int64)

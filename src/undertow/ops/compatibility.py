@@ -23,6 +23,7 @@ from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, Unsup
 from ..layouts import layout as Layout
 from ..layouts import sparse_csc, sparse_csr, strided
 from ..shapes import Ints, as_shape
+from .scan import accumulator
 
 
 # Where it is, and how it is stored ----------------------------------------------------------
@@ -389,4 +390,6 @@ def sum_to_size(input: Tensor, *sizes: Ints, size: Ints | None = None) -> Tensor
         raise ShapeError(
             f"[sum_to_size] a tensor of shape {shape} does not broadcast to {input.shape}"
         )
-    return sum_to(input, shape)
+    if shape == input.shape and shape:
+        return sum_to(input, shape)
+    return sum_to(accumulator(input, None), shape)  # integers are summed as int64

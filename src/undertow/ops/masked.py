@@ -71,7 +71,8 @@ def _sum(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool) -
 
 
 def _prod(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    return _over(_filled(x, mask, 1), dims, keepdim, FUNCTIONS["prod"])
+    x = _filled(x, mask, 1)
+    return _over(x, dims, keepdim, FUNCTIONS["prod"]) if x.ndim else FUNCTIONS["prod"](x)
 
 
 def _mean(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool) -> Tensor:

@@ -346,6 +346,8 @@ def _added(op: str, input: Tensor, result: Tensor, beta: Any, alpha: Any) -> Ten
         raise ShapeError(
             f"[{op}] input of shape {input.shape} does not broadcast to the product's {shape}"
         )
+    if result.dtype is dtypes.bool:  # and, or
+        beta, alpha = bool(beta), bool(alpha)
     if alpha != 1:
         result = result * alpha
     if beta == 0:

@@ -15,7 +15,7 @@ from ..core.register import function
 from ..core.tensor import Tensor
 from ..devices import DeviceLike
 from ..dtypes import DType, DTypeLike
-from ..errors import ArgumentError, DTypeError
+from ..errors import ArgumentError
 from ..shapes import as_int
 from .creation import linspace, ones
 from .special import i0
@@ -41,7 +41,7 @@ def _made(
     if count < 0:
         raise ArgumentError(f"[{op}] M must not be negative, got {count}")
     if not wanted.is_floating_point:
-        raise DTypeError(f"[{op}] makes floating windows, got dtype {wanted}")
+        raise ArgumentError(f"[{op}] makes floating windows, got dtype {wanted}")
 
     def steps(first: float, distance: float) -> Tensor:
         return linspace(first, first + (count - 1) * distance, count, dtype=wanted, device=device)
