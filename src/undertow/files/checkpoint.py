@@ -47,8 +47,9 @@ def save(
 
     `f` is a path, which is written whole or not at all, or a file object. Tensors that share
     memory share it again after loading. The pickle inside is of protocol 2, which all versions of
-    Python and torch read, whatever `pickle_protocol` says. Of a module or an optimiser, save the `state_dict()`: the
-    thing itself can be saved, too, but who reads it runs its classes (`weights_only=False`).
+    Python and torch read, whatever `pickle_protocol` says. Of a module or an optimiser, save the
+    `state_dict()`: the thing itself can be saved, too, but who reads it runs its classes
+    (`weights_only=False`).
 
     >>> import io
     >>> import undertow as ut
