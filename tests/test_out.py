@@ -171,3 +171,16 @@ def test_truths_go_into_bool_and_uint8(name: str) -> None:
 def test_nonzero_writes_int64_alone() -> None:
     with pytest.raises(RuntimeError, match=r"\[nonzero\] out must be int64, got undertow.float32"):
         ut.nonzero(ut.ones(2), out=ut.empty(0))
+
+
+def test_out_of_a_new_tensor_may_require_gradients() -> None:
+    out = ut.zeros(2)
+    assert ut.ones(2, out=out, requires_grad=True) is out
+    assert out.requires_grad
+    assert out.tolist() == [1, 1]
+
+
+def test_windows_of_halves_are_rounded_once() -> None:
+    for dtype in (ut.bfloat16, ut.float16):
+        for make in (ut.kaiser_window, ut.hann_window, ut.blackman_window):
+            assert make(50, dtype=dtype).equal(make(50).to(dtype))

@@ -551,3 +551,13 @@ def test_bernoulli_fills_bools() -> None:
     out = ut.empty(2, dtype=ut.bool)
     ut.bernoulli(ut.tensor([0.0, 1.0]), out=out)
     assert out.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("dtype", [ut.float16, ut.bfloat16, ut.float8_e5m2])
+def test_permutations_that_a_dtype_does_not_hold(dtype: Any) -> None:
+    most = round(2 / ut.finfo(dtype).eps)
+    assert ut.randperm(most + 1, dtype=dtype).float().sort().values.tolist() == list(
+        range(most + 1)
+    )
+    with pytest.raises(ValueError, match="are not all numbers of"):
+        ut.randperm(most + 2, out=ut.empty(0, dtype=dtype))

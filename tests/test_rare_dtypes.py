@@ -150,3 +150,13 @@ def test_attributes_of_dtypes() -> None:
     for dtype in (ut.int8, ut.float8_e5m2):
         with pytest.raises(DTypeError, match="complex"):
             dtype.to_complex()
+
+
+@pytest.mark.parametrize("dtype", [ut.float8_e4m3fn, ut.float8_e5m2])
+def test_bytes_of_floats_are_compared_exactly(dtype) -> None:
+    x = ut.tensor([-96.0, 2.0, math.nan], dtype=dtype)
+    assert ut.isclose(x, x, rtol=0, atol=0).tolist() == [True, True, False]
+    assert ut.isclose(x, x, rtol=0, atol=0, equal_nan=True).all()
+    ut.testing.assert_close(x[:2], x[:2])
+    with pytest.raises(AssertionError):
+        ut.testing.assert_close(x[:1], x[1:2])

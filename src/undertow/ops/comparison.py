@@ -374,7 +374,7 @@ def isclose(
     close = eq(a, b)
     if equal_nan:
         close = close | (isnan(a) & isnan(b))
-    if a.dtype is dtypes.bool:
+    if a.dtype is dtypes.bool or (rtol == 0 and atol == 0):
         return close
     error = abs(a - b)
     return close | (isfinite(error) & (error <= atol + abs(rtol * b)))

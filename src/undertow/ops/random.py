@@ -343,6 +343,11 @@ def randperm(
     (count,) = as_shape("randperm", (n,))
     if count:
         bounded("randperm", 0, count, wanted)
+    if wanted.is_floating_point and count - 1 > (most := round(2 / dtypes.finfo(wanted).eps)):
+        raise ArgumentError(
+            f"[randperm] 0 to {count - 1} are not all numbers of {wanted}, which holds those up to "
+            f"{most}"
+        )
     k = backend_on(device)
     order = k.sort(_long_words(k, generator, count), 0, False)[1]
     return made(order if wanted is dtypes.int64 else k.cast(order, wanted.numpy), requires_grad)

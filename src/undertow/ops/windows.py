@@ -43,13 +43,16 @@ def _made(
     if not wanted.is_floating_point:
         raise ArgumentError(f"[{op}] makes floating windows, got dtype {wanted}")
 
+    # Half precision is rounded once, at the end.
+    exact = wanted if wanted.itemsize >= 4 else dtypes.float32
+
     def steps(first: float, distance: float) -> Tensor:
-        return linspace(first, first + (count - 1) * distance, count, dtype=wanted, device=device)
+        return linspace(first, first + (count - 1) * distance, count, dtype=exact, device=device)
 
     if count == 0 or (count == 1 and single is not None):
         found = ones(count, dtype=wanted, device=device)
     else:
-        found = shape(steps, count)
+        found = shape(steps, count).to(wanted)
     return found.requires_grad_() if requires_grad else found
 
 
