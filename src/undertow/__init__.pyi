@@ -288,6 +288,8 @@ from .layouts import per_tensor_affine as per_tensor_affine
 from .layouts import per_tensor_symmetric as per_tensor_symmetric
 from .layouts import preserve_format as preserve_format
 from .layouts import qscheme as qscheme
+from .layouts import sparse_bsc as sparse_bsc
+from .layouts import sparse_bsr as sparse_bsr
 from .layouts import sparse_coo as sparse_coo
 from .layouts import sparse_csc as sparse_csc
 from .layouts import sparse_csr as sparse_csr
@@ -4292,6 +4294,8 @@ __all__ = [
     "softmax",
     "sort",
     "sparse",
+    "sparse_bsc",
+    "sparse_bsr",
     "sparse_compressed_tensor",
     "sparse_coo",
     "sparse_coo_tensor",
