@@ -440,7 +440,8 @@ def load_library(path: Any) -> None:
     if Path(path).parent.name == "torchvision" and Path(path).name.startswith("_C"):
         from .torchvision_ops import define_operators  # which needs what is here
 
-        return define_operators()
+        define_operators()
+        return
     raise LibraryError(
         f"[ops.load_library] {path} is compiled for torch's own memory and cannot be loaded here; "
         "write the operator in Python with undertow.library.custom_op"

@@ -62,7 +62,7 @@ def define_operators() -> None:
 
 
 # Boxes ---------------------------------------------------------------------------------------
-def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
+def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Any:
     """The boxes that are left if each takes away those of lower score that it overlaps."""
     if dets.ndim != 2 or dets.shape[1] != 4 or scores.shape != dets.shape[:1]:
         raise ArgumentError(
