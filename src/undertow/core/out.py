@@ -89,7 +89,7 @@ def into(
         if current().grad and node_of(o) is not None:
             raise _no_gradients(name, "out")
     _in_its_dtype(name, fn, outs[0], kwargs)
-    wanted = "device" in fn.__annotations__ and kwargs.pop("requires_grad", False)
+    tracked = "device" in fn.__annotations__ and kwargs.pop("requires_grad", False)
     found = fn(*args, **kwargs)
     results = (found,) if isinstance(found, Tensor) else tuple(found)
     if several == isinstance(found, Tensor) or len(outs) != len(results):
@@ -101,7 +101,7 @@ def into(
         raise _no_gradients(name, "an input")
     for target, result in zip(outs, results, strict=True):
         _put(name, target, result)
-        if wanted:
+        if tracked:
             target.requires_grad_()
     if not several:
         return out

@@ -213,31 +213,15 @@ class TypedStorage(UntypedStorage):
         return cls(mapped(filename, shared, size, cls._of or get_default_dtype()))
 
     @classmethod
-    def from_buffer(
-        cls, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0, **named: Any
-    ) -> TypedStorage:
-        """A copy of `count` elements of a buffer, whose bytes are in "little" or "big" order.
+    def from_buffer(cls, buffer: Any, *options: Any, **named: Any) -> TypedStorage:
+        """A copy of elements of a buffer: `byte_order` ("little" or "big"), `count`, `offset`.
 
         >>> import undertow as ut
         >>> ut.ShortStorage.from_buffer(bytes([1, 2, 3, 4]), "big").tolist()
         [258, 772]
         """
         dtype = as_dtype(named.pop("dtype", cls._of or get_default_dtype()))
-        if byte_order not in ("native", "little", "big"):
-            raise ArgumentError(
-                f"[from_buffer] byte_order is 'native', 'little' or 'big', got {byte_order!r}"
-            )
-        end = None if count < 0 else offset + count * dtype.itemsize
-        held = bytearray(memoryview(buffer).cast("B")[offset:end])
-        if len(held) % dtype.itemsize or (end is not None and len(held) < end - offset):
-            raise ArgumentError(
-                f"[from_buffer] {len(held)} bytes from {offset} on are not "
-                f"{'whole elements' if count < 0 else f'{count} elements'} of {dtype}"
-            )
-        rows = FUNCTIONS["frombuffer"](held, dtype=uint8) if held else FUNCTIONS["empty"](0)
-        if held and byte_order not in ("native", sys.byteorder):
-            rows = rows.reshape(-1, dtype.itemsize).flip(1).reshape(-1)
-        return cls(rows.view(dtype) if held else rows.to(dtype), dtype=dtype)
+        return cls(_read(dtype, buffer, *options, **named), dtype=dtype)
 
     @property
     def dtype(self) -> DType:
@@ -292,6 +276,29 @@ def _memory(seen: Any, dtype: DType, device: Any) -> Tensor:
     if isinstance(seen, int):
         return FUNCTIONS["zeros"](seen, dtype=dtype, device=device)
     return FUNCTIONS["tensor"](list(seen), dtype=dtype, device=device)
+
+
+def _read(
+    dtype: DType, buffer: Any, byte_order: str = "native", count: int = -1, offset: int = 0
+) -> Tensor:
+    """`count` elements of a buffer, or all (-1) from byte `offset` on."""
+    if byte_order not in ("native", "little", "big"):
+        raise ArgumentError(
+            f"[from_buffer] byte_order is 'native', 'little' or 'big', got {byte_order!r}"
+        )
+    end = None if count < 0 else offset + count * dtype.itemsize
+    held = bytearray(memoryview(buffer).cast("B")[offset:end])
+    if len(held) % dtype.itemsize or (end is not None and len(held) < end - offset):
+        raise ArgumentError(
+            f"[from_buffer] {len(held)} bytes from {offset} on are not "
+            f"{'whole elements' if count < 0 else f'{count} elements'} of {dtype}"
+        )
+    if not held:
+        return FUNCTIONS["empty"](0, dtype=dtype)
+    rows = FUNCTIONS["frombuffer"](held, dtype=uint8)
+    if byte_order not in ("native", sys.byteorder):
+        rows = rows.reshape(-1, dtype.itemsize).flip(1).reshape(-1)
+    return rows.view(dtype)
 
 
 def mapped(filename: Any, shared: bool, count: int, dtype: DType) -> Tensor:
