@@ -272,6 +272,9 @@ class NumpyBackend(Backend):
         for a in arrays:
             a.fill(0)
 
+    def norms(self, arrays: Sequence[Array]) -> Sequence[Array] | None:
+        return [np.asarray(np.sqrt(np.square(a).sum())) for a in arrays]
+
     def memory(self, x: Array) -> int:
         return id(x if x.base is None else _owner(x))
 
