@@ -49,6 +49,7 @@ VIEWS = {
     "storage_size",
 }
 QUESTIONS = {
+    "all_plain",
     "contiguous",
     "writable",
     "memory",

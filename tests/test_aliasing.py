@@ -79,7 +79,7 @@ MAY_SHARE = {
     "view_as_real",
     "vsplit",
 }
-MAY_SHARE |= {name for name in TABLE if name.endswith("_")}
+MAY_SHARE |= {name for name in TABLE if name.endswith("_") or name.startswith("unsafe_")}
 
 
 def listed(value: Any, kind: type) -> list[Any]:

@@ -82,6 +82,10 @@ def cases() -> list[Any]:
             ("linear", (given, into), lambda given=given: linear(given, into)),  # type: ignore[misc]
             ("linear", (given, into, added), lambda given=given: linear(given, into, added)),  # type: ignore[misc]
         ]
+    for count in (0, 1, 4):
+        rows, turned = double(count, 3), into.detach().T.clone().requires_grad_()
+        operands = (rows, turned, added)
+        found.append(("addmm", operands, lambda o=operands: ut.addmm(o[2], o[0], o[1])))  # type: ignore[misc]
     x = double(3, 1)
     found += [("expand", (x,), lambda: x.expand(2, 3, 4)), ("expand", (x,), lambda: x.expand(3, 1))]
     y = double(2, 3, 4)

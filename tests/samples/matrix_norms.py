@@ -80,7 +80,7 @@ op(
         *(S(waves(3, 4), ord) for ord in ORDERS),
     ],
     bad=[
-        *(Bad(S(arr(0, 0), ord), ShapeError, "not defined") for ord in (-1, -2, -math.inf)),
+        *(Bad(S(arr(0, 0), ord), ut.errors.DimError, "not defined") for ord in (-1, -2, -math.inf)),
         Bad(S(arr(3)), ShapeError, "must be a matrix"),
         Bad(S(arr(2, 2), 3), ArgumentError, "ord of a matrix"),
         Bad(S(arr(2, 2), "fro", (0, 0)), ShapeError, "two different"),
