@@ -242,3 +242,13 @@ def test_a_mode_that_does_nothing_changes_nothing(call: str) -> None:
     with BaseTorchDispatchMode():
         found = eval(call, given)
     ut.testing.assert_close(found, wanted)
+
+
+def test_wrappers_are_made_by_place_as_well() -> None:
+    """size, strides, storage_offset, memory_format, dtype, layout, device, as torch orders them."""
+    made = ut.Tensor._make_wrapper_subclass(
+        Wrapper, (2, 3), None, None, None, ut.float64, ut.strided, "cpu", False, True
+    )
+    assert made.shape == (2, 3)
+    assert made.dtype is ut.float64
+    assert made.requires_grad

@@ -154,7 +154,6 @@ class Tensor(TensorMethods, metaclass=TensorType):
     def _make_wrapper_subclass(
         cls: type[Tensor],
         size: Iterable[int],
-        *,
         strides: Any = None,
         storage_offset: Any = None,
         memory_format: Any = None,
@@ -163,7 +162,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
         device: Any = None,
         pin_memory: bool = False,
         requires_grad: bool = False,
-        **policies: Any,
+        *policies: Any,
+        **more_policies: Any,
     ) -> Any:
         """An instance of a subclass that holds other tensors: shape, dtype, device, no memory."""
         from .dispatching import make_wrapper
