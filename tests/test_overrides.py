@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -442,3 +444,35 @@ def test_redispatch_skips_one_level() -> None:
     assert seen == ["product", "mul"]
     assert type(found) is ut.Tensor
     assert found.item() == 10.0
+
+
+LOOKS_AT_FRAMES = """
+import sys
+import undertow as ut
+
+class Other(ut.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return super().__torch_function__(func, types, args, kwargs)
+
+ut.ones(2).as_subclass(Other)
+try:
+    ut.signal.windows.hamming(3, dtype=int)
+except ValueError as error:
+    place, seen = error.__traceback__, []
+    while place:
+        seen.append(place.tb_frame.f_code.co_name)
+        dict(place.tb_frame.f_locals)
+        place = place.tb_next
+    assert len(seen) > 3, seen
+def look(frame, event, arg):
+    dict(frame.f_locals)
+sys.setprofile(look)
+ut.ones(2).as_subclass(Other).add(1).sum(0).reshape(1)
+sys.setprofile(None)
+"""
+
+
+def test_debuggers_may_look_at_the_frames_of_functions_that_ask() -> None:
+    """Python ends with a segmentation fault where code has cells and does not bring them."""
+    subprocess.run([sys.executable, "-c", LOOKS_AT_FRAMES], check=True, timeout=120)

@@ -70,7 +70,7 @@ for name, reference in WINDOWS.items():
         atol=2e-7,
         bad=[
             Bad(S(-1, **first), ValueError, rf"\[.*{name}\] M must not be negative"),
-            Bad(S(3, dtype=int, **first), TypeError, rf"\[.*{name}\].*int64"),
+            Bad(S(3, dtype=int, **first), ValueError, rf"\[.*{name}\].*int64"),
         ],
     )
 for name, reference in (

@@ -6,10 +6,10 @@ that question would cost more than many answers, so nobody asks it until there i
 while there is none, functions, methods and properties are as they were written. Then they get other
 code (`FunctionType.__code__`), while the function objects, which programs compare and keep in
 tables, stay the same:
-  1. `_if_met`, once an instance of such a subclass of Tensor has been made (`notice`), for good, or
+  1. `_IF_MET`, once an instance of such a subclass of Tensor has been made (`notice`), for good, or
      while a tracer works with stand-ins that are no Tensors (`watching`): it looks at the classes
      of the arguments and asks only if there is one that it does not know.
-  2. `_always`, while a mode (`TorchFunctionMode`) is on in any thread: it asks at once, since also
+  2. `_ALWAYS`, while a mode (`TorchFunctionMode`) is on in any thread: it asks at once, since also
      calls without any tensor are the mode's.
 Whoever is asked sees the function that was called, not what it is made of: while `Tensor`'s own
 `__torch_function__` computes, nobody is asked (`State.asks`), and a mode is off while it answers.
@@ -19,6 +19,7 @@ with it (`core/other_kinds`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -85,7 +86,7 @@ _tables: list[dict[str, Callable[..., Any]]] = []  # of published functions, see
 
 
 class _Codes:
-    """A function's codes, by level: its own, `_if_met` and `_always`."""
+    """A function's codes, by level: its own, `_IF_MET` and `_ALWAYS`."""
 
     __slots__ = ("by_level", "function")
 
@@ -107,7 +108,7 @@ class _Codes:
             consts["$ask"] = _ask_operator
         elif name in _SILENT:
             consts["$ask"] = _ask_nobody
-        met, always = (_filled(c, code, consts) for c in (_if_met, _always))
+        met, always = (_filled(text, code, consts) for text in (_IF_MET, _ALWAYS))
         self.function = function
         self.by_level = code, met, always
         if not hasattr(function, "__wrapped__"):
@@ -120,30 +121,46 @@ class _Codes:
 _codes: dict[int, _Codes] = {}  # by the id of the function, which they keep
 
 
-def _if_met(*args: Any, **kwargs: Any) -> Any:
-    # The strings are put in the place of by `_filled`.
-    plain: Any = "$plain"
-    original: Any = "$original"
-    for arg in args:
-        if arg.__class__ not in plain:
-            ask: Any = "$ask"
-            return ask("$public", original, args, kwargs)
-    if kwargs:
-        for arg in kwargs.values():
+# The codes, as text; `_filled` puts values in the place of the strings.
+_IF_MET = """
+        plain = "$plain"
+        original = "$original"
+        for arg in args:
             if arg.__class__ not in plain:
                 ask = "$ask"
                 return ask("$public", original, args, kwargs)
-    return original(*args, **kwargs)
+        if kwargs:
+            for arg in kwargs.values():
+                if arg.__class__ not in plain:
+                    ask = "$ask"
+                    return ask("$public", original, args, kwargs)
+        return original(*args, **kwargs)
+"""
+_ALWAYS = """
+        ask = "$ask"
+        return ask("$public", "$original", args, kwargs)
+"""
 
 
-def _always(*args: Any, **kwargs: Any) -> Any:
-    ask: Any = "$ask"
-    return ask("$public", "$original", args, kwargs)
+@functools.cache
+def _compiled(text: str, count: int) -> CodeType:
+    """The code of a function inside of another, with so many cells.
+
+    It does not look at them, but a debugger that asks a frame for its variables does: so the code
+    must begin as Python's own does and bring them into the frame.
+    """
+    cells = [f"cell_{i:03}" for i in range(count)]
+    named = ", ".join(cells)
+    inner = f"    def inner(*args, **kwargs):\n        if False: ({named})\n{text}"
+    space: dict[str, Any] = {}
+    exec(f"def outer({named}):\n{inner}    return inner", space)
+    made: CodeType = space["outer"](*cells).__code__
+    return made
 
 
-def _filled(template: Callable[..., Any], code: CodeType, values: dict[str, Any]) -> CodeType:
-    """The code of a template in the place of another's: its names, its closure, these values."""
-    made: CodeType = template.__code__
+def _filled(text: str, code: CodeType, values: dict[str, Any]) -> CodeType:
+    """A code in the place of another's: its names, its closure, these values."""
+    made = _compiled(text, len(code.co_freevars))
     return made.replace(
         co_name=code.co_name,
         co_qualname=code.co_qualname,
