@@ -416,6 +416,8 @@ _same = trace(lambda a, b: call("eq", a, b), 2)
 
 
 def _isin_forward(k: Forms, x: Array, test: Any) -> Any:
+    if test.size == 1:  # the token that ends a text
+        return k.map(_same, (x, k.reshape(test, (1,) * len(x.shape))), dtypes.bool.numpy)
     values, _ = k.sort(k.reshape(k.copy(test), (test.size,)), 0, False)
     flat = k.reshape(k.copy(x), (x.size,))
     places = k.searchsorted(values, flat, False)

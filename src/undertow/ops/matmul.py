@@ -377,6 +377,17 @@ _biased_product = Op(
 _biased_product.factors = (_FACTORS_A[False, False], _FACTORS_B[False, False], None)
 
 
+def _is_layer(a: Any, b: Any, bias: Any) -> bool:
+    """Whether these are matrices that fit, and a number for each column, of one floating dtype."""
+    try:
+        x, y, z = a._array, b._array, bias._array
+        (_, inner), (rows, columns) = x.shape, y.shape
+    except (AttributeError, ValueError):
+        return False
+    same = x.dtype == y.dtype == z.dtype and x.dtype.kind in "fV" and x.dtype.itemsize > 1
+    return same and inner == rows and z.shape == (columns,)
+
+
 @function(inplace=True)
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1
@@ -388,14 +399,14 @@ def addmm(
     tensor([[31., 31.],
             [31., 31.]])
     """
+    if beta == 1 == alpha and _is_layer(mat1, mat2, input):
+        return apply(_biased_product, (mat1, mat2, input))
     found = of_sparse(mat1, mat2)
     if found is not None:
         return _added("addmm", input, found, beta, alpha)
     operands("addmm", input, mat1)
     a, b = _of_rank("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
     _check_inner("addmm", a, b)
-    if beta == 1 == alpha and input.shape == b.shape[1:] and a._array.dtype.kind in "fV":
-        return apply(_biased_product, (a, b, input))
     return _added("addmm", input, product(a, b), beta, alpha)
 
 

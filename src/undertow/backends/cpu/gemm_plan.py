@@ -34,7 +34,7 @@ from .window_pack import WindowPacking
 PARALLEL = 1 << 19  # multiply-adds from which on several threads are used
 _PACK = {"": 0.0, "rows": 0.6, "transposed": 0.9, "any": 3.0}  # cycles per element
 _READ = 0.02, 0.05  # cycles per element of A in a pass, if those of a block fit the second cache
-_ROWS = 8  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
+_ROWS = 16  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
 _LINE = 64  # bytes
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
 _PAGE = 4096  # bytes
