@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 import undertow as ut
 import undertow.nn.functional as F
-from undertow.backends.cpu import choice, conv, direct
+from undertow.backends.cpu import choice, conv, direct, launch
 from undertow.backends.cpu.direct import run_direct
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import backend_on
@@ -26,14 +25,9 @@ from undertow.kernel.windows import Geometry
 
 
 @pytest.fixture(autouse=True)
-def kernels_however_small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def kernels_however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "MODE", "always")
-    plans = direct._plans, conv._whole
-    for known in plans:
-        known.clear()
-    yield
-    for known in plans:
-        known.clear()
+    monkeypatch.setattr(launch, "PLANS", launch.Plans())
 
 
 class Product(NamedTuple):
@@ -355,13 +349,13 @@ def test_threads_of_python_have_scratch_memory_of_their_own() -> None:
 
 def test_scratch_memory_that_is_kept_has_room_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also for a kernel that needs a little more of it than the one before."""
-    monkeypatch.setattr(direct, "_own", direct._Scratch())
+    monkeypatch.setattr(launch, "_own", launch._Kept())
     rooms = []
 
     def run(plan: Any, *given: Any) -> None:
         run_plan(plan, *given)
         if plan.alone:
-            rooms.append(direct._own.memory.size - plan.scratch - plan.per_thread)
+            rooms.append(launch._own.block.size - plan.more.bytes - plan.more.per_thread)
 
     run_plan = direct.run_plan
     monkeypatch.setattr(conv, "run_plan", run)

@@ -9,7 +9,7 @@ import pytest
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.gemm import gemm, make_plan, run
+from undertow.backends.cpu.gemm import gemm, make_plan, run_product
 from undertow.backends.cpu.gemm_micro import RELU, Activation
 from undertow.backends.cpu.gemm_plan import Operands, Setting, _thin, _wide, choose
 from undertow.backends.cpu.gemm_tiles import Target, cache_sizes, evenly, host, largest_tile
@@ -63,8 +63,8 @@ def product(a, b, given, **options):
     plan = make_plan(given, a, b, **options)
     out = options.get("out")
     if out is None:
-        out = np.full(plan.shape, np.nan, a.dtype)
-    run(plan, a, b, out, options.get("bias"))
+        out = np.full(plan.results[0].shape, np.nan, a.dtype)
+    run_product(plan, a, b, out, options.get("bias"))
     return out
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import undertow as ut
 from undertow.backends import memory
-from undertow.backends.cpu import choice, indexing, scatter
+from undertow.backends.cpu import choice, indexing, launch, scatter
 from undertow.backends.cpu.backend import CpuBackend
 from undertow.backends.cpu.random import run_philox
 from undertow.backends.philox import philox_words
@@ -34,7 +34,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(scatter, "SPREAD", 0)
     monkeypatch.setattr(scatter, "BUCKET", 256)
     monkeypatch.setattr(scatter, "TOGETHER", 100)
-    scatter._plans.clear()
+    launch.PLANS.clear()
     before = ut.get_num_threads()
     ut.set_num_threads(2)
     yield
@@ -153,7 +153,7 @@ def test_wild_indices_stay_inside(bad: int) -> None:
     room = np.zeros(30)
     for limit in (1, 10**9):
         scatter.SORTED = limit  # buckets, then lines
-        scatter._plans.clear()
+        launch.PLANS.clear()
         scatter.run_put("add", room[10:20], (index,), np.ones(3), True)
     assert room[:10].tolist() == room[20:].tolist() == [0.0] * 10
     assert room.sum() == 6
@@ -281,7 +281,7 @@ def test_the_number_of_threads_does_not_show(sort: int, monkeypatch: pytest.Monk
     results = []
     for number in (1, 2, 3, 8):
         ut.set_num_threads(number)
-        scatter._plans.clear()
+        launch.PLANS.clear()
         results.append(
             [
                 CPU.put("add", x, (index,), source),

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from undertow.backends.cpu import plans
+from undertow.backends.cpu import launch
+from undertow.backends.cpu.launch import Plans
 from undertow.backends.cpu.maps import run_maps
-from undertow.backends.cpu.plans import Plans, lay_out, like, row_major, some
+from undertow.backends.cpu.plans import lay_out, like, row_major, some
 from undertow.kernel.expr import trace
 from undertow.kernel.lower import NotCompiled
 
 
 def test_a_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "MOST", 10)
+    monkeypatch.setattr(launch, "MOST", 10)
     found = Plans()
     for number in range(95):
         assert found.make(number, lambda x: (x,), number) == (number,)

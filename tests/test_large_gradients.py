@@ -7,8 +7,7 @@ import pytest
 
 import undertow as ut
 from undertow.autograd import executors
-from undertow.backends.cpu import gemm, gemm_tiles, products
-from undertow.backends.cpu.plans import Plans
+from undertow.backends.cpu import gemm, gemm_tiles, launch, products
 from undertow.backends.cpu.products import run_add_product
 from undertow.backends.registry import CPU, backend_on
 
@@ -36,8 +35,7 @@ def caches(monkeypatch):
         for module in (gemm, products):
             monkeypatch.setattr(module, "cache_sizes", lambda: (level1, 16 * level1))
             monkeypatch.setattr(module, "host", lambda: target)
-        monkeypatch.setattr(gemm, "_plans", Plans())
-        monkeypatch.setattr(products, "_whole", Plans())
+        monkeypatch.setattr(launch, "PLANS", launch.Plans())
 
     return change
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import pytest
 import undertow as ut
 from undertow.backends.cpu import gemm, native, prepared
 from undertow.backends.cpu.jit import load
-from undertow.backends.cpu.plans import described
+from undertow.backends.cpu.launch import described
 from undertow.backends.cpu.prepared import OFTEN
 from undertow.backends.reference import UFUNCS
 
@@ -363,13 +362,6 @@ def test_what_code_knows_by_its_address_is_never_freed(monkeypatch):
 
     monkeypatch.setattr(gemm, "_tables", Late())
     assert gemm._table("stem", 1) is gemm._table("stem", 1)
-
-    class Crowded(list):
-        def append(self, made):
-            super().extend([made, (ctypes.c_int64 * 2)(7, 7)])  # the last is another thread's
-
-    monkeypatch.setattr(gemm, "_maps", Crowded())
-    assert list((ctypes.c_int64 * 2).from_address(gemm._map.__wrapped__(3, 4))) == [3, 4]
 
 
 def test_threads_that_begin_at_once():

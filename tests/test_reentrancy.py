@@ -22,12 +22,11 @@ SCRIPT = """
     import undertow as ut
     import undertow.nn.functional as F
     from undertow.backends import memory
-    from undertow.backends.cpu import cook_toom_plan, direct, gemm, padded, updates
-    from undertow.backends.cpu.plans import Plans
+    from undertow.backends.cpu import cook_toom_plan, direct, gemm, launch, padded, updates
     from fuzz import guard
 
     guard.install()
-    WATCHED = {m.__file__ for m in (memory, cook_toom_plan, direct, gemm, padded, updates)}
+    WATCHED = {m.__file__ for m in (memory, cook_toom_plan, direct, gemm, launch, padded, updates)}
     EACH, COLD = CASE[2:]
 
     def random(*shape):
@@ -58,13 +57,9 @@ SCRIPT = """
 
     def forget():
         '''Let no memory be kept, so that whoever computes first makes it.'''
-        gemm._own.__dict__.clear()
-        direct._own.__dict__.clear()
+        launch._own.__dict__.clear()
         if COLD:
-            for module in list(sys.modules.values()):
-                for value in list(vars(module).values()):
-                    if isinstance(value, Plans):
-                        value.clear()
+            launch.PLANS.clear()
 
     def run(outer, inner=None, at=0):
         '''The number of instructions, and what `outer` gives with `inner` run at one.'''

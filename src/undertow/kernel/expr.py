@@ -207,6 +207,22 @@ def trace(function: Callable[..., Operand], arity: int) -> Expr:
     return result if isinstance(result, Expr) else Expr("const", (result,))
 
 
+def operations(expr: Expr) -> int:
+    """How many primitives an expression computes, each distinct part once.
+
+    >>> operations(trace(lambda a, b: (a + b) * (a + b), 2))
+    2
+    """
+    seen: set[int] = set()
+    left = [expr]
+    while left:
+        node = left.pop()
+        if node.head not in ("arg", "const") and id(node) not in seen:
+            seen.add(id(node))
+            left += node.args
+    return len(seen)
+
+
 def substitute(expr: Expr, args: Sequence[Operand]) -> Expr:
     """`expr` with its arguments replaced.
 

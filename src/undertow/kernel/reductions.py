@@ -86,12 +86,12 @@ class _Builder:
             f.buffer(f"out{i}", PARTS.get(o.dtype, o.dtype), written=True)
             for i, o in enumerate(outs)
         ]
+        self.ins = [f.buffer(f"in{i}", PARTS.get(o.dtype, o.dtype)) for i, o in enumerate(arrays)]
         self.parts = [
             f.buffer(f"part{i}", t, written=True)
             for i, t in enumerate(self.kinds.types)
             if loops.pieces
         ]
-        self.ins = [f.buffer(f"in{i}", PARTS.get(o.dtype, o.dtype)) for i, o in enumerate(arrays)]
         self.paired = [o.dtype in PARTS for o in arrays]
         self.kept = [f.param(f"kept{d}") for d in range(loops.kept)]
         self.reduced = [f.param(f"reduced{d}") for d in range(loops.reduced)]

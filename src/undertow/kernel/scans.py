@@ -150,9 +150,9 @@ class _Builder:
         f = self.f = Function(name)
         self.kinds = running(f, kind, dtype)
         self.outs = [f.buffer(f"out{i}", o.dtype, written=True) for i, o in enumerate(outs)]
+        self.ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(inputs)]
         types = self.kinds.types if lines.scratch else ()
         self.parts = [f.buffer(f"part{i}", t, written=True) for i, t in enumerate(types)]
-        self.ins = [f.buffer(f"in{i}", o.dtype) for i, o in enumerate(inputs)]
         self.kept = [f.param(f"kept{d}") for d in range(lines.kept)]
         self.n, self.piece, self.block, self.width = map(f.param, ("n", "piece", "block", "width"))
         self.steps: list[list[Offset]] = []  # of outputs, then inputs, along the kept dimensions

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ...kernel import attention as form
 from .. import memory
-from ..threads import current_limit
-from . import pool
-from .gemm import make_plan, native
+from .gemm import make_plan, nested
 from .gemm_plan import Setting
 from .gemm_tiles import cache_sizes, host
-from .kernels import address, kernel, launching, type_of
-from .plans import Plans, aligned, described
+from .kernels import kernel, type_of
+from .launch import Launch, Plan, Room, for_each_thread, plan_of, planned, prepare
+from .plans import aligned
 
-_plans = Plans()
 FEW = 16  # queries of a head up to which matrix products do not pay
 ALONE = 1 << 17  # multiplications that one thread has done before another one wakes up
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses and the scale."""
-
-    call: Callable[..., None]
-    ints: tuple[int, ...]
-    products: Any  # addresses of plans of the GEMM, by product and corner
-    kept: Any  # those plans
-    scratch: int  # elements, for all threads
-    work: int  # bytes, for the GEMM, for all threads
 
 
 def run_attention(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
@@ -40,17 +25,9 @@ def run_attention(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool)
     if q.shape[2] <= FEW:
         return _run_few(q, k, v, mask, scale, causal)
     q, k, v = (_lined(x) for x in (q, k, v))
-    out = _result(q, v)
-    lse = np.empty(q.shape[:-1], q.dtype)
-    _run("forward", {"out": out, "q": q, "k": k, "v": v}, lse, mask, scale, causal)
+    out, lse = _result(q, v), np.empty(q.shape[:-1], q.dtype)
+    _run("out q k v", (out, q, k, v, lse), mask, scale, causal)
     return out, lse
-
-
-def _result(q: Any, v: Any) -> Any:
-    """Memory for what the queries gather, in their layout if it has their shape."""
-    if q.shape[-1] == v.shape[-1]:
-        return _like(q)
-    return memory.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
 
 
 def run_attention_backward(
@@ -59,53 +36,59 @@ def run_attention_backward(
     """The form `attention_backward`."""
     g, q, k, v, out = (_lined(x) for x in (g, q, k, v, out))
     dq, dk, dv = (_like(x) for x in (q, k, v))
-    arrays = {"dq": dq, "dk": dk, "dv": dv, "g": g, "out": out, "q": q, "k": k, "v": v}
-    _run("backward", arrays, np.ascontiguousarray(lse), mask, scale, causal)
+    arrays = (dq, dk, dv, g, out, q, k, v, np.ascontiguousarray(lse))
+    _run("dq dk dv g out q k v", arrays, mask, scale, causal)
     return dq, dk, dv
-
-
-class _Few(NamedTuple):
-    """One call's layout where queries are few."""
-
-    launch: Callable[..., None]
-    rows: tuple[int, ...]
-    scratch: int  # elements, for all threads
-    threads: int
 
 
 def _run_few(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool) -> Any:
     """The forward for few queries; of a layout so little is prepared that any may be a new one."""
-    key = (_plans.layout(q, k, v, mask) or described(q, k, v, mask), causal, current_limit())
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make_few, q, k, v, mask, causal, current_limit())
+    plan = plan_of(_make_few, (q, k, v, mask), causal)
     if not plan:  # of operands that lie as no kernel reads them
         q, k, v = (_lined(x) for x in (q, k, v))
         mask = mask if mask is None or aligned(mask) else mask.copy()
         return _run_few(q, k, v, mask, scale, causal)
-    out, lse = _result(q, v), np.empty(plan.rows, q.dtype)
-    given = (out, q, k, v, lse, np.empty(plan.scratch, q.dtype), *(() if mask is None else (mask,)))
-    plan.launch(pool.pointer(plan.threads) if plan.threads > 1 else 0, *given, scale)
+    pool, (out, lse, scratch) = prepare(plan, (q,))
+    given = (out, q, k, v, lse, scratch)
+    plan.launch.run(pool, *given, *(() if mask is None else (mask,)), scale)
     return out, lse
 
 
-def _make_few(q: Any, k: Any, v: Any, mask: Any, causal: bool, threads: int) -> _Few | None:
+def _make_few(operands: tuple[Any, ...], causal: bool) -> Plan | None:
+    q, k, v, mask = operands
     if not all(x.strides[-1] == x.itemsize and aligned(x) for x in (q, k, v)):
         return None
     if mask is not None and not aligned(mask):
         return None
     (batch, heads, rows, width), (keys, depth) = q.shape, v.shape[2:]
-    steps = [s // q.itemsize for x in (_result(q, v), q, k, v) for s in x.strides[:3]]
-    masking = "causal" if causal else ""
+    out = _result(q, v)
+    steps = [s // q.itemsize for x in (out, q, k, v) for s in x.strides[:3]]
     if mask is not None:
-        masking = "bool" if mask.dtype == bool else "add"
         steps += [s // mask.itemsize for s in mask.strides]
-    if batch * heads * rows * keys * (width + depth) < ALONE:
-        threads = 1
-    call = kernel("attention_few", form.few_queries_function, type_of(q.dtype), masking)
+    work = batch * heads * rows * keys * (width + depth)
+    call = kernel(
+        "attention_few", form.few_queries_function, type_of(q.dtype), _masking(mask, causal)
+    )
     ints = [*steps, batch, heads, rows, keys, depth, width]
-    launch = launching(call, 6 + (mask is not None), ints)
-    return _Few(launch, q.shape[:-1], keys * threads, threads)
+    launch = Launch(call, 6 + (mask is not None), ints, work=2 * work)
+    like = None if out.flags.c_contiguous else 0
+    results = [Room(out.shape, q.dtype, like), Room(q.shape[:-1], q.dtype)]
+    alone = work < ALONE
+    scratch = [for_each_thread(keys, q.dtype, alone)]
+    return planned(launch, results, scratch, alone=alone)
+
+
+def _masking(mask: Any, causal: bool) -> str:
+    if mask is None:
+        return "causal" if causal else ""
+    return "bool" if mask.dtype == bool else "add"
+
+
+def _result(q: Any, v: Any) -> Any:
+    """Memory for what the queries gather, in their layout if it has their shape."""
+    if q.shape[-1] == v.shape[-1]:
+        return _like(q)
+    return memory.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
 
 
 def _lined(x: Any) -> Any:
@@ -119,41 +102,21 @@ def _like(x: Any) -> Any:
     return made if made.strides[-1] == x.itemsize else memory.empty(x.shape, x.dtype)
 
 
-def _run(
-    kind: str, arrays: dict[str, Any], lse: Any, mask: Any, scale: float, causal: bool
-) -> None:
-    masking = "causal" if causal else ""
-    if mask is not None:
-        mask = mask if aligned(mask) else mask.copy()
-        masking = "bool" if mask.dtype == bool else "add"
-    threads = current_limit()
-    key = (
-        kind,
-        masking,
-        None if mask is None else mask.strides,
-        threads,
-        lse.dtype,
-        *((x.shape, x.strides) for x in arrays.values()),
-    )
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, kind, masking, arrays, mask, threads)
-    scratch, work = np.empty(plan.scratch, lse.dtype), np.empty(plan.work + 4096, np.uint8)
-    given = [*arrays.values(), lse, scratch, *([] if mask is None else [mask])]
-    plan.call(
-        pool.pointer(threads),
-        *map(address, given),
-        ctypes.addressof(plan.products),
-        address(work) + 4095 & ~4095,
-        *plan.ints,
-        scale,
-    )
+def _run(names: str, arrays: tuple[Any, ...], mask: Any, scale: float, causal: bool) -> None:
+    """Run the kernel whose arrays have these names, and the last is `lse`."""
+    mask = mask if mask is None or aligned(mask) else mask.copy()
+    plan = plan_of(_make, (*arrays, mask), names, _masking(mask, causal))
+    pool, (scratch, work) = prepare(plan)
+    given = (*arrays, scratch, *(() if mask is None else (mask,)))
+    plan.launch.run(pool, *given, *plan.tables, work, scale)
 
 
-def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any, threads: int) -> _Plan:
+def _make(operands: tuple[Any, ...], names: str, masking: str) -> Plan:
+    *listed, _, mask = operands
+    arrays = dict(zip(names.split(), listed, strict=True))
     q, v = arrays["q"], arrays["v"]
     (batch, heads, rows, width), keys, depth = q.shape, v.shape[2], v.shape[3]
-    backward = kind == "backward"
+    backward = "g" in arrays
     layouts = _Layouts(arrays, min(keys, form.KEYS))
     plans = []
     made: dict[Any, Any] = {}  # corners are mostly alike, since all of a small call is one block
@@ -165,7 +128,7 @@ def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any, threads: i
             if what not in made:
                 made[what] = layouts.plan(*what)
             plans.append(made[what])
-    work = max(p.scratch for p in plans)
+    products, work = nested(plans)
     scratch = form.scratch_size(1 + backward, depth)
     steps = [s // q.itemsize for x in arrays.values() for s in x.strides[:3]]
     if mask is not None:
@@ -173,10 +136,12 @@ def _make(kind: str, masking: str, arrays: dict[str, Any], mask: Any, threads: i
     sizes = [batch, heads, rows, keys, depth, *([width] if backward else [])]
     ints = [*steps, work, *sizes, scratch, min(keys, form.KEYS)]
     build = form.attention_backward_function if backward else form.attention_function
-    call = kernel(f"attention_{kind}", build, type_of(q.dtype), masking)
-    entries = [n for p in plans for n in (native(p), p.numbers, int(p.transposed))]
-    table = (ctypes.c_int64 * len(entries))(*entries)
-    return _Plan(call, tuple(ints), table, plans, scratch * threads, work * threads)
+    kind = "attention_backward" if backward else "attention_forward"
+    call = kernel(kind, build, type_of(q.dtype), masking)
+    buffers = len(arrays) + 4 + (mask is not None)
+    count = batch * heads * rows * keys * (width + depth) * (5 if backward else 2)
+    rooms = [for_each_thread(scratch, q.dtype), Room((0,), np.uint8, None, work, kept=True)]
+    return planned(Launch(call, buffers, ints, work=count), (), rooms, [products], more=plans)
 
 
 class _Layouts:

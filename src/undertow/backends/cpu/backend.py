@@ -82,7 +82,7 @@ class CpuBackend(NumpyBackend):
         size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
         large = size >= crossover(*exprs)
         if large and (outs is None or all(apart(out, operands) for out in outs)):
-            found = run_maps(exprs, operands, tuple(dtypes), outs)
+            found = run_maps(exprs, operands, tuple(dtypes), outs or ())
             if found is not None:
                 return found
         return super().maps(exprs, operands, dtypes, outs)
@@ -92,7 +92,7 @@ class CpuBackend(NumpyBackend):
     ) -> Array:
         size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
         if size >= crossover(expr) and (out is None or apart(out, operands)):
-            found = run_maps((expr,), operands, (dtype,), None if out is None else (out,))
+            found = run_maps((expr,), operands, (dtype,), () if out is None else (out,))
             if found is not None:
                 return found[0]
         return super().map(expr, operands, dtype, out)

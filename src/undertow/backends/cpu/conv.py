@@ -15,7 +15,6 @@ need no windows, and neither does a single window: they are matrix products on v
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -31,13 +30,14 @@ from ..memory import empty
 from ..threads import current_limit
 from . import choice, debug, jit
 from .cook_toom import run_cook_toom, run_windows, run_woven
-from .direct import DirectPlan, direct_plan, run_direct, run_plan
-from .gemm import Plan, assembled, gemm, make_plan, run
+from .direct import direct_plan, run_direct, run_plan
+from .gemm import assembled, gemm, make_plan, run_product
 from .gemm_micro import RELU, Epilogue, width
 from .gemm_plan import Operands, Setting, choose_packed
 from .gemm_tiles import cache_sizes, host
+from .launch import Plan, plan_of
 from .patches import patches_of, run_patches
-from .plans import Plans, described, forwards
+from .plans import forwards
 from .shifted import run_shifted
 from .window_pack import MOST_STRIDE, RANK, WindowPacking, pieces
 
@@ -46,16 +46,6 @@ _SINGLE = np.dtype(np.float32)
 _FEW = 1 << 14  # weights that NumPy sums in less time
 HALVES = 1 << 20  # elements of half precision that are converted at a time, about
 _RELU = call("maximum", arg(0), 0)
-
-
-class _Planned(NamedTuple):
-    """A convolution's product, and the map of its windows, which the plan points to."""
-
-    plan: Plan
-    map: Any
-
-
-_plans = Plans()
 
 
 def run_conv(
@@ -111,12 +101,10 @@ class _Whole(NamedTuple):
     """A convolution by one kernel, on its operands as they are."""
 
     shape: Shape
-    plan: DirectPlan | Plan  # of a product
+    plan: Plan
+    product: bool  # or direct
     swapped: bool  # b is the product's left operand
     finite: bool  # whether b must be
-
-
-_whole = Plans()
 
 
 def run_convolution(
@@ -133,33 +121,30 @@ def run_convolution(
 
     Of a small one, the views and all questions about them would take longer than the kernel.
     """
-    layout = _whole.layout(a, b, bias) or described(a, b, bias)
-    key = (wanted, geometry, groups, relu, layout, current_limit())
-    found = _whole.get(key)
-    if found is None:
-        found = _whole.make(key, _plan_whole, wanted, a, b, bias, geometry, groups, relu, backend)
+    options = (wanted, geometry, groups, relu, backend, current_limit())
+    found = plan_of(_plan_whole, (a, b, bias), *options)
     if not found or (found.finite and not _finite(b, backend)):
         return None
     out = empty(found.shape, a.dtype)
-    if found.plan.__class__ is DirectPlan:
+    if not found.product:
         run_plan(found.plan, out, a, b, bias)
     elif found.swapped:
-        run(found.plan, b, a, out, bias)
+        run_product(found.plan, b, a, out, bias)
     else:
-        run(found.plan, a, b, out, bias)
+        run_product(found.plan, a, b, out, bias)
     return out
 
 
 def _plan_whole(
+    operands: tuple[Any, Any, Any],
     wanted: str,
-    a: Any,
-    b: Any,
-    bias: Any,
     geometry: Geometry,
     groups: int,
     relu: bool,
     backend: Backend,
+    threads: int,
 ) -> _Whole | None:
+    a, b, bias = operands
     if not geometry.size:
         return None
     shape = convolved_shape(wanted, a, b, geometry, groups)
@@ -172,7 +157,7 @@ def _plan_whole(
     first = (jit.address(w) - jit.address(b)) // b.itemsize
     plan = direct_plan(*views, relu, first)
     if plan is not None:
-        return _Whole(shape, plan, False, turned.meets_zeros)
+        return _Whole(shape, plan, False, False, turned.meets_zeros)
     if (
         a.dtype.name not in _TYPES
         or not choice.convolved(to, w)
@@ -184,10 +169,10 @@ def _plan_whole(
     factors = _factors(to, x, w, biases, turned)
     if factors is None or first or factors.rest is not None or (relu and not factors.last):
         return None
-    setting = Setting(host(), *cache_sizes(), current_limit())
+    setting = Setting(host(), *cache_sizes(), threads)
     activation = RELU if relu else None
     product = make_plan(setting, *factors[:4], activation=activation, summed=factors.summed)
-    return _Whole(shape, product, factors.swapped, turned.meets_zeros)
+    return _Whole(shape, product, True, factors.swapped, turned.meets_zeros)
 
 
 def _finite(w: Any, backend: Backend) -> bool:
@@ -378,39 +363,23 @@ def _windows_right(
         target, step = empty(out.shape, out.dtype), out.itemsize
     if not w.flags.c_contiguous:
         w = backend.copy(w)
-    threads = current_limit()
-    key = (
-        "right",
-        x.shape,
-        x.strides,
-        w.shape,
-        target.strides,
-        geometry,
-        x.dtype,
-        bias is None,
-        relu,
-        threads,
-    )
-    found = _plans.get(key)
-    if found is None:
-        epilogue = Epilogue("" if bias is None else "rows", RELU if relu else None)
-        given = (target, step, x, w, epilogue, geometry, windows, threads)
-        found = _plans.make(key, _plan_right, *given)
-    run(found.plan, w, x, target, bias)
+    options = (step, geometry, bias is not None, relu, windows, current_limit())
+    plan = plan_of(_plan_right, (target, x, w), *options)
+    run_product(plan, w, x, target, bias)
     if target is not out:
         backend.assign(out, target)
 
 
 def _plan_right(
-    out: Any,
+    operands: tuple[Any, Any, Any],
     step: int,
-    x: Any,
-    w: Any,
-    epilogue: Epilogue,
     geometry: Geometry,
+    biased: bool,
+    relu: bool,
     windows: WindowPacking,
     threads: int,
-) -> _Planned:
+) -> Plan:
+    out, x, w = operands
     n, groups = x.shape[:2]
     outputs, steps = w.shape[1], math.prod(w.shape[2:])
     type = _TYPES[x.dtype.name]
@@ -432,19 +401,10 @@ def _plan_right(
     map = _map(x, 2, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {chosen}")
     outer = [(0, w.strides[0]), x.strides[:2], out.strides[:2], (0, outputs * size)]
-    steps = (ctypes.c_int64 * 2)(*o.a)
-    plan = assembled(
-        setting,
-        o,
-        chosen,
-        epilogue,
-        (type, type),
-        (n, groups),
-        outer,
-        (ctypes.addressof(steps), ctypes.addressof(map)),
-        out.shape,
-    )
-    return _Planned(plan, (map, steps))
+    epilogue = Epilogue("rows" if biased else "", RELU if relu else None)
+    maps = np.array(o.a, np.int64), map
+    given = (epilogue, (type, type), (n, groups), outer, maps, out.shape)
+    return assembled(setting, o, chosen, *given)
 
 
 def _windows_left(
@@ -457,12 +417,8 @@ def _windows_left(
         w, step = backend.copy(w), w.itemsize
     n, groups, _ = x.shape[:3]
     result = empty((groups, n, *geometry.output, w.shape[1]), out.dtype)
-    threads = current_limit()
-    key = ("left", x.shape, x.strides, w.shape, w.strides, geometry, x.dtype, threads)
-    found = _plans.get(key)
-    if found is None:
-        found = _plans.make(key, _plan_left, result, x, w, step, geometry, windows, threads)
-    run(found.plan, x, w, result)
+    plan = plan_of(_plan_left, (result, x, w), step, geometry, windows, current_limit())
+    run_product(plan, x, w, result)
     rank = len(geometry.size)
     backend.assign(out, result.transpose(1, 0, 2 + rank, *range(2, 2 + rank)))
     if bias is not None:
@@ -470,8 +426,13 @@ def _windows_left(
 
 
 def _plan_left(
-    out: Any, x: Any, w: Any, step: int, geometry: Geometry, windows: WindowPacking, threads: int
-) -> _Planned:
+    operands: tuple[Any, Any, Any],
+    step: int,
+    geometry: Geometry,
+    windows: WindowPacking,
+    threads: int,
+) -> Plan:
+    out, x, w = operands
     n, groups, images = x.shape[:3]
     outputs = w.shape[1]
     type = _TYPES[x.dtype.name]
@@ -496,19 +457,9 @@ def _plan_left(
     map = _map(x, 0, geometry, *meeting)
     debug.note(f"convolution of {x.dtype.name} {x.shape} by {w.shape}, {geometry}: {chosen}")
     outer = [x.strides[1:2], w.strides[:1], out.strides[:1], (0,)]
-    steps = (ctypes.c_int64 * 2)(*o.b)
-    plan = assembled(
-        setting,
-        o,
-        chosen,
-        Epilogue(),
-        (type, type),
-        (groups,),
-        outer,
-        (ctypes.addressof(map), ctypes.addressof(steps)),
-        out.shape,
-    )
-    return _Planned(plan, (map, steps))
+    maps = map, np.array(o.b, np.int64)
+    given = (Epilogue(), (type, type), (groups,), outer, maps, out.shape)
+    return assembled(setting, o, chosen, *given)
 
 
 def _map(
@@ -539,4 +490,4 @@ def _map(
         (steps, 0),
     ):
         numbers += [*(fill,) * (RANK - len(field)), *field]
-    return (ctypes.c_int64 * len(numbers))(*numbers)
+    return np.array(numbers, np.int64)

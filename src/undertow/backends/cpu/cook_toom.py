@@ -27,7 +27,8 @@ from . import cook_toom_forms as forms
 from .cook_toom_forms import Tiling
 from .cook_toom_plan import SINGLE, Convolution, convolution
 from .cook_toom_tiles import SIZE
-from .plans import Plans, described, forwards
+from .launch import plan_of
+from .plans import forwards
 
 CHANNELS = 16  # fewer are not worth transforming
 WORK = 1 << 16  # positions × channels × outputs of an image, below which other ways are faster
@@ -85,16 +86,10 @@ class _Call(NamedTuple):
     parts: list[slice]  # of the images
 
 
-_calls = Plans()
-
-
 def _run(
     out: Any, x: Any, w: Any, bias: Any, tiling: Tiling, backend: Backend, relu: bool
 ) -> bool | None:
-    key = (tiling, _calls.layout(x, w) or described(x, w))
-    call = _calls.get(key)
-    if call is None:
-        call = _calls.make(key, _prepared, x, w, tiling)
+    call = plan_of(_prepared, (x, w), tiling)
     if not call:
         return None
     convolution, parts = call
@@ -120,8 +115,9 @@ def _run(
     return False
 
 
-def _prepared(x: Any, w: Any, tiling: Tiling) -> _Call | None:
+def _prepared(operands: tuple[Any, Any], tiling: Tiling) -> _Call | None:
     """None if it does not pay, or the code is not for it."""
+    x, w = operands
     taps, left = tiling.slides.taps, tiling.left
     if len(taps) > 3 or math.prod(taps) > TAPS or x.dtype != SINGLE or not _pays(x, w, tiling):
         return None

@@ -5,10 +5,9 @@ A plan is made once for operands of a layout; see Note [blocks of tiles] in cook
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,11 @@ from ...kernel.cook_toom import transforms
 from ..base import Backend, Shape
 from ..memory import empty
 from ..threads import current_limit
-from . import debug, pool
+from . import debug
 from .cook_toom_forms import Ranges, Tiling, Woven, tiles_along
 from .cook_toom_text import (
     APART,
+    CALL,
     FLAG,
     FORWARD,
     IN_LINE,
@@ -32,13 +32,15 @@ from .cook_toom_text import (
     weight_text,
 )
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
-from .gemm import ANY, PAGE, gemm, load, micro_kernels, put_back, scratch
+from .gemm import ANY, PAGE, gemm, load, micro_kernels
 from .gemm_micro import RELU, Epilogue, tile_text
-from .gemm_micro import Shape as Kernel
+from .gemm_micro import Shape as TileShape
 from .gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
 from .jit import address
+from .kernels import Kernel
+from .launch import Launch, Plan, plan_of, planned, put_back, take_kept
 from .padded import LINE, padded
-from .plans import Plans, described
+from .pool import pointer
 
 SINGLE = np.dtype(np.float32)
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
@@ -48,39 +50,17 @@ OFTEN = 0.5  # panels whose tiles begin one after the other, for which there is 
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
 LAID_OUT = 3 << 19  # bytes of them at all points, about
 PARTS = 4 << 20  # bytes of all sums of a weight's gradient
-TABLES = 128 << 20  # bytes of all plans that are remembered
 
 
-class _Planned(NamedTuple):
-    """What the code is told, and what that points to."""
+class Tiled(NamedTuple):
+    """What a plan remembers."""
 
-    call: Any
-    numbers: int
-    scratch: int
     threads: int
-    memory: Any
-    bytes: int
+    scratch: int  # bytes, for all of them
     copies_x: bool = False  # with padding
     copies_w: bool = False
     sums: Shape = ()  # the shape of a weight's sums, and the matrix that they are transformed by
     matrix: Any = None
-
-
-class _Plans(Plans):
-    """Plans whose tables have at most TABLES bytes: then all are forgotten."""
-
-    bytes = 0
-
-    def make(self, key: Any, maker: Callable[..., Any], *given: Any) -> Any:
-        plan = super().make(key, maker, *given)
-        self.bytes += plan.bytes
-        if self.bytes > TABLES:
-            self.clear()
-            self[key], self.bytes = plan, plan.bytes
-        return plan
-
-
-_plans = _Plans()
 
 
 class Convolution:
@@ -133,14 +113,9 @@ class Convolution:
         self, out: Any, x: Any, weights: Any, bias: Any, relu: bool, backend: Backend
     ) -> bool:
         """Write them into `out`; whether all of them are finite."""
-        threads = current_limit()
-        layout = _plans.layout(out, x, weights) or described(out, x, weights)
-        key = (self, layout, relu, threads)
-        plan = _plans.get(key)
-        if plan is None:
-            form = self.form._replace(spread=out.strides[-1] != SIZE, relu=relu)
-            plan = _plans.make(key, self.plan_forward, form, out, x, weights, threads, backend)
-        if plan.copies_x:
+        options = (self, relu, current_limit(), backend)
+        plan = plan_of(_make_forward, (out, x, weights), *options)
+        if plan.more.copies_x:
             x = self.padded(x, backend)
         # The code is the same with and without one: compiling it again would take longer.
         bias = _zeros(math.prod(out.shape[1:3])) if bias is None else np.ascontiguousarray(bias)
@@ -164,7 +139,8 @@ class Convolution:
 
     def plan_forward(
         self, form: Form, out: Any, x: Any, weights: Any, threads: int, backend: Backend
-    ) -> _Planned:
+    ) -> Plan:
+        """The plan of `forward`."""
         n, groups, channels = x.shape[:3]
         copies = not self.as_it_is(x)
         if copies:
@@ -255,8 +231,7 @@ class Convolution:
                 points * (block * wide * SIZE * (terms + rows * form.weave) + APART)
             ),
         }
-        plan = _planned(forward_text, form, FORWARD, numbers, tables, threads)
-        return plan._replace(copies_x=copies)
+        return _planned(forward_text, form, FORWARD, numbers, tables, threads, copies_x=copies)
 
     def results(self, grid: Any, out: Any) -> tuple[Any, list[Any], list[Any]]:
         """By part and tile: where it begins in the result, and the rows that are there; columns."""
@@ -328,16 +303,13 @@ class Convolution:
     # The gradient of a weight ----------------------------------------------------------------
     def weight(self, x: Any, w: Any, backend: Backend) -> Any:
         """The gradient, or None if it is not finite; see Note [what is not finite]."""
-        threads = current_limit()
-        key = (self, _plans.layout(x, w) or described(x, w), threads)
-        plan = _plans.get(key)
-        if plan is None:
-            plan = _plans.make(key, self.plan_weight, x, w, threads, backend)
-        groups, parts, points, high, wide = plan.sums
+        plan = plan_of(_make_weight, (x, w), self, current_limit(), backend)
+        more = plan.more
+        groups, parts, points, high, wide = more.sums
         channels, outputs, rank = len(x), w.shape[1], len(self.taps)
-        sums = empty(plan.sums, SINGLE)
-        x = self.padded(x, backend) if plan.copies_x else x
-        w = self.padded_cotangent(w, backend) if plan.copies_w else w
+        sums = empty(more.sums, SINGLE)
+        x = self.padded(x, backend) if more.copies_x else x
+        w = self.padded_cotangent(w, backend) if more.copies_w else w
         _run(plan, x, w, sums)
         del x, w  # copies are no longer needed
         if self.form.windows:
@@ -349,9 +321,9 @@ class Convolution:
         for point, (first, end) in enumerate(self.ranges if self.phases > 1 else ()):
             each = high // self.phases  # of which some have no such tap
             sums[:, :, point, : first * each] = sums[:, :, point, end * each :] = 0
-        result = empty((groups, plan.matrix.shape[2], high * wide), SINGLE)
+        result = empty((groups, more.matrix.shape[2], high * wide), SINGLE)
         right = sums.reshape(groups, parts, points, -1).swapaxes(0, 1)
-        gemm(plan.matrix, right, result, summed=True)
+        gemm(more.matrix, right, result, summed=True)
         if not np.isfinite(backend.reduce("sum", result, (0, 1, 2), False)):
             return None
         shaped = result.reshape(groups, *self.taps, self.phases, -1, wide)
@@ -374,7 +346,8 @@ class Convolution:
         along = reads(count) == count and self.form.gap == 1
         return along and list(a.shape[3:]) == list(sizes) and list(a.strides[3:]) == steps
 
-    def plan_weight(self, x: Any, w: Any, threads: int, backend: Backend) -> _Planned:
+    def plan_weight(self, x: Any, w: Any, threads: int, backend: Backend) -> Plan:
+        """The plan of `weight`."""
         groups, images = x.shape[1:3]
         channels = len(x) * math.prod(self.spread)
         form, outputs, sizes = self.form, w.shape[1], self.sizes
@@ -450,13 +423,13 @@ class Convolution:
             "tiles": _kernels(form, {form.rows}),
             "thread_bytes": _pages(self.points * (each * depth + high * host().vector + APART)),
         }
-        plan = _planned(weight_text, form, WEIGHT, numbers, tables, threads)
         sums = groups, parts, self.points, high * form.rows, column_panels * wide
         matrix = None
         if not form.windows:
             matrix = _matrix("outputs", self.taps, self.outputs)
             matrix = np.broadcast_to(matrix, (parts, groups, *matrix.shape))
-        return plan._replace(copies_x=copies_x, copies_w=copies_w, sums=sums, matrix=matrix)
+        more = {"copies_x": copies_x, "copies_w": copies_w, "sums": sums, "matrix": matrix}
+        return _planned(weight_text, form, WEIGHT, numbers, tables, threads, **more)
 
 
 # The same one for the same tiling, since it is a key of plans.
@@ -483,7 +456,7 @@ def micro_tile() -> Tile:
 def _kernels(form: Form, heights: set[int]) -> int:
     """The address of the table of micro-kernels, with those of some heights."""
     epilogue = Epilogue("rows", RELU if form.relu else None)
-    shape = Kernel("float", "float", ANY, False, False, False, False)
+    shape = TileShape("float", "float", ANY, False, False, False, False)
     if form.windows:
         shape = shape._replace(epilogue=epilogue)
     sizes = [Tile(h, form.vectors) for h in heights]
@@ -502,6 +475,20 @@ def _matrix(which: str, m: Shape, r: Shape) -> Any:
     return functools.reduce(np.kron, given).astype(SINGLE)
 
 
+def _make_forward(
+    operands: tuple[Any, Any, Any], of: Convolution, relu: bool, threads: int, backend: Backend
+) -> Plan:
+    out, x, weights = operands
+    form = of.form._replace(spread=out.strides[-1] != SIZE, relu=relu)
+    return of.plan_forward(form, out, x, weights, threads, backend)
+
+
+def _make_weight(
+    operands: tuple[Any, Any], of: Convolution, threads: int, backend: Backend
+) -> Plan:
+    return of.plan_weight(*operands, threads, backend)
+
+
 def _planned(
     write: Any,
     form: Form,
@@ -509,32 +496,26 @@ def _planned(
     numbers: dict[str, int],
     tables: list[Any],
     threads: int,
-) -> _Planned:
+    **more: Any,
+) -> Plan:
     """Compile, and put the numbers in the order of the code."""
     debug.note(f"convolution with fewer products: {form}, {numbers}")
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 7)(load("cook_toom", write, form, host()))
-    table = (ctypes.c_int64 * len(fields))(*(numbers[name] for name in fields))
+    kernel = Kernel("cook_toom", load("cook_toom", write, form, host()), ["ptr"] * (1 + len(CALL)))
+    table = np.array([numbers[name] for name in fields], np.int64)
     threads = min(threads, numbers["tasks"])
     size = FLAG + threads * numbers["thread_bytes"]
-    bytes = sum(t.nbytes for t in tables)
-    return _Planned(call, ctypes.addressof(table), size, threads, (table, tables), bytes)
+    launch = Launch(kernel, len(CALL), ())
+    return planned(launch, tables=[table, *tables], more=Tiled(threads, size, **more))
 
 
-def _run(plan: _Planned, x: Any, w: Any, y: Any, bias: Any = None) -> bool:
+def _run(plan: Plan, x: Any, w: Any, y: Any, bias: Any = None) -> bool:
     """Compute by a plan; whether the code has found something that is not finite."""
-    kept = scratch(plan.scratch, taken=True)
-    place: Any = kept[1]
-    plan.call(
-        pool.pointer(plan.threads) if plan.threads > 1 else None,
-        plan.numbers,
-        address(x),
-        address(w),
-        address(y),
-        None if bias is None else address(bias),
-        place,
-    )
-    wrong = ctypes.c_int64.from_address(place).value != 0
-    put_back(kept)
+    threads, size, *_ = plan.more
+    scratch = take_kept(size)
+    given = (x, w, y, y if bias is None else bias, scratch, plan.tables[0])
+    plan.launch.run(pointer(threads), *given)
+    wrong = bool(scratch[:8].any())
+    put_back(scratch)
     return wrong
 
 

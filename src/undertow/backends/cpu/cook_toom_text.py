@@ -34,7 +34,7 @@ APART = 5 * LINE  # more bytes from a point to the next: all at once they would 
 FEW = 4  # elements from a place to the next, up to which those between are read, too
 INSIDE, IN_LINE = 1, 2  # no tile of a panel crosses a border; and they begin one after the other
 WHOLE, ONE_PIECE = 1, 2  # all tiles of a panel are results; and these one piece of memory
-_CALL = ["plan", "x", "w", "y", "bias", "scratch"]
+CALL = ["x", "w", "y", "bias", "scratch", "plan"]
 
 
 FORWARD = [
@@ -128,7 +128,7 @@ def _text(name: str, body: type[_Tasks], form: Form, target: Target) -> str:
     def tasks(f: Function) -> None:
         body(f, form, target).write()
 
-    return job_text(name, _CALL, target.attributes, begin, tasks)
+    return job_text(name, CALL, target.attributes, begin, tasks)
 
 
 class _Tasks(Tiles):
@@ -140,8 +140,8 @@ class _Tasks(Tiles):
         super().__init__(f, target)
         self.form = form
         self.width = form.vectors * self.lanes  # tiles or outputs of a panel
-        shared = [f.load("ptr", f.at("%call", 8 * n), 8) for n in range(len(_CALL))]
-        self.plan, self.x, self.w, self.y, self.bias, self.flag = shared
+        shared = [f.load("ptr", f.at("%call", 8 * n), 8) for n in range(len(CALL))]
+        self.x, self.w, self.y, self.bias, self.flag, self.plan = shared
         self.field = {
             name: f.load("i64", f.at(self.plan, 8 * n), 8) for n, name in enumerate(self.fields)
         }

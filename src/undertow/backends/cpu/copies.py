@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ...kernel.copies import TILE, transpose_function
 from ...kernel.expr import arg
-from ...kernel.ir import STREAM
 from ...kernel.layout import coalesce
 from .. import memory
-from ..threads import current_limit
-from . import pool
 from .kernels import address, kernel
+from .launch import Launch, Plan, Room, for_each_thread, plan_of, planned, run
 from .maps import run_maps
-from .plans import Plans, lay_out, streams
+from .plans import lay_out, streams
 
 SAME = arg(0)
 NARROW = 8  # columns or rows, of which a tile would be too narrow to pay
-_plans = Plans()
 _WORDS = {
     1: np.dtype(np.uint8),
     2: np.dtype(np.uint16),
@@ -74,29 +71,16 @@ def _move(out: Any, x: Any) -> bool:
         if word is None:
             return False
         out, x = out.view(word), x.view(word)
-    key = (out.shape, out.strides, out.dtype, x.shape, x.strides, x.dtype)
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, out, x)
+    plan = plan_of(_make, (out, x))
     if not plan:
         return run_maps((SAME,), (x,), (out.dtype,), (out,)) is not None
-    call = plan.stream if plan.stream and address(out) % STREAM == 0 else plan.call
-    threads = current_limit()
-    tiles = memory.empty((threads * TILE * TILE,), x.dtype)
-    call(pool.pointer(threads), *map(address, (out, x, tiles)), *plan.ints)
+    run(plan, (x,), outs=(out,))
     return True
 
 
-class _Plan(NamedTuple):
-    """A copy between arrays that lie along different dimensions: everything but the addresses."""
-
-    call: Callable[..., None]
-    stream: Callable[..., None] | None  # the same with streaming stores
-    ints: list[int]
-
-
-def _make(out: Any, x: Any) -> _Plan | None:
+def _make(arrays: tuple[Any, Any]) -> Plan | None:
     """How to copy in tiles; None if the two lie along one dimension."""
+    out, x = arrays
     shape, types, steps = lay_out([out, x])
     sizes, (into, at) = coalesce(shape, steps)
     along = next((d for d, step in enumerate(at) if step == 1), -1)
@@ -108,5 +92,7 @@ def _make(out: Any, x: Any) -> _Plan | None:
     given = (*types, len(order))
     stream = None
     if streams(shape, out.dtype, into[:-1]):
-        stream = kernel("transpose", transpose_function, *given, True)
-    return _Plan(kernel("transpose", transpose_function, *given, False), stream, ints)
+        stream = Launch(kernel("transpose", transpose_function, *given, True), 3, ints)
+    launch = Launch(kernel("transpose", transpose_function, *given, False), 3, ints)
+    tiles = for_each_thread(TILE * TILE, x.dtype)
+    return planned(launch, [Room(out.shape, out.dtype)], [tiles], stream=stream)

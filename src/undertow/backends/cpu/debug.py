@@ -1,7 +1,8 @@
 """What `UNDERTOW_DEBUG` prints about kernels, to stderr: any of the WORDS below.
 
 `ir` shows a kernel's loops and its LLVM IR as generated, `asm` the assembly, and `kernels` one line
-each: where it came from, how long that took, its size and why it was chosen. `text` shows what a
+each: where it came from, how long that took, its size and why it was chosen. `launches` shows each
+launch of the CPU: kernel, arrays, numbers, bytes and operations. `text` shows what a
 device that runs generated text is given, `wgsl` what WebGPU is; with `webgpu` that runs launch by
 launch, so that errors name theirs.
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ...errors import ArgumentError
 
-WORDS = ("ir", "asm", "kernels", "text", "wgsl", "webgpu")
+WORDS = ("ir", "asm", "kernels", "launches", "text", "wgsl", "webgpu")
 
 
 @functools.cache
@@ -28,6 +30,20 @@ def wanted() -> frozenset[str]:
                 f"UNDERTOW_DEBUG may name {', '.join(WORDS)} (several with commas), got {word!r}"
             )
     return frozenset(words)
+
+
+def wants(word: str) -> bool:
+    """Whether this is asked for."""
+    return word in wanted()
+
+
+def launch(name: str, arrays: Sequence[Any], numbers: Sequence[Any], work: int) -> None:
+    """Print the line about one launch."""
+    shown = " ".join([f"{a.dtype.name}{list(a.shape)}" for a in arrays])
+    beside = f" {list(numbers)}" if numbers else ""
+    size = sum([a.nbytes for a in arrays])
+    done = f", {work} operations" if work else ""
+    _print(f"undertow: launch {name} {shown}{beside}, {size} bytes{done}\n")
 
 
 def listing(kind: str, name: str, text: str) -> None:

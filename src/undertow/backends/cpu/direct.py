@@ -6,11 +6,9 @@ The kernels are kernel/direct_slide and direct_weigh; the notes of kernel/direct
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import operator
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,10 +20,12 @@ from ...kernel.direct_weigh import Weigh, weigh_function
 from ...kernel.ir import STREAM, Function
 from ...kernel.windows import Geometry
 from ..threads import current_limit
-from . import choice, pool
+from . import choice
 from .direct_layout import ALIGNED, FIRST, TileLayout, classes_of, every, steps_of_six, three
-from .kernels import address, kernel, launching, machine, type_of
-from .plans import STREAMED, Plans, aligned, described
+from .kernels import address, kernel, machine, type_of
+from .launch import Launch, Plan, keep, plan_of, planned
+from .plans import STREAMED, aligned
+from .pool import pointer
 
 ALONE = 1 << 17  # multiplications for which no other thread is woken
 SMALL = 1 << 13  # multiplications up to which NumPy is as fast
@@ -43,62 +43,45 @@ BLOCKS = 64  # chunks of the sums of all weights, about
 BUFFERS = 6  # of each of these kernels
 BEHIND = 2 * STREAM  # bytes of scratch memory that may be read behind what is written
 _NONE = np.zeros(1)
-_plans = Plans()
 
 
-class DirectPlan(NamedTuple):
-    """One call's layout: everything but the addresses."""
+class Scratch(NamedTuple):
+    """What a plan remembers: the memory that its kernel needs."""
 
-    launch: Callable[..., None]
-    unaligned: Any  # the key of what to call if that has streaming stores, and these cannot be
-    ints: list[int]
-    table: Any
-    scratch: int  # bytes for all threads
+    bytes: int  # for all threads
     per_thread: int  # and besides for each
     parts: int  # sums to be kept; 0: the kernel computes the long array
-    alone: bool  # too little to wake another thread for
 
 
 def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool = False) -> bool:
     """Write the form `conv` into `out`; False if a kernel of this module is not for it."""
-    key = (geometry, relu, _plans.layout(out, x, w, bias) or described(out, x, w, bias))
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, direct_plan, out, x, w, bias, geometry, relu)
+    plan = plan_of(_make, (out, x, w, bias), geometry, relu)
     if not plan:
         return False
     run_plan(plan, out, x, w, bias)
     return True
 
 
-def run_plan(plan: DirectPlan, out: Any, x: Any, w: Any, bias: Any) -> None:
+def _make(operands: tuple[Any, ...], geometry: Geometry, relu: bool) -> Plan | None:
+    out, x, w, bias = operands
+    return direct_plan(out, x, w, bias, geometry, relu)
+
+
+def run_plan(plan: Plan, out: Any, x: Any, w: Any, bias: Any) -> None:
     """Compute by a plan that was made for operands like these."""
-    launch = plan.launch
+    launch, (shared, per_thread, parts) = plan.launch, plan.more
     if plan.alone:
-        handle, scratch = 0, _own.memory
-        size = plan.scratch + plan.per_thread
-        if scratch.size < size + BEHIND:
-            scratch = _own.memory = _lines(np.empty, size)
+        pool, scratch = 0, keep(shared + per_thread + BEHIND)
     else:
         threads = current_limit()
-        handle = pool.pointer(threads)
-        scratch = _lines(np.zeros, plan.scratch + threads * plan.per_thread)
-        if plan.unaligned is not None and address(out) % STREAM:
-            launch = _launch(slide_function, plan.unaligned, plan.ints)
-    if plan.parts:
-        bias = np.empty(plan.parts)
+        pool, scratch = pointer(threads), _lines(np.zeros, shared + threads * per_thread)
+        if plan.stream is not None and not address(out) % STREAM:
+            launch = plan.stream
+    if parts:
+        bias = np.empty(parts)
     elif bias is None:
         bias = _NONE
-    launch(handle, out, x, scratch, plan.table, w, bias)
-
-
-class _Scratch(threading.local):
-    """Memory for kernels that run on the calling thread alone."""
-
-    memory = np.empty(0, np.uint8)
-
-
-_own = _Scratch()
+    launch.run(pool, out, x, scratch, *plan.tables, w, bias)
 
 
 def _lines(make: Callable[..., Any], size: int) -> Any:
@@ -109,7 +92,7 @@ def _lines(make: Callable[..., Any], size: int) -> Any:
 
 def direct_plan(
     out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool, first: int = 0
-) -> DirectPlan | None:
+) -> Plan | None:
     """The plan for operands like these; None if a matrix product or NumPy is better.
 
     The kernel is going to be told where an array is in which w begins at the element `first`.
@@ -151,7 +134,7 @@ def _compute(x: Any) -> Any:
 # Plans ------------------------------------------------------------------------------------------
 def _slide(
     kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool, w_first: int
-) -> DirectPlan | None:
+) -> Plan | None:
     """The plan of the long array's kernel."""
     (n, groups, channels), outputs = x.shape[:3], w.shape[1]
     dtype, steps = _compute(x), steps_of_six(out)
@@ -216,15 +199,13 @@ def _slide(
     key = Slide(lines, step, several, many, parts, rows, False, dilated, fetch, relu)
     streams = out.nbytes >= STREAMED and parts == 1 and step == 1
     streams = streams and not any(s * out.itemsize % STREAM for s in steps[:5])
-    return DirectPlan(
-        _launch(slide_function, key._replace(stream=streams), ints),
-        key if streams else None,
-        ints,
-        table,
-        packed * dtype.itemsize,
-        size * dtype.itemsize,
-        0,
-        alone,
+    stream = _launch(slide_function, key._replace(stream=True), ints) if streams else None
+    return planned(
+        _launch(slide_function, key, ints),
+        tables=[table],
+        alone=alone,
+        stream=stream,
+        more=Scratch(packed * dtype.itemsize, size * dtype.itemsize, 0),
     )
 
 
@@ -250,9 +231,7 @@ def _unrolled(
     return lines, [windows.tap(u, lines.ahead) for u in runs], rounds
 
 
-def _weigh(
-    kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool
-) -> DirectPlan | None:
+def _weigh(kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool) -> Plan | None:
     """The plan of the short array's kernel."""
     (variants, groups, images), outputs = x.shape[:3], w.shape[1]
     dtype = _compute(x)
@@ -315,16 +294,8 @@ def _weigh(
     tall = windows.tile[2] < FLAT and len(rows) > 3
     key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall, relu)
     parts = groups * variants * chunks * -(-outputs // many) * many * len(padded)
-    return DirectPlan(
-        _launch(weigh_function, key, ints),
-        None,
-        ints,
-        table,
-        0,
-        size * dtype.itemsize,
-        parts,
-        alone,
-    )
+    launch, more = _launch(weigh_function, key, ints), Scratch(0, size * dtype.itemsize, parts)
+    return planned(launch, tables=[table], alone=alone, more=more)
 
 
 def _alone(out: Any, w: Any) -> bool:
@@ -332,14 +303,7 @@ def _alone(out: Any, w: Any) -> bool:
     return bool(out.size * math.prod(w.shape[2:]) < ALONE)
 
 
-def _launch(
-    build: Callable[[str, Any], Function], key: Any, ints: Sequence[int]
-) -> Callable[..., None]:
-    return launching(_load(build, key), BUFFERS, ints)
-
-
-@functools.cache
-def _load(build: Callable[[str, Any], Function], key: Any) -> Callable[..., None]:
+def _launch(build: Callable[[str, Any], Function], key: Any, ints: Sequence[int]) -> Launch:
     # The short pipeline makes sums no slower, in half the time, but windows a little.
     form, tuned = ("slide", False) if build is slide_function else ("weigh", True)
-    return kernel(form, build, key, tuned=tuned)
+    return Launch(kernel(form, build, key, tuned=tuned), BUFFERS, ints)

@@ -18,7 +18,6 @@ import ctypes
 import functools
 import itertools
 import math
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -26,35 +25,34 @@ import numpy as np
 
 from ..memory import empty
 from ..threads import current_limit
-from . import debug, jit, pool
-from .gemm_driver import COMMON, WIDE, wide_text
+from . import debug, jit
+from .gemm_driver import CALL, COMMON, WIDE, wide_text
 from .gemm_micro import PLAIN, Activation, Epilogue, Shape, tile_text, width
 from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
 from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
-from .plans import Plans, described
+from .jit import address
+from .kernels import Kernel
+from .launch import Launch, Plan, Room, keep, plan_of, planned
+from .pool import pointer
 from .window_pack import WindowPacking, window_text
 
 PAGE = 4096
 _DEEPEST = 16384  # steps of k in one block, up to which halves are packed as floats
+_DTYPES = {"half": np.float16, "i16": np.uint16, "float": np.float32, "double": np.float64}
 _MEMORY = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
 _SWAPPED = {"": "", "columns": "rows", "rows": "columns"}
 
 
-class Plan(NamedTuple):
-    """One product's layout: everything but the addresses."""
+class Product(NamedTuple):
+    """What a product's plan remembers."""
 
-    call: Callable[..., None]
-    shape: tuple[int, ...]
-    transposed: bool
-    numbers: int  # the address of the driver's table
-    scratch: int  # bytes
+    transposed: bool  # the kernel takes b before a
+    thin: bool
+    depths: int  # blocks of k that are summed one after the other
     threads: int
-    memory: Any  # what the table is made of, kept alive
-
-
-_plans = Plans()
+    scratch: int  # bytes, for all of them
 
 
 def gemm(
@@ -78,24 +76,32 @@ def gemm(
     array([[ 3., 13.],
            [ 3., 13.]])
     """
-    threads = current_limit()
-    layout = _plans.layout(a, b, out, bias) or described(a, b, out, bias)
-    key = (layout, threads, accumulate, activation, summed)
-    plan = _plans.get(key)
-    if plan is None:
-        if a.itemsize == 2 and (summed or not _converts(a)):
-            return _by_floats(a, b, out, bias, accumulate, activation, summed)
-        setting = Setting(host(), *cache_sizes(), threads)
-        given = (setting, a, b, out, bias, accumulate, activation, summed)
-        plan = _plans.make(key, make_plan, *given)
+    plan = plan_of(_make, (a, b, out, bias), current_limit(), accumulate, activation, summed)
+    if not plan:
+        return _by_floats(a, b, out, bias, accumulate, activation, summed)
     if out is None:
-        out = empty(plan.shape, a.dtype)
+        out = empty(plan.results[0].shape, a.dtype)
     elif np.may_share_memory(out, a) or np.may_share_memory(out, b):
         there = out.copy() if accumulate else None
         out[...] = gemm(a, b, there, bias, accumulate, activation, summed)
         return out
-    run(plan, a, b, out, bias)
+    run_product(plan, a, b, out, bias)
     return out
+
+
+def _make(
+    operands: tuple[Any, Any, Any, Any],
+    threads: int,
+    accumulate: bool,
+    activation: Activation | None,
+    summed: bool,
+) -> Plan | None:
+    """The plan of a product; None for halves that packing cannot convert."""
+    a = operands[0]
+    if a.itemsize == 2 and (summed or not _converts(a)):
+        return None
+    setting = Setting(host(), *cache_sizes(), threads)
+    return make_plan(setting, *operands, accumulate, activation, summed)
 
 
 def _converts(a: Any) -> bool:
@@ -122,9 +128,9 @@ def _by_floats(
     return out
 
 
-def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
+def run_product(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
     """Compute by a plan that was made for operands like these."""
-    if plan.transposed:
+    if plan.more.transposed:
         a, b = b, a
     if bias is None:
         bias = out  # not looked at
@@ -132,51 +138,9 @@ def run(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
         bias = bias.astype(np.float32, order="C")
     else:
         bias = np.ascontiguousarray(bias)
-    if _DATA is None:
-        given: Any = tuple(map(jit.address, (a, b, out, bias)))
-    else:
-        given = a, b, out, bias
-    _, place, memory = scratch(plan.scratch) if plan.scratch else NO_SCRATCH
-    plan.call(pool.pointer(plan.threads) if plan.threads > 1 else None, plan.numbers, *given, place)
-    del memory  # held until here
-
-
-class _Scratch(threading.local):
-    """Memory for packed blocks: of the calling thread, for all threads of its job.
-
-    Note [scratch]
-    Between any two instructions of Python a signal handler, a finaliser or the collector may
-    compute something on this thread, which may need more memory and put its own in the place of
-    this. So whoever has asked for scratch memory holds it as long as its address is in use; size,
-    address and memory are replaced by one store; and who needs its content after the code has
-    returned takes it away for the time (`taken`).
-    """
-
-    kept: Kept = (0, None, None)
-
-
-Kept = tuple[int, int | None, Any]  # bytes, the address of the first, what holds them
-_own = _Scratch()
-NO_SCRATCH: Kept = _Scratch.kept
-
-
-def scratch(size: int, taken: bool = False) -> Kept:
-    """So many bytes, which stay the thread's own; see Note [scratch] and `put_back`."""
-    kept = _own.kept
-    if kept[0] < size:
-        kept = fresh_scratch(size)
-    _own.kept = NO_SCRATCH if taken else kept
-    return kept
-
-
-def put_back(kept: Kept) -> None:
-    """Let the thread's next product have what was taken."""
-    _own.kept = kept
-
-
-def fresh_scratch(size: int) -> Kept:
-    memory: Any = np.empty(size + PAGE, np.uint8)
-    return size, _pages(jit.address(memory)), memory
+    _, _, _, threads, size = plan.more
+    scratch = keep(size) if size else out
+    plan.launch.run(pointer(threads), a, b, out, bias, scratch, plan.tables[0])
 
 
 def _pages(bytes: int) -> int:
@@ -233,7 +197,7 @@ def make_plan(
     if chosen.transposed:
         o, steps = o.transposed(), [steps[1], steps[0], steps[2]]
         epilogue = epilogue._replace(bias=_SWAPPED[epilogue.bias])
-    maps = _map(*o.a), _map(*(o.b[::-1] if chosen.thin else o.b))
+    maps = [np.array(steps, np.int64) for steps in (o.a, o.b[::-1] if chosen.thin else o.b)]
     outer = [*(s[:-2] for s in steps), (0,) * len(batch)]
     return assembled(
         setting, o, chosen, epilogue, (type, memory), batch, outer, maps, shape, accumulate
@@ -248,7 +212,7 @@ def assembled(
     types: tuple[str, str],
     batch: Sequence[int],
     outer: Sequence[Sequence[int]],
-    maps: tuple[int, int],
+    maps: Sequence[Any],
     shape: tuple[int, ...],
     accumulate: bool = False,
 ) -> Plan:
@@ -258,7 +222,7 @@ def assembled(
         types: The LLVM types to compute with and of what is in memory.
         batch: The sizes of the batch's dimensions.
         outer: The steps of a, b, c and the bias through them.
-        maps: The addresses of what the packing functions of a and b are told.
+        maps: What the packing functions of a and b are told, as arrays.
         shape: That of the result, as Python sees it.
     """
     layout = _layout(setting, o, choice, epilogue, *types)
@@ -266,22 +230,23 @@ def assembled(
         "accumulate": int(accumulate),
         "batch_rank": len(batch),
         "tasks": choice.row_parts * choice.column_parts * o.batch if o.m and o.n else 0,
-        "map_a": maps[0],
-        "map_b": maps[1],
+        "map_a": address(maps[0]),
+        "map_b": address(maps[1]),
     }
     fields = COMMON if choice.thin else WIDE
     numbers = [*(layout[name] for name in fields), *batch, *itertools.chain(*outer)]
-    table = (ctypes.c_int64 * len(numbers))(*numbers)
+    table = np.array(numbers, np.int64)
     threads = setting.threads if layout["tasks"] > 1 else 1
     scratch = layout["thread_bytes"] * threads
-    return Plan(
-        _driver(choice.thin),
-        shape,
-        choice.transposed,
-        ctypes.addressof(table),
-        scratch,
-        threads,
-        table,
+    launch = Launch(
+        _driver(choice.thin), len(CALL), (), work=2 * o.m * o.n * o.k * o.batch * o.images
+    )
+    return planned(
+        launch,
+        [Room(shape, _DTYPES[types[1]])],
+        [Room((scratch,), np.uint8, kept=True)],
+        [table, *maps],
+        more=Product(choice.transposed, choice.thin, layout["depths"], threads, scratch),
     )
 
 
@@ -388,17 +353,6 @@ def micro_kernels(
 
 
 @functools.cache
-def _map(slow: int, fast: int) -> int:
-    """The address of the two steps of an operand, for a packing function."""
-    made = (ctypes.c_int64 * 2)(slow, fast)
-    _maps.append(made)
-    return ctypes.addressof(made)
-
-
-_maps: list[Any] = []  # kept alive
-
-
-@functools.cache
 def _packer(target: Target, how: str | WindowPacking, memory: str, type: str) -> int:
     if isinstance(how, WindowPacking):
         return load("window_pack", window_text, how, memory, type, target)
@@ -406,28 +360,22 @@ def _packer(target: Target, how: str | WindowPacking, memory: str, type: str) ->
 
 
 @functools.cache
-def _driver(thin: bool) -> Callable[..., None]:
-    found = load("gemm_driver", thin_text if thin else wide_text, _DATA)
-    given = ctypes.c_void_p if _DATA is None else ctypes.py_object
-    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[given] * 4, ctypes.c_void_p)(
-        found
-    )
+def _driver(thin: bool) -> Kernel:
+    write = thin_text if thin else wide_text
+    name = "gemm_thin" if thin else "gemm"
+    return Kernel(name, load("gemm_driver", write, True), ["ptr"] * (1 + len(CALL)))
 
 
-def native(plan: Plan) -> int:
-    """The address of the plan's driver for generated code, which has addresses, not objects."""
-    return load("gemm_driver", thin_text if plan.call is _driver(True) else wide_text, None)
+def nested(plans: Sequence[Plan]) -> tuple[Any, int]:
+    """The table of products that a kernel runs by itself, and the scratch bytes of a thread.
 
-
-def _data() -> int | None:
-    """Where an ndarray keeps the address of its elements; None if it is not where we think."""
-    sample = np.zeros(1)
-    place = object.__basicsize__
-    found = ctypes.c_size_t.from_address(id(sample) + place).value
-    return place if found == sample.__array_interface__["data"][0] else None
-
-
-_DATA = _data()
+    See kernel/products.py.
+    """
+    entries = []
+    for plan in plans:
+        place = load("gemm_driver", thin_text if plan.more.thin else wide_text, False)
+        entries.append((place, address(plan.tables[0]), int(plan.more.transposed)))
+    return np.array(entries, np.int64), max([p.more.scratch for p in plans], default=0)
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """The loops of a matrix product around its micro-kernel, for any element type and packing.
 
-    void product(pool, plan, a, b, c, bias, scratch)
+    void product(pool, a, b, c, bias, scratch, plan)
 
 The plan is a table of 64-bit numbers that depends on shapes and strides only, so that it is made
 once for many products. A product may be the sum of several, called images, as in the gradient of a
@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from .gemm_micro import ADD, FINISH, PARAMETERS
 from .gemm_tiles import MOST_ROWS
 from .irbuilder import Function, Value, module
+from .jobs import TASKS, run_tasks
 
 # After a plan's fields come the batch's sizes, then its steps in a, b, c and the bias.
 COMMON = [
@@ -66,35 +67,30 @@ WIDE = [
     "staying",  # row panels, and strips, that are packed together
     "b_bytes",  # of scratch, before what is for A
 ]
-_CALL = ["plan", "a", "b", "c", "bias", "scratch"]  # what the tasks of one product share
+CALL = ["a", "b", "c", "bias", "scratch", "plan"]  # what the tasks of one product share
+_NESTED = ["plan", "a", "b", "c", "bias", "scratch"]  # what other kernels give it
 
 
-def wide_text(name: str, data: int | None = None) -> str:
+def wide_text(name: str, packed: bool) -> str:
     """The product by tiles of vectors, `gemm_micro`, as LLVM IR."""
-    return driver_text(name, _WideTasks, data)
+    return driver_text(name, _WideTasks, packed)
 
 
-def driver_text(name: str, tasks: type[Tasks], data: int | None) -> str:
-    """A product whose tasks are written by a class.
-
-    The operands are given by their addresses, or as Python's objects with the address at `data`.
-    """
-    f = Function(name, [("ptr", "pool"), *(("ptr", called) for called in _CALL)])
-    call = f.slot(f"[{len(_CALL)} x ptr]")
-    for number, called in enumerate(_CALL):
-        value = f"%{called}"
-        if data is not None and called in ("a", "b", "c", "bias"):
-            value = f.load("ptr", f.at(value, data), 8)
-        f.store("ptr", value, f.at(call, 8 * number), 8)
-    count = f.load("i64", f.at("%plan", 8 * COMMON.index("tasks")), 8)
-    body, alone = f"@{name}_tasks", f.op("icmp eq ptr %pool, null")
-    with f.when(alone):
-        f.put(f"call void {body}(ptr {call}, i64 0, i64 {count}, i64 0)")
-    with f.when(f.op(f"xor i1 {alone}, true")):
-        run = f.load("ptr", "%pool", 8)
-        f.put(f"call void {run}(ptr %pool, ptr {body}, ptr {call}, i64 {count})")
-    given = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
-    job = Function(f"{name}_tasks", given)
+def driver_text(name: str, tasks: type[Tasks], packed: bool) -> str:
+    """A product whose tasks are written by a class: by Note [packed arguments], or for kernels."""
+    given = [("ptr", "packed")]
+    if not packed:
+        given = [("ptr", "pool"), *(("ptr", called) for called in _NESTED)]
+    f = Function(name, given)
+    if packed:
+        pool, call = f.load("ptr", "%packed", 8), f.at("%packed", 8)
+    else:
+        pool, call = "%pool", f.slot(f"[{len(CALL)} x ptr]")
+        for number, called in enumerate(CALL):
+            f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
+    plan = f.load("ptr", f.at(call, 8 * CALL.index("plan")), 8)
+    run_tasks(f, name, pool, call, f.load("i64", f.at(plan, 8 * COMMON.index("tasks")), 8))
+    job = Function(f"{name}_tasks", TASKS)
     tasks(job).write()
     return module(f, job)
 
@@ -106,8 +102,8 @@ class Tasks:
 
     def __init__(self, f: Function) -> None:
         self.f = f
-        shared = [f.load("ptr", f.at("%call", 8 * n), 8) for n in range(len(_CALL))]
-        self.plan, *self.operands, scratch = shared
+        shared = [f.load("ptr", f.at("%call", 8 * n), 8) for n in range(len(CALL))]
+        *self.operands, scratch, self.plan = shared
         self.field = {
             name: f.load("i64", f.at(self.plan, 8 * n), 8) for n, name in enumerate(self.fields)
         }

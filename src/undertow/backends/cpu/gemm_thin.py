@@ -209,6 +209,6 @@ class _ThinTasks(Tasks):
                 self.call_tile(self.tiles, columns, rows, TILE, given)
 
 
-def thin_text(name: str, data: int | None = None) -> str:
+def thin_text(name: str, packed: bool) -> str:
     """The product by tiles of few columns as LLVM IR."""
-    return driver_text(name, _ThinTasks, data)
+    return driver_text(name, _ThinTasks, packed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,21 +10,11 @@ import numpy as np
 from ...kernel.indexing import gather_function
 from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
-from .. import memory
-from . import pool
-from .kernels import address, kernel, type_of
-from .plans import Plans, aligned, known, listed, row_major, steps_of, streams, typed
+from .kernels import kernel, type_of
+from .launch import Launch, Plan, Room, plan_of, planned, run
+from .plans import aligned, known, listed, row_major, steps_of, streams, typed
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # moving data, only its size matters
-_plans = Plans()
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses."""
-
-    call: Callable[..., None]
-    shape: Sizes  # of the result
-    ints: list[int]
 
 
 class Space(NamedTuple):
@@ -40,39 +30,30 @@ class Space(NamedTuple):
 
 def run_gather(x: Any, dim: int, index: Any) -> Any:
     """`Backend.gather`; None if there is no kernel."""
-    key = ("gather", dim, x.dtype, x.shape, x.strides, index.dtype, index.shape, index.strides)
-    return _read(key, x, (index,), gather_space, x, dim, index)
+    plan = plan_of(_make_gather, (x, index), dim)
+    return run(plan, (x, index))[0] if plan else None
 
 
 def run_take(x: Any, index: tuple[Any, ...]) -> Any:
     """`Backend.take`; None if there is no kernel."""
-    arrays = [i for i in index if i.__class__ is np.ndarray]
-    key = (
-        "take",
-        x.dtype,
-        x.shape,
-        x.strides,
-        *[(i.dtype, i.shape, i.strides) if i.__class__ is np.ndarray else None for i in index],
-    )
-    return _read(key, x, arrays, take_space, x, index, arrays)
-
-
-def _read(
-    key: Any, x: Any, indices: Sequence[Any], space: Callable[..., Space], *given: Any
-) -> Any:
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, x, indices, space, *given)
+    plan = plan_of(_make_take, (x, *index))
     if not plan:
         return None
-    out = memory.empty(plan.shape, x.dtype)
-    plan.call(pool.pointer(), address(out), address(x), *map(address, indices), *plan.ints)
-    return out
+    return run(plan, [x, *[i for i in index if i.__class__ is np.ndarray]])[0]
 
 
-def _make(x: Any, indices: Sequence[Any], space_of: Callable[..., Space], *given: Any) -> _Plan:
-    """The plan for operands like these."""
-    space = space_of(*given)
+def _make_gather(operands: Sequence[Any], dim: int) -> Plan:
+    x, index = operands
+    return _make(x, (index,), gather_space(x, dim, index))
+
+
+def _make_take(operands: Sequence[Any]) -> Plan:
+    x, *index = operands
+    arrays = [i for i in index if i.__class__ is np.ndarray]
+    return _make(x, arrays, take_space(x, tuple(index), arrays))
+
+
+def _make(x: Any, indices: Sequence[Any], space: Space) -> Plan:
     word = WORDS.get(x.itemsize)
     if word is None or 0 in space.shape:
         raise NotCompiled("no elements, or of an odd size")
@@ -84,7 +65,7 @@ def _make(x: Any, indices: Sequence[Any], space_of: Callable[..., Space], *given
     ints = [*sizes, *listed(steps, inner)]
     for pair in zip(space.reaches, space.lasts, strict=True):
         ints += pair
-    return _Plan(call, space.shape, ints)
+    return planned(Launch(call, 2 + len(indices), ints), [Room(space.shape, x.dtype)])
 
 
 # Which element is read where -------------------------------------------------------------------

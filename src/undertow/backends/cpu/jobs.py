@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from .irbuilder import Function, module
 
-_TOLD = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
+TASKS = [("ptr", "call"), ("i64", "begin"), ("i64", "end"), ("i64", "thread")]
 
 
 def job_text(
@@ -19,19 +19,19 @@ def job_text(
     begin: Callable[[Function], None],
     tasks: Callable[[Function], None],
 ) -> str:
-    """`void name(pool, plan, ...)` as LLVM IR, of pointers that are `given` besides the pool.
+    """A kernel of Note [packed arguments] as LLVM IR, of pointers that are `given`.
 
-    The first number of the plan, which is given first, says how many tasks there are. `begin`
-    writes what comes before all tasks, and `tasks` the body of a function of `%call`, where the
-    pointers stand, `%begin`, `%end` and `%thread`.
+    The last of them is a table of numbers, the first of which says how many tasks there are.
+    `begin` writes what comes before all tasks, with the pointers as `%name`, and `tasks` the body
+    of a function of `%call`, where the pointers stand, `%begin`, `%end` and `%thread`.
     """
-    f = Function(name, [("ptr", "pool"), *(("ptr", called) for called in given)])
-    call = f.slot(f"[{len(given)} x ptr]")
+    f = Function(name, [("ptr", "packed")])
+    call = f.at("%packed", 8)
     for number, called in enumerate(given):
-        f.store("ptr", f"%{called}", f.at(call, 8 * number), 8)
+        f.put(f"%{called} = load ptr, ptr {f.at(call, 8 * number)}, align 8")
     begin(f)
-    _run(f, name, "%pool", call, f.load("i64", "%plan", 8))
-    body = Function(f"{name}_tasks", _TOLD, attributes)
+    run_tasks(f, name, f.load("ptr", "%packed", 8), call, f.load("i64", f"%{given[-1]}", 8))
+    body = Function(f"{name}_tasks", TASKS, attributes)
     tasks(body)
     return module(f, body)
 
@@ -51,15 +51,16 @@ def packed_job(
     f = Function(name, [("ptr", "packed")])
     call = f.at("%packed", 8)
     count = f.load("i64", f.at(call, 8 * len(arrays)), 8)
-    _run(f, name, f.load("ptr", "%packed", 8), call, count)
-    body = Function(f"{name}_tasks", _TOLD, attributes)
+    run_tasks(f, name, f.load("ptr", "%packed", 8), call, count)
+    body = Function(f"{name}_tasks", TASKS, attributes)
     types = dict.fromkeys(arrays, "ptr") | dict.fromkeys(numbers, "i64")
     places = enumerate(types.items())
     tasks(body, {n: body.load(type, body.at("%call", 8 * i), 8) for i, (n, type) in places})
     return f, body
 
 
-def _run(f: Function, name: str, pool: str, call: str, count: str) -> None:
+def run_tasks(f: Function, name: str, pool: str, call: str, count: str) -> None:
+    """Run `count` tasks of the function `{name}_tasks`, by a pool or alone."""
     job, alone = f"@{name}_tasks", f.op(f"icmp eq ptr {pool}, null")
     with f.when(alone):
         f.put(f"call void {job}(ptr {call}, i64 0, i64 {count}, i64 0)")

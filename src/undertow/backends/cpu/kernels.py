@@ -15,7 +15,7 @@ from ...kernel.ir_check import check
 from ...kernel.ir_text import render
 from ..memory_types import TYPES as TYPES
 from ..memory_types import type_of as type_of
-from . import jit, native
+from . import jit
 from .jit import address as address
 from .llvm import emit
 from .llvm_values import Machine
@@ -40,17 +40,37 @@ def machine() -> Machine:
     return Machine(jit.vector_bytes(), fma, half, "avx512f" in features)
 
 
-_kernels: dict[tuple[str, str], Callable[..., None]] = {}
-_places: dict[Callable[..., None], tuple[int, list[str]]] = {}  # addresses, types of arguments
+class Kernel:
+    """Generated code, which is called with the pool, its buffers' addresses and its parameters.
+
+    All have one calling convention, that of Note [packed arguments]. Called as a Python function
+    it takes them one by one; `launch.Launch` is quicker.
+    """
+
+    __slots__ = ("_pack", "_run", "address", "kinds", "name")
+
+    def __init__(self, name: str, address: int, kinds: Sequence[str]) -> None:
+        """`kinds` are the types of all arguments."""
+        self.name, self.address, self.kinds = name, address, tuple(kinds)
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        self._pack = struct.Struct("=" + "".join([_CODES[k] for k in kinds])).pack
+
+    def __call__(self, *args: Any) -> None:
+        try:
+            packed = self._pack(*args)
+        except (struct.error, OverflowError):  # numbers beyond a type: they wrap, or are infinite
+            packed = b"".join([_in_eight(k, a) for k, a in zip(self.kinds, args, strict=True)])
+        self._run(packed)
 
 
-def kernel(
-    form: str, build: Callable[..., Function], *given: Any, tuned: bool = False
-) -> Callable[..., None]:
-    """A kernel of the loop IR, as a function of the pool, the buffers' addresses and parameters.
+_kernels: dict[tuple[str, str], Kernel] = {}
 
-    It is `build(name, *given)`, made only if the caches have none; what is given tells, by its
-    `repr`, everything that the kernel depends on. `tuned` is that of `jit.load`.
+
+def kernel(form: str, build: Callable[..., Function], *given: Any, tuned: bool = False) -> Kernel:
+    """A kernel of the loop IR: `build(name, *given)`, made only if the caches have none.
+
+    What is given tells, by its `repr`, everything that the kernel depends on. `tuned` is that of
+    `jit.load`.
     """
     told = repr(given)
     found = _kernels.get((form, told))
@@ -64,77 +84,42 @@ def _named(form: str, told: str) -> str:
     return f"{form}_{hashlib.blake2b(told.encode(), digest_size=6).hexdigest()}"
 
 
-def _found(name: str, told: str, make: Callable[[], Function], tuned: bool) -> Callable[..., None]:
+def _found(name: str, told: str, make: Callable[[], Function], tuned: bool) -> Kernel:
     """The kernel of this name from the caches on disk, or else made."""
     if CHECKED:
         return compiled(make(), tuned)
 
     def text() -> tuple[str, str]:
         f = make()
-        kinds = ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params]
-        return emit(f, machine(), packed=True), " ".join(kinds)
+        return emit(f, machine(), packed=True), " ".join(_kinds(f))
 
     address, kinds = jit.lookup(name, told, text, told, lambda: render(make()), tuned)
-    return _callable(address, kinds.split())
+    return Kernel(name, address, kinds.split())
 
 
-def written(
-    form: str, write: Callable[..., str], *given: Any, buffers: int, ints: int
-) -> Callable[..., None]:
-    """A kernel whose LLVM IR is `write(name, *given)`, as a function like those of `kernel`.
-
-    Of the pool, so many addresses and so many integers, as in Note [packed arguments].
-    """
+def written(form: str, write: Callable[..., str], *given: Any, buffers: int, ints: int) -> Kernel:
+    """A kernel whose LLVM IR is `write(name, *given)`, of so many buffers and integers."""
     told = repr(given)
     found = _kernels.get((form, told))
     if found is None:
         name = _named(form, told)
         address, _ = jit.lookup(name, told, lambda: (write(name, *given), ""), told, tuned=True)
-        found = _callable(address, ["ptr"] * (1 + buffers) + ["i64"] * ints)
+        found = Kernel(name, address, ["ptr"] * (1 + buffers) + ["i64"] * ints)
         _kernels[form, told] = found
     return found
 
 
-def compiled(f: Function, tuned: bool = False) -> Callable[..., None]:
-    """`f` as a function of the pool, the buffers' addresses and the parameters."""
+def compiled(f: Function, tuned: bool = False) -> Kernel:
+    """`f` as a kernel."""
     if CHECKED:
         check(f)
     text = emit(f, machine(), packed=True)
     address = jit.load(f.name, text, source=lambda: render(f), tuned=tuned)
-    return _callable(address, ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params])
+    return Kernel(f.name, address, _kinds(f))
 
 
-def _callable(address: int, kinds: list[str]) -> Callable[..., None]:
-    """The function at an address, by Note [packed arguments]."""
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-    pack = struct.Struct("=" + "".join([_CODES[k] for k in kinds])).pack
-
-    def call(*args: Any) -> None:
-        try:
-            packed = pack(*args)
-        except (struct.error, OverflowError):  # numbers beyond a type: they wrap, or are infinite
-            packed = b"".join([_in_eight(k, a) for k, a in zip(kinds, args, strict=True)])
-        run(packed)
-
-    _places[call] = address, kinds
-    return call
-
-
-def launching(
-    call: Callable[..., None], buffers: int, ints: Sequence[int], release: bool = True
-) -> Callable[..., None]:
-    """A kernel as a function of the pool, so many arrays, and the numbers behind `ints`.
-
-    It is quicker to call than by addresses; see Note [native calls], there for `release`, too.
-    """
-    if native.possible():
-        place, kinds = _places[call]
-        return native.launcher(place, buffers, ints, kinds[1 + buffers + len(ints) :], release)
-
-    def launch(pool: int, *given: Any) -> None:
-        call(pool, *map(address, given[:buffers]), *ints, *given[buffers:])
-
-    return launch
+def _kinds(f: Function) -> list[str]:
+    return ["ptr"] * (1 + len(f.buffers)) + [p.dtype for p in f.params]
 
 
 def _in_eight(kind: str, value: Any) -> bytes:

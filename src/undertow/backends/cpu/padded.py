@@ -1,30 +1,32 @@
 """Copies of inputs with zeros around them, whose spatial dimensions are one.
 
-    void pad(pool, plan, x, y)
+    void pad(pool, x, y, plan)
 
 A plane of a channel is filled with zeros and then copied into, while it is in the first cache.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..base import Backend
 from ..memory import empty
 from ..threads import current_limit
-from . import pool
 from .gemm import load
 from .gemm_tiles import Target, host
 from .irbuilder import Function, Value
-from .jit import address
 from .jobs import job_text
-from .plans import Plans
+from .kernels import Kernel
+from .launch import Launch, Plan, plan_of, planned
+from .pool import pointer
 
 LINE = 64  # bytes of memory that caches hold together
 WORD = 4  # bytes that are moved at least
+_CALL = ["x", "y", "plan"]
 SEVERAL = 1 << 15  # elements of a copy that threads share
 _FIELDS = [
     "tasks",  # channels of all groups and images
@@ -52,36 +54,29 @@ def padded(x: Any, low: Sequence[int], reach: Sequence[int], behind: int, backen
     channels begin an odd number of lines apart, so that they do not collide in a cache, with some
     zeros `behind` them: no NaN to wait for where nobody reads.
     """
-    key = (x.shape, x.strides, x.dtype, *low, *reach, behind)
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, x, low, reach, behind)
-    x = x[plan.of]
-    made = empty(plan.shape, x.dtype)
+    plan = plan_of(_make, (x,), tuple(low), tuple(reach), behind)
+    of, into, shape = plan.more
+    x = x[of]
+    made = empty(shape, x.dtype)
     threads = current_limit() if made.size > SEVERAL else 1
-    plan.call(
-        pool.pointer(threads) if threads > 1 else None, plan.numbers, address(x), address(made)
-    )
-    if plan.into is not None:
+    plan.launch.run(pointer(threads), x, made, *plan.tables)
+    if into is not None:
         places = made[..., : math.prod(reach)].reshape(*x.shape[:3], *reach)
         assert places.base is not None  # a view
-        backend.assign(places[plan.into], x)
+        backend.assign(places[into], x)
     return made
 
 
-class _Plan(NamedTuple):
-    call: Any
-    numbers: int
+class _Places(NamedTuple):
+    """What a plan remembers."""
+
     of: tuple[slice, ...]  # the elements that are copied
     into: tuple[slice, ...] | None  # where to, if somebody else must, since rows are no neighbours
     shape: tuple[int, ...]
-    memory: Any
 
 
-_plans = Plans()
-
-
-def _make(x: Any, low: Sequence[int], reach: Sequence[int], behind: int) -> _Plan:
+def _make(operands: tuple[Any], low: Sequence[int], reach: Sequence[int], behind: int) -> Plan:
+    (x,) = operands
     size = x.itemsize
     lines = -(-(math.prod(reach) + behind) * size // LINE) | 1
     of, into = [slice(None)] * 3, [slice(None)] * 3
@@ -115,21 +110,20 @@ def _make(x: Any, low: Sequence[int], reach: Sequence[int], behind: int) -> _Pla
         "y_row": y_row,
         "lines": lines,
     }
-    table = (ctypes.c_int64 * len(_FIELDS))(*(numbers[name] for name in _FIELDS))
-    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(load("pad", pad_text, host()))
+    table = np.array([numbers[name] for name in _FIELDS], np.int64)
+    kernel = Kernel("pad", load("pad", pad_text, host()), ["ptr"] * (1 + len(_CALL)))
     shape = (*x.shape[:3], lines * LINE // size)
-    elsewhere = None if straight else tuple(into)
-    return _Plan(call, ctypes.addressof(table), tuple(of), elsewhere, shape, table)
+    more = _Places(tuple(of), None if straight else tuple(into), shape)
+    return planned(Launch(kernel, len(_CALL), ()), tables=[table], more=more)
 
 
 def pad_text(name: str, target: Target) -> str:
     """The code."""
-    given = "plan", "x", "y"
-    return job_text(name, given, target.attributes, lambda f: None, lambda f: _tasks(f, target))
+    return job_text(name, _CALL, target.attributes, lambda f: None, lambda f: _tasks(f, target))
 
 
 def _tasks(f: Function, target: Target) -> None:
-    plan, x, y = (f.load("ptr", f.at("%call", 8 * n), 8) for n in range(3))
+    x, y, plan = (f.load("ptr", f.at("%call", 8 * n), 8) for n in range(3))
     field = {name: f.load("i64", f.at(plan, 8 * n), 8) for n, name in enumerate(_FIELDS)}
     lanes = target.vector // WORD
     vector = f"<{lanes} x i32>"

@@ -1,10 +1,4 @@
-"""What a call depends on besides addresses and numbers: worked out once, and remembered.
-
-A form looks for its plan under a key of dtypes, shapes and strides. If there is none, its maker
-brings the operands into as few dimensions as they allow, finds the kernel, and lists the sizes and
-steps to call it with. It returns None or raises NotCompiled if there is no kernel, and that is
-remembered, too.
-"""
+"""Where the elements of operands lie: as few dimensions as they allow, and steps in elements."""
 
 from __future__ import annotations
 
@@ -21,54 +15,13 @@ from ...kernel.lower import NotCompiled
 from ...kernel.maps import NUMBER, Operand
 from ..memory_types import numpy_name as numpy_name
 from ..memory_types import scalar_type as scalar_type
-from . import native
 from .kernels import type_of
 
-MOST = 4096
 # Bytes of a result from which on streaming stores are faster, also for whoever reads it next: the
 # caches of two cores hold less. Measured: chains of additions, 25 % faster at 8 MB, slower at 4.
 STREAMED = 8 << 20
 _ndarray = np.ndarray
 _PAIRS = {np.dtype(np.complex64): "c64", np.dtype(np.complex128): "c128"}
-
-
-class Plans(dict[Any, Any]):
-    """The plans of a form by key, at most MOST: then all are forgotten. False: there is no kernel.
-
-    A key holds expressions and programs themselves, so that these are not freed before it. What it
-    holds of operands is their `layout`.
-    """
-
-    @staticmethod
-    def layout(*operands: Any) -> Any:
-        """What a plan depends on of arrays, numbers and Nones; or None, then it is `described`.
-
-        From the first call on it is one of Note [native calls], if there are such.
-        """
-        found = native.layout() if native.possible() else described
-        Plans.layout = staticmethod(found)  # type: ignore[method-assign]
-        return found(*operands)
-
-    def make(self, key: Any, maker: Callable[..., Any], *given: Any) -> Any:
-        """The plan for what is given, which is remembered."""
-        try:
-            plan = maker(*given) or False
-        except NotCompiled:
-            plan = False
-        if len(self) >= MOST:
-            self.clear()
-        self[key] = plan
-        return plan
-
-
-def described(*operands: Any) -> Any:
-    """What a plan depends on of any operands."""
-    return tuple(
-        [
-            (o.shape, o.strides, o.dtype) if o.__class__ is _ndarray else o.__class__
-            for o in operands
-        ]
-    )
 
 
 # Layouts ---------------------------------------------------------------------------------------

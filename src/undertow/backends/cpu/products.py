@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..threads import current_limit
-from .gemm import gemm, make_plan
-from .gemm_driver import COMMON
+from .gemm import make_plan, run_product
 from .gemm_plan import Setting
 from .gemm_tiles import cache_sizes, host
-from .plans import Plans
-
-_DEPTHS = COMMON.index("depths")
-_whole = Plans()
+from .launch import Plan, plan_of
 
 
 def run_add_product(out: Any, a: Any, b: Any) -> bool:
@@ -32,15 +30,15 @@ def run_add_product(out: Any, a: Any, b: Any) -> bool:
     """
     if out.strides != (out.shape[1] * out.itemsize, out.itemsize):
         return False
-    key = (a.shape, a.strides, b.shape, b.strides, a.dtype, current_limit())
-    whole = _whole.get(key)
-    if whole is None:
-        whole = _whole.make(key, _in_one_piece, a, b, out)
-    if whole:
-        gemm(a, b, out, accumulate=True)
-    return bool(whole)
+    plan = plan_of(_make, (a, b, out), current_limit())
+    if not plan or np.may_share_memory(out, a) or np.may_share_memory(out, b):
+        return False
+    run_product(plan, a, b, out)
+    return True
 
 
-def _in_one_piece(a: Any, b: Any, out: Any) -> bool:
-    plan = make_plan(Setting(host(), *cache_sizes(), current_limit()), a, b, out, None, True)
-    return bool(plan.memory[_DEPTHS] == 1)
+def _make(operands: tuple[Any, Any, Any], threads: int) -> Plan | None:
+    """The plan of `out += a @ b`, if every element is summed in one piece."""
+    a, b, out = operands
+    plan = make_plan(Setting(host(), *cache_sizes(), threads), a, b, out, None, True)
+    return plan if plan.more.depths == 1 else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,7 @@ from .. import memory
 from ..threads import current_limit
 from . import pool
 from .kernels import address, kernel, type_of
-from .plans import Plans
-
-_plans = Plans()
+from .launch import Launch, Plan, plan_of, planned
 
 
 def run_philox(seed: int, offset: int, count: int) -> Any:
@@ -36,26 +33,23 @@ def run_random_map(
     """The array of an expression over elements, draws and numbers; None if there is no kernel."""
     if offset % 4:
         return None
-    key = (expr, x.dtype, len(numbers))
-    call = _plans.get(key)
-    if call is None:
-        call = _plans.make(key, _bernoulli_map, *key)
-    if not call:
-        return None
     if not x.flags.c_contiguous:
         x = np.ascontiguousarray(x)
-    out = memory.empty(x.shape, x.dtype)
-    threads = current_limit()
-    draws = memory.empty((threads * CHUNK,), np.dtype(np.uint8))
-    addresses = [address(a) for a in (out, x, draws, draws)]
-    words = (seed & 0xFFFFFFFF, seed >> 32)
-    call(pool.pointer(threads), *addresses, x.size, offset // 4, *words, limit, *numbers)
+    plan = plan_of(_make, (x,), expr, len(numbers))
+    if not plan:
+        return None
+    threads, out = current_limit(), memory.empty(x.shape, x.dtype)
+    draws = memory.empty((threads * CHUNK,), np.dtype(np.uint8))  # seen as words, and as bytes
+    words = (offset // 4, seed & 0xFFFFFFFF, seed >> 32, limit)
+    plan.launch.run(pool.pointer(threads), out, x, draws, draws, *words, *numbers)
     return out
 
 
-def _bernoulli_map(expr: Expr, dtype: Any, numbers: int) -> Callable[..., None]:
-    kind = type_of(dtype)
+def _make(arrays: tuple[Any], expr: Expr, numbers: int) -> Plan:
+    (x,) = arrays
+    kind = type_of(x.dtype)
     if kind not in ("f16", "bf16", "f32", "f64"):
         raise NotCompiled("draws are for floating numbers")
     compute = "f64" if kind == "f64" else "f32"
-    return kernel("bernoulli_map", bernoulli_map_function, expr, kind, compute, numbers)
+    call = kernel("bernoulli_map", bernoulli_map_function, expr, kind, compute, numbers)
+    return planned(Launch(call, 4, [x.size]))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -12,25 +11,12 @@ from numpy.lib.stride_tricks import as_strided
 from ...kernel import recurrent as form
 from ...kernel.cells import CELLS
 from .. import memory
-from ..threads import current_limit
-from . import pool
-from .gemm import gemm, make_plan, native
+from .gemm import gemm, make_plan, nested
 from .gemm_plan import Operands, Setting, choose_in_place
 from .gemm_tiles import cache_sizes, host
-from .kernels import address, kernel, type_of
-from .plans import Plans, aligned
-
-_plans = Plans()
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses."""
-
-    call: Callable[..., None]
-    ints: tuple[int, ...]
-    products: Any  # the kernels and plans of the GEMM
-    kept: Any  # those plans
-    work: int  # bytes, for the GEMM, for all threads
+from .kernels import kernel, type_of
+from .launch import Launch, Plan, Room, for_each_thread, plan_of, planned, prepare
+from .plans import aligned
 
 
 def run_recurrent(
@@ -54,17 +40,15 @@ def run_recurrent(
     if cell.memory:
         c, memories = np.array(c, order="C"), memory.empty(out.shape, dtype)
         given += [c, memories]
-    threads = current_limit()
     if steps == 1:
-        scratch, bias = gemm(h, weight.T, bias=bias), None
+        given += [gates, weight, gemm(h, weight.T, bias=bias)]
+        bias = None
     else:
         weight = _spread(weight.T)
-        scratch = np.empty(threads * form.ROWS * cell.gates * width, dtype)
-    given += [gates, weight]
-    if bias is not None:
-        given.append(np.ascontiguousarray(bias))
-    given.append(scratch)
-    _run("forward", kind, given, gates, weight, bias, lengths, reverse, threads)
+        given += [gates, weight]
+        if bias is not None:
+            given.append(np.ascontiguousarray(bias))
+    _run("forward", kind, given, gates, weight, bias, lengths, reverse)
     return out, h, c, kept, memories
 
 
@@ -98,7 +82,7 @@ def run_recurrent_backward(
     if cell.kept:
         given.append(np.ascontiguousarray(kept))
     given += [np.ascontiguousarray(before), weight, g]
-    _run("backward", kind, given, g, weight, None, lengths, not reverse, current_limit())
+    _run("backward", kind, given, g, weight, None, lengths, not reverse)
     if steps == 1:
         gemm(by_state[0], weight, dh, accumulate=True)
     return by_input, by_state, dh, dc
@@ -126,46 +110,18 @@ def _run(
     bias: Any,
     lengths: Any,
     reverse: bool,
-    threads: int,
 ) -> None:
-    key = (
-        way,
-        kind,
-        outer.shape,
-        outer.strides,
-        weight.strides,
-        outer.dtype,
-        bias is None,
-        lengths is None,
-        reverse,
-        threads,
-    )
-    plan = _plans.get(key)
-    if plan is None:
-        shape = (way, kind, outer, weight, bias, lengths is not None, reverse, threads)
-        plan = _plans.make(key, _make, *shape)
-    if lengths is not None:
-        given.append(np.ascontiguousarray(lengths))
-    work = np.empty(plan.work + 4096, np.uint8)
-    plan.call(
-        pool.pointer(threads),
-        *map(address, given),
-        ctypes.addressof(plan.products),
-        address(work) + 4095 & ~4095,
-        *plan.ints,
-    )
+    operands = (outer, weight, bias)
+    plan = plan_of(_make, operands, way, kind, len(given), lengths is not None, reverse)
+    beside = [] if lengths is None else [np.ascontiguousarray(lengths)]
+    pool, (*own, work) = prepare(plan)
+    plan.launch.run(pool, *given, *own, *beside, *plan.tables, work)
 
 
 def _make(
-    way: str,
-    kind: str,
-    outer: Any,
-    weight: Any,
-    bias: Any,
-    masked: bool,
-    reverse: bool,
-    threads: int,
-) -> _Plan:
+    operands: tuple[Any, Any, Any], way: str, kind: str, given: int, masked: bool, reverse: bool
+) -> Plan:
+    outer, weight, bias = operands
     steps, batch, _ = outer.shape
     dtype, size = outer.dtype, outer.itemsize
     forward = way == "forward"
@@ -195,13 +151,15 @@ def _make(
         call = kernel("recurrent", form.recurrent_function, *how, bias is not None)
     else:
         call = kernel("recurrent_backward", form.recurrent_backward_function, *how)
-    work = max((p.scratch for p in plans), default=0)
+    products, work = nested(plans)
     first, direction = (steps - 1, -1) if reverse else (0, 1)
     outside = [s // size for s in outer.strides[:2]]
     ints = (work, steps, batch, width, first, direction, *outside)
-    entries = [n for p in plans for n in (native(p), p.numbers, int(p.transposed))]
-    table = (ctypes.c_int64 * len(entries))(*entries)
-    return _Plan(call, ints, table, plans, work * threads)
+    rooms = [Room((0,), np.uint8, None, work, kept=True)]
+    if forward and steps > 1:
+        rooms.insert(0, for_each_thread(form.ROWS * weight.shape[1], dtype))
+    launch = Launch(call, given + len(rooms) + masked + 1, ints)
+    return planned(launch, (), rooms, [products], more=plans)
 
 
 def _fake(dtype: Any, shape: Sequence[int]) -> Any:

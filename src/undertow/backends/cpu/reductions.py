@@ -7,25 +7,22 @@ neither do results; see the notes of kernel/reductions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...kernel.accumulators import LAST, POSITIONS, kept_types
-from ...kernel.expr import Expr, arg, trace
+from ...kernel.expr import Expr, arg, operations, trace
 from ...kernel.layout import Sizes
 from ...kernel.lower import NotCompiled
 from ...kernel.maps import Operand
 from ...kernel.reductions import Loops, reduce_function
 from ...shapes import reduced_shape
-from .. import memory
-from . import pool
-from .kernels import QUICK, kernel, launching
+from .kernels import QUICK, kernel
+from .launch import Launch, Plan, Room, plan_of, planned, run
 from .plans import (
-    Plans,
     compute_type,
-    described,
     known,
     lay_out,
     numpy_name,
@@ -50,16 +47,6 @@ NARROW = 16  # elements of a row that are too few for lanes
 
 _IDENTITY = arg(0)
 _DIFFERENCE = trace(lambda a, b: a - b, 2)
-_plans = Plans()
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses and the numbers."""
-
-    launch: Callable[..., None]
-    shape: Sizes
-    dtypes: list[Any]
-    more: list[Any]  # shapes and dtypes of a second result, and of scratch memory
 
 
 def run_reduce(kind: str, x: Any, dims: Sizes, keepdim: bool) -> Any | None:
@@ -70,42 +57,29 @@ def run_reduce(kind: str, x: Any, dims: Sizes, keepdim: bool) -> Any | None:
         else:
             near = x[tuple([slice(0, 1) if d in dims else slice(None) for d in range(x.ndim)])]
         return run_map_reduce(kind, _DIFFERENCE, (x, near), dims, keepdim, x.dtype)
-    key = (kind, dims, keepdim, _plans.layout(x) or described(x))
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, kind, _IDENTITY, (x,), dims, keepdim, x.dtype)
-    return _run(plan, (x,)) if plan else None
+    plan = plan_of(_make, (x,), kind, _IDENTITY, dims, keepdim, x.dtype)
+    return _given(run(plan, (x,))) if plan else None
 
 
 def run_map_reduce(
     kind: str, expr: Expr, operands: Sequence[Any], dims: Sizes, keepdim: bool, dtype: Any
 ) -> Any | None:
     """The form `map_reduce`; None if there is no kernel for it."""
-    layout = _plans.layout(*operands) or described(*operands)
-    signature = (kind, expr, dims, keepdim, dtype, layout)
-    plan = _plans.get(signature)
-    if plan is None:
-        plan = _plans.make(signature, _make, kind, expr, operands, dims, keepdim, dtype)
+    plan = plan_of(_make, operands, kind, expr, dims, keepdim, dtype)
     if not plan:
         return None
     arrays = [o for o in operands if o.__class__ is _ndarray]
-    return _run(plan, arrays, [o for o in operands if o.__class__ is not _ndarray])
+    return _given(run(plan, arrays, [o for o in operands if o.__class__ is not _ndarray]))
 
 
-def _run(plan: _Plan, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> Any:
-    """Call the kernel for these operands."""
-    out = memory.empty(plan.shape, plan.dtypes[0])
-    if not plan.more:
-        plan.launch(pool.pointer(), out, *arrays, *numbers)
-        return out
-    made = [np.empty(shape, t) for shape, t in plan.more]
-    plan.launch(pool.pointer(), out, *made, *arrays, *numbers)
-    return out if len(plan.dtypes) == 1 else (out, made[0])
+def _given(results: list[Any]) -> Any:
+    """One result, or two as a pair."""
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _make(
-    kind: str, expr: Expr, operands: Sequence[Any], dims: Sizes, keepdim: bool, dtype: Any
-) -> _Plan:
+    operands: Sequence[Any], kind: str, expr: Expr, dims: Sizes, keepdim: bool, dtype: Any
+) -> Plan:
     """The plan for operands like these."""
     shape, types, steps = lay_out([o for o in operands if o.__class__ is _ndarray], paired_type)
     compute = compute_type(operands, types)
@@ -126,10 +100,12 @@ def _make(
         ints += k[:-1] if layout.columns and step is not None else k
         ints += r[:-1] if not layout.columns and step is not None else r
     out_shape = reduced_shape(shape, dims, keepdim)
-    more: list[Any] = [(out_shape, t) for t in dtypes[1:]]
-    more += [(cut.parts, numpy_name(t)) for t in kept_types(kind, element) if cut.parts]
-    launch = launching(call, 1 + len(more) + len(types), ints, math.prod(shape) >= QUICK)
-    return _Plan(launch, out_shape, dtypes, more)
+    scratch = [
+        Room((cut.parts,), np.dtype(numpy_name(t))) for t in kept_types(kind, element) if cut.parts
+    ]
+    size, buffers = math.prod(shape), len(dtypes) + len(scratch) + len(types)
+    launch = Launch(call, buffers, ints, size >= QUICK, size * (1 + operations(expr)))
+    return planned(launch, [Room(out_shape, t) for t in dtypes], scratch)
 
 
 def _results(kind: str, dtype: Any, length: int) -> list[Any]:

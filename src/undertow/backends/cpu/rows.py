@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,40 +14,13 @@ from ...kernel.maps import Operand
 from ...kernel.row_program import Program
 from ...kernel.rows import BLOCK, GROUP, LINE, PIECE, kept_again, rows_function
 from ...kernel.rows_across import STRIPE, rows_across_function, slots
-from .. import memory
-from ..threads import current_limit
-from .kernels import QUICK, address, kernel, launching
-from .plans import (
-    Plans,
-    described,
-    known,
-    lay_out,
-    like,
-    result_type,
-    row_major,
-    some,
-    streams,
-    typed,
-)
-from .pool import pointer
+from .kernels import QUICK, kernel
+from .launch import Launch, Plan, Room, for_each_thread, plan_of, planned, run
+from .plans import known, lay_out, like, result_type, row_major, some, streams, typed
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads
 FEW = 4
 ALONE = 1 << 16  # elements across that one thread has done before another one wakes up
-_plans = Plans()
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses and the numbers."""
-
-    launch: Callable[..., None]
-    outputs: list[tuple[Sizes, Any]]  # shapes and dtypes
-    as_given: list[int | None]  # the operand whose layout an output has; None for row-major
-    scratch: list[tuple[int, int]]  # memory: elements, and as many again for every thread
-    wide: Any  # the dtype in which it is computed, and of that memory
-    alone: bool  # whether one thread will do
-    # What makes the outputs and that memory, if none of them is huge and one thread will do.
-    makers: list[Callable[[], Any]]
 
 
 def run_rows(
@@ -57,38 +29,11 @@ def run_rows(
     """The results of a row program; None if there is no kernel for it."""
     given = program.elements + program.per_row
     arrays = operands[:given]
-    key = (program, dims, *dtypes, _plans.layout(*arrays) or described(*arrays))
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, program, arrays, dims, dtypes)
-    if not plan:
-        return None
-    launch, outputs, _, _, _, _, makers = plan
-    pool = 0
-    if makers:
-        made = [make() for make in makers]
-    else:
-        made, pool = _memory(plan, arrays)
-    count = len(outputs)
-    launch(pool, *made[:count], *arrays, *made[count:], *operands[given:])
-    return tuple(made[:count])
+    plan = plan_of(_make, arrays, program, dims, tuple(dtypes))
+    return tuple(run(plan, arrays, operands[given:])) if plan else None
 
 
-def _memory(plan: _Plan, arrays: Sequence[Any]) -> tuple[list[Any], int]:
-    """Outputs and scratch memory, and the pool of the threads that this is for."""
-    read = [address(a) for a in arrays]
-    made = [
-        memory.empty(*output, read)
-        if source is None
-        else memory.empty_like(arrays[source], output[1])
-        for output, source in zip(plan.outputs, plan.as_given, strict=True)
-    ]
-    threads = 1 if plan.alone else current_limit()
-    made += [memory.empty((size + own * threads,), plan.wide) for size, own in plan.scratch]
-    return made, pointer(threads)
-
-
-def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence[Any]) -> _Plan:
+def _make(arrays: Sequence[Any], program: Program, dims: Sizes, dtypes: Sequence[Any]) -> Plan:
     """The plan for operands like these."""
     shape, types, own = lay_out(arrays)
     results = [result_type(t) for t in dtypes]
@@ -139,24 +84,20 @@ def _make(program: Program, arrays: Sequence[Any], dims: Sizes, dtypes: Sequence
             ints += [*s, *(a[-1:] if c is None else ()), *a[:-1]]
     ints += row_sizes[:1] if cut else ()
     blocks = -(-math.prod(sizes) // together)  # of lanes, at least
-    scratch = [(blocks * n, 0) for o in program.outputs if o.kind == "column"]
-    scratch += [(0, size) for size in own_sizes]
-    outs = [(shapes[o.kind], np.dtype(t)) for o, t in zip(program.outputs, dtypes, strict=True)]
-    as_given = [source if o.kind == "element" else None for o in program.outputs]
     dtype = np.dtype(np.float64 if wide == "f64" else np.float32)
+    scratch = [Room((blocks * n,), dtype) for o in program.outputs if o.kind == "column"]
     alone = blocks == 1 and (n <= PIECE or not _has_columns(program))
     alone = alone or (across and math.prod(shape) <= ALONE)
-    all_made = outs + [((size + each,), dtype) for size, each in scratch]
-    sizes_made = [math.prod(shape) * dtype.itemsize for shape, dtype in all_made]
-    makers: list[Callable[[], Any]] = []
-    if alone and source is None and max(sizes_made) < memory.HUGE:
-        makers = [
-            functools.partial(np.empty if size < memory.LARGE else memory.empty, *m)
-            for m, size in zip(all_made, sizes_made, strict=True)
-        ]
-    quick = bool(makers) and math.prod(shape) < QUICK
-    launch = launching(call, len(all_made) + len(arrays), ints, not quick)
-    return _Plan(launch, outs, as_given, scratch, dtype, alone, makers)
+    scratch += [for_each_thread(size, dtype, alone) for size in own_sizes]
+    rooms = [
+        Room(shapes[o.kind], np.dtype(t), source if o.kind == "element" else None)
+        for o, t in zip(program.outputs, dtypes, strict=True)
+    ]
+    buffers = len(rooms) + len(arrays) + len(scratch)
+    plan = planned(Launch(call, buffers, ints), rooms, scratch, alone=alone)
+    if alone and plan.makers and math.prod(shape) < QUICK:
+        plan = plan._replace(launch=Launch(call, buffers, ints, release=False))
+    return plan
 
 
 def _check(program: Program, sizes: Sizes, row: Sizes, across: bool, in_order: bool) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from ...kernel.accumulators import LAST
 from ...kernel.lower import NotCompiled
 from ...kernel.scans import TOGETHER, Lines, carried_types, scan_function
 from .. import memory
-from . import pool
-from .kernels import address, kernel, type_of
-from .plans import Plans, known, lay_out, numpy_name, row_major, scalar_type, some, typed
+from .kernels import kernel, type_of
+from .launch import Launch, Plan, Room, plan_of, planned, run
+from .plans import known, lay_out, numpy_name, row_major, scalar_type, some, typed
 
 BLOCK = 8192  # elements of short lines that one block takes, about
 PIECE = 16384  # elements of a piece of a long line
@@ -23,36 +23,22 @@ SHORT = 32  # steps that it has at least
 STRIP = 8192  # lines side by side: their running values stay in the second cache
 NARROW = 64  # lines whose running values stay in registers
 FEW = 16  # blocks: so many occupy all threads, so that lines need not be divided between them
-_plans = Plans()
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses."""
-
-    call: Callable[..., None]
-    dtypes: list[Any]
-    scratch: list[tuple[int, str]]
-    ints: list[int]
 
 
 def run_scan(kind: str, arrays: Sequence[Any], dim: int, reverse: bool = False) -> Any | None:
     """The form `scan`, or `recurrence` of two arrays; None if there is no kernel for it."""
-    key = (kind, dim, reverse, *[(a.shape, a.strides, a.dtype) for a in arrays])
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, kind, arrays, dim, reverse)
+    plan = plan_of(_make, arrays, kind, dim, reverse)
     if not plan:
         return None
-    outs = [memory.empty(arrays[0].shape, t) for t in plan.dtypes]
-    parts = [np.empty(count, t) for count, t in plan.scratch]
-    ends: Any = outs, arrays
-    if reverse:
-        ends = [[_flipped(a, dim) for a in some] for some in ends]
-    plan.call(pool.pointer(), *map(address, (*ends[0], *parts, *ends[1])), *plan.ints)
+    if not reverse:
+        outs = run(plan, arrays)
+    else:  # from the other end
+        outs = [memory.empty(room.shape, room.dtype) for room in plan.results]
+        run(plan, [_flipped(a, dim) for a in arrays], outs=[_flipped(a, dim) for a in outs])
     return tuple(outs) if len(outs) > 1 else outs[0]
 
 
-def _make(kind: str, arrays: Sequence[Any], dim: int, reverse: bool) -> _Plan:
+def _make(arrays: Sequence[Any], kind: str, dim: int, reverse: bool) -> Plan:
     """The plan for arrays like these."""
     shape, types, own = lay_out(arrays)
     if shape[dim] >= LAST:
@@ -84,7 +70,9 @@ def _make(kind: str, arrays: Sequence[Any], dim: int, reverse: bool) -> _Plan:
         ints += [*(s if step is None else s[:-1]), a]
     carried = carried_types(kind, dtype) if how.scratch else ()
     count = lines * -(-n // piece)
-    return _Plan(call, dtypes, [(count, numpy_name(t)) for t in carried], ints)
+    scratch = [Room((count,), np.dtype(numpy_name(t))) for t in carried]
+    launch = Launch(call, len(dtypes) + len(arrays) + len(scratch), ints, work=math.prod(shape))
+    return planned(launch, [Room(shape, t) for t in dtypes], scratch)
 
 
 def _flipped(a: Any, dim: int) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -18,7 +18,8 @@ from . import pool
 from .copies import run_assign, run_cast
 from .indexing import WORDS, Space, gather_space, take_space
 from .kernels import address, kernel, type_of
-from .plans import Plans, aligned, known, some, steps_of, typed
+from .launch import Launch, Room, plan_of, planned, run
+from .plans import aligned, known, some, steps_of, typed
 
 # Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
 BUCKET = 512 << 10
@@ -30,48 +31,32 @@ PIECE = 1024  # elements of a long row that one thread takes at most
 SORTED = 4096  # indices
 TOGETHER = 2 * INDICES  # that are sorted at a time by each thread: the scratch memory is bounded
 SPREAD = 16 << 20
-_plans = Plans()
-
-
-class _Lines(NamedTuple):
-    """One call's layout along lines: everything but the addresses; `call` None for buckets."""
-
-    call: Callable[..., None] | None
-    ints: list[int]
-    filled: bool = False  # it writes every element that the target begins with, all the same one
+_BUCKETS = object()  # in the place of a plan
 
 
 def run_scatter(kind: str, x: Any, dim: int, index: Any, source: Any, inplace: bool) -> Any:
     """`Backend.scatter`; None if there is no kernel."""
-
-    def space(out: Any, indices: Sequence[Any]) -> Space:
-        return gather_space(out, dim, indices[0])
-
-    return _run(kind, x, ("scatter", dim), [index], source, inplace, space)
+    return _run(kind, x, dim, [index], source, inplace)
 
 
 def run_put(kind: str, x: Any, index: tuple[Any, ...], source: Any, inplace: bool) -> Any:
     """`Backend.put`; None if there is no kernel."""
     dims = tuple([d for d, i in enumerate(index) if i.__class__ is np.ndarray])
-    arrays = [index[d] for d in dims]
+    return _run(kind, x, dims, [index[d] for d in dims], source, inplace)
 
-    def space(out: Any, indices: Sequence[Any]) -> Space:
-        key: list[Any] = [None] * len(index)
-        for d, i in zip(dims, indices, strict=True):
-            key[d] = i
-        return take_space(out, tuple(key), indices)
 
-    return _run(kind, x, ("put", dims), arrays, source, inplace, space)
+def _space(dims: int | tuple[int, ...], out: Any, indices: Sequence[Any]) -> Space:
+    """The loop of scatter along a dim, or of put at some of them."""
+    if isinstance(dims, int):
+        return gather_space(out, dims, indices[0])
+    index: list[Any] = [None] * out.ndim
+    for d, i in zip(dims, indices, strict=True):
+        index[d] = i
+    return take_space(out, tuple(index), indices)
 
 
 def _run(
-    kind: str,
-    x: Any,
-    form: Any,
-    indices: list[Any],
-    source: Any,
-    inplace: bool,
-    space_of: Callable[[Any, Sequence[Any]], Space],
+    kind: str, x: Any, dims: int | tuple[int, ...], indices: list[Any], source: Any, inplace: bool
 ) -> Any:
     word = WORDS.get(x.itemsize) if kind == "set" else type_of(x.dtype)
     if not word or source.dtype != x.dtype:
@@ -79,7 +64,7 @@ def _run(
     if word in ("f16", "bf16"):  # combined in single precision, rounded at the end
         single = np.dtype(np.float32)
         wide = _cast(x, single)
-        if _run(kind, wide, form, indices, _cast(source, single), True, space_of) is None:
+        if _run(kind, wide, dims, indices, _cast(source, single), True) is None:
             return None
         if not inplace:
             return _cast(wide, x.dtype)
@@ -91,52 +76,36 @@ def _run(
         indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
     out = x if inplace else memory.empty(x.shape, x.dtype)
     same = not inplace and not any(x.strides)
-    key = (
-        kind,
-        form,
-        same,
-        current_limit(),
-        x.dtype,
-        out.shape,
-        out.strides,
-        source.shape,
-        source.strides,
-        *[(i.dtype, i.shape, i.strides) for i in indices],
-    )
-    plan = _plans.get(key)
-    if plan is None:
-        given = (space_of, out, indices, source, same and out.size)
-        plan = _plans.make(key, _make, kind, word, *given)
+    given = (out, source, *indices)
+    plan = plan_of(_make, given, kind, word, dims, same, current_limit())
     if not plan:
         return None
-    if plan.call is None:
-        space = space_of(out, indices)
+    if plan is _BUCKETS:
+        space = _space(dims, out, indices)
         _into_buckets(kind, word, out, None if inplace else x, space, indices, source)
         return out
-    addresses = [address(out), address(source), *map(address, indices)]
-    if plan.filled:
-        addresses.append(address(x))
-    elif not inplace:
+    filled = plan.more
+    if not (filled or inplace):
         _assign(out, x)
-    plan.call(pool.pointer(), *addresses, *plan.ints)
+    run(plan, [source, *indices, *([x] if filled else [])], outs=(out,))
     return out
 
 
 # Along lines -----------------------------------------------------------------------------------
 def _make(
+    operands: Sequence[Any],
     kind: str,
     word: str,
-    space_of: Callable[[Any, Sequence[Any]], Space],
-    out: Any,
-    indices: Sequence[Any],
-    source: Any,
-    same: int,
-) -> _Lines:
-    """The plan for operands like these.
+    dims: int | tuple[int, ...],
+    same: bool,
+    threads: int,
+) -> Any:
+    """The plan for operands like these; `same` tells that the target begins as one value.
 
-    `same` is the number of the target's elements if it begins as one value everywhere, else 0.
+    It remembers whether it writes all of these, which are not there before.
     """
-    space = space_of(out, indices)
+    out, source, *indices = operands
+    space = _space(dims, out, indices)
     if 0 in space.shape or not aligned(source):
         raise NotCompiled("no elements, or not a whole number of them apart")
     steps = [space.x, steps_of(source, space.shape), *space.indices]
@@ -152,13 +121,14 @@ def _make(
         moving = any(s[-1] for s in free[2:])
         piece = _piece(sizes[-1], count, moving, source.itemsize)
     if count < FEWEST and _sort_pays(space, piece, source.itemsize, math.prod(length)):
-        return _Lines(None, [])
+        return _BUCKETS
     inner = known([s[-1] for s in free]) if row else [None] * len(free)
-    out, given, *others = typed([word, word, *(type_of(i.dtype) for i in indices)], inner)
+    to, given, *others = typed([word, word, *(type_of(i.dtype) for i in indices)], inner)
     # Then the lines are all of the target, and each knows its own elements.
-    filled = not row and space.reaches == [1] and same == count * (space.lasts[0] + 1)
+    filled = not row and same and space.reaches == [1]
+    filled = filled and out.size == count * (space.lasts[0] + 1)
     how = (len(lines), len(length), row, filled)
-    call = kernel("scatter", lines_function, kind, out, given, tuple(others), *how)
+    call = kernel("scatter", lines_function, kind, to, given, tuple(others), *how)
     ints = [*lines, *length, *(sizes[-1:] if row else ())]
     for mine, other, last in zip(free, along, inner, strict=True):
         ints += mine[: len(lines)] + other
@@ -168,7 +138,8 @@ def _make(
         ints += pair
     if row:
         ints.append(piece)
-    return _Lines(call, ints, filled)
+    launch = Launch(call, len(operands) + filled, ints)
+    return planned(launch, [Room(out.shape, out.dtype)], more=filled)
 
 
 def _piece(width: int, lines: int, moving: bool, itemsize: int) -> int:

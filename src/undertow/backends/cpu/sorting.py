@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...kernel.lower import NotCompiled
-from .. import memory
 from ..base import Backend
-from ..threads import current_limit
-from . import pool
 from .gemm_tiles import host
-from .kernels import QUICK, launching, type_of, written
-from .plans import Plans
+from .kernels import QUICK, type_of, written
+from .launch import Launch, Plan, Room, for_each_thread, plan_of, planned, run
 from .sorting_items import FEW, Keys
 from .sorting_text import ARRAYS, GROUPS, NUMBERS, RANK_NUMBERS, first_text, rank_text, sort_text
 
@@ -22,18 +19,8 @@ SEVERAL = 1 << 13  # elements that threads share
 SAMPLED = 500  # elements of a row in which one is found sooner than it is sorted
 EARLY = 16  # part of a row whose elements are found sooner by Note [first of a row]
 LINE = 64  # bytes
-_INT64 = np.dtype(np.int64)
+_BYTE, _INT64 = np.dtype(np.uint8), np.dtype(np.int64)
 _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0xFF << 23, "f64": 0x7FF << 52}
-_plans = Plans()
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses."""
-
-    launch: Callable[..., None]
-    shape: tuple[int, ...]  # of the results, along the last dimension
-    rows: int
-    room: int  # bytes of scratch memory for a thread
 
 
 def run_sort(x: Any, dim: int, descending: bool, count: int | None, backend: Backend) -> Any:
@@ -49,39 +36,52 @@ def run_rank(x: Any, dim: int, rank: int, backend: Backend) -> Any:
     return _run(x, dim, backend, _make_rank, rank)
 
 
-def _run(x: Any, dim: int, backend: Backend, make: Callable[..., _Plan], *given: Any) -> Any:
+def _run(x: Any, dim: int, backend: Backend, make: Callable[..., Plan], *given: Any) -> Any:
     """Values and indices, as views with the last dimension in the place of `dim`."""
     last = dim == x.ndim - 1
     rows = x if last else x.swapaxes(dim, -1)
-    key = (make, rows.shape, x.dtype, given)
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, make, rows, *given)
-    if not plan:
-        return None
     if not rows.flags.c_contiguous:
         rows = backend.copy(rows)
-    values, indices = memory.empty(plan.shape, x.dtype), memory.empty(plan.shape, _INT64)
-    threads = min(current_limit(), plan.rows) if x.size >= SEVERAL else 1
-    scratch = memory.empty((threads * plan.room,), np.uint8)
-    plan.launch(pool.pointer(threads), rows, values, indices, scratch)
+    plan = plan_of(make, (rows,), *given)
+    if not plan:
+        return None
+    values, indices = run(plan, (rows,))
     return (values, indices) if last else (values.swapaxes(dim, -1), indices.swapaxes(dim, -1))
 
 
-def _make_rank(rows: Any, rank: int) -> _Plan:
+def _make_rank(arrays: tuple[Any], rank: int) -> Plan:
     """The plan for an element of a rank of rows like these."""
+    (rows,) = arrays
     keys, n = _keys(rows), rows.shape[-1]
     if n < SAMPLED or rank < n // EARLY:
         raise NotCompiled("sorted as quickly, or found sooner among the first")
     samples = max(FEW, int(n ** (2 / 3)))
     middle, apart = rank * samples // n, int(1.5 * samples**0.5) + 1
-    room = _room(keys, n)
-    given = {"rows": rows.size // n, "n": n, "rank": rank, "flip": 0, "samples": samples}
-    given |= {"low": middle - apart, "high": middle + apart, "room": room}
-    call = written("rank", rank_text, keys, host(), buffers=len(ARRAYS), ints=len(RANK_NUMBERS))
-    ints = [given[name] for name in RANK_NUMBERS]
-    launch = launching(call, len(ARRAYS), ints, release=rows.size >= QUICK)
-    return _Plan(launch, (*rows.shape[:-1], 1), given["rows"], room)
+    given = {"rank": rank, "flip": 0, "samples": samples}
+    given |= {"low": middle - apart, "high": middle + apart}
+    return _planned("rank", rank_text, keys, rows, 1, given, RANK_NUMBERS)
+
+
+def _planned(
+    form: str,
+    text: Callable[..., str],
+    keys: Keys,
+    rows: Any,
+    count: int,
+    given: dict[str, int],
+    names: Sequence[str],
+) -> Plan:
+    """The plan of a kernel that finds so many elements of each row."""
+    n = rows.shape[-1]
+    room = 2 * (-(-n * keys.item // LINE) + 2) * LINE  # n items twice, read by whole vectors
+    given |= {"rows": rows.size // n, "n": n, "room": room}
+    call = written(form, text, keys, host(), buffers=len(ARRAYS), ints=len(names))
+    launch = Launch(call, len(ARRAYS), [given[name] for name in names], rows.size >= QUICK)
+    shape = (*rows.shape[:-1], count)
+    results = [Room(shape, rows.dtype), Room(shape, _INT64)]
+    alone = rows.size < SEVERAL or given["rows"] == 1
+    scratch = [for_each_thread(room, _BYTE, alone)]
+    return planned(launch, results, scratch, alone=alone)
 
 
 def _keys(rows: Any) -> Keys:
@@ -93,24 +93,14 @@ def _keys(rows: Any) -> Keys:
     return Keys(rows.itemsize * 8, "signed" if kind[0] == "i" else "unsigned")
 
 
-def _room(keys: Keys, n: int) -> int:
-    """Bytes for n items twice, which are read by whole vectors."""
-    return 2 * (-(-n * keys.item // LINE) + 2) * LINE
-
-
-def _make(rows: Any, descending: bool, count: int | None) -> _Plan:
+def _make(arrays: tuple[Any], descending: bool, count: int | None) -> Plan:
     """The plan for rows like these."""
+    (rows,) = arrays
     keys, n = _keys(rows), rows.shape[-1]
     if count == 0:
         raise NotCompiled("nothing to find")
     wanted = n if count is None else count
     groups = -(-2 * wanted // GROUPS) * GROUPS
-    few = n >= 2 * groups
-    room = _room(keys, n)
-    given = {"rows": rows.size // n, "n": n, "count": wanted, "flip": -int(descending)}
-    given |= {"groups": groups, "room": room}
-    form, text = ("first", first_text) if few else ("sort", sort_text)
-    call = written(form, text, keys, host(), buffers=len(ARRAYS), ints=len(NUMBERS))
-    ints = [given[name] for name in NUMBERS]
-    launch = launching(call, len(ARRAYS), ints, release=rows.size >= QUICK)
-    return _Plan(launch, (*rows.shape[:-1], wanted), given["rows"], room)
+    form, text = ("first", first_text) if n >= 2 * groups else ("sort", sort_text)
+    given = {"count": wanted, "flip": -int(descending), "groups": groups}
+    return _planned(form, text, keys, rows, wanted, given, NUMBERS)

@@ -23,7 +23,7 @@ from .jobs import packed_job
 from .sorting_items import FEW, Items, Keys, integers
 
 GROUPS = 16  # groups of elements are a multiple of these, whole vectors on any machine
-ARRAYS = ("x", "values", "indices", "scratch")
+ARRAYS = ("values", "indices", "x", "scratch")
 NUMBERS = ("rows", "n", "count", "flip", "groups", "room")
 RANK_NUMBERS = ("rows", "n", "rank", "flip", "samples", "low", "high", "room")
 Field = dict[str, str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,20 +13,19 @@ from ...kernel.maps import BLOCK
 from ...kernel.updates import update_function
 from . import pool
 from .kernels import address, kernel, type_of
-from .plans import Plans, scalar_type
+from .launch import Launch, Plan, plan_of, planned
+from .plans import scalar_type
 
-_plans = Plans()
 _TABLES = 32  # remembered for each plan
 _NEW = object()
 
 
-class _Plan(NamedTuple):
-    """The kernel for rows of some dtypes, and the tables of rows that it has met, by addresses.
+class _Rows(NamedTuple):
+    """What a plan remembers: the tables of rows that it has met, by their addresses and sizes.
 
     The table is None where one launch would be wrong: see `_table`.
     """
 
-    call: Callable[..., None]
     widths: list[int]  # bytes of an element in each array of a row
     tables: dict[tuple[int, ...], Any]
 
@@ -47,36 +46,38 @@ def run_update(
     if not rows:
         return left
     first = rows[0]
-    key = (exprs, places, len(numbers), *[a.dtype for a in first])
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, exprs, first, places, len(numbers))
+    dtypes = tuple([a.dtype for a in first])
+    plan = plan_of(_make, (), exprs, dtypes, places, len(numbers))
     if not plan:
         return [*rows, *left]
     addresses = [address(a) for row in rows for a in row]
     sizes = [row[0].size for row in rows]
     known = (*addresses, *sizes)
-    tables = plan.tables
+    widths, tables = plan.more
     table = tables.get(known, _NEW)
     if table is _NEW:
         if len(tables) >= _TABLES:
             tables.clear()
-        table = tables[known] = _table(addresses, sizes, plan.widths, places)
+        table = tables[known] = _table(addresses, sizes, widths, places)
     if table is None:
         return [*rows, *left]
-    plan.call(pool.pointer(), *addresses[: len(first)], address(table), len(table), *numbers)
+    plan.launch.run(pool.pointer(), *first, table, len(table), *numbers)
     return left
 
 
 def _make(
-    exprs: tuple[Expr, ...], arrays: Sequence[Any], places: tuple[int, ...], numbers: int
-) -> _Plan:
-    types = [type_of(a.dtype) for a in arrays]
+    operands: tuple[()],
+    exprs: tuple[Expr, ...],
+    dtypes: tuple[Any, ...],
+    places: tuple[int, ...],
+    numbers: int,
+) -> Plan:
+    types = [type_of(t) for t in dtypes]
     compute = {scalar_type(t) for t in types}
     if compute not in ({"f32"}, {"f64"}):
-        raise NotCompiled(f"an update of {', '.join(str(a.dtype) for a in arrays)}")
+        raise NotCompiled(f"an update of {', '.join(map(str, dtypes))}")
     call = kernel("update", update_function, exprs, types, places, numbers, compute.pop())
-    return _Plan(call, [a.itemsize for a in arrays], {})
+    return planned(Launch(call, len(types) + 1, []), more=_Rows([t.itemsize for t in dtypes], {}))
 
 
 def _dense(row: Sequence[Any]) -> bool:

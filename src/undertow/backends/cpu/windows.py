@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +11,9 @@ from ...kernel.layout import Sizes, coalesce
 from ...kernel.lower import NotCompiled
 from ...kernel.pools import BLOCK, Pool, pool_function
 from ...kernel.windows import Geometry, Padding, Spans
-from .. import memory
-from . import pool
-from .kernels import address, kernel, type_of
-from .plans import Plans, lay_out
+from .kernels import kernel, type_of
+from .launch import Launch, Plan, Room, plan_of, planned, run
+from .plans import lay_out
 
 UNROLLED = 8  # elements of a span that are not worth a loop
 LONG = 4096  # positions of a run at most, where runs are shared between threads
@@ -23,19 +21,6 @@ HOPS = 16  # positions from lane to lane at most, where windows are as even as c
 WIDE = 12  # elements of spans, on average, from which on they are better lanes than positions
 CHANNELS = 8  # from which on they are better lanes than positions are, if they are innermost
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
-_plans = Plans()
-
-
-class _Plan(NamedTuple):
-    """One call's layout: everything but the addresses of arrays."""
-
-    call: Callable[..., None]
-    shape: Sizes  # of the results, as their memory has it
-    order: Sizes | None  # of the dimensions then, if it is another
-    indices: Any  # their dtype, for max
-    tables: list[Any]  # the spans and runs; their addresses are in `held`
-    held: list[int]
-    ints: list[int]
 
 
 def run_window(
@@ -51,13 +36,9 @@ def run_window(
     """`Backend.window`; None if there is no kernel."""
     if divisor != 1:
         kind = "mean"
-    key = (kind, x.shape, x.strides, x.dtype, kernel, stride, padding, input_dilation, dilation)
-    plan = _plans.get(key)
-    if plan is None:
-        size = x.shape[x.ndim - len(kernel) :]
-        geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
-        plan = _plans.make(key, _make, kind, x, geometry)
-    return _run(plan, kind, x, divisor) if plan else None
+    size = x.shape[x.ndim - len(kernel) :]
+    geometry = Geometry(size, kernel, stride, padding, input_dilation, dilation)
+    return _run_along(kind, x, geometry, (divisor,) if kind == "mean" else ())
 
 
 def run_spans(kind: str, x: Any, output: Sizes) -> Any:
@@ -88,27 +69,22 @@ def run_spans(kind: str, x: Any, output: Sizes) -> Any:
     return x
 
 
-def _run_along(kind: str, x: Any, spans: Spans) -> Any:
-    key = (kind, x.shape, x.strides, x.dtype, spans)
-    plan = _plans.get(key)
-    if plan is None:
-        plan = _plans.make(key, _make, kind, x, spans)
-    return _run(plan, kind, x) if plan else None
+def _run_along(
+    kind: str, x: Any, geometry: Geometry | Spans, numbers: tuple[float, ...] = ()
+) -> Any:
+    plan = plan_of(_make, (x,), kind, geometry)
+    if not plan:
+        return None
+    outs = run(plan, (x,), numbers)
+    order = plan.more  # of the dimensions, if it is another one than in memory
+    if order is not None:
+        outs = [out.transpose(order) for out in outs]
+    return outs[0] if len(outs) == 1 else tuple(outs)
 
 
-def _run(plan: _Plan, kind: str, x: Any, divisor: float = 1.0) -> Any:
-    outs = [memory.empty(plan.shape, x.dtype, (address(x),))]
-    if plan.indices is not None:
-        outs.append(memory.empty(plan.shape, plan.indices))
-    numbers = (divisor,) if kind == "mean" else ()
-    plan.call(pool.pointer(), *map(address, outs), address(x), *plan.held, *plan.ints, *numbers)
-    if plan.order is not None:
-        outs = [out.transpose(plan.order) for out in outs]
-    return outs[0] if plan.indices is None else tuple(outs)
-
-
-def _make(kind: str, x: Any, geometry: Geometry | Spans) -> _Plan:
+def _make(arrays: tuple[Any], kind: str, geometry: Geometry | Spans) -> Plan:
     """The plan for an array like this."""
+    (x,) = arrays
     _, (dtype,), _ = lay_out([x])
     rank, output = len(geometry.size), geometry.output
     if dtype == "bool" or not rank or 0 in output:
@@ -168,9 +144,10 @@ def _make(kind: str, x: Any, geometry: Geometry | Spans) -> _Plan:
     chunk = min(max(BLOCK // max(each if outer else each // cut, 1), 1), cut)
     together = max(BLOCK // max(each * cut if outer else each, 1), 1)
     back = tuple(np.argsort(order).tolist()) if across else None
-    held = [t.ctypes.data for t in tables]
-    call = kernel("window", pool_function, how)
-    return _Plan(call, laid, back, indices, tables, held, [together, chunk, *ints])
+    results = [Room(laid, x.dtype)] + ([] if indices is None else [Room(laid, indices)])
+    buffers = len(results) + 1 + len(tables)
+    launch = Launch(kernel("window", pool_function, how), buffers, [together, chunk, *ints])
+    return planned(launch, results, tables=tables, more=back)
 
 
 def _spans(geometry: Geometry | Spans, d: int) -> tuple[Any, Any, int]:
