@@ -200,12 +200,20 @@ def run(
 
     The arrays must lie like those that the plan was made for.
     """
-    launch, stream, count = plan.launch, plan.stream, len(plan.results)
-    pool, made = prepare(plan, arrays, outs)
-    if stream is not None and _may_stream(made[:count], arrays):
-        launch = stream
-    launch.run(pool, *made[:count], *arrays, *made[count:], *plan.tables, *numbers)
-    return made[:count]
+    launch, results, _, tables, alone, stream, makers, _ = plan
+    count = len(results)
+    if makers and not outs:  # as `prepare`, at less overhead
+        pool, made = 0 if alone else pointer(), [make() for make in makers]
+    else:
+        pool, made = prepare(plan, arrays, outs)
+        if stream is not None and _may_stream(made[:count], arrays):
+            launch = stream
+    if count == len(made):
+        launch.run(pool, *made, *arrays, *tables, *numbers)
+        return made
+    found = made[:count]
+    launch.run(pool, *found, *arrays, *made[count:], *tables, *numbers)
+    return found
 
 
 def prepare(
