@@ -92,7 +92,7 @@ def main() -> None:
 
     import undertow as ut
     import undertow.nn  # which `import undertow` puts off
-    from undertow.backends.cpu import jit
+    from undertow.backends.cpu.codegen import jit
 
     name, threads = sys.argv[1], int(sys.argv[2])
     ut.set_num_threads(threads)

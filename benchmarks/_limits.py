@@ -18,8 +18,8 @@ import numpy as np
 from _race import clock_for
 
 import undertow as ut
-from undertow.backends.cpu import pool
-from undertow.backends.cpu.kernels import address, compiled, machine
+from undertow.backends.cpu.codegen.kernels import address, compiled, machine
+from undertow.backends.cpu.threads import pool
 from undertow.kernel.ir import Function
 
 SIZES = (2, 8, 24, 48, 96, 192, 768)  # megabytes; the last does not fit into any cache

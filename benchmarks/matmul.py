@@ -24,7 +24,7 @@ from _race import header, race
 import undertow as ut
 
 import numpy as np  # isort: skip
-from undertow.backends.cpu.gemm import gemm
+from undertow.backends.cpu.products.gemm import gemm
 
 BAR, AIM = 1.0, 0.9
 REPEAT, SECONDS = 300, 6.0

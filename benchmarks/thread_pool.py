@@ -20,7 +20,8 @@ from _isa import options
 from _race import header
 
 import undertow as ut
-from undertow.backends.cpu import jit, pool
+from undertow.backends.cpu.codegen import jit
+from undertow.backends.cpu.threads import pool
 
 # `handover` does it through the pool; with `wait` and `tell` any two threads can.
 HANDOVER = r"""

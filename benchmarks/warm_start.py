@@ -25,7 +25,7 @@ import time
 start = time.perf_counter()
 import undertow as ut
 imported = time.perf_counter()
-from undertow.backends.cpu import jit
+from undertow.backends.cpu.codegen import jit
 unary = "neg abs sqrt rsqrt reciprocal square floor ceil trunc round exp log tanh sigmoid relu sign"
 made = set()
 for dtype in (ut.float32, ut.float64, ut.float16):

@@ -28,7 +28,7 @@ import undertow.nn.functional as F
 from op_samples import Const, OpInfo, Sample
 from test_ops import cases, flat, host, leaves, seed_of, tensors, within
 from undertow.backends.base import Backend
-from undertow.backends.cpu import choice
+from undertow.backends.cpu.calls import choice
 from undertow.backends.registry import backend_of, backend_on
 from undertow.core.dispatch import transfer
 from undertow.core.tensor import wrap

@@ -123,6 +123,28 @@ def test_imports_go_down(path: Path) -> None:
         assert ROOMS.index(there) <= ROOMS.index(here), f"{path}:{line} imports {there} from {here}"
 
 
+# Those of the CPU's backend, in the order in which they may import each other.
+CPU_ROOMS = ["codegen", "threads", "calls", "products", "convolution", "forms", "backend"]
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if "cpu" in p.parts and "backends" in p.parts], ids=lambda p: p.stem
+)
+def test_imports_go_down_in_the_cpu_backend(path: Path) -> None:
+    """From a form to machine code, never back."""
+    here = path.relative_to(SOURCE / "backends" / "cpu").parts[0].removesuffix(".py")
+    if here == "__init__":
+        return
+    package = [*path.relative_to(SOURCE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            module = [*base, *(node.module.split(".") if node.module else [])]
+            if module[:2] == ["backends", "cpu"] and len(module) > 2:
+                above = CPU_ROOMS.index(module[2]) > CPU_ROOMS.index(here)
+                assert not above, f"{path}:{node.lineno} imports {module[2]} from {here}"
+
+
 def test_one_definition_per_op() -> None:
     """Every op is defined by one call in one file, and nothing imports torch."""
     names: Counter[str] = Counter()

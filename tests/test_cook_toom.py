@@ -13,8 +13,9 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends import cpu
-from undertow.backends.cpu import conv, cook_toom, launch
-from undertow.backends.cpu import cook_toom_forms as forms
+from undertow.backends.cpu.calls import launch
+from undertow.backends.cpu.convolution import conv, cook_toom
+from undertow.backends.cpu.convolution import cook_toom_forms as forms
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import backend_on
 from undertow.errors import ArgumentError

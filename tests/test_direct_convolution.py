@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import undertow as ut
 import undertow.nn.functional as F
-from undertow.backends.cpu import choice, conv, direct, launch
-from undertow.backends.cpu.direct import run_direct
+from undertow.backends.cpu.calls import choice, launch
+from undertow.backends.cpu.convolution import conv, direct
+from undertow.backends.cpu.convolution.direct import run_direct
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import backend_on
 from undertow.backends.sliding import correlate

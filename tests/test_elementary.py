@@ -11,8 +11,8 @@ import warnings
 import numpy as np
 import pytest
 
-from undertow.backends.cpu import jit, llvm
-from undertow.backends.cpu.kernels import machine
+from undertow.backends.cpu.codegen import jit, llvm
+from undertow.backends.cpu.codegen.kernels import machine
 from undertow.backends.reference import UFUNCS
 from undertow.kernel import ir, ir_check
 from undertow.kernel.expr import PRIMITIVES, call, trace

@@ -105,7 +105,7 @@ def test_istft_fills_up_with_zeros() -> None:
 )
 @pytest.mark.parametrize("single", [False, True])
 def test_kernels(shape: tuple[int, ...], dims: tuple[int, ...], single: bool) -> None:
-    from undertow.backends.cpu.fourier import run_fft
+    from undertow.backends.cpu.forms.fourier import run_fft
 
     random = np.random.default_rng(0)
     x = random.standard_normal(shape) + 1j * random.standard_normal(shape)

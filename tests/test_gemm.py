@@ -9,10 +9,16 @@ import pytest
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.gemm import gemm, make_plan, run_product
-from undertow.backends.cpu.gemm_micro import RELU, Activation
-from undertow.backends.cpu.gemm_plan import Operands, Setting, _thin, _wide, choose
-from undertow.backends.cpu.gemm_tiles import Target, cache_sizes, evenly, host, largest_tile
+from undertow.backends.cpu.products.gemm import gemm, make_plan, run_product
+from undertow.backends.cpu.products.gemm_micro import RELU, Activation
+from undertow.backends.cpu.products.gemm_plan import Operands, Setting, _thin, _wide, choose
+from undertow.backends.cpu.products.gemm_tiles import (
+    Target,
+    cache_sizes,
+    evenly,
+    host,
+    largest_tile,
+)
 
 BFLOAT16 = dtypes.bfloat16.numpy
 WIDE = {np.dtype(np.float64): np.longdouble}
@@ -429,8 +435,8 @@ def test_evenly():
 
 
 def test_no_call_for_multiply_add_where_there_is_no_instruction():
-    from undertow.backends.cpu.gemm_micro import Shape, tile_text
-    from undertow.backends.cpu.gemm_tiles import Tile
+    from undertow.backends.cpu.products.gemm_micro import Shape, tile_text
+    from undertow.backends.cpu.products.gemm_tiles import Tile
 
     plain = Target(16, 16, False, False, False)
     shape = Shape("float", "float", Tile(6, 2), False, False, False, False)

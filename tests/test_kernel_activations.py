@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import backend, maps
+from undertow.backends.cpu import backend
+from undertow.backends.cpu.forms import maps
 from undertow.backends.reference import NumpyBackend
 
 F = ut.nn.functional

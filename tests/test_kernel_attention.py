@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu.attention import run_attention, run_attention_backward
+from undertow.backends.cpu.forms.attention import run_attention, run_attention_backward
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import cache, jit
-from undertow.backends.cpu.cache import Disk
+from undertow.backends.cpu.codegen import cache, jit
+from undertow.backends.cpu.codegen.cache import Disk
 
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="needs users and permissions")
 root = pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root gives away")
@@ -43,7 +43,7 @@ define i64 @%name() {
 # A program that asks for kernels 0, 1, 2, … and prints what they return.
 PROGRAM = """
 import ctypes, sys
-from undertow.backends.cpu import jit
+from undertow.backends.cpu.codegen import jit
 TEXT = {text!r}
 for number in range({count}):
     text = TEXT.replace("%number", str(number)).replace("%name", "constant")
@@ -172,7 +172,7 @@ def test_fork_while_compiling(tmp_path: Path) -> None:
         tmp_path,
         f"""
 import ctypes, os, threading
-from undertow.backends.cpu import jit
+from undertow.backends.cpu.codegen import jit
 TEXT = {TEXT!r}
 def load(number):
     text = TEXT.replace("%number", str(number)).replace("%name", "constant")
@@ -212,7 +212,7 @@ class Slow:
             time.sleep(0.3)
 begun = threading.Event()
 sys.meta_path.insert(0, Slow())
-from undertow.backends.cpu import jit
+from undertow.backends.cpu.codegen import jit
 load = lambda: jit.load("constant", {constant("constant", 1)!r})
 thread = threading.Thread(target=load)
 thread.start()
@@ -258,7 +258,7 @@ def test_features_can_be_taken_away(tmp_path: Path) -> None:
     if base is None:
         pytest.skip("a plain processor")
     code = f"""
-from undertow.backends.cpu import jit
+from undertow.backends.cpu.codegen import jit
 assert {base!r} not in jit.features()
 assert {base!r} != "avx512f" or not any(f.startswith("avx512") for f in jit.features())
 assert len(jit.features()) > 1
@@ -277,7 +277,7 @@ def test_features_taken_away_are_not_used(tmp_path: Path, features: str) -> None
         pytest.skip("not x86")
     code = """
 import sys
-from undertow.backends.cpu import jit, kernels
+from undertow.backends.cpu.codegen import jit, kernels
 tools = jit._tools()
 text = "define <8 x float> @f(<8 x float> %x) { %y = fadd <8 x float> %x, %x ret <8 x float> %y }"
 print(tools.machine.emit_assembly(tools.llvm.parse_assembly(text)), file=sys.stderr)
@@ -291,7 +291,7 @@ assert kernels.machine() == kernels.Machine(16, False, False)
 def test_lookup_makes_no_text_twice(tmp_path: Path) -> None:
     code = f"""
 import ctypes
-from undertow.backends.cpu import jit
+from undertow.backends.cpu.codegen import jit
 jit._sources = lambda: "first"
 def make():
     print("made")

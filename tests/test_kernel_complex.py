@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu.complex_products import complex_product
-from undertow.backends.cpu.maps import run_maps
-from undertow.backends.cpu.reductions import run_map_reduce, run_reduce
+from undertow.backends.cpu.forms.complex_products import complex_product
+from undertow.backends.cpu.forms.maps import run_maps
+from undertow.backends.cpu.forms.reductions import run_map_reduce, run_reduce
 from undertow.backends.reference import compile_map
 from undertow.kernel.expr import call, trace, where
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import conv
 from undertow.backends.cpu.backend import CpuBackend
-from undertow.backends.cpu.conv import run_conv
-from undertow.backends.cpu.window_pack import pieces
+from undertow.backends.cpu.convolution import conv
+from undertow.backends.cpu.convolution.conv import run_conv
+from undertow.backends.cpu.products.window_pack import pieces
 from undertow.backends.sliding import correlate
 from undertow.kernel.windows import Geometry, phases
 

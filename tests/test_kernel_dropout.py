@@ -7,7 +7,7 @@ import pytest
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.random import run_random_map
+from undertow.backends.cpu.forms.random import run_random_map
 from undertow.backends.philox import philox_words
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import CPU

@@ -12,9 +12,10 @@ import pytest
 
 import undertow as ut
 from undertow.backends import memory
-from undertow.backends.cpu import choice, indexing, launch, scatter
 from undertow.backends.cpu.backend import CpuBackend
-from undertow.backends.cpu.random import run_philox
+from undertow.backends.cpu.calls import choice, launch
+from undertow.backends.cpu.forms import indexing, scatter
+from undertow.backends.cpu.forms.random import run_philox
 from undertow.backends.philox import philox_words
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from undertow.backends.cpu import launch
-from undertow.backends.cpu.launch import Plans
-from undertow.backends.cpu.maps import run_maps
-from undertow.backends.cpu.plans import lay_out, like, row_major, some
+from undertow.backends.cpu.calls import launch
+from undertow.backends.cpu.calls.launch import Plans
+from undertow.backends.cpu.calls.layouts import lay_out, like, row_major, some
+from undertow.backends.cpu.forms import maps
+from undertow.backends.cpu.forms.maps import run_maps
 from undertow.kernel.expr import trace
 from undertow.kernel.lower import NotCompiled
 
@@ -34,6 +39,45 @@ def test_that_there_is_no_kernel_is_remembered() -> None:
         assert found.make(number, refuse, number) is False
         assert found.get(number) is False
     assert calls == [0, 1]
+
+
+def test_a_plan_can_be_asked_for_without_running_it() -> None:
+    expr, x = trace(lambda a, b: a * b + a, 2), np.ones((3, 40), np.float32)
+    plan = launch.plan_of(maps._make, (x, x.T.copy().T), (expr,), (x.dtype,), 0)
+    assert plan.launch.kernel.name.startswith("map_")
+    assert plan.launch.work == 2 * x.size
+    assert [(room.shape, room.dtype) for room in plan.results] == [((3, 40), np.float32)]
+    assert plan.launch.ints[:2] in ((3, 40), (40, 3))
+
+
+def test_plans_depend_on_layouts_alone() -> None:
+    """Neither on values nor on addresses, nor on numbers beside arrays."""
+    expr = trace(lambda a, number: a * number, 2)
+    arrays = [np.full((5, 7), value) for value in (1.0, np.nan, np.inf)]
+    arrays.append(np.ones((7, 5))[:5].repeat(2, 1)[:, :7].copy())
+    plans = set()
+    for number, x in enumerate(arrays):
+        (found,) = run_maps((expr,), (x, float(number)), (x.dtype,)) or (None,)
+        np.testing.assert_array_equal(found, x * number)
+        plans.add(id(launch.plan_of(maps._make, (x, 2.5), (expr,), (x.dtype,), 0)))
+    assert len(plans) == 1
+
+
+def test_launches_are_printed() -> None:
+    """Each with its kernel, arrays, bytes and operations."""
+    code = "import undertow as ut; x = ut.ones(300, 400); (x @ x.T).softmax(0)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "UNDERTOW_DEBUG": "launches", "UNDERTOW_KERNELS": "always"},
+        check=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("undertow: launch")]
+    product = next(line for line in lines if "launch gemm" in line)
+    assert "float32[300, 400]" in product
+    assert f"{2 * 300 * 300 * 400} operations" in product
+    assert any("launch rows" in line for line in lines)
 
 
 def test_a_freed_expression_leaves_no_plan_to_another() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.reductions import run_map_reduce, run_reduce
+from undertow.backends.cpu.forms.reductions import run_map_reduce, run_reduce
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
 from undertow.kernel.expr import call, trace

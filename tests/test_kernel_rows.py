@@ -12,7 +12,7 @@ import pytest
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.rows import LONG, run_rows
+from undertow.backends.cpu.forms.rows import LONG, run_rows
 from undertow.backends.reference import NumpyBackend
 from undertow.backends.registry import CPU
 from undertow.devices import Device

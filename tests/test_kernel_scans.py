@@ -7,7 +7,7 @@ import pytest
 
 import undertow as ut
 from undertow import dtypes
-from undertow.backends.cpu.scans import run_scan
+from undertow.backends.cpu.forms.scans import run_scan
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
 

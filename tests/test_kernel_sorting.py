@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import sorting
 from undertow.backends.cpu.backend import CpuBackend
-from undertow.backends.cpu.searching import run_search
-from undertow.backends.cpu.sorting import run_rank, run_sort
-from undertow.backends.cpu.sorting_items import FEW
+from undertow.backends.cpu.forms import sorting
+from undertow.backends.cpu.forms.searching import run_search
+from undertow.backends.cpu.forms.sorting import run_rank, run_sort
+from undertow.backends.cpu.forms.sorting_items import FEW
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
 from undertow.dtypes import bfloat16

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu.sparse import run_csr_matmul
+from undertow.backends.cpu.forms.sparse import run_csr_matmul
 from undertow.backends.registry import backend_on
 
 rng = np.random.default_rng(3)

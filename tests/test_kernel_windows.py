@@ -12,7 +12,7 @@ import pytest
 
 import undertow as ut
 from undertow.autograd import grad
-from undertow.backends.cpu.windows import LONG, run_spans, run_window
+from undertow.backends.cpu.forms.windows import LONG, run_spans, run_window
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
 from undertow.dtypes import bfloat16

@@ -7,8 +7,10 @@ import pytest
 
 import undertow as ut
 from undertow.autograd import executors
-from undertow.backends.cpu import gemm, gemm_tiles, launch, products
-from undertow.backends.cpu.products import run_add_product
+from undertow.backends.cpu.calls import launch
+from undertow.backends.cpu.products import added_products as products
+from undertow.backends.cpu.products import gemm, gemm_tiles
+from undertow.backends.cpu.products.added_products import run_add_product
 from undertow.backends.registry import CPU, backend_on
 
 SMALL, LARGE = 4 << 10, 256 << 10  # bytes of a first cache, in which k is cut or is not

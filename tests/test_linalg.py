@@ -10,7 +10,7 @@ import pytest
 
 import undertow as ut
 from undertow.backends import lapack
-from undertow.backends.cpu.matrices import MANY, run_linalg
+from undertow.backends.cpu.forms.matrices import MANY, run_linalg
 from undertow.core.tensor import wrap
 from undertow.errors import DTypeError, GradientError, LinAlgError, ShapeError, UnsupportedError
 

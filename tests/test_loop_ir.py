@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from undertow.backends.cpu import jit
-from undertow.backends.cpu.kernels import TYPES, address
-from undertow.backends.cpu.kernels import machine as this_machine
-from undertow.backends.cpu.llvm import emit
-from undertow.backends.cpu.llvm_values import Machine, lanes_of
+from undertow.backends.cpu.codegen import jit
+from undertow.backends.cpu.codegen.kernels import TYPES, address
+from undertow.backends.cpu.codegen.kernels import machine as this_machine
+from undertow.backends.cpu.codegen.llvm import emit
+from undertow.backends.cpu.codegen.llvm_values import Machine, lanes_of
 from undertow.dtypes import bfloat16
 from undertow.kernel.ir import FLOATS, INTEGERS, SIGNED, Buffer, Function, IRError, Value
 from undertow.kernel.ir_check import check
@@ -653,7 +653,7 @@ def test_rare_lanes_and_lookups(machine: Machine) -> None:
 @machines()
 def test_parallel_loops_in_a_row(machine: Machine) -> None:
     """One after the other; pure values before them are known in all, and a serial part between."""
-    from undertow.backends.cpu import pool
+    from undertow.backends.cpu.threads import pool
 
     f = Function("phases")
     x, parts = f.buffer("x", "i64"), f.buffer("parts", "i64", True)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import undertow as ut
 from undertow.backends import memory
-from undertow.backends.cpu import choice
+from undertow.backends.cpu.calls import choice
 from undertow.backends.memory import PAGE, Blocks
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu import gemm, native, prepared
-from undertow.backends.cpu.jit import load
-from undertow.backends.cpu.launch import described
-from undertow.backends.cpu.prepared import OFTEN
+from undertow.backends.cpu.calls import native, prepared
+from undertow.backends.cpu.calls.launch import described
+from undertow.backends.cpu.calls.prepared import OFTEN
+from undertow.backends.cpu.codegen.jit import load
+from undertow.backends.cpu.products import gemm
 from undertow.backends.reference import UFUNCS
 
 pytestmark = pytest.mark.skipif(not native.possible(), reason="no compiled functions here")

@@ -13,8 +13,8 @@ import pytest
 
 import undertow as ut
 from undertow.backends.base import Backend
-from undertow.backends.cpu import launch
-from undertow.backends.cpu.choice import MODE
+from undertow.backends.cpu.calls import launch
+from undertow.backends.cpu.calls.choice import MODE
 from undertow.backends.registry import backend_on
 from undertow.core.update import Update
 from undertow.optim.optimizer import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu.padded import LINE, padded
+from undertow.backends.cpu.convolution.padded import LINE, padded
 from undertow.backends.registry import CPU
 
 # Sizes, where the first element stands, the sizes of the result.

@@ -7,7 +7,7 @@ import pytest
 
 import undertow as ut
 import undertow.nn.functional as F
-from undertow.backends.cpu import conv, patches
+from undertow.backends.cpu.convolution import conv, patches
 
 # batch, channels, outputs, size, kernel, groups, and elements that no window sees
 CASES = [

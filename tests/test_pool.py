@@ -19,7 +19,8 @@ import pytest
 
 import undertow as ut
 from undertow.backends import threads
-from undertow.backends.cpu import jit, pool, pool_code
+from undertow.backends.cpu.codegen import jit
+from undertow.backends.cpu.threads import pool, pool_code
 
 # Block i: add 1 to data[i], note the thread in who[i], and check that nobody else is running with
 # the same thread number. Each block takes `delay` turns, so that several threads get some.

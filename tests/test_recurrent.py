@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu.recurrent import run_recurrent, run_recurrent_backward
+from undertow.backends.cpu.forms.recurrent import run_recurrent, run_recurrent_backward
 from undertow.backends.reference import NumpyBackend
 from undertow.devices import Device
 from undertow.kernel.cells import CELLS

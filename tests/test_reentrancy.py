@@ -22,7 +22,10 @@ SCRIPT = """
     import undertow as ut
     import undertow.nn.functional as F
     from undertow.backends import memory
-    from undertow.backends.cpu import cook_toom_plan, direct, gemm, launch, padded, updates
+    from undertow.backends.cpu.convolution import cook_toom_plan, direct, padded
+    from undertow.backends.cpu.products import gemm
+    from undertow.backends.cpu.calls import launch
+    from undertow.backends.cpu.forms import updates
     from fuzz import guard
 
     guard.install()
@@ -125,7 +128,7 @@ def test_inside(name):
 POOL = """
     import sys
     import undertow as ut
-    from undertow.backends.cpu import pool
+    from undertow.backends.cpu.threads import pool
 
     ut.set_num_threads(3)
     x = ut.ones(300, 300)

@@ -8,7 +8,7 @@ import pytest
 import undertow as ut
 import undertow.nn.functional as F
 from undertow.backends import cpu
-from undertow.backends.cpu import conv, shifted
+from undertow.backends.cpu.convolution import conv, shifted
 
 # batch, channels, outputs, size, kernel, padding, dilation, groups
 CASES = [

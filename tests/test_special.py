@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from undertow.backends.cpu.maps import run_maps
+from undertow.backends.cpu.forms.maps import run_maps
 from undertow.backends.reference import compile_map
 from undertow.kernel import airy, bessel, bessel_decay, bessel_waves, erf, gamma, normal, zeta
 from undertow.kernel.expr import Expr, arg, trace

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from undertow.backends import memory
-from undertow.backends.cpu import gemm, jit
+from undertow.backends.cpu.codegen import jit
+from undertow.backends.cpu.products import gemm
 
 LATE = 4096  # a power of two
 _SET_HANDLER = 304  # PyDataMem_SetHandler in the table that NumPy gives to compiled extensions

@@ -16,8 +16,8 @@ from typing import Any
 
 import undertow
 
-from ..backends.cpu.cache import from_environment
-from ..backends.cpu.jit import features
+from ..backends.cpu.codegen.cache import from_environment
+from ..backends.cpu.codegen.jit import features
 from ..backends.registry import devices
 from ..backends.threads import get_num_threads
 from ..timeseries import names

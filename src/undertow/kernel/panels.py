@@ -1,8 +1,8 @@
 """Factors of a panel, and systems with a small triangle: what is no product in a large matrix.
 
 Matrices have contiguous rows, a step apart. The rest of a large factorisation is products, which
-`backends/cpu/large_matrices.py` puts around these kernels. Every kernel does the same operations
-in the same order for any number of threads: columns are independent of each other.
+`backends/cpu/forms/large_matrices.py` puts around these kernels. Every kernel does the same
+operations in the same order for any number of threads: columns are independent of each other.
 """
 
 from __future__ import annotations

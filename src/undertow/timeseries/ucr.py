@@ -14,7 +14,7 @@ import zipfile
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
-from ..backends.cpu.cache import cache_folder
+from ..backends.cpu.codegen.cache import cache_folder
 from ..errors import FileError
 
 _PACKAGE = "aeon"

@@ -16,7 +16,7 @@ def get_cpu_capability() -> str:
     >>> ut.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
     True
     """
-    from .jit import features
+    from .codegen.jit import features
 
     found = features()
     return "AVX512" if "avx512f" in found else "AVX2" if "avx2" in found else "DEFAULT"

@@ -19,8 +19,8 @@ from ...kernel.windows import Geometry
 from .. import memory
 from ..base import Array, Direct, NumpyDType, Shape
 from ..reference import TINY_PRODUCT, NumpyBackend, all_bits_zero
-from .choice import MULTIPLIED, convolved, crossover, threshold
-from .prepared import direct, prepared, quickest
+from .calls.choice import MULTIPLIED, convolved, crossover, threshold
+from .calls.prepared import direct, prepared, quickest
 
 _EXACT = _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _INT64, _UINT64 = np.dtype(np.int64), np.dtype(np.uint64)
@@ -59,14 +59,19 @@ def _later(module: str, name: str) -> Any:
     return first
 
 
-apart, run_maps = _later("maps", "apart"), _later("maps", "run_maps")
-gemm, run_add_product = _later("gemm", "gemm"), _later("products", "run_add_product")
-complex_product = _later("complex_products", "complex_product")
-run_random_map = _later("random", "run_random_map")
-run_linalg = _later("matrices", "run_linalg")
-run_conv, run_convolution = _later("conv", "run_conv"), _later("conv", "run_convolution")
-run_rows, run_attention = _later("rows", "run_rows"), _later("attention", "run_attention")
-run_reduce, run_update = _later("reductions", "run_reduce"), _later("updates", "run_update")
+apart = _later("forms.maps", "apart")
+complex_product = _later("forms.complex_products", "complex_product")
+gemm = _later("products.gemm", "gemm")
+run_add_product = _later("products.added_products", "run_add_product")
+run_attention = _later("forms.attention", "run_attention")
+run_conv = _later("convolution.conv", "run_conv")
+run_convolution = _later("convolution.conv", "run_convolution")
+run_linalg = _later("forms.matrices", "run_linalg")
+run_maps = _later("forms.maps", "run_maps")
+run_random_map = _later("forms.random", "run_random_map")
+run_reduce = _later("forms.reductions", "run_reduce")
+run_rows = _later("forms.rows", "run_rows")
+run_update = _later("forms.updates", "run_update")
 
 
 class CpuBackend(NumpyBackend):
@@ -176,7 +181,7 @@ class CpuBackend(NumpyBackend):
 
     def scan(self, kind: str, x: Array, dim: int) -> Any:
         if x.size >= _SCANNED and kind != "logaddexp":
-            from .scans import run_scan
+            from .forms.scans import run_scan
 
             found = run_scan(kind, (x,), dim)
             if found is not None:
@@ -185,7 +190,7 @@ class CpuBackend(NumpyBackend):
 
     def recurrence(self, a: Array, b: Array, dim: int, reverse: bool) -> Array:
         if a.size >= _SCANNED:
-            from .scans import run_scan
+            from .forms.scans import run_scan
 
             found = run_scan("recurrence", (a, b), dim, reverse)
             if found is not None:
@@ -202,7 +207,7 @@ class CpuBackend(NumpyBackend):
         dtype: NumpyDType,
     ) -> Array:
         if max([o.size for o in operands if o.__class__ is np.ndarray]) >= _MAP_REDUCED:
-            from .reductions import run_map_reduce
+            from .forms.reductions import run_map_reduce
 
             found = run_map_reduce(kind, expr, operands, dims, keepdim, dtype)
             if found is not None:
@@ -235,7 +240,7 @@ class CpuBackend(NumpyBackend):
     ) -> Any:
         steps = (kernel, stride, padding, input_dilation, dilation, divisor)
         if x.size >= _WINDOWS:
-            from .windows import run_window
+            from .forms.windows import run_window
 
             found = run_window(kind, x, *steps)
             if found is not None:
@@ -244,7 +249,7 @@ class CpuBackend(NumpyBackend):
 
     def spans(self, kind: str, x: Array, output: Shape) -> Any:
         if x.size >= _WINDOWS and x.size:
-            from .windows import run_spans
+            from .forms.windows import run_spans
 
             found = run_spans(kind, x, output)
             if found is not None:
@@ -329,7 +334,7 @@ class CpuBackend(NumpyBackend):
         causal: bool,
     ) -> tuple[Array, Array, Array]:
         if _attends(q, k, v, 1024):
-            from .attention import run_attention_backward
+            from .forms.attention import run_attention_backward
 
             return run_attention_backward(g, q, k, v, mask, out, lse, scale, causal)
         return super().attention_backward(g, q, k, v, mask, out, lse, scale, causal)
@@ -346,7 +351,7 @@ class CpuBackend(NumpyBackend):
         reverse: bool,
     ) -> tuple[Any, ...]:
         if gates.size >= threshold(RECURRENT) and gates.dtype in _EXACT:
-            from .recurrent import run_recurrent
+            from .forms.recurrent import run_recurrent
 
             return run_recurrent(kind, gates, h, c, weight, bias, lengths, reverse)
         return super().recurrent(kind, gates, h, c, weight, bias, lengths, reverse)
@@ -365,14 +370,14 @@ class CpuBackend(NumpyBackend):
     ) -> tuple[Any, ...]:
         given = (kind, g, dh, dc, kept, before, weight, lengths, reverse)
         if g.size >= threshold(RECURRENT >> 2) and g.dtype in _EXACT:
-            from .recurrent import run_recurrent_backward
+            from .forms.recurrent import run_recurrent_backward
 
             return run_recurrent_backward(*given)
         return super().recurrent_backward(*given)
 
     def fft(self, kind: str, x: Array, dims: Shape, size: int, norm: str) -> Array:
         if x.size >= threshold(TRANSFORMED):
-            from .fourier import run_fft
+            from .forms.fourier import run_fft
 
             return run_fft(kind, x, dims, size, norm)
         return super().fft(kind, x, dims, size, norm)
@@ -388,7 +393,7 @@ class CpuBackend(NumpyBackend):
             first = self.reduce("argmax", x, (dim,), True)
             return self.gather(x, dim, first), first
         if x.size >= threshold(1):
-            from .sorting import run_sort
+            from .forms.sorting import run_sort
 
             found = run_sort(x, dim, descending, count, self)
             if found is not None:
@@ -397,7 +402,7 @@ class CpuBackend(NumpyBackend):
 
     def ranked(self, x: Array, dim: int, rank: int) -> tuple[Array, Array]:
         if x.size >= threshold(1):
-            from .sorting import run_rank
+            from .forms.sorting import run_rank
 
             found = run_rank(x, dim, rank, self)
             if found is not None:
@@ -407,7 +412,7 @@ class CpuBackend(NumpyBackend):
     def searchsorted(self, edges: Array, values: Array, right: bool) -> Array:
         # NumPy searches one row after the other.
         if values.size >= threshold(SEARCHED if edges.ndim == 1 else 1):
-            from .searching import run_search
+            from .forms.searching import run_search
 
             found = run_search(edges, values, right)
             if found is not None:
@@ -416,7 +421,7 @@ class CpuBackend(NumpyBackend):
 
     def philox(self, seed: int, offset: int, count: int) -> Array:
         if count >= threshold(1):  # NumPy takes 200 microseconds for the first block
-            from .random import run_philox
+            from .forms.random import run_philox
 
             return run_philox(seed, offset, count)
         return super().philox(seed, offset, count)
@@ -437,7 +442,7 @@ class CpuBackend(NumpyBackend):
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
         # Zeros that the allocator has not kept cost nothing until they are touched.
         if threshold(FILLED) <= math.prod(shape) <= memory.KEEP // 8:
-            from .copies import run_full
+            from .forms.copies import run_full
 
             found = run_full(shape, value, dtype)
             if found is not None:
@@ -453,7 +458,7 @@ class CpuBackend(NumpyBackend):
 
     def copy(self, x: Array) -> Array:
         if x.size >= threshold(COPIED if x.flags.c_contiguous else TURNED):
-            from .copies import run_copy
+            from .forms.copies import run_copy
 
             found = run_copy(x)
             if found is not None:
@@ -468,7 +473,7 @@ class CpuBackend(NumpyBackend):
         half = x.itemsize == 2 or np.dtype(dtype).itemsize == 2
         large = x.size >= threshold(CONVERTED >> 4 if half else CONVERTED)
         if large and not (dtype == _UINT64 and x.dtype.kind not in "iub"):  # kernels: below 2^63
-            from .copies import run_cast
+            from .forms.copies import run_cast
 
             found = run_cast(x, dtype)
             if found is not None:
@@ -478,7 +483,7 @@ class CpuBackend(NumpyBackend):
     def assign(self, target: Array, source: Array) -> None:
         unsigned = target.dtype == _UINT64 and source.dtype.kind not in "iub"
         if target.size >= threshold(TURNED) and not unsigned:
-            from .copies import run_assign
+            from .forms.copies import run_assign
 
             if run_assign(target, source):
                 return
@@ -487,7 +492,7 @@ class CpuBackend(NumpyBackend):
     def concat(self, arrays: Sequence[Array], dim: int) -> Array:
         total = sum([a.size for a in arrays])
         if total >= threshold(COPIED) and total >= LAUNCHED * len(arrays):
-            from .copies import run_concat
+            from .forms.copies import run_concat
 
             found = run_concat(arrays, dim)
             if found is not None:
@@ -497,7 +502,7 @@ class CpuBackend(NumpyBackend):
     # Reading and writing at index arrays ------------------------------------------------------
     def gather(self, x: Array, dim: int, index: Array) -> Array:
         if index.size >= threshold(GATHERED):
-            from .indexing import run_gather
+            from .forms.indexing import run_gather
 
             found = run_gather(x, dim, index)
             if found is not None:
@@ -506,7 +511,7 @@ class CpuBackend(NumpyBackend):
 
     def take(self, x: Array, index: tuple[Any, ...]) -> Array:
         if _taken(x, index) >= threshold(TAKEN):
-            from .indexing import run_take
+            from .forms.indexing import run_take
 
             found = run_take(x, index)
             if found is not None:
@@ -517,7 +522,7 @@ class CpuBackend(NumpyBackend):
         self, begins: Array, rows: Array, columns: Array, values: Array, dense: Array
     ) -> Array:
         if values.size * dense.shape[1] >= threshold(TAKEN):
-            from .sparse import run_csr_matmul
+            from .forms.sparse import run_csr_matmul
 
             found = run_csr_matmul(begins, columns, values, dense)
             if found is not None:
@@ -528,7 +533,7 @@ class CpuBackend(NumpyBackend):
         self, kind: str, x: Array, dim: int, index: Array, source: Array, inplace: bool = False
     ) -> Array:
         if index.size >= threshold(SCATTERED):
-            from .scatter import run_scatter
+            from .forms.scatter import run_scatter
 
             found = run_scatter(kind, x, dim, index, source, inplace)
             if found is not None:
@@ -539,7 +544,7 @@ class CpuBackend(NumpyBackend):
         self, kind: str, x: Array, index: tuple[Any, ...], source: Array, inplace: bool = False
     ) -> Array:
         if _taken(x, index) >= threshold(SET if kind == "set" else PUT):
-            from .scatter import run_put
+            from .forms.scatter import run_put
 
             found = run_put(kind, x, index, source, inplace)
             if found is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from ...kernel.ir import Function
 from ...kernel.ir_check import check
 from ...kernel.lower import NotCompiled
-from ..cpu.debug import listing
+from ..debug import listing
 from .render import Text, render
 from .runtime import Runtime
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DeviceError, OutOfMemoryError
-from ..cpu.debug import listing, wanted
+from ..debug import listing, wanted
 from .adapters import choose, library, start
 from .memory import Allocator, Buffer
 from .raw import recorder

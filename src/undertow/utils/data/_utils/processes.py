@@ -325,7 +325,7 @@ def _undisturbed() -> Iterator[None]:
     """While a process starts: Ctrl-C comes later, in the worker too, and Python does not warn.
 
     It would say that forking with threads may lock up the child. Ours are left behind in order:
-    see Note [termination] in backends/cpu/pool.py.
+    see Note [termination] in backends/cpu/threads/pool.py.
     """
     blocks = hasattr(signal, "pthread_sigmask")
     with late_interrupts(), warnings.catch_warnings():

@@ -1,0 +1,288 @@
+"""Launches: calls of kernels as values, and the one place that finds and runs them.
+
+Note [launches]
+Whatever generated code computes for a form is a launch: a kernel, with the sizes and steps that the
+layout of operands gives it. A plan is a launch with the memory that it needs: its results, scratch
+memory and tables. Arrays and numbers are what is left to give when it runs. So a plan depends on
+dtypes, shapes and strides, on options and on the number of threads, never on values or addresses,
+and is made once: `plan_of` finds it, by one key in one cache, or has the form's maker make it. A
+maker gives None or raises NotCompiled where there is no kernel, and that is remembered, too.
+
+Most kernels take their buffers in one order: results, operands, scratch memory, tables; then sizes
+and steps, which the launch knows, then numbers (Note [packed arguments]). `run` does this for a
+plan. A form whose kernel has another order asks for memory (`prepare`) and calls the launch.
+
+Note [scratch]
+Scratch memory whose content nobody needs after the launch is `kept`: one block of the calling
+thread, for all threads of its job. Between any two instructions of Python a signal handler, a
+finaliser or the collector may compute something on this thread, which may need more memory and put
+its own in the place of this. So whoever has asked for it holds it as long as it is in use, it is
+replaced by one store, and who needs its content after the code has returned takes it away for the
+time (`take_kept`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....kernel.ir import STREAM
+from ....kernel.layout import Sizes
+from ....kernel.lower import NotCompiled
+from ... import debug, memory
+from ...threads import current_limit
+from ..codegen.kernels import Kernel, address
+from ..threads.pool import pointer
+from . import native
+
+MOST = 4096  # plans; then all are forgotten
+TABLES = 128 << 20  # bytes of their tables; likewise
+_ndarray = np.ndarray
+_BYTE = np.dtype(np.uint8)
+
+
+# What a plan is ---------------------------------------------------------------------------------
+class Launch:
+    """A call of a kernel, but for the pool, the arrays and the numbers, which `run` takes."""
+
+    __slots__ = ("buffers", "ints", "kernel", "run", "work")
+
+    def __init__(
+        self, kernel: Kernel, buffers: int, ints: Sequence[int], release: bool = True, work: int = 0
+    ) -> None:
+        """`release` is that of Note [native calls]; `work` counts operations, for those who ask."""
+        self.kernel, self.buffers, self.ints, self.work = kernel, buffers, tuple(ints), work
+        numbers = kernel.kinds[1 + buffers + len(ints) :]
+        if native.possible():
+            run = native.launcher(kernel.address, buffers, ints, numbers, release)
+        else:
+            run = self._by_addresses
+        self.run: Callable[..., None] = self._told(run) if debug.wants("launches") else run
+
+    def _by_addresses(self, pool: int, *given: Any) -> None:
+        buffers = self.buffers
+        self.kernel(pool, *map(address, given[:buffers]), *self.ints, *given[buffers:])
+
+    def _told(self, run: Callable[..., None]) -> Callable[..., None]:
+        """`run` that prints each launch first."""
+
+        def told(pool: int, *given: Any) -> None:
+            debug.launch(self.kernel.name, given[: self.buffers], given[self.buffers :], self.work)
+            run(pool, *given)
+
+        return told
+
+    def __repr__(self) -> str:
+        return f"Launch({self.kernel.name}, {self.buffers} buffers, {list(self.ints)})"
+
+
+class Room(NamedTuple):
+    """Memory that a launch needs: of a result, or scratch."""
+
+    shape: Sizes
+    dtype: Any
+    like: int | None = None  # the array whose layout it has; None for row-major
+    each: int = 0  # of scratch memory: elements more for each thread
+    kept: bool = False  # see Note [scratch]; in bytes
+
+
+def for_each_thread(size: int, dtype: Any, alone: bool = False) -> Room:
+    """Scratch memory of so many elements for each thread, of which there may be but one."""
+    return Room((size,), dtype) if alone else Room((0,), dtype, None, size)
+
+
+class Plan(NamedTuple):
+    """A launch, and the memory that it needs."""
+
+    launch: Launch
+    results: tuple[Room, ...]
+    scratch: tuple[Room, ...]
+    tables: tuple[Any, ...]  # arrays that the kernel reads besides the operands
+    alone: bool  # too little to wake another thread for
+    stream: Launch | None  # the same with streaming stores, for results that begin whole lines
+    # What makes results and scratch memory, if neither operands nor threads matter for it.
+    makers: tuple[Callable[[], Any], ...]
+    more: Any  # what the form itself remembers
+
+
+def planned(
+    launch: Launch,
+    results: Sequence[Room] = (),
+    scratch: Sequence[Room] = (),
+    tables: Sequence[Any] = (),
+    alone: bool = False,
+    stream: Launch | None = None,
+    more: Any = None,
+) -> Plan:
+    """The plan of a launch."""
+    rooms = [*results, *scratch]
+    makers: list[Callable[[], Any]] = []
+    for room in rooms:
+        size = math.prod(room.shape) * np.dtype(room.dtype).itemsize
+        if room.like is None and not room.each and not room.kept and size < memory.HUGE:
+            make = np.empty if size < memory.LARGE else memory.empty
+            makers.append(functools.partial(make, room.shape, np.dtype(room.dtype)))
+    if len(makers) < len(rooms):
+        makers = []
+    lists = tuple(results), tuple(scratch), tuple(tables)
+    return Plan(launch, *lists, alone, stream, tuple(makers), more)
+
+
+# Finding plans ----------------------------------------------------------------------------------
+class Plans(dict[Any, Any]):
+    """Plans by key; False where there is no kernel.
+
+    At most MOST of them, with TABLES bytes of tables: then all are forgotten. A key holds
+    expressions and programs themselves, so that these are not freed before it.
+    """
+
+    bytes = 0  # of tables
+
+    def make(self, key: Any, make: Callable[..., Any], *given: Any) -> Any:
+        """The plan for what is given, which is remembered."""
+        try:
+            plan = make(*given) or False
+        except NotCompiled:
+            plan = False
+        size = sum([t.nbytes for t in plan.tables]) if plan.__class__ is Plan else 0
+        if len(self) >= MOST or self.bytes + size > TABLES:
+            self.clear()
+        self[key] = plan
+        self.bytes += size
+        return plan
+
+    def clear(self) -> None:
+        """Forget all."""
+        super().clear()
+        self.bytes = 0
+
+
+PLANS = Plans()
+
+
+def described(*operands: Any) -> Any:
+    """What a plan depends on of any operands."""
+    return tuple(
+        [
+            (o.shape, o.strides, o.dtype) if o.__class__ is _ndarray else o.__class__
+            for o in operands
+        ]
+    )
+
+
+def _first_layout(*operands: Any) -> Any:
+    """Choose what describes arrays, numbers and Nones: one of Note [native calls] if possible."""
+    global layout
+    layout = native.layout() if native.possible() else described
+    return layout(*operands)
+
+
+layout: Callable[..., Any] = _first_layout  # None for operands that it does not know
+
+
+def plan_of(make: Callable[..., Any], operands: Sequence[Any], *options: Any) -> Any:
+    """The plan `make(operands, *options)` for operands like these; False if there is no kernel."""
+    key = (make, options, layout(*operands) or described(*operands))
+    plan = PLANS.get(key)
+    return PLANS.make(key, make, operands, *options) if plan is None else plan
+
+
+# Running plans ----------------------------------------------------------------------------------
+def run(
+    plan: Plan, arrays: Sequence[Any], numbers: Sequence[Any] = (), outs: Sequence[Any] = ()
+) -> list[Any]:
+    """Launch a plan over the arrays among its operands; the results, which may be given as `outs`.
+
+    The arrays must lie like those that the plan was made for.
+    """
+    launch, results, _, tables, alone, stream, makers, _ = plan
+    count = len(results)
+    if makers and not outs:  # as `prepare`, at less overhead
+        pool, made = 0 if alone else pointer(), [make() for make in makers]
+    else:
+        pool, made = prepare(plan, arrays, outs)
+        if stream is not None and _may_stream(made[:count], arrays):
+            launch = stream
+    if count == len(made):
+        launch.run(pool, *made, *arrays, *tables, *numbers)
+        return made
+    found = made[:count]
+    launch.run(pool, *found, *arrays, *made[count:], *tables, *numbers)
+    return found
+
+
+def prepare(
+    plan: Plan, arrays: Sequence[Any] = (), outs: Sequence[Any] = ()
+) -> tuple[int, list[Any]]:
+    """The pool for a launch, and memory: results, unless these are given, and scratch."""
+    if plan.makers and not outs:
+        return 0 if plan.alone else pointer(), [make() for make in plan.makers]
+    threads = 1 if plan.alone else current_limit()
+    made = [*(outs or _results(plan.results, arrays))]
+    made += [_room(room, threads) for room in plan.scratch]
+    return 0 if plan.alone else pointer(threads), made
+
+
+def _may_stream(results: Sequence[Any], arrays: Sequence[Any]) -> bool:
+    """Whether results begin whole lines, and are no operands."""
+    places = {address(r) for r in results}
+    return not any(p % STREAM for p in places) and places.isdisjoint(map(address, arrays))
+
+
+def _results(rooms: Sequence[Room], arrays: Sequence[Any]) -> list[Any]:
+    read: Sequence[int] = ()
+    made = []
+    for shape, dtype, like, _, _ in rooms:
+        if like is not None:
+            made.append(memory.empty_like(arrays[like], dtype))
+        else:
+            if not read and math.prod(shape) * np.dtype(dtype).itemsize >= memory.HUGE:
+                read = [address(a) for a in arrays]
+            made.append(memory.empty(shape, dtype, read))
+    return made
+
+
+def _room(room: Room, threads: int) -> Any:
+    shape, dtype, _, each, kept = room
+    if kept:
+        return keep(math.prod(shape) + each * threads)
+    return memory.empty((shape[0] + each * threads,) if each else shape, dtype)
+
+
+# Scratch memory ---------------------------------------------------------------------------------
+class _Kept(threading.local):
+    """See Note [scratch]."""
+
+    block = np.empty(0, np.uint8)
+
+
+_own = _Kept()
+
+
+def keep(size: int) -> Any:
+    """So many bytes from the beginning of a page on, which stay the thread's own."""
+    block = _own.block
+    if block.size < size:
+        block = _own.block = _pages(size)
+    return block
+
+
+def take_kept(size: int) -> Any:
+    """The same, which nobody else gets until it is put back."""
+    block, _own.block = keep(size), _Kept.block
+    return block
+
+
+def put_back(block: Any) -> None:
+    """Let the thread's next launch have what was taken."""
+    _own.block = block
+
+
+def _pages(size: int) -> Any:
+    block = np.empty(size + memory.PAGE, np.uint8)
+    return block[-address(block) % memory.PAGE :]

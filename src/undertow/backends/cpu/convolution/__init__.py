@@ -1,0 +1,1 @@
+"""Convolutions: eight ways, and which of them is for which."""

@@ -1,0 +1,264 @@
+"""The micro-kernel of matrix products: one tile of the result, held in registers while k runs.
+
+    void tile(k, a, a_row, a_k, b, b_k, c, c_row, c_column, columns, mode, next, bias)
+
+Element (row, p) of A stands at `a + row*a_row + p*a_k`, step p of B is V vectors at `b + p*b_k`,
+all in bytes, so the same code reads packed blocks and operands in place. So many `columns` of the V
+vectors are stored; `next` is the panel of A after this one. What is packed, and from where, is the
+caller's business: convolution uses the same tiles.
+
+Note [order of sums]
+An element of the result is the sum of products of one block of k, in order, each fused into the
+sum; blocks are added in order. So it depends neither on the tile it fell into nor on the threads.
+
+Note [prefetching]
+Once per line of A's rows, the same line of the next panel is asked for and a part of the result's
+rows, long before they are needed. All at once at the start they would queue before the loads of B.
+Steps are not unrolled: LLVM's scheduler would mix the loads of several and run out of registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..codegen.irbuilder import Function, Variable, module
+from .gemm_tiles import Target, Tile
+
+LINE = 64  # bytes
+AHEAD = 8  # steps of B that are asked for in advance when it is read in place
+ADD, FINISH = 1, 2  # modes: add to the result that is there; apply the epilogue
+PARAMETERS = [
+    ("i64", "k"),
+    ("ptr", "a"),
+    ("i64", "a_row"),
+    ("i64", "a_k"),
+    ("ptr", "b"),
+    ("i64", "b_k"),
+    ("ptr", "c"),
+    ("i64", "c_row"),
+    ("i64", "c_column"),
+    ("i64", "columns"),
+    ("i64", "mode"),
+    ("ptr", "next"),
+    ("ptr", "bias"),
+]
+
+
+class Activation(NamedTuple):
+    """An elementwise function of the finished sum: its name, and how to write it.
+
+    `emit(f, value, vector)` writes instructions on a value of the LLVM type `vector` into `f` and
+    gives the result's name.
+    """
+
+    name: str
+    emit: Callable[[Function, str, str], str]
+
+
+def _relu(f: Function, value: str, vector: str) -> str:
+    lanes = f"<{vector[1:].split()[0]} x i1>"
+    below = f.op(f"fcmp olt {vector} {value}, zeroinitializer")  # false for NaN, which stays
+    return f.op(f"select {lanes} {below}, {vector} zeroinitializer, {vector} {value}")
+
+
+RELU = Activation("relu", _relu)
+
+
+class Epilogue(NamedTuple):
+    """What happens to a finished sum: a bias per "columns" or per "rows", then an activation."""
+
+    bias: str = ""
+    activation: Activation | None = None
+
+    def key(self) -> tuple[str, str]:
+        """What distinguishes the code."""
+        return self.bias, self.activation.name if self.activation else ""
+
+
+PLAIN = Epilogue()
+
+
+class Shape(NamedTuple):
+    """One variant of the micro-kernel."""
+
+    type: str  # of LLVM, to compute with: float or double
+    memory: str  # the type of the result's elements, which may be half or i16, a bfloat16
+    tile: Tile
+    partial: bool  # the last vector may be a part of one
+    padded: bool  # the last vector of B may be read as a whole all the same
+    far: bool  # B is read once, from memory: ask for it in advance
+    spread: bool  # columns of the result are not neighbours in memory
+    epilogue: Epilogue = PLAIN
+
+
+def width(type: str) -> int:
+    """Bytes of an LLVM type."""
+    return {"double": 8, "float": 4, "half": 2, "i16": 2}[type]
+
+
+def suffix_of(type: str) -> str:
+    """How names of intrinsics call an LLVM type: f32, i16 …"""
+    return f"{'i' if type == 'i16' else 'f'}{8 * width(type)}"
+
+
+def tile_text(name: str, shape: Shape, target: Target) -> str:
+    """The micro-kernel as LLVM IR."""
+    f = Function(name, PARAMETERS, target.attributes)
+    _Tile(f, shape, target).write()
+    return module(f)
+
+
+class _Tile:
+    """Writes one micro-kernel."""
+
+    def __init__(self, f: Function, shape: Shape, target: Target) -> None:
+        self.f, self.shape, self.target = f, shape, target
+        self.size = width(shape.type)
+        self.lanes = target.vector // self.size
+        self.vector = f"<{self.lanes} x {shape.type}>"
+        self.suffix = f"v{self.lanes}{suffix_of(shape.type)}"
+        self.rows, self.vectors = shape.tile
+        self.mask = ""
+        if shape.partial:
+            first = (self.vectors - 1) * self.lanes
+            self.mask = f.first_lanes(self.lanes, f.sub("%columns", first))
+
+    def write(self) -> None:
+        f = self.f
+        sums = [
+            [f.variable(self.vector, "zeroinitializer") for _ in range(self.vectors)]
+            for _ in range(self.rows)
+        ]
+        self.a, self.b = f.variable("ptr", "%a"), f.variable("ptr", "%b")
+        steps, wide = LINE // self.size, self.vectors * self.lanes * width(self.shape.memory)
+        coming, result = f.variable("ptr", "%next"), f.variable("i64", 0)
+        with f.loop(0, "%k", steps) as begin:  # see Note [prefetching]
+            line = coming.get()
+            coming.set(f.at(line, f.mul("%a_k", steps)))
+            for r in range(self.rows):
+                line = f.at(line, "%a_row") if r else line
+                f.prefetch(line, cache=2)  # in the first, rows a power of two apart would collide
+            if not self.shape.spread:
+                for _ in range(steps // 8):
+                    row = result.get()
+                    place = f.at("%c", f.mul(row, "%c_row"))
+                    for offset in range(0, wide, LINE):
+                        f.prefetch(f.at(place, offset), write=True)
+                    result.set(f.least(f.add(row, 1), self.rows - 1))
+            with f.loop(begin, f.least(f.add(begin, steps), "%k")):
+                self.step(sums)
+        self.finish(sums)
+
+    def step(self, sums: list[list[Variable]]) -> None:
+        """One step of k."""
+        f, size, bytes = self.f, self.size, self.target.vector
+        a, b = self.a.get(), self.b.get()
+        right = [self.load(f.at(b, v * bytes), v, self.shape.padded) for v in range(self.vectors)]
+        if self.shape.far:
+            ahead = f.at(b, f.mul("%b_k", AHEAD))
+            for offset in range(0, self.vectors * bytes, LINE):
+                f.prefetch(f.at(ahead, offset))
+        place = a
+        for r in range(self.rows):
+            place = f.at(place, "%a_row") if r else a
+            left = f.splat(self.shape.type, self.lanes, f.load(self.shape.type, place, size))
+            for v in range(self.vectors):
+                sum = sums[r][v]
+                sum.set(multiply_add(f, self.target, self.vector, left, right[v], sum.get()))
+        self.a.set(f.at(a, "%a_k"))
+        self.b.set(f.at(b, "%b_k"))
+
+    def finish(self, sums: list[list[Variable]]) -> None:
+        """Add what is there, apply the epilogue, store."""
+        f, bytes = self.f, self.lanes * width(self.shape.memory)
+        places, row = [], "%c"
+        for r in range(self.rows):
+            row = f.at(row, "%c_row") if r else row
+            if self.shape.spread:
+                places.append(
+                    [f.at(row, f.mul("%c_column", v * self.lanes)) for v in range(self.vectors)]
+                )
+            else:
+                places.append([f.at(row, v * bytes) for v in range(self.vectors)])
+        tile = [(r, v) for r in range(self.rows) for v in range(self.vectors)]
+        with f.when(f.op("trunc i64 %mode to i1")):
+            for r, v in tile:
+                there = self.result(places[r][v], v)
+                sums[r][v].set(f.op(f"fadd {self.vector} {sums[r][v].get()}, {there}"))
+        if self.shape.epilogue != PLAIN:
+            with f.when(f.compare("uge", "%mode", FINISH)):
+                self.epilogue(sums)
+        for r, v in tile:
+            self.store(sums[r][v].get(), places[r][v], v)
+
+    def epilogue(self, sums: list[list[Variable]]) -> None:
+        f, (bias, activation) = self.f, self.shape.epilogue
+        if bias == "columns":
+            places = [f.at("%bias", v * self.target.vector) for v in range(self.vectors)]
+            shared = [self.load(p, v) for v, p in enumerate(places)]
+        for r in range(self.rows):
+            if bias == "rows":
+                scalar = f.load(self.shape.type, f.at("%bias", r * self.size), self.size)
+                shared = [f.splat(self.shape.type, self.lanes, scalar)] * self.vectors
+            for v in range(self.vectors):
+                value = sums[r][v].get()
+                if bias:
+                    value = f.op(f"fadd {self.vector} {value}, {shared[v]}")
+                if activation:
+                    value = activation.emit(f, value, self.vector)
+                sums[r][v].set(value)
+
+    def load(self, place: str, v: int, whole: bool = False) -> str:
+        """Vector number v of a row; of the last one only what is there."""
+        if self.mask and not whole and v == self.vectors - 1:
+            return self.f.load_lanes(self.vector, self.suffix, place, self.mask, self.size)
+        return self.f.load(self.vector, place, self.size)
+
+    def result(self, place: str, v: int) -> str:
+        """A vector of the result that is there."""
+        f, memory, lanes = self.f, self.shape.memory, self.lanes
+        vector, suffix, bytes = self.in_memory()
+        if self.shape.spread:
+            value = f.gather(vector, suffix, *self.lanes_at(place, v), bytes)
+        elif self.mask and v == self.vectors - 1:
+            value = f.load_lanes(vector, suffix, place, self.mask, bytes)
+        else:
+            value = f.load(vector, place, bytes)
+        return f.widen(value, memory, lanes)
+
+    def store(self, value: str, place: str, v: int) -> None:
+        """Write a vector of the result."""
+        f, memory, lanes = self.f, self.shape.memory, self.lanes
+        vector, suffix, bytes = self.in_memory()
+        value = f.narrow(value, memory, lanes)
+        if self.shape.spread:
+            f.scatter(vector, suffix, value, *self.lanes_at(place, v), bytes)
+        elif self.mask and v == self.vectors - 1:
+            f.store_lanes(vector, suffix, value, place, self.mask, bytes)
+        else:
+            f.store(vector, value, place, bytes)
+
+    def in_memory(self) -> tuple[str, str, int]:
+        """The type of the result's vectors, its name in intrinsics, and bytes of an element."""
+        memory = self.shape.memory
+        return f"<{self.lanes} x {memory}>", f"v{self.lanes}{suffix_of(memory)}", width(memory)
+
+    def lanes_at(self, place: str, v: int) -> tuple[str, str]:
+        """The addresses of a vector's lanes, and which of them are there."""
+        f, lanes = self.f, self.lanes
+        ramp = ", ".join(f"i64 {lane}" for lane in range(lanes))
+        steps = f.op(f"mul <{lanes} x i64> <{ramp}>, {f.splat('i64', lanes, '%c_column')}")
+        places = f.op(f"getelementptr i8, ptr {place}, <{lanes} x i64> {steps}")
+        last = self.mask and v == self.vectors - 1
+        return places, self.mask if last else "splat (i1 true)"
+
+
+def multiply_add(f: Function, target: Target, vector: str, x: str, y: str, sum: str) -> str:
+    """x*y + sum, fused if the machine can."""
+    if not target.fma:  # the intrinsic would be a call for every lane
+        return f.op(f"fadd {vector} {sum}, {f.op(f'fmul {vector} {x}, {y}')}")
+    lanes, type = vector[1:-1].split(" x ")
+    name = f"@llvm.fma.v{lanes}f{8 * width(type)}"
+    f.declare(f"{vector} {name}({vector}, {vector}, {vector})")
+    return f.op(f"call {vector} {name}({vector} {x}, {vector} {y}, {vector} {sum})")

@@ -1,0 +1,1 @@
+"""The pool of native threads that run the blocks of a kernel."""
