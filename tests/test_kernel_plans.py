@@ -11,10 +11,11 @@ import pytest
 
 from undertow.backends.cpu.calls import launch
 from undertow.backends.cpu.calls.launch import Plans
-from undertow.backends.cpu.calls.layouts import lay_out, like, row_major, some
+from undertow.backends.cpu.calls.layouts import lay_out, like
 from undertow.backends.cpu.forms import maps
 from undertow.backends.cpu.forms.maps import run_maps
 from undertow.kernel.expr import trace
+from undertow.kernel.layout import row_major, some
 from undertow.kernel.lower import NotCompiled
 
 

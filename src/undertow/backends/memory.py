@@ -196,8 +196,7 @@ def _lines(size: int, beside: Sequence[int]) -> tuple[Any, int]:
     """A buffer of more than `size` bytes, and where in it an array begins."""
     place = 0
     if beside and size >= HUGE:
-        places = range(0, PAGE, NEAR // 2)
-        place = next((p for p in places if not any(_follows(p, b) for b in beside)), 0)
+        place = _apart(beside)
     if _blocks is not None:
         # Wherever the array begins, so that one block fits all arrays of a size.
         whole = size + PAGE if size >= HUGE else size
@@ -234,9 +233,15 @@ if sys.implementation.name != "cpython" or _address(_sample) != _sample.ctypes.d
         return int(array.__array_interface__["data"][0])
 
 
-def _follows(place: int, operand: int) -> bool:
-    """Whether a result at this place of a page lies closely behind an operand in its page."""
-    return 0 < (place - operand) % PAGE < NEAR
+def _apart(beside: Sequence[int]) -> int:
+    """A place of a page that lies closely behind no operand in its page; 0 if there is none."""
+    for place in range(0, PAGE, NEAR // 2):
+        for operand in beside:
+            if 0 < (place - operand) % PAGE < NEAR:
+                break
+        else:
+            return place
+    return 0
 
 
 def _held(array: Any) -> int:

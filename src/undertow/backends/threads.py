@@ -61,7 +61,7 @@ def set_num_threads(number: int) -> None:
 
 def current_limit() -> int:
     """How many threads a kernel that starts now may use."""
-    return _limit or get_num_threads()
+    return _limit or _number or get_num_threads()
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 Sizes = tuple[int, ...]
@@ -43,6 +44,23 @@ def coalesce(
     if not sizes:
         return (1,), [(0,) for _ in strides]
     return tuple(sizes), [tuple(s) for s in steps]
+
+
+def some(
+    shape: Sizes, dims: Sequence[int], steps: Sequence[Sizes], ordered: bool = False
+) -> tuple[Sizes, list[Sizes]]:
+    """Some of the dimensions, as few as the operands allow; see `coalesce`."""
+    sizes = tuple([shape[d] for d in dims])
+    return coalesce(sizes, [tuple([s[d] for d in dims]) for s in steps], ordered)
+
+
+def row_major(shape: Sizes) -> Sizes:
+    """The steps of a fresh array, 0 along dimensions of one element.
+
+    >>> row_major((2, 1, 3))
+    (3, 0, 1)
+    """
+    return tuple([0 if n == 1 else math.prod(shape[d + 1 :]) for d, n in enumerate(shape)])
 
 
 def long_rows(shape: Sizes, strides: Sequence[Sizes]) -> tuple[Sizes, list[Sizes]]:

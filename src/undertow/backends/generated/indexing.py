@@ -16,12 +16,12 @@ from ...kernel.groups.indexing import (
     scatter_function,
     search_function,
 )
-from ...kernel.layout import Sizes, coalesce
+from ...kernel.layout import Sizes, coalesce, row_major, some
 from ...kernel.lower import NotCompiled
 from ..memory_types import is_half
 from ..strided import StridedArray
 from .launching import Made, sharing
-from .layouts import as_words, broadcast, countable, overlap, padded, row_major, some, steps_in
+from .layouts import as_words, broadcast, countable, overlap, padded, steps_in
 from .scans import Scans
 
 _SINGLE, _INT32, _INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)

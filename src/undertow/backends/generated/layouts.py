@@ -11,7 +11,7 @@ import numpy as np
 
 from ...kernel.groups.elements import MOST, Operand
 from ...kernel.ir import FLOATS
-from ...kernel.layout import Sizes, coalesce
+from ...kernel.layout import Sizes
 from ...kernel.lower import NotCompiled
 from ..memory_types import scalar_type, type_of
 from ..strided import StridedArray
@@ -49,19 +49,6 @@ def steps_in(a: StridedArray, shape: Sizes) -> Sizes:
     if a.size and (a.offset % size or any(s % size for s in own)):
         raise NotCompiled("elements that are no whole number of them apart")
     return (0,) * (len(shape) - len(own)) + tuple([s // size for s in own])
-
-
-def row_major(shape: Sizes) -> Sizes:
-    """The steps of a fresh array, 0 along dimensions of one element."""
-    return tuple([0 if n == 1 else math.prod(shape[d + 1 :]) for d, n in enumerate(shape)])
-
-
-def some(
-    shape: Sizes, dims: Sequence[int], steps: Sequence[Sizes], ordered: bool = False
-) -> tuple[Sizes, list[Sizes]]:
-    """Some of the dimensions, as few as the operands allow; see `coalesce`."""
-    sizes = tuple([shape[d] for d in dims])
-    return coalesce(sizes, [tuple([s[d] for d in dims]) for s in steps], ordered)
 
 
 def with_numbers(operands: Sequence[Any], types: Sequence[str], compute: str) -> list[Operand]:

@@ -12,7 +12,7 @@ from ...kernel.expr import Expr, arg
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.maps import map_function
 from ...kernel.ir import FLOATS, INTEGERS
-from ...kernel.layout import coalesce
+from ...kernel.layout import coalesce, row_major
 from ..memory_types import scalar_type
 from ..strided import StridedArray
 from .core import Core
@@ -25,7 +25,6 @@ from .layouts import (
     countable,
     overlap,
     padded,
-    row_major,
     steps_in,
     type_known,
     with_numbers,

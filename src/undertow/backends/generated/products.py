@@ -12,7 +12,7 @@ from ...kernel.groups.elements import blocks
 from ...kernel.groups.products import Product, Tile, product_function
 from ...kernel.groups.windows import Convolution, conv_function, window_function, window_ints
 from ...kernel.ir import FLOATS, WIDTH
-from ...kernel.layout import Sizes
+from ...kernel.layout import Sizes, row_major
 from ...kernel.lower import NotCompiled
 from ...kernel.windows import Geometry
 from ..memory_types import is_half, scalar_type
@@ -20,7 +20,7 @@ from ..strided import StridedArray
 from .indexing import Indexing
 from .large import narrowed, visible
 from .launching import Made, sharing
-from .layouts import broadcast, countable, overlap, row_major, steps_in
+from .layouts import broadcast, countable, overlap, steps_in
 from .memory import LargeBlock, TooLarge
 
 USED, USED_OF_LAST = 0.75, 0.5  # of a tile's rows and columns: fewer take a smaller one, or none

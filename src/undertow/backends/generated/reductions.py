@@ -12,21 +12,13 @@ from ...kernel.accumulators import kept_types
 from ...kernel.expr import Expr, arg, trace
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.reductions import combine_function, reduce_function
+from ...kernel.layout import row_major, some
 from ...shapes import reduced_shape
 from ..memory_types import numpy_name, scalar_type
 from ..strided import StridedArray
 from .halves import halved, result_types
 from .launching import Made, TooMany, sharing
-from .layouts import (
-    broadcast,
-    compute_type,
-    countable,
-    padded,
-    row_major,
-    some,
-    steps_in,
-    with_numbers,
-)
+from .layouts import broadcast, compute_type, countable, padded, steps_in, with_numbers
 from .maps import Maps
 from .memory import TooLarge
 

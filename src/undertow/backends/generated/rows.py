@@ -12,13 +12,14 @@ from ...kernel.expr import Expr
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.rows import row_function
 from ...kernel.groups.updates import update_function
+from ...kernel.layout import row_major, some
 from ...kernel.lower import NotCompiled
 from ...kernel.row_program import Program
 from ..memory_types import scalar_type
 from ..strided import StridedArray, contiguous, memory_order
 from .attention import Attending
 from .launching import Made, Plan, TooMany, sharing
-from .layouts import broadcast, countable, padded, row_major, some, steps_in
+from .layouts import broadcast, countable, padded, steps_in
 from .memory import LargeBlock, TooLarge
 
 SHORT = 32  # elements of a row that one thread takes

@@ -11,10 +11,11 @@ import numpy as np
 from ...kernel.groups.elements import blocks
 from ...kernel.groups.scans import carried_types, carry_function, scan_function
 from ...kernel.groups.sorting import RUN, merge_function, runs_function, sorted_function
+from ...kernel.layout import row_major, some
 from ..memory_types import numpy_name, scalar_type
 from ..strided import StridedArray
 from .launching import Made, sharing
-from .layouts import as_words, countable, padded, row_major, some, steps_in
+from .layouts import as_words, countable, padded, steps_in
 from .memory import LargeBlock, TooLarge
 from .reductions import Reductions
 

@@ -223,8 +223,9 @@ def prepare(
     if plan.makers and not outs:
         return 0 if plan.alone else pointer(), [make() for make in plan.makers]
     threads = 1 if plan.alone else current_limit()
-    made = [*(outs or _results(plan.results, arrays))]
-    made += [_room(room, threads) for room in plan.scratch]
+    made = [*outs] if outs else _results(plan.results, arrays)
+    for room in plan.scratch:
+        made.append(_room(room, threads))
     return 0 if plan.alone else pointer(threads), made
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....kernel.complex_lower import PARTS
 from ....kernel.ir import STREAM
-from ....kernel.layout import Sizes, coalesce
+from ....kernel.layout import Sizes
 from ....kernel.lower import NotCompiled
 from ....kernel.maps import NUMBER, Operand
 from ...memory_types import numpy_name as numpy_name
@@ -55,23 +55,6 @@ def steps_of(a: Any, shape: Sizes) -> Sizes:
     """The steps of `a`, in elements, when it is broadcast to `shape`."""
     own = [0 if n == 1 else s // a.itemsize for n, s in zip(a.shape, a.strides, strict=True)]
     return (0,) * (len(shape) - a.ndim) + tuple(own)
-
-
-def row_major(shape: Sizes) -> Sizes:
-    """The steps of a fresh array, 0 along dimensions of one element.
-
-    >>> row_major((2, 1, 3))
-    (3, 0, 1)
-    """
-    return tuple([0 if n == 1 else math.prod(shape[d + 1 :]) for d, n in enumerate(shape)])
-
-
-def some(
-    shape: Sizes, dims: Sequence[int], steps: Sequence[Sizes], ordered: bool = False
-) -> tuple[Sizes, list[Sizes]]:
-    """Some of the dimensions, as few as the operands allow; see `coalesce`."""
-    sizes = tuple([shape[d] for d in dims])
-    return coalesce(sizes, [tuple([s[d] for d in dims]) for s in steps], ordered)
 
 
 def like(arrays: Sequence[Any], shape: Sizes) -> int | None:

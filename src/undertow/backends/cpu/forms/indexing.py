@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....kernel.indexing import gather_function
-from ....kernel.layout import Sizes, coalesce
+from ....kernel.layout import Sizes, coalesce, row_major
 from ....kernel.lower import NotCompiled
 from ..calls.launch import Launch, Plan, Room, plan_of, planned, run
-from ..calls.layouts import aligned, known, listed, row_major, steps_of, streams, typed
+from ..calls.layouts import aligned, known, listed, steps_of, streams, typed
 from ..codegen.kernels import kernel, type_of
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # moving data, only its size matters

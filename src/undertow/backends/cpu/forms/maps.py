@@ -11,7 +11,7 @@ import numpy as np
 from ....kernel.complex_lower import PARTS
 from ....kernel.expr import Expr, operations
 from ....kernel.ir import FLOATS, INTEGERS
-from ....kernel.layout import coalesce, long_rows
+from ....kernel.layout import coalesce, long_rows, row_major
 from ....kernel.maps import map_function
 from ..calls.launch import Launch, Plan, Room, plan_of, planned, run
 from ..calls.layouts import (
@@ -22,7 +22,6 @@ from ..calls.layouts import (
     listed,
     paired_type,
     result_type,
-    row_major,
     streams,
     typed,
     with_numbers,

@@ -14,7 +14,7 @@ import numpy as np
 
 from ....kernel.accumulators import LAST, POSITIONS, kept_types
 from ....kernel.expr import Expr, arg, operations, trace
-from ....kernel.layout import Sizes
+from ....kernel.layout import Sizes, row_major, some
 from ....kernel.lower import NotCompiled
 from ....kernel.maps import Operand
 from ....kernel.reductions import Loops, reduce_function
@@ -27,9 +27,7 @@ from ..calls.layouts import (
     numpy_name,
     paired_type,
     result_type,
-    row_major,
     scalar_type,
-    some,
     typed,
     with_numbers,
 )

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ....kernel.layout import Sizes
+from ....kernel.layout import Sizes, row_major, some
 from ....kernel.lower import NotCompiled
 from ....kernel.maps import Operand
 from ....kernel.row_program import Program
 from ....kernel.rows import BLOCK, GROUP, LINE, PIECE, kept_again, rows_function
 from ....kernel.rows_across import STRIPE, rows_across_function, slots
 from ..calls.launch import Launch, Plan, Room, for_each_thread, plan_of, planned, run
-from ..calls.layouts import known, lay_out, like, result_type, row_major, some, streams, typed
+from ..calls.layouts import known, lay_out, like, result_type, streams, typed
 from ..codegen.kernels import QUICK, kernel
 
 LONG = 1 << 18  # elements: fewer than FEW rows of so many are no work for several threads

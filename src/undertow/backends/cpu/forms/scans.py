@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ....kernel.accumulators import LAST
+from ....kernel.layout import row_major, some
 from ....kernel.lower import NotCompiled
 from ....kernel.scans import TOGETHER, Lines, carried_types, scan_function
 from ... import memory
 from ..calls.launch import Launch, Plan, Room, plan_of, planned, run
-from ..calls.layouts import known, lay_out, numpy_name, row_major, scalar_type, some, typed
+from ..calls.layouts import known, lay_out, numpy_name, scalar_type, typed
 from ..codegen.kernels import kernel, type_of
 
 BLOCK = 8192  # elements of short lines that one block takes, about

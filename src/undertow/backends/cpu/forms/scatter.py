@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ....kernel.layout import some
 from ....kernel.lower import NotCompiled
 from ....kernel.maps import Operand
 from ....kernel.scatter import INDICES, buckets_function, lines_function
 from ... import memory
 from ...threads import current_limit
 from ..calls.launch import Launch, Room, plan_of, planned, run
-from ..calls.layouts import aligned, known, some, steps_of, typed
+from ..calls.layouts import aligned, known, steps_of, typed
 from ..codegen.kernels import address, kernel, type_of
 from ..threads import pool
 from .copies import run_assign, run_cast
