@@ -45,6 +45,7 @@ from .shifted import run_shifted
 _TYPES = {"float32": "float", "float64": "double"}
 _SINGLE = np.dtype(np.float32)
 _FEW = 1 << 14  # weights that NumPy sums in less time
+_MANY = 16  # channels of a group, from which on no direct kernel is for them
 HALVES = 1 << 20  # elements of half precision that are converted at a time, about
 _RELU = call("maximum", arg(0), 0)
 
@@ -59,11 +60,16 @@ def run_conv(
     """
     if not 1 <= len(geometry.size) <= RANK or x.dtype.kind not in "fV":
         return False
+    whole = max(geometry.input_dilation) == 1 and x.itemsize > 2
+    whole = bool(whole and out.size and x.size and w.size)
+    tried = whole and geometry.meets_zeros and w.shape[2] >= _MANY
+    # Fewer products tell by themselves whether a weight is not finite: results are not, either.
+    if tried and run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution):
+        return True
     if geometry.meets_zeros and not _finite(w, backend):
         return False
-    whole = max(geometry.input_dilation) == 1 and x.itemsize > 2
-    if whole and out.size and x.size and w.size:
-        if not _one(out, x, w, bias, geometry, backend, relu) and relu:
+    if whole:
+        if not _one(out, x, w, bias, geometry, backend, relu, tried) and relu:
             _cut_off(out, backend)
         return True
     if x.itemsize > 2 and out.size and x.size and w.size:
@@ -235,16 +241,26 @@ def _fill(out: Any, bias: Any, backend: Backend) -> None:
 
 
 def _one(
-    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
+    out: Any,
+    x: Any,
+    w: Any,
+    bias: Any,
+    geometry: Geometry,
+    backend: Backend,
+    relu: bool,
+    tried: bool = False,
 ) -> bool:
-    """A convolution whose input is not dilated; whether `relu` is a part of what was done."""
+    """A convolution whose input is not dilated; whether `relu` is a part of what was done.
+
+    `tried` tells that fewer products were, and are not for it.
+    """
     left = math.prod(geometry.kernel) > math.prod(geometry.output)
     done = run_patches(out, x, w, bias, geometry, backend, relu)
     if done is None and run_direct(out, x, w, bias, geometry, relu):
         return True
     if done is None:
         done = _product(out, x, w, bias, geometry, relu)
-    if done is None:
+    if done is None and not tried:
         done = run_cook_toom(out, x, w, bias, geometry, backend, relu, cpu.fast_convolution)
     for way in (run_windows, run_shifted) if left else (run_shifted, run_windows):
         if done is None:
