@@ -266,7 +266,7 @@ def test_epilogues_come_once(target):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("target", TARGETS)
 def test_few_rows_by_a_large_matrix(target, dtype):
-    """Note [passing]: any end of the rows, any threads, and nothing beside the result is written."""
+    """Note [passing]: any end of the rows, any threads; nothing beside the result is written."""
     for m, n, k in ((1, 640, 50), (1, 203, 90), (2, 131, 77), (3, 7, 999), (5, 300, 64)):
         a, b, there = (numbers(*s, dtype=dtype) for s in ((m, k), (k, n), (m, n)))
         column, row = numbers(n, dtype=dtype), numbers(m, 1, dtype=dtype)
