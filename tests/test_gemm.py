@@ -269,6 +269,36 @@ def test_epilogues_come_once(target):
         check(got, a, b, bias, ACTIVATIONS[DOUBLE])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("target", TARGETS)
+def test_few_rows_by_a_large_matrix(target, dtype):
+    """Note [passing]: any end of the rows, any threads; nothing beside the result is written."""
+    for m, n, k in ((1, 640, 50), (1, 203, 90), (2, 131, 77), (3, 7, 999), (5, 300, 64)):
+        a, b, there = (numbers(*s, dtype=dtype) for s in ((m, k), (k, n), (m, n)))
+        column, row = numbers(n, dtype=dtype), numbers(m, 1, dtype=dtype)
+        results = {}
+        for threads, strided, (bias, accumulate, activation) in itertools.product(
+            (1, 3), (False, True), ((None, False, None), (column, False, RELU), (row, True, DOUBLE))
+        ):
+            given = setting(target, SMALL_CACHES, threads)
+            o = Operands(m, n, k, 1, a.strides, b.strides, there.strides, a.itemsize, a.itemsize)
+            (way, *_) = next(w for w in _wide(o, given, False) if w[0].passing)
+            if threads > 1:
+                way = way._replace(column_parts=way.strips)
+            x = np.asfortranarray(a) if strided else a
+            y = np.concatenate([b, b], axis=1)[:, :n] if strided else b
+            around = np.full((m + 2, n + 9), 5, dtype)
+            out = around[1:-1, 4:-5]
+            out[...] = there
+            how = {"bias": bias, "accumulate": accumulate, "activation": activation}
+            got = product(x, y, given, out=out, choice=way, **how)
+            added = sum(v for v in (bias, there if accumulate else None) if v is not None)
+            check(got, a, b, added, ACTIVATIONS[activation])
+            assert np.array_equal(got, results.setdefault(activation, got.copy()))
+            out[...] = 5
+            assert (around == 5).all()
+
+
 # Special values --------------------------------------------------------------------------------
 def test_nothing_to_sum():
     a, b = np.empty((3, 0), np.float32), np.empty((0, 4), np.float32)
@@ -351,6 +381,7 @@ def threads():
         ((2000, 700), (700, 3)),
         ((3, 40, 900), (3, 900, 50)),
         ((5, 900), (900, 800)),
+        ((1, 900), (900, 811)),
         ((70, 64, 64), (64, 64)),
     ],
 )
@@ -416,6 +447,9 @@ def test_choices():
     one = chosen(8, 512, 784)
     assert one.panels == 1
     assert not one.pack_b
+    assert one.passing
+    assert chosen(1, 3072, 768).passing
+    assert not chosen(1, 64, 64).passing  # it stays in a cache
     assert chosen(4096, 1, 256).thin
     assert not chosen(256, 1, 4096, turn_a=True).thin
 

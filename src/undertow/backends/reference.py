@@ -309,8 +309,11 @@ class NumpyBackend(Backend):
         return np.full(shape, value, dtype) if shape else np.array(value, dtype)
 
     def arange(self, start: Any, step: Any, count: int, dtype: NumpyDType) -> Array:
-        steps = np.arange(count, dtype=np.int64 if np.dtype(dtype).kind in "iub" else np.float64)
-        return self.cast(start + steps * step, dtype)
+        whole = np.dtype(dtype).kind in "iub"
+        steps = np.arange(count, dtype=np.int64 if whole else np.float64)
+        if not (whole and start == 0 and step == 1):
+            steps = start + steps * step
+        return steps if steps.dtype == dtype else self.cast(steps, dtype)
 
     def philox(self, seed: int, offset: int, count: int) -> Array:
         return philox_words(seed, offset, count)

@@ -62,8 +62,11 @@ def backend_on(device: Device | str | None) -> Backend:
         if not chosen:
             return CPU
         device = chosen[-1]
-    wanted = Device(device)
-    found = _running.get(str(wanted))
+    if device.__class__ is Device:
+        wanted: Any = device
+    else:
+        wanted = Device(device)
+    found = _running.get(wanted.type if wanted.index is None else str(wanted))
     if found is None:
         make = _makers.get(wanted.type) or _installed(wanted.type)
         if make is None or wanted.type == "cpu":

@@ -188,6 +188,8 @@ def elementwise(op: Op, *values: Any) -> Tensor:
             return apply(op, values)
         except OverflowError as error:
             raise ArgumentError(f"[{op.name}] {error}; write it as math.inf") from error
+    if _whole(op, values):
+        return apply(op, values)
     if any(isinstance(v, Expr) for v in values):  # a rule is being traced, see Note [fused rules]
         assert op.expr is not None
         return substitute(op.expr, values)  # type: ignore[return-value]
@@ -270,6 +272,36 @@ def alike(values: Sequence[Any], shape: Any = None) -> bool:
         elif array.dtype is not first.dtype or backend_of(array) is not backend:
             return False
         if array.shape != shape:
+            return False
+    return first is not None
+
+
+_KEPT = {  # dtype rules that compute in the common dtype, by its kind
+    "b": frozenset(("promote", "bool", "real", "input")),
+    "i": frozenset(("promote", "bool", "real", "input", "number")),
+    "u": frozenset(("promote", "bool", "real", "input", "number")),
+}
+
+
+def _whole(op: Op, values: Sequence[Any]) -> bool:
+    """Whether all are tensors of one device, shape and dtype, not floating, that `op` takes."""
+    first = None
+    for v in values:
+        if v.__class__ is not Tensor and not isinstance(v, Tensor):
+            return False
+        array = v._array
+        if first is None:
+            kind = array.dtype.kind
+            if kind not in _KEPT or op.kind not in _KEPT[kind]:
+                return False
+            if ("b" if kind == "b" else "i") not in op.domain:
+                return False
+            first, backend = array, backend_of(array)
+        elif (
+            array.dtype is not first.dtype
+            or array.shape != first.shape
+            or backend_of(array) is not backend
+        ):
             return False
     return first is not None
 

@@ -61,7 +61,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if (
         isinstance(condition, Tensor)
         and condition._array.dtype is _BOOL
-        and alike((input, other), condition._array.shape)
+        and alike((input, other))
+        and _ends(input if isinstance(input, Tensor) else other, condition._array.shape)
     ):
         return apply(_where, (condition, input, other))
     try:
@@ -76,6 +77,12 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = wrap(backend_of(condition._array).full((), x, dtype.numpy))
     return apply(_where, align("where", [condition, x, y], dtype, skip=1))
+
+
+def _ends(x: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether that is the shape of `x`, or of its last dimensions: the result has that of `x`."""
+    whole = x._array.shape
+    return whole == shape or (bool(shape) and whole[-len(shape) :] == shape)
 
 
 def _condition(condition: Any) -> Tensor:
@@ -426,6 +433,14 @@ def _isin_forward(k: Forms, x: Array, test: Any) -> Any:
     return k.reshape(hits, x.shape)
 
 
+def _same_integers(x: Any, y: Any) -> bool:
+    """Whether both are tensors of one integer dtype, the second with elements."""
+    if not (isinstance(x, Tensor) and isinstance(y, Tensor)):
+        return False
+    array, other = x._array, y._array
+    return array.dtype is other.dtype and array.dtype.kind in "iu" and other.size > 0
+
+
 _isin = Op("isin", _isin_forward, inputs="x test")
 
 
@@ -443,6 +458,9 @@ def isin(
     >>> ut.isin(ut.tensor([1, 2, 3]), ut.tensor([2, 3]))
     tensor([False,  True,  True])
     """
+    if _same_integers(elements, test_elements):
+        found = apply(_isin, (elements, test_elements))
+        return logical_not(found) if invert else found
     operands = [operand("isin", elements), operand("isin", test_elements)]
     if not any(isinstance(o, Tensor) for o in operands):
         raise DTypeError(

@@ -156,9 +156,10 @@ def _table(
             f"[{op}] sparse gradients are for a leaf, and weight was made by "
             f"{weight.grad_fn.name()}; pass sparse=False"  # type: ignore[union-attr]
         )
-    if weight.ndim != 2:
+    shape = weight._array.shape
+    if len(shape) != 2:
         raise ShapeError(f"[{op}] weight must be a table (rows, features), got {weight.shape}")
-    rows = weight.shape[0]
+    rows = shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise ArgumentError(

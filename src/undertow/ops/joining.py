@@ -123,6 +123,21 @@ def promoted(tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _join(op: str, tensors: list[Tensor], dim: Any) -> Tensor:
+    first = tensors[0]._array
+    if first.shape and first.shape != (0,):  # as a rule they fit as they are
+        d = wrap_dim(op, dim, len(first.shape))
+        rank, before, after = len(first.shape), first.shape[:d], first.shape[d + 1 :]
+        ends = [0]
+        for t in tensors:
+            array = t._array
+            shape = array.shape
+            if array.dtype is not first.dtype or len(shape) != rank:
+                break
+            if shape[:d] != before or shape[d + 1 :] != after:
+                break
+            ends.append(ends[-1] + shape[d])
+        else:
+            return apply(_cat, tensors, (d, tuple(ends)))
     tensors = promoted(tensors)
     shape = next((s for t in tensors if (s := t._array.shape) != (0,)), (0,))
     d = 0 if shape == (0,) else own_dim(op, dim, len(shape))  # along any dim, as in torch

@@ -92,14 +92,17 @@ def _wide(x: Any) -> Any:
 def _forward(
     k: Forms, x: Array, weight: Array, bias: Array, dims: Dims, eps: float, centred: bool
 ) -> Any:
-    affine = [p for p in (weight, bias) if p is not None]
-    kinds = (x.dtype, *[_wide(x)] * (1 + centred))
+    wide = _wide(x)
+    kinds = (x.dtype, wide, wide) if centred else (x.dtype, wide)
     if not x.size:
         kept = tuple([1 if d in dims else n for d, n in enumerate(x.shape)])
         return (k.copy(x), *(k.full(kept, 0, t) for t in kinds[1:]))
-    n = math.prod([x.shape[d] for d in dims])
+    n = float(math.prod(x.shape[dims[0] :]))  # they are the last ones
     program = _forward_rows(centred, weight is not None, bias is not None)
-    return k.rows(program, (x, *affine, float(n), eps), dims, kinds)
+    if weight is not None and bias is not None:
+        return k.rows(program, (x, weight, bias, n, eps), dims, kinds)
+    affine = [p for p in (weight, bias) if p is not None]
+    return k.rows(program, (x, *affine, n, eps), dims, kinds)
 
 
 def _backward(
@@ -234,7 +237,9 @@ def _prepared(
     x = input._array
     if x.dtype.kind in refused:
         raise DTypeError(f"[{op}] expects a floating tensor, got {input.dtype}; convert it first")
-    shape = as_shape(op, normalized_shape)
+    shape = normalized_shape
+    if shape.__class__ is not tuple or x.shape[-len(shape) :] != shape:
+        shape = as_shape(op, normalized_shape)
     if not shape:
         raise ShapeError(f"[{op}] normalized_shape must name at least one dimension, got ()")
     rank = len(x.shape)
@@ -249,6 +254,9 @@ def _prepared(
         if given is None:
             continue
         own = given._array
+        if own.dtype is x.dtype and own.shape == shape and (kind is None or kind is x.dtype):
+            kind = x.dtype
+            continue
         if own.shape != shape:
             raise ShapeError(
                 f"[{op}] {name} must have the shape {shape} of normalized_shape, got {given.shape}"

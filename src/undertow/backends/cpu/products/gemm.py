@@ -32,7 +32,7 @@ from ..codegen.jit import address
 from ..codegen.kernels import Kernel
 from ..threads.pool import pointer
 from .gemm_driver import CALL, COMMON, WIDE, wide_text
-from .gemm_micro import PLAIN, Activation, Epilogue, Shape, tile_text, width
+from .gemm_micro import PLAIN, Activation, Epilogue, Shape, passing_text, tile_text, width
 from .gemm_pack import pack_text
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
@@ -279,6 +279,10 @@ def _layout(
         tiles = last = micro_kernels(
             "gemm_thin", thin_tile_text, ThinShape(type, ANY, epilogue), target, sizes
         )
+    elif choice.passing:
+        shape = Shape(type, memory, ANY, False, False, False, False, epilogue)
+        sizes = [Tile(r, choice.tile.vectors) for r in rows]
+        tiles = last = micro_kernels("gemm_pass", passing_text, shape, target, sizes)
     else:
         # Only the last strip may end with a part of a vector. It is read as a whole all the same
         # if packing has filled it with zeros: a mask costs a multiply-add in every step.
@@ -314,7 +318,8 @@ def _layout(
         "bias_row": size if epilogue.bias == "rows" else 0,
         "bias_column": size if epilogue.bias == "columns" else 0,
         "size": size,
-        "lanes": lanes,
+        "lanes": choice.lanes,
+        "passing": choice.tile.vectors if choice.passing else 0,
         "pack_a": _packer(target, choice.pack_a, memory, type),
         "pack_b": _packer(target, choice.pack_b, memory, type),
         "packed_row": row,

@@ -62,7 +62,8 @@ COMMON = [
 WIDE = [
     *COMMON,
     "last_tiles",  # the same for the last strip
-    "lanes",  # of a vector
+    "lanes",  # of a vector; of a tile if it goes on
+    "passing",  # vectors of a tile that goes on to the end of its strip, else 0
     "group",
     "staying",  # row panels, and strips, that are packed together
     "b_bytes",  # of scratch, before what is for A
@@ -270,4 +271,6 @@ class _WideTasks(Tasks):
         ]
         last = f.compare("eq", f.add(strip, 1), field["strips"])
         table = f.select(last, self.last_tiles, self.tiles, "ptr")
-        self.call_tile(table, vectors, rows, PARAMETERS, given)
+        passes = f.compare("ne", field["passing"], 0)
+        width = f.select(passes, field["passing"], vectors)
+        self.call_tile(table, width, rows, PARAMETERS, given)

@@ -34,12 +34,13 @@ from .window_pack import WindowPacking
 PARALLEL = 1 << 19  # multiply-adds from which on several threads are used
 _PACK = {"": 0.0, "rows": 0.6, "transposed": 0.9, "any": 3.0}  # cycles per element
 _READ = 0.02, 0.05  # cycles per element of A in a pass, if those of a block fit the second cache
-_ROWS = 16  # rows of a B that passes once from memory: so many lines at a time are fetched ahead
+_ROWS = 8  # rows of a B that passes once from memory, read side by side; see Note [passing]
 _LINE = 64  # bytes
 _WAIT = 4, 16  # cycles per step of k for lines that are in the second cache, or beyond
 _PAGE = 4096  # bytes
 _COLLISION = 1.6  # cycles per step of k for rows of A that collide in the first cache
 _PASS = 0.1, 1.2  # cycles for an element of a result that fits into the second cache, or does not
+_PASSING = 0.03  # the same where it is hidden behind waits for memory
 _SPREAD = 3  # cycles to write an element whose neighbours are elsewhere
 _SUM = 4  # cycles to add the lanes of one sum of a thin tile
 _BREAK = 20  # cycles for a row in memory that is cut, where columns are
@@ -98,7 +99,7 @@ class Choice(NamedTuple):
     transposed: bool
     spread: bool  # the columns of the result are not neighbours in memory
     tile: Tile  # the largest
-    lanes: int  # columns that a strip's width counts in: those of a vector, or 1
+    lanes: int  # columns that a strip's width counts in: those of a vector, of a tile, or 1
     panels: int
     strips: int
     depth: int  # steps of k in a block
@@ -108,6 +109,7 @@ class Choice(NamedTuple):
     staying: int = 1  # strips of B that are packed together
     row_parts: int = 1
     column_parts: int = 1
+    passing: bool = False  # a tile goes on to the end of its strip, which has any width
 
 
 def choose(given: Operands, setting: Setting) -> Choice:
@@ -160,12 +162,15 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
     panels = evenly(o.m, tile.rows)
     spread = not o.unit(o.c[1], o.n)
     step = _tile_cycles(target, math.ceil(o.m / panels), math.ceil(vectors / strips))
-    passing = _PASS[o.m * o.n * size > setting.level2 * 0.8] + (_SPREAD if spread else 0)
+    again = _PASS[o.m * o.n * size > setting.level2 * 0.8] + (_SPREAD if spread else 0)
     usual = largest_tile(target, widest(target)).rows
     deep = _depth(o.k, o.k + 15 if o.halves else setting.level1 // (4 * usual * size))
     shallow = _depth(o.k, setting.level1 * 2 // 3 // (widest(target) * target.vector))
     for pack_a, pack_b, depth in itertools.product((False, True), (False, True), (deep, shallow)):
         if (o.halves and not (pack_a and pack_b)) or not (pack_b or o.unit(o.b[1], o.n)):
+            continue
+        passing = passed and not (pack_b or spread)
+        if passing and pack_a:  # a few of its lines stay while a strip passes
             continue
         collide = _collide(o.a[0], tile.rows, depth * widest(target) * target.vector, setting)
         if pack_a and not o.halves and o.unit(o.a[1], o.k) and not collide:
@@ -175,7 +180,7 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
         how_a = _how(o.a[0], o.a[1], o) if pack_a else ""
         how_b = _how(o.b[0], o.b[1], o) if pack_b else ""
         waits: float = 0
-        if not pack_a:
+        if not (pack_a or passing):
             near = o.unit(o.a[1], o.k)
             waits = collide * _COLLISION if near else _wait(o.m * o.k * size, setting)
         if not (pack_b or passed):  # else packing would wait for it as long
@@ -192,8 +197,13 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
             staying = max(1, setting.level2 // 2 // strip)
         # Columns that do not fit at once are parts of their own, unless that packs A again.
         least = 1 if pack_a or staying == 1 else evenly(strips, staying)
+        unit, cut = lanes, strips
         if passed and not (pack_a or pack_b):
-            depth = _depth(o.k, _ROWS)
+            depth = _depth(o.k, 2 * _ROWS)
+        if passing:
+            depth, unit = _ROWS, lanes * tile.vectors
+            cut = min(math.ceil(o.n / unit), 1 if setting.threads == 1 else 4 * setting.threads)
+            group, staying, least = 1, cut, 1
         once = _PACK[how_b] * (0.7 if staying == 1 else 1), _PACK[how_a]
         pass_width = staying * math.ceil(vectors / strips) * lanes  # columns in one pass over A
 
@@ -205,26 +215,29 @@ def _wide(o: Operands, setting: Setting, transposed: bool) -> _Ways:
             once: tuple[float, float] = once,
             pass_width: int = pass_width,
             read: float = _READ[o.m * depth * size > setting.level2 // 2],
+            call: int = 0 if passing else _CALL,
+            again: float = _PASSING if passing else again,
         ) -> float:
             tiles = rows * columns / (o.m * o.n) * panels * strips
-            work = tiles * (o.k * (step + waits) + depths * _CALL)
+            work = tiles * (o.k * (step + waits) + depths * call)
             reading = math.ceil(columns / pass_width) * read
             packing = o.k * (columns * once[0] + rows * (once[1] + reading))
-            return work + packing + rows * columns * depths * passing
+            return work + packing + rows * columns * depths * again
 
         choice = Choice(
             False,
             transposed,
             spread,
             tile,
-            lanes,
+            unit,
             panels,
-            strips,
+            cut,
             depth,
             how_a,
             how_b,
             group,
             staying,
+            passing=passing,
         )
         yield choice, cost, least
 
