@@ -1,4 +1,4 @@
-"""`utils.module_tracker`, sizes and tags of operators beside torch's."""
+"""`utils.module_tracker`, sizes, tags of operators and modes of traces beside torch's."""
 
 from __future__ import annotations
 
@@ -95,3 +95,17 @@ def test_tags_and_the_library_of_a_definition() -> None:
             tags=(lib.Tag.pointwise, lib.Tag.core),
         )
         assert {lib.Tag.pointwise, lib.Tag.core} <= set(g._opoverload.tags)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("training", [True, False])
+def test_a_trace_keeps_the_mode_of_its_modules(training: bool) -> None:
+    for lib in (torch, ut):
+        model = lib.nn.Sequential(lib.nn.Linear(4, 64), lib.nn.Dropout(0.5)).train(training)
+        traced = lib.jit.trace(model, lib.ones(2, 4), check_trace=False)
+        for switched in (model, traced):
+            switched.train(not training)
+            dropped = [bool((traced(lib.ones(2, 4)) == 0).any()) for _ in range(3)]
+            assert dropped == [training] * 3
+            assert bool((model(lib.ones(2, 4)) == 0).any()) is not training
+            assert model[1].training is not training
