@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -109,3 +110,49 @@ def test_a_trace_keeps_the_mode_of_its_modules(training: bool) -> None:
             assert dropped == [training] * 3
             assert bool((model(lib.ones(2, 4)) == 0).any()) is not training
             assert model[1].training is not training
+
+
+@pytest.mark.parametrize("keeps", [("cube",), ("cube", "two"), ()], ids=str)
+def test_a_selective_checkpoint_keeps_results_of_operators(keeps: tuple[str, ...]) -> None:
+    found = []
+    for lib in (torch, ut):
+        space = f"kept_by_{lib.__name__}_{len(keeps)}"
+        runs: list[str] = []
+
+        def cube(x: Any, runs: Any = runs) -> Any:
+            runs.append("cube")
+            return x**3
+
+        def two(x: Any, runs: Any = runs) -> Any:
+            runs.append("two")
+            return x * 2, x * 3
+
+        def save(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        made = lib.library.custom_op(
+            f"{space}::cube", cube, mutates_args=(), schema="(Tensor x) -> Tensor"
+        )
+        made.register_autograd(lambda ctx, g: 3 * ctx.saved_tensors[0] ** 2 * g, setup_context=save)
+        pair = lib.library.custom_op(
+            f"{space}::two", two, mutates_args=(), schema="(Tensor x) -> (Tensor, Tensor)"
+        )
+        pair.register_autograd(lambda ctx, a, b: 2 * a + 3 * b)
+
+        def f(x: Any, cube: Any = made, two: Any = pair) -> Any:
+            a, b = two(cube(x.sin()))
+            return (a.exp() * b).sum()
+
+        checkpoint = lib.utils.checkpoint
+        kept = [getattr(getattr(lib.ops, space), name).default for name in keeps]
+        x = lib.tensor([0.3, 0.4], requires_grad=True)
+        checkpoint.checkpoint(
+            f,
+            x,
+            use_reentrant=False,
+            context_fn=partial(checkpoint.create_selective_checkpoint_contexts, kept),
+        ).backward()
+        found.append((x.grad.tolist(), runs))
+    (theirs, their_runs), (ours, our_runs) = found
+    assert ours == pytest.approx(theirs, rel=1e-5)
+    assert our_runs == their_runs

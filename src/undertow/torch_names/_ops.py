@@ -162,7 +162,11 @@ class OpOverload(OperatorBase):
                 f"[{self.name()}] has no kernel for the device {device!r}; register one with "
                 f"library.{'register_fake' if key == 'Meta' else 'register_kernel'}"
             )
-        result = kernel(*values, **named)
+        kept = getattr(state.around, "operator", None)  # of a selective checkpoint
+        if kept is None or self._schema.is_mutable or (wanted and not _below.get()):
+            result = kernel(*values, **named)
+        else:
+            result = kept(self, kernel, values, named)
         if self.strict:
             _check_results(self, result, tensors)
         elif wanted:
