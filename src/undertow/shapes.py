@@ -56,7 +56,7 @@ class Size(tuple[int, ...]):
     def __mul__(self, times: SupportsIndex) -> Size:
         if getattr(times, "ndim", 0):  # an array multiplies the sizes
             return NotImplemented
-        return _new(Size, tuple.__mul__(self, times))  # type: ignore[no-any-return]
+        return _new(Size, tuple.__mul__(self, times))
 
     __rmul__ = __mul__
 

@@ -151,7 +151,7 @@ PythonTLSSnapshot Functionalize CompositeImplicitAutograd CompositeExplicitAutog
 DispatchKey: Any = enum.Enum("DispatchKey", _KEYS.split())  # type: ignore[misc]  # torch's layers, which libraries name
 
 
-Tag = enum.IntEnum(  # type: ignore[misc]
+Tag = enum.IntEnum(
     "Tag",
     """
     core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated
