@@ -124,7 +124,9 @@ ATTACKS = {
     "size": (b"ctorch\nSize\n((J\xff\xff\xff\xffttR.", "shape"),
     "device": (b"ctorch\ndevice\n(K\x01tR.", "device"),
     "parameter": (b"ctorch._utils\n_rebuild_parameter\n(K\x01\x88NtR.", "made of a int"),
-    "sparse": (b"ctorch._utils\n_rebuild_sparse_tensor\n.", "a sparse tensor"),
+    "sparse": (b"ctorch._utils\n_rebuild_sparse_tensor\n(NNtR.", "a sparse tensor"),
+    "layout": (b"ctorch.serialization\n_get_layout\n(X\x04\0\0\0nametR.", "layout"),
+    "meta": (b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n(NK\x01K\x01\x89tR.", "shape"),
     "quantised": (b"ctorch._utils\n_rebuild_qtensor\n.", "a quantised tensor"),
     "complex32": (b"ctorch\ncomplex32\n.", "a dtype"),
 }

@@ -111,6 +111,7 @@ _LAZY |= {
             ShortStorage TypedStorage UntypedStorage from_file
         """,
         "errors": "OutOfMemoryError",
+        "torch_names._C": "Tag",
         "_higher_order_ops": "cond while_loop",
         "foreach": " ".join(
             [

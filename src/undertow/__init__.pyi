@@ -409,6 +409,7 @@ from .torch_names import serialization as serialization
 from .torch_names import types as types
 from .torch_names import version as version
 from .torch_names import xpu as xpu
+from .torch_names._C import Tag as Tag
 
 @overload
 def where(
@@ -3665,6 +3666,7 @@ __all__ = [
     "ShortStorage",
     "ShortTensor",
     "Size",
+    "Tag",
     "Tensor",
     "TypedStorage",
     "UntypedStorage",

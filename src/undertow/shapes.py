@@ -14,6 +14,7 @@ Ints: TypeAlias = int | Sequence[int]  # one for all dimensions, or one for each
 
 
 _item: Any = tuple.__getitem__
+_new: Any = tuple.__new__
 
 
 class Size(tuple[int, ...]):
@@ -30,6 +31,9 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        return _new(cls, [as_int("Size", "each size", size) for size in sizes])
 
     def numel(self) -> int:
         """The product of the sizes."""
@@ -52,7 +56,7 @@ class Size(tuple[int, ...]):
     def __mul__(self, times: SupportsIndex) -> Size:
         if getattr(times, "ndim", 0):  # an array multiplies the sizes
             return NotImplemented
-        return Size(tuple.__mul__(self, times))
+        return _new(Size, tuple.__mul__(self, times))
 
     __rmul__ = __mul__
 
@@ -63,7 +67,8 @@ class _Sizes(dict[tuple[int, ...], Size]):
     def __missing__(self, shape: Any) -> Size:
         if len(self) > 4096:
             self.clear()
-        found = self[shape] = Size(shape)
+        found: Size = _new(Size, shape)
+        self[shape] = found
         return found
 
 

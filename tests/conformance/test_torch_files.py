@@ -204,11 +204,9 @@ def test_mapped_by_torch(tmp_path: Path) -> None:
 
 
 UNSUPPORTED = {
-    "sparse": (lambda: torch.eye(3).to_sparse(), "sparse"),
     "quantised": (lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), "quantis"),
     "complex32": (lambda: torch.ones(2).to(torch.complex32), "dtype"),
     "conjugate": (lambda: torch.ones(2, dtype=torch.complex64).conj(), "resolve_conj"),
-    "meta": (lambda: torch.ones(2, device="meta"), "without elements"),
     "module": (lambda: torch.nn.Linear(2, 2), "torch.nn.modules.linear.Linear"),
 }
 
@@ -244,3 +242,119 @@ def test_safetensors(tmp_path: Path) -> None:
     with safe_open(tmp_path / "t", framework="pt") as file:
         assert file.metadata() == {"format": "pt"}
         assert same(file.get_slice("float32")[:, 1:], theirs["float32"][:, 1:])
+
+
+@pytest.mark.filterwarnings("ignore")  # sparse tensors are in beta state
+@pytest.mark.parametrize("new", [True, False], ids=["zip", "legacy"])
+def test_storages_and_tensors_of_other_kinds(new: bool) -> None:
+    def things(lib: Any) -> list[Any]:
+        sparse = [lib.eye(2).to_sparse(), lib.eye(2).to_sparse_csr(), lib.eye(2).to_sparse_csc()]
+        return [
+            lib.arange(6.0).reshape(2, 3),
+            lib.ones(2, 3, dtype=lib.float64, device="meta").t(),
+            lib.arange(3).storage(),
+            lib.strided,
+            *([*sparse, lib.ones(2, dtype=lib.uint16), lib.arange(6.0).untyped_storage()] * new),
+        ]
+
+    for writes, reads in [(ut, ut), (ut, torch), (torch, ut)]:
+        file = io.BytesIO()
+        writes.save(things(writes), file, _use_new_zipfile_serialization=new)
+        writes.save("next", file, _use_new_zipfile_serialization=new)
+        file.seek(0)
+        if new:
+            file = io.BytesIO()
+            writes.save(things(writes), file)
+            file.seek(0)
+        found = reads.load(file)
+        assert new or reads.load(file) == "next"
+        for got, expected in zip(found, things(reads), strict=True):
+            if new and got is found[-1] and reads is torch:  # which gives a TypedStorage of uint8
+                got = got.untyped()
+            assert type(got) is type(expected)
+            if hasattr(expected, "layout") and expected.device.type != "meta":
+                assert got.layout is expected.layout
+                assert got.to_dense().tolist() == expected.to_dense().tolist()
+        assert found[0].tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert (found[1].shape, found[1].stride()) == ((3, 2), (1, 3))
+        assert found[1].dtype is reads.float64
+        assert found[1].device.type == "meta"
+        assert (list(found[2]), found[2].dtype) == ([0, 1, 2], reads.int64)
+        assert found[3] is reads.strided
+        assert not new or len(found[-1]) == 24
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sparse_tensors_of_a_hostile_file_are_checked() -> None:
+    bad = torch.sparse_coo_tensor(torch.tensor([[7]]), torch.ones(1), (9,))
+    file = io.BytesIO()
+    torch.save(bad, file)
+    raw = file.getvalue()
+    assert raw.count((7).to_bytes(8, "little")) == 1
+    torch.serialization.set_crc32_options(True)
+    with ut.serialization.skip_data():  # all indices are zeros
+        assert ut.load(io.BytesIO(raw))._indices().tolist() == [[0]]
+    import zipfile
+
+    records = zipfile.ZipFile(io.BytesIO(raw))
+    from undertow.files.archive import archive
+
+    content = [(n, records.read(n)) for n in records.namelist()]
+    hostile = [
+        (n, c.replace((7).to_bytes(8, "little"), (99).to_bytes(8, "little"))) for n, c in content
+    ]
+    with pytest.raises(UndertowError, match="sparse tensor that cannot be"):
+        ut.load(io.BytesIO(b"".join(archive(hostile))))
+
+
+def test_switches(tmp_path: Path) -> None:
+    import mmap
+
+    ours, theirs = ut.serialization, torch.serialization
+    for name in ("default_load_endianness", "crc32_options", "default_mmap_options"):
+        got, expected = (getattr(s, f"get_{name}")() for s in (ours, theirs))
+        assert got == expected
+    ours.set_crc32_options(False)
+    try:
+        ut.save([ut.ones(3)], tmp_path / "unchecked")
+    finally:
+        ours.set_crc32_options(True)
+    assert torch.load(tmp_path / "unchecked")[0].tolist() == [1, 1, 1]
+    with ours.skip_data():
+        ut.save([ut.ones(3)], tmp_path / "skipped")
+    assert torch.load(tmp_path / "skipped")[0].tolist() == [0, 0, 0]
+    with ours.set_default_mmap_options(mmap.MAP_SHARED):
+        ut.load(tmp_path / "unchecked", mmap=True)[0].fill_(5)
+    assert torch.load(tmp_path / "unchecked")[0].tolist() == [5, 5, 5]
+    ut.load(tmp_path / "unchecked", mmap=True)[0].fill_(6)
+    assert torch.load(tmp_path / "unchecked")[0].tolist() == [5, 5, 5]
+    with pytest.raises(TypeError):
+        ours.set_default_load_endianness("little")
+
+
+def test_a_file_without_its_byte_order() -> None:
+    import zipfile
+
+    from undertow.files.archive import archive
+
+    file = io.BytesIO()
+    torch.save(torch.tensor([1], dtype=torch.int32), file)
+    records = zipfile.ZipFile(file)
+    kept = [n for n in records.namelist() if not n.endswith("byteorder")]
+    raw = b"".join(archive([(n, records.read(n)) for n in kept]))
+    assert ut.load(io.BytesIO(raw)).tolist() == [1]
+    for lib in (torch, ut):
+        lib.serialization.set_default_load_endianness(lib.serialization.LoadEndianness.BIG)
+        try:
+            assert lib.load(io.BytesIO(raw)).tolist() == [1 << 24]
+        finally:
+            lib.serialization.set_default_load_endianness(None)
+
+
+def test_a_file_that_is_unpacked_while_it_is_read(tmp_path: Path) -> None:
+    import gzip
+
+    with gzip.open(tmp_path / "x.gz", "wb") as file:
+        ut.save(ut.zeros(10_000), file)
+    with gzip.open(tmp_path / "x.gz", "rb") as file:
+        assert ut.load(file).shape == (10_000,)

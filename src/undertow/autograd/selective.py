@@ -4,7 +4,8 @@ Note [selective checkpoint]
 Ops are numbered in the order in which the function runs them. The first run keeps the results that
 a policy chooses; in the second, an op whose number has a result is recorded as usual, with that
 result, and computes nothing. Views and changes in place are never kept: they compute nothing, or
-are somebody's memory.
+are somebody's memory. An operator of the user's (`library.custom_op`) counts as one op, whatever it
+is made of: it finds the `operator` of the function that stands around ops, and asks that.
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ class SelectiveCheckpointContext:
 
 
 class _Kept(NamedTuple):
-    """Results of one op, without history, and their versions then."""
+    """Results of one op or operator, without history, and their versions then."""
 
-    op: Op
+    op: Any
     tensors: tuple[Tensor, ...]
     versions: tuple[int, ...]
     device: Any
@@ -174,16 +175,37 @@ class _Keep(Switch):
                 choice = policy(context, Asked(op, inputs, params), *inputs, *params)
                 if not op.view and (choice is True or choice in _SAVE or choice in _OFFLOAD):
                     outs = out if isinstance(out, tuple) else (out,)
-                    device = outs[0].device
-                    alone = tuple(t.detach() for t in outs)
-                    if choice in _OFFLOAD:
-                        alone = tuple(transfer(t, "cpu") for t in alone)
-                    kept[number] = _Kept(op, alone, tuple(t._version for t in alone), device)
+                    kept[number] = _alone(op, outs, choice in _OFFLOAD)
             finally:
                 leave(token)
             return out
 
+        def operator(op: Any, kernel: Any, args: Any, named: dict[str, Any]) -> Any:
+            nonlocal count
+            number, count = count, count + 1
+            token = enter(current().but(around=None))
+            try:
+                out = kernel(*args, **named)
+                choice = policy(SelectiveCheckpointContext(op_output=out), op, *args, **named)
+                outs = out if isinstance(out, tuple) else (out,)
+                wanted = choice is True or choice in _SAVE or choice in _OFFLOAD
+                if wanted and outs and all(isinstance(t, Tensor) for t in outs):
+                    kept[number] = _alone(op, outs, choice in _OFFLOAD)
+            finally:
+                leave(token)
+            return out
+
+        around.operator = operator  # type: ignore[attr-defined]
         return state.but(around=around)
+
+
+def _alone(op: Any, outs: tuple[Tensor, ...], offload: bool) -> _Kept:
+    """What is kept of results."""
+    device = outs[0].device
+    alone = tuple(t.detach() for t in outs)
+    if offload:
+        alone = tuple(transfer(t, "cpu") for t in alone)
+    return _Kept(op, alone, tuple(t._version for t in alone), device)
 
 
 class _Reuse(Switch):
@@ -207,29 +229,48 @@ class _Reuse(Switch):
                 found = self._kept.get(number)
                 if found is None:
                     return apply(op, inputs, params)
-                return self._result(number, found, op, inputs, params)
+                outs = self._results(number, found, op)
+                if current().grad:
+                    record(op, inputs, params, outs)
+                return outs[0] if op.outputs == 1 else outs
             finally:
                 leave(token)
 
+        def operator(op: Any, kernel: Any, args: Any, named: dict[str, Any]) -> Any:
+            nonlocal count
+            number, count = count, count + 1
+            token = enter(current().but(around=None))
+            try:
+                found = self._kept.get(number)
+                if found is None:
+                    return kernel(*args, **named)
+                outs = self._results(number, found, op)
+                return outs[0] if len(op._schema.returns) == 1 else outs
+            finally:
+                leave(token)
+
+        around.operator = operator  # type: ignore[attr-defined]
         return state.but(around=around)
 
-    def _result(self, number: int, found: _Kept, op: Op, inputs: Any, params: Any) -> Any:
+    def _results(self, number: int, found: _Kept, op: Any) -> tuple[Tensor, ...]:
+        """What was kept of an op, without history."""
         if found.op is not op:
             raise CheckpointError(
-                f"[checkpoint] op {number} of the function was {found.op.name} in the forward but "
-                f"{op.name} when it was computed again; it must do the same both times"
+                f"[checkpoint] op {number} of the function was {_name(found.op)} in the forward "
+                f"but {_name(op)} when it was computed again; it must do the same both times"
             )
         for t, version in zip(found.tensors, found.versions, strict=True):
             if t._version != version and not self._changed:
                 raise VersionError(
-                    f"[checkpoint] the result of {op.name} of shape {t.shape}, kept at version "
+                    f"[checkpoint] the result of {_name(op)} of shape {t.shape}, kept at version "
                     f"{version}, is now at version {t._version}: it was changed in place; pass "
                     "allow_cache_entry_mutation=True if that does no harm, or do not keep it"
                 )
-        outs = tuple(
+        return tuple(
             transfer(t, found.device) if t.device != found.device else t.detach()
             for t in found.tensors
         )
-        if current().grad:
-            record(op, inputs, params, outs)
-        return outs[0] if op.outputs == 1 else outs
+
+
+def _name(op: Any) -> str:
+    return op.name if isinstance(op, Op) else str(op)

@@ -129,6 +129,7 @@ class UntypedStorage:
         """-1 on the CPU."""
         return -1 if self.device.index is None else self.device.index
 
+    _read: Any = None  # what a file has of it
     is_cuda = is_hpu = is_sparse = is_sparse_csr = False
     filename: str | None = None
 

@@ -39,18 +39,24 @@ class Record(NamedTuple):
 
 
 # Writing -----------------------------------------------------------------------------------------
-def archive(records: Iterable[tuple[str, Any]]) -> Iterator[Any]:
-    """The pieces of an archive of these records (name, bytes), in order."""
+def archive(
+    records: Iterable[tuple[str, Any]], line: int = LINE, checked: bool = True
+) -> Iterator[Any]:
+    """The pieces of an archive of these records (name, bytes), in order.
+
+    Each begins at a multiple of `line` bytes; unless they are `checked` there are no checksums.
+    """
     position = 0
     directory: list[bytes] = []
     for name, content in records:
         data = memoryview(content).cast("B")
-        size, crc, encoded = data.nbytes, zlib.crc32(data), name.encode()
+        size, encoded = data.nbytes, name.encode()
+        crc = zlib.crc32(data) if checked else 0
         large = size >= _LARGE
         sizes = struct.pack("<2H2Q", 1, 16, size, size) if large else b""
         # The rest of the line is an extra field, whose contents mean nothing.
         before = position + _LOCAL.size + len(encoded) + len(sizes) + 4
-        fill = -before % LINE
+        fill = -before % line
         extra = sizes + struct.pack("<2sH", b"FB", fill) + b"Z" * fill
         shown = _LARGE if large else size
         fields = (_UTF8, 0, 0, _OLD_DATE, crc, shown, shown, len(encoded))

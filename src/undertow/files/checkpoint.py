@@ -19,15 +19,17 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from .. import dtypes
+from ..core.storage import UntypedStorage
 from ..errors import ArgumentError, DTypeError, FileError, UnsupportedError
 from ..shapes import as_int
-from .archive import LINE, Record, archive, read_archive, record_bytes
+from . import options
+from .archive import Record, archive, read_archive, record_bytes
 from .atomic import PathLike, is_path, write_file
 from .elements import Storage, only_ones_and_zeros, read_all, width
-from .legacy import read_legacy
+from .legacy import read_legacy, write_legacy
 from .locations import MapLocation, placed
 from .pickling import Pickle
-from .rebuilding import GLOBALS, StorageType, Typed
+from .rebuilding import GLOBALS, StorageType, memory_of
 from .safe_globals import allowed_names
 from .storages import Storages
 from .unpickling import Unpickler, brief, mentioned
@@ -59,16 +61,17 @@ def save(
     >>> ut.load(file)
     {'epoch': 3, 'weight': tensor([1., 1.])}
     """
-    if pickle_module not in (None, pickle) or not _use_new_zipfile_serialization:
-        raise UnsupportedError(
-            "[save] writes zip archives with a pickle of its own; leave out pickle_module and "
-            "_use_new_zipfile_serialization"
-        )
+    if pickle_module not in (None, pickle):
+        raise UnsupportedError("[save] has a pickle of its own; leave out pickle_module")
     if as_int("save", "pickle_protocol", pickle_protocol) > pickle.HIGHEST_PROTOCOL:
         raise ArgumentError(
             f"[save] pickle_protocol is at most {pickle.HIGHEST_PROTOCOL}, got {pickle_protocol}"
         )
-    pieces = archive(_records(obj))
+    if _use_new_zipfile_serialization:
+        checked = options.save.compute_crc32 and not options.skips_data()
+        pieces = archive(_records(obj), options.save.storage_alignment, checked)
+    else:
+        pieces = write_legacy(obj)
     if is_path(f):
         write_file(f, pieces)  # type: ignore[arg-type]
     elif hasattr(f, "write"):
@@ -87,10 +90,11 @@ def _records(obj: Any) -> Iterator[tuple[str, Any]]:
     storages = Storages()
     yield "archive/data.pkl", Pickle(storages).write(obj)
     yield "archive/.format_version", b"1"
-    yield "archive/.storage_alignment", str(LINE).encode()
+    yield "archive/.storage_alignment", str(options.save.storage_alignment).encode()
     yield "archive/byteorder", b"little"
+    skipped = options.skips_data()
     for number, content in storages.records():
-        yield f"archive/data/{number}", content
+        yield f"archive/data/{number}", bytes(len(content)) if skipped else content
     yield "archive/version", b"3\n"
 
 
@@ -134,11 +138,13 @@ def load(
     if other or pickle_load_args:
         given = ["pickle_module"] * other + list(pickle_load_args)
         raise UnsupportedError(f"[load] has a reader of its own; leave out {', '.join(given)}")
+    mapped = options.load.mmap if mmap is None else mmap
     if is_path(f):
-        content = _mapped(f)  # type: ignore[arg-type]
+        content = _mapped(f, mapped and options.maps_shared())  # type: ignore[arg-type]
     elif hasattr(f, "read"):
         if mmap:
             raise DTypeError("[load] maps the file of a path; leave out mmap=True")
+        mapped = False
         content = read_all(f)
     else:
         raise DTypeError(f"[load] reads a path or a file object, got {type(f).__name__}")
@@ -146,10 +152,13 @@ def load(
         raise FileError("[load] the file is empty")
     trusted = Trusted() if weights_only is False else allowed_names()
     if bytes(content[:4]) == b"PK\3\4":
-        return _Zip(content, map_location, bool(mmap)).load(encoding, trusted)
-    if mmap:
+        return _Zip(content, map_location, bool(mapped)).load(encoding, trusted)
+    if mapped:
         raise FileError("[load] only zip archives, which torch writes since 1.6, can be mapped")
-    return read_legacy(content, map_location, trusted, encoding)
+    found, end = read_legacy(content, map_location, trusted, encoding)
+    if hasattr(f, "seek") and hasattr(f, "tell"):  # another may follow
+        f.seek(f.tell() - len(content) + end)
+    return found
 
 
 def get_unsafe_globals_in_checkpoint(f: PathLike | IO[bytes]) -> list[str]:
@@ -171,12 +180,13 @@ def get_unsafe_globals_in_checkpoint(f: PathLike | IO[bytes]) -> list[str]:
     return sorted({n for n in names if n not in GLOBALS and n not in known})
 
 
-def _mapped(path: PathLike) -> memoryview:
-    """The file as private memory."""
-    with open(path, "rb") as file:
+def _mapped(path: PathLike, shared: bool = False) -> memoryview:
+    """The file as memory: private, or such that changes go to the file."""
+    with open(path, "r+b" if shared else "rb") as file:
         if not os.fstat(file.fileno()).st_size:  # which cannot be mapped
             return memoryview(b"")
-        return memoryview(_mmap.mmap(file.fileno(), 0, access=_mmap.ACCESS_COPY))
+        access = _mmap.ACCESS_WRITE if shared else _mmap.ACCESS_COPY
+        return memoryview(_mmap.mmap(file.fileno(), 0, access=access))
 
 
 class _Zip:
@@ -188,7 +198,9 @@ class _Zip:
         self._shared = shared
         self._records = read_archive(content)
         self._folder = self._find_folder()
-        order = self._read("byteorder", b"little")
+        untold = options.load.endianness or options.LoadEndianness.LITTLE
+        native = untold is options.LoadEndianness.NATIVE
+        order = self._read("byteorder", (sys.byteorder if native else untold.name.lower()).encode())
         if order not in (b"little", b"big"):
             raise FileError(f"[load] the file has the unknown byte order {order!r:.100}")
         self._swapped = order.decode() != sys.byteorder
@@ -229,7 +241,7 @@ class _Zip:
     def load(self, encoding: str, allowed: dict[str, Any]) -> Any:
         return Unpickler(self.pickle(), GLOBALS, self._persistent, allowed, encoding).load()
 
-    def _persistent(self, key: Any) -> Typed:
+    def _persistent(self, key: Any) -> UntypedStorage:
         if type(key) is not tuple or len(key) != 5 or key[0] != "storage":
             raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         _, kind, name, location, count = key
@@ -239,7 +251,7 @@ class _Zip:
         storage = self._storages.get(name)
         if storage is None:
             storage = self._storages[name] = self._storage(kind, name, location, count)
-        return Typed(storage, kind.dtype)
+        return memory_of(storage, kind.dtype)
 
     def _storage(self, kind: StorageType, name: str, location: str, count: int) -> Storage:
         name = f"data/{name}"
@@ -250,6 +262,8 @@ class _Zip:
                 f"[load] the file is damaged: record {name!r} has {record.size:,} bytes, its "
                 f"tensors expect {wanted:,}"
             )
+        if options.skips_data():
+            return placed(Storage.blank(wanted), location, self._map_location)
         raw = self._bytes(name, record, check=not self._shared)
         if kind.dtype is dtypes.bool and not only_ones_and_zeros(raw):
             raise FileError(f"[load] the file is damaged: record {name!r} is not boolean")

@@ -67,7 +67,7 @@ class Storage:
         """
         flat: Any = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)
         if swap > 1:
-            flat = flat.reshape(-1, swap)[:, ::-1].reshape(-1)
+            flat = np.ascontiguousarray(flat.reshape(-1, swap)[:, ::-1]).reshape(-1)
         elif not shared or not flat.flags.writeable or flat.ctypes.data % align:
             fresh = backend_on("cpu").empty(flat.shape, flat.dtype)
             fresh[...] = flat
@@ -159,7 +159,8 @@ def read_all(file: Any) -> Any:
             read = 0
             while count := file.readinto(memory[read:]):
                 read += count
-            return memory[:read]
+            more = file.read()  # of a file that is unpacked while it is read
+            return memoryview(bytearray(memory[:read]) + more) if more else memory[:read]
     return memoryview(bytearray(file.read()))
 
 

@@ -6,27 +6,49 @@ to what the file can fill, and filled when its bytes are found.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .. import dtypes
+from ..core.storage import UntypedStorage
 from ..dtypes import DType
 from ..errors import FileError, UnsupportedError
 from .elements import LITTLE, Storage, only_ones_and_zeros, width
 from .locations import MapLocation, placed
-from .rebuilding import GLOBALS, StorageType, Typed
-from .unpickling import Unpickler, brief
+from .pickling import Pickle
+from .rebuilding import GLOBALS, StorageType, Typed, memory_of
+from .storages import Storages
+from .unpickling import Missing, Unpickler, brief
 
+# Their positions are checked when they are made, and the bytes come later in such a file.
+_SPARSE = ("torch._utils._rebuild_sparse_tensor", "torch._utils._rebuild_sparse_csr_tensor")
+_NAMES = GLOBALS | {n: Missing(n, "a sparse tensor in the format before 1.6") for n in _SPARSE}
 _MAGIC = 0x1950A86A20F9469CFC6C
 _PROTOCOL = 1001
 
 
+def write_legacy(obj: Any) -> Iterator[Any]:
+    """The pieces of such a file."""
+    storages = Storages()
+    sizes = {"short": 2, "int": 4, "long": 4}
+    system = {"protocol_version": _PROTOCOL, "little_endian": True, "type_sizes": sizes}
+    for thing in (_MAGIC, _PROTOCOL, system):
+        yield Pickle(Storages()).write(thing)
+    yield Pickle(storages, views=True).write(obj)
+    records = list(storages.records())
+    yield Pickle(Storages()).write([number for number, _ in records])
+    for number, content in records:
+        yield storages.counts[int(number)].to_bytes(8, "little")
+        yield content
+
+
 def read_legacy(
     content: memoryview, map_location: MapLocation, allowed: dict[str, Any], encoding: str
-) -> Any:
-    """The object in such a file."""
+) -> tuple[Any, int]:
+    """The object in such a file, and where it ends."""
     _refuse_others(content)
     reader = _Legacy(content, map_location)
-    unpickler = Unpickler(content, GLOBALS, reader.persistent, allowed, encoding)
+    unpickler = Unpickler(content, _NAMES, reader.persistent, allowed, encoding)
     try:
         magic = unpickler.load()
     except FileError:
@@ -47,8 +69,7 @@ def read_legacy(
     keys = unpickler.load()
     if not isinstance(keys, list):
         raise FileError("[load] the file is damaged: its list of storages is no list")
-    reader.fill(keys, unpickler.position)
-    return found
+    return found, reader.fill(keys, unpickler.position)
 
 
 def _refuse_others(content: memoryview) -> None:
@@ -79,7 +100,7 @@ class _Legacy:
         self._map_location = map_location
         self._storages: dict[str, Typed] = {}
 
-    def persistent(self, key: Any) -> Typed:
+    def persistent(self, key: Any) -> UntypedStorage:
         if type(key) is not tuple or len(key) != 6 or key[0] != "storage":
             raise FileError(f"[load] the file mentions {brief(key)}, which is no storage")
         _, kind, name, location, count, view = key
@@ -92,7 +113,8 @@ class _Legacy:
         found = self._storages.get(name)
         if found is None:
             found = self._storages[name] = self._blank(name, kind.dtype, location, count)
-        return found if view is None else self._part(found, view)
+        found = found if view is None else self._part(found, view)
+        return memory_of(found.storage, found.dtype)
 
     def _blank(self, name: str, dtype: DType | None, location: str, count: Any) -> Typed:
         if dtype is None and self.swapped:
@@ -121,8 +143,8 @@ class _Legacy:
             raise FileError(f"[load] the file mentions a part {brief(view)} outside its storage")
         return Typed(whole.storage.part(offset * size, count * size), whole.dtype)
 
-    def fill(self, keys: list[Any], position: int) -> None:
-        """Read the bytes of all storages, which begin at `position`."""
+    def fill(self, keys: list[Any], position: int) -> int:
+        """Read the bytes of all storages, which begin at `position`; where they end."""
         waiting = dict(self._storages)
         for key in keys:
             typed = waiting.pop(key, None) if isinstance(key, str) else None
@@ -151,3 +173,4 @@ class _Legacy:
             typed.storage.fill(Storage.around(raw, swap=swap))
         if waiting:
             raise FileError(f"[load] the file is damaged: storages {sorted(waiting)} are missing")
+        return position

@@ -12,11 +12,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.foreign import is_foreign
+from ..core.other_kinds import OtherKind
 from ..core.protocol import plain_number
+from ..core.storage import TypedStorage, UntypedStorage
 from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, FileError
+from ..layouts import layout as Layout
 from ..nn.modules.state import State
 from ..nn.parameter import Parameter
 from ..shapes import Size
@@ -29,8 +32,9 @@ _MOST = 255  # bytes of an integer, which torch's restricted reader takes
 class Pickle:
     """Writes one object; the storages of its tensors are collected in `storages`."""
 
-    def __init__(self, storages: Storages) -> None:
+    def __init__(self, storages: Storages, views: bool = False) -> None:
         self._storages = storages
+        self._views = views  # whether a storage is mentioned with the part of it that is meant
         self._out: list[bytes] = []
         self._memo: dict[Any, int] = {}
         self._kept: list[Any] = []  # what the memo knows by its id must not go away
@@ -87,6 +91,12 @@ class Pickle:
             write(self, obj)
         elif isinstance(obj, Tensor):
             self._tensor(obj)
+        elif isinstance(obj, UntypedStorage):
+            self._storage(obj)
+        elif isinstance(obj, Layout):
+            self._call("torch.serialization", "_get_layout", f"torch.{obj.name}")
+        elif isinstance(obj, OtherKind) and isinstance(getattr(obj, "layout", None), Layout):
+            self._sparse(obj)
         elif is_foreign(obj):
             number = plain_number(obj) if not obj.shape and hasattr(obj, "item") else obj
             if number is obj:  # also an array without dimensions
@@ -221,21 +231,18 @@ class Pickle:
             data = obj.detach()
             self._kept.append(data)
             self._call("torch._utils", "_rebuild_parameter", data, obj.requires_grad, OrderedDict())
+        elif type(obj) is Tensor and obj.is_meta:
+            self._call(
+                *("torch._utils", "_rebuild_meta_tensor_no_storage"),
+                *(obj.dtype, tuple(obj.shape), tuple(obj.stride()), obj.requires_grad),
+            )
         else:
-            number, size, t = self._storages.find(obj, self._where())
+            found = self._storages.find(obj, self._where())
+            t = found[2]
             named = t.dtype in STORAGE_NAMES  # the others are bytes, and their dtype is told apart
             self._global("torch._utils", f"_rebuild_tensor_v{2 if named else 3}")
-            self._out.append(b"((")
-            self._str("storage")
-            if named:
-                self._global("torch", STORAGE_NAMES[t.dtype])
-            else:
-                self._global("torch.storage", "UntypedStorage")
-                size *= t.itemsize
-            for word in (str(number), str(t.device)):
-                self._str(word)
-            self._int(size)
-            self._out.append(b"tQ")
+            self._out.append(b"(")
+            self._mention(found, named)
             for thing in (t.storage_offset(), tuple(t.shape), tuple(t.stride())):
                 self._save(thing)
             self._constant(obj.requires_grad)
@@ -243,6 +250,45 @@ class Pickle:
             if not named:
                 self._dtype(t.dtype)
             self._out.append(b"tR")
+        self._remember(id(obj), obj)
+
+    def _mention(self, found: tuple[int, int, Tensor], typed: bool) -> None:
+        """The place of a storage, among others as one of its dtype, or of bytes."""
+        number, size, t = found
+        self._out.append(b"(")
+        self._str("storage")
+        if typed:
+            self._global("torch", STORAGE_NAMES[t.dtype])
+        else:
+            self._global("torch.storage", "UntypedStorage")
+            size *= t.itemsize
+        self._storages.counts.setdefault(number, size)
+        for word in (str(number), str(t.device)):
+            self._str(word)
+        self._int(size)
+        self._out.append(b"NtQ" if self._views else b"tQ")
+
+    def _storage(self, obj: UntypedStorage) -> None:
+        """Memory as such: a pickle mentions it as it does that of a tensor."""
+        found = self._storages.find(obj._tensor, self._where())
+        self._mention(found, isinstance(obj, TypedStorage) and found[2].dtype in STORAGE_NAMES)
+
+    def _sparse(self, obj: Any) -> None:
+        if self._known(id(obj)):
+            return
+        name = obj.layout.name
+        if name == "sparse_coo":
+            parts = (obj._indices(), obj._values(), obj.shape, obj.is_coalesced())
+        elif name == "sparse_csr":
+            parts = (obj.crow_indices(), obj.col_indices(), obj.values(), obj.shape)
+        elif name == "sparse_csc":
+            parts = (obj.ccol_indices(), obj.row_indices(), obj.values(), obj.shape)
+        else:
+            self._object(obj)
+            return
+        data = tuple(p.detach() if isinstance(p, Tensor) else p for p in parts)
+        self._kept.append(data)
+        self._call("torch._utils", "_rebuild_sparse_tensor", obj.layout, data)
         self._remember(id(obj), obj)
 
     def _array(self, obj: Any) -> None:

@@ -10,7 +10,9 @@ import codecs
 from collections import Counter, OrderedDict
 from typing import Any, NamedTuple
 
-from .. import dtypes
+from .. import dtypes, layouts
+from ..core.register import FUNCTIONS
+from ..core.storage import TypedStorage, UntypedStorage
 from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
@@ -40,6 +42,15 @@ class Typed(NamedTuple):
     dtype: DType | None
 
 
+def memory_of(storage: Storage, dtype: DType | None) -> UntypedStorage:
+    """What a program finds where the file mentions a storage: memory as `x.storage()` gives it."""
+    size = 1 if dtype is None else dtype.itemsize
+    row = storage.tensor(dtype or dtypes.uint8, (storage.nbytes // size,))
+    found = UntypedStorage(row) if dtype is None else TypedStorage(row)
+    found._read = Typed(storage, dtype)
+    return found
+
+
 # Tensors -----------------------------------------------------------------------------------------
 def _sizes(what: str, values: Any) -> tuple[int, ...]:
     if not isinstance(values, (tuple, list)) or len(values) > _MOST_DIMS:
@@ -52,10 +63,11 @@ def _sizes(what: str, values: Any) -> tuple[int, ...]:
 
 def _tensor(typed: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> Tensor:
     """A view of a storage, which lies inside it."""
-    if not isinstance(typed, Typed):
+    if not isinstance(typed, UntypedStorage) or not isinstance(typed._read, Typed):
         raise FileError(
             f"[load] the file has a tensor without a storage, in {type(typed).__name__}"
         )
+    typed = typed._read
     dtype = typed.dtype if dtype is None else dtype
     if not isinstance(dtype, DType):
         raise FileError("[load] the file has a tensor without a dtype")
@@ -112,6 +124,43 @@ def _tensor_v3(
 ) -> Tensor:
     _check_metadata(metadata)
     return _with_grad(_tensor(storage, offset, size, stride, dtype), requires_grad)
+
+
+def _meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """A tensor of the device meta."""
+    shape, strides = _sizes("shape", size), _sizes("stride", stride)
+    if not isinstance(dtype, DType) or len(shape) != len(strides):
+        raise FileError(f"[load] the file has a tensor of shape {shape} with strides {strides}")
+    made = FUNCTIONS["empty_strided"](shape, strides, dtype=dtype, device="meta")
+    return _with_grad(made, requires_grad)
+
+
+def _layout(name: Any) -> layouts.layout:
+    found = getattr(layouts, str(name).removeprefix("torch."), None)
+    if not isinstance(name, str) or not isinstance(found, layouts.layout):
+        raise FileError(f"[load] the file has a tensor of the unknown layout {brief(name)}")
+    return found
+
+
+def _sparse(layout: Any, data: Any) -> Any:
+    """A sparse tensor, whose positions are checked."""
+    from ..sparse import creation
+
+    parts = data if isinstance(data, tuple) else ()
+    tensors = parts[:2] if layout is layouts.sparse_coo else parts[:3]
+    dense = all(type(t) is Tensor for t in tensors)
+    if dense and layout is layouts.sparse_coo and len(parts) in (3, 4):
+        kind: Any = creation.sparse_coo_tensor
+        options = {"is_coalesced": True} if parts[3:] == (True,) else {}
+    elif dense and layout in (layouts.sparse_csr, layouts.sparse_csc) and len(parts) == 4:
+        kind, options = creation.sparse_compressed_tensor, {"layout": layout}
+    else:
+        raise FileError(f"[load] the file has a sparse tensor of {layout} made of {brief(data)}")
+    size = _sizes("shape", parts[len(tensors)])
+    try:
+        return kind(*tensors, size, check_invariants=True, **options)
+    except UndertowError as error:
+        raise FileError(f"[load] the file has a sparse tensor that cannot be: {error}") from None
 
 
 def _check_metadata(metadata: Any) -> None:
@@ -215,6 +264,10 @@ def _table() -> dict[str, Any]:
         "torch._utils._rebuild_tensor": _tensor_v2,
         "torch._utils._rebuild_tensor_v2": _tensor_v2,
         "torch._utils._rebuild_tensor_v3": _tensor_v3,
+        "torch._utils._rebuild_meta_tensor_no_storage": _meta,
+        "torch._utils._rebuild_sparse_tensor": _sparse,
+        "torch._utils._rebuild_sparse_csr_tensor": _sparse,
+        "torch.serialization._get_layout": _layout,
         "torch._utils._rebuild_parameter": _parameter,
         "torch._utils._rebuild_parameter_with_state": _parameter,
         "torch.nn.parameter.Parameter": _parameter,
@@ -253,13 +306,9 @@ def _table() -> dict[str, Any]:
 # What torch has and Undertow has not: it is told by name, where other names are refused.
 _MISSING = {
     "torch._utils._rebuild_qtensor": "a quantised tensor",
-    "torch._utils._rebuild_sparse_tensor": "a sparse tensor",
-    "torch._utils._rebuild_sparse_csr_tensor": "a sparse tensor",
     "torch._utils._rebuild_nested_tensor": "a nested tensor",
     "torch._utils._rebuild_wrapper_subclass": "a tensor of another class",
-    "torch._utils._rebuild_meta_tensor_no_storage": "a tensor without elements",
     "torch._utils._rebuild_device_tensor_from_numpy": "a tensor made of a NumPy array",
-    "torch.serialization._get_layout": "the layout of a sparse tensor",
 }
 _OTHER_DTYPES = [
     "complex32",

@@ -36,6 +36,7 @@ class Storages:
         self._found: dict[Any, int] = {}
         self._memories: list[Tensor] = []
         self._kept: list[Tensor] = []
+        self.counts: dict[int, int] = {}  # elements of each, or bytes, as it was first mentioned
 
     def find(self, t: Tensor, where: str) -> tuple[int, int, Tensor]:
         """The number and the size in elements of a tensor's memory, and the tensor as saved."""

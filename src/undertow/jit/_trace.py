@@ -55,7 +55,8 @@ class TopLevelTracedModule(ScriptModule):
     """A traced module: it has the parameters and modules of the first, and calls that.
 
     `graph` and `code` are those of the ops that ran with the example; branches and loops of the
-    program are not frozen to what they did then.
+    program are not frozen to what they did then. Every module runs in the mode (training or
+    evaluation) in which it was traced, as in torch, whatever it is switched to.
     """
 
     def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -65,15 +66,29 @@ class TopLevelTracedModule(ScriptModule):
             fields[name] = module.__dict__[name]
         fields["training"] = module.training
         fields["_original"], fields["_example"] = module, (args, kwargs)
+        fields["_traced_modes"] = [(m, m.training) for m in module.modules()]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the traced module returns."""
-        return self._original(*args, **kwargs)
+        with self._as_traced():
+            return self._original(*args, **kwargs)
+
+    @contextmanager
+    def _as_traced(self) -> Iterator[None]:
+        """A block in which every module is in the mode in which it was traced."""
+        others = [m for m, mode in self._traced_modes if m.training is not mode]
+        for m in others:
+            m.training = not m.training
+        try:
+            yield
+        finally:
+            for m in others:
+                m.training = not m.training
 
     def train(self, mode: bool = True) -> Any:
-        """Switch this and the traced module."""
-        self._original.train(mode)
-        return super().train(mode)
+        """Kept as `training`: what was traced stays in the mode that it had then."""
+        self.training = mode
+        return self
 
     @property
     def original_name(self) -> str:
@@ -83,14 +98,16 @@ class TopLevelTracedModule(ScriptModule):
     @property
     def graph(self) -> Any:
         """The ops that the example runs, as an `fx.Graph`."""
-        return _recorded(self._original, self._example).graph
+        with self._as_traced():
+            return _recorded(self._original, self._example).graph
 
     inlined_graph = graph
 
     @property
     def code(self) -> str:
         """The graph as Python."""
-        return str(_recorded(self._original, self._example).code)
+        with self._as_traced():
+            return str(_recorded(self._original, self._example).code)
 
 
 TracedModule = ONNXTracedModule = TopLevelTracedModule

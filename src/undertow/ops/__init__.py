@@ -94,4 +94,6 @@ def __getattr__(name: str) -> Any:
     if name.startswith("__") or (Path(__file__).parent / f"{name}.py").exists():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     operators = import_module(f"{__name__.partition('.')[0]}.torch_names._ops")
-    return operators.load_library if name == "load_library" else operators.namespace(name)
+    found = operators.load_library if name == "load_library" else operators.namespace(name)
+    globals()[name] = found
+    return found

@@ -162,7 +162,11 @@ class OpOverload(OperatorBase):
                 f"[{self.name()}] has no kernel for the device {device!r}; register one with "
                 f"library.{'register_fake' if key == 'Meta' else 'register_kernel'}"
             )
-        result = kernel(*values, **named)
+        kept = getattr(state.around, "operator", None)  # of a selective checkpoint
+        if kept is None or self._schema.is_mutable or (wanted and not _below.get()):
+            result = kernel(*values, **named)
+        else:
+            result = kept(self, kernel, values, named)
         if self.strict:
             _check_results(self, result, tensors)
         elif wanted:
@@ -382,13 +386,14 @@ def namespace(name: str) -> Any:
     return _NAMESPACES[name]
 
 
-def define(qualified: str, schema: str, strict: bool = False) -> OpOverload:
+def define(qualified: str, schema: str, strict: bool = False, tags: Any = ()) -> OpOverload:
     """Make an operator: `"lib::name.overload"` and what it takes and returns."""
     space, found, name = qualified.partition("::")
     if not found or not space or not name:
         raise ArgumentError(f"[library] an operator's name is 'library::name', got {qualified!r}")
     op = OpOverload(space, parse(f"{qualified}{schema}"), strict)
     full = f"{space}::{op._opname}.{op._overloadname}"
+    op.tags = tuple(tags) if isinstance(tags, (tuple, list)) else (tags,)
     op.kernels |= _EARLY.pop(full, {})
     if full in _OVERLOADS and not strict:
         raise ArgumentError(f"[library] {qualified} is defined already")

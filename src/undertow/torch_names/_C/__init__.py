@@ -151,6 +151,20 @@ PythonTLSSnapshot Functionalize CompositeImplicitAutograd CompositeExplicitAutog
 DispatchKey: Any = enum.Enum("DispatchKey", _KEYS.split())  # type: ignore[misc]  # torch's layers, which libraries name
 
 
+Tag = enum.IntEnum(
+    "Tag",
+    """
+    core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated
+    inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides
+    needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant
+    pointwise pt2_compliant_tag reduction view_copy
+    """,
+    module="undertow",
+    start=0,
+)
+Tag.__doc__ = "What an operator of `library` says of itself; kept, and nothing is made of it."
+
+
 class DispatchKeySet:
     """Some of the layers."""
 

@@ -69,8 +69,7 @@ class Library:
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Make an operator of a schema, `name(Tensor x) -> Tensor`; its name comes back."""
         name, _, rest = schema.strip().partition("(")
-        op = _define(f"{self.ns}::{name.strip()}", f"({rest}")
-        op.tags = tuple(tags) if isinstance(tags, (tuple, list)) else (tags,)
+        op = _define(f"{self.ns}::{name.strip()}", f"({rest}", tags=tags)
         self._made.append(op)
         return name.strip()
 
@@ -143,8 +142,9 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any 
             return fn
 
         return decorate
-    op = _define(qualname, schema)
-    op.tags = tuple(tags) if isinstance(tags, (tuple, list)) else (tags,)
+    op = _define(qualname, schema, tags=tags)
+    if lib is not None:  # which takes it away with its own
+        lib._made.append(op)
     return None
 
 

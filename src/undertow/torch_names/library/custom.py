@@ -43,7 +43,7 @@ def custom_op(
 
     def make(fn: Function) -> CustomOpDef:
         inferred = schema or infer_schema(fn, mutates_args=mutates_args)
-        return CustomOpDef(name, inferred, fn, device_types)
+        return CustomOpDef(name, inferred, fn, device_types, tags=tags or ())
 
     return make if fn is None else make(fn)
 
@@ -51,10 +51,12 @@ def custom_op(
 class CustomOpDef:
     """An operator that `custom_op` made: call it, or register more for it."""
 
-    def __init__(self, name: str, schema: str, fn: Function, device_types: Any = None) -> None:
+    def __init__(
+        self, name: str, schema: str, fn: Function, device_types: Any = None, *, tags: Any = ()
+    ) -> None:
         self._qualname, self._schema, self._init_fn = name, schema, fn
         self._namespace, _, self._name = name.partition("::")
-        self._opoverload = define(name, schema, strict=True)
+        self._opoverload = define(name, schema, strict=True, tags=tags)
         self._off: set[str] = set()
         functools.update_wrapper(self, fn, updated=())
         if self._opoverload._schema.is_mutable and not self._opoverload._schema.returns:

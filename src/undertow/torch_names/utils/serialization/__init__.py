@@ -1,0 +1,5 @@
+"""`torch.utils.serialization`: how files are written and read."""
+
+from . import config
+
+__all__ = ["config"]
