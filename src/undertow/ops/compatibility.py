@@ -21,7 +21,7 @@ from ..core.tensor import share as shared
 from ..devices import DeviceLike
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from ..layouts import layout as Layout
-from ..layouts import sparse_csc, sparse_csr, strided
+from ..layouts import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr, strided
 from ..shapes import Ints, as_shape
 from .scan import accumulator
 
@@ -201,12 +201,9 @@ def to_sparse(
            values=tensor([2., 3.]),
            size=(2, 2), nnz=2, layout=undertow.sparse_coo)
     """
-    if blocksize is not None or dense_dim:
-        raise UnsupportedError(
-            f"[to_sparse] stores single elements, got blocksize {blocksize} and dense_dim "
-            f"{dense_dim}; leave both out"
-        )
-    return import_module("undertow.sparse").to_sparse(self, sparse_dim, layout=layout)
+    return import_module("undertow.sparse").to_sparse(
+        self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim
+    )
 
 
 def to_sparse_coo(self: Tensor) -> Any:
@@ -221,9 +218,7 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Any:
     >>> ut.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csr().crow_indices()
     tensor([0, 1, 2])
     """
-    if dense_dim:
-        raise UnsupportedError(f"[to_sparse_csr] there are no dense dimensions, got {dense_dim}")
-    return to_sparse(self, layout=sparse_csr)
+    return to_sparse(self, layout=sparse_csr, dense_dim=dense_dim)
 
 
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Any:
@@ -233,9 +228,27 @@ def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Any:
     >>> ut.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csc().ccol_indices()
     tensor([0, 0, 2])
     """
-    if dense_dim:
-        raise UnsupportedError(f"[to_sparse_csc] there are no dense dimensions, got {dense_dim}")
-    return to_sparse(self, layout=sparse_csc)
+    return to_sparse(self, layout=sparse_csc, dense_dim=dense_dim)
+
+
+def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """The matrix by rows, of which the blocks that are not zero are stored.
+
+    >>> import undertow as ut
+    >>> ut.eye(4).to_sparse_bsr((2, 2)).crow_indices()
+    tensor([0, 1, 2])
+    """
+    return to_sparse(self, layout=sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """The matrix by columns, of which the blocks that are not zero are stored.
+
+    >>> import undertow as ut
+    >>> ut.eye(4).to_sparse_bsc((2, 2)).ccol_indices()
+    tensor([0, 1, 2])
+    """
+    return to_sparse(self, layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def sparse_mask(self: Tensor, mask: Any) -> Any:
@@ -360,6 +373,8 @@ for _method in (
     to_sparse_coo,
     to_sparse_csr,
     to_sparse_csc,
+    to_sparse_bsr,
+    to_sparse_bsc,
     sparse_mask,
     new,
     apply_,
