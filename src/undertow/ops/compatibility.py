@@ -7,6 +7,7 @@ is not there is an error.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -15,6 +16,7 @@ from ..core.dispatch import sum_to
 from ..core.foreign import NUMBERS
 from ..core.legacy import construct
 from ..core.modes import current, no_grad
+from ..core.other_kinds import OtherKind
 from ..core.register import FUNCTIONS, attach, function
 from ..core.tensor import Tensor, wrap_shared
 from ..core.tensor import share as shared
@@ -251,6 +253,29 @@ def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) ->
     return to_sparse(self, layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 
+def _of_sparse(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, Tensor):
+            raise UnsupportedError(f"[{name}] is for sparse tensors, and this one is dense")
+        return getattr(self, name)(*args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"An error: `{name}` is for sparse tensors."
+    return method
+
+
+def _of_any_layout(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of dense tensors that asks a sparse one for its own: `Tensor.to_dense(s)`."""
+
+    @functools.wraps(fn)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, OtherKind):
+            return getattr(self, fn.__name__)(*args, **kwargs)
+        return fn(self, *args, **kwargs)
+
+    return method
+
+
 def sparse_mask(self: Tensor, mask: Any) -> Any:
     """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
     return import_module("undertow.sparse").sparse_mask(self, mask)
@@ -366,15 +391,15 @@ for _method in (
     is_distributed,
     dim_order,
     const_data_ptr,
-    to_dense,
-    sparse_dim,
-    dense_dim,
-    to_sparse,
-    to_sparse_coo,
-    to_sparse_csr,
-    to_sparse_csc,
-    to_sparse_bsr,
-    to_sparse_bsc,
+    _of_any_layout(to_dense),
+    _of_any_layout(sparse_dim),
+    _of_any_layout(dense_dim),
+    _of_any_layout(to_sparse),
+    _of_any_layout(to_sparse_coo),
+    _of_any_layout(to_sparse_csr),
+    _of_any_layout(to_sparse_csc),
+    _of_any_layout(to_sparse_bsr),
+    _of_any_layout(to_sparse_bsc),
     sparse_mask,
     new,
     apply_,
@@ -387,6 +412,12 @@ for _method in (
     is_same_size,
     is_conj,
     is_neg,
+    *map(
+        _of_sparse,
+        """
+        ccol_indices coalesce col_indices crow_indices indices is_coalesced row_indices values
+        """.split(),  # noqa: SIM905
+    ),
 ):
     attach(_method.__name__, _method)
 

@@ -15,6 +15,7 @@ from ..core.modes import current
 from ..core.op import Op
 from ..core.protocol import plain_number
 from ..core.register import function
+from ..core.other_kinds import NotDense, OtherKind
 from ..core.tensor import Tensor, node_of
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike, Number
@@ -207,6 +208,8 @@ def of_tensor(
             "device": input.device if device is None else device,
         }
         if alike:
+            if isinstance(input, OtherKind):
+                raise NotDense(input)
             options["size"] = input.shape
             kwargs.pop("memory_format", None)
         try:

@@ -7,6 +7,7 @@ and behind they are dense: (*batch, rows, columns, *dense).
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.tensor import Tensor
@@ -78,8 +79,9 @@ class SparseCompressed(SparseTensor):
         p, values = self._places, self._stored
         if not p.batch:
             return p.transposed, index_select(values, 0, p.order)
-        first = arange(p.begins[..., 0].numel(), device=values.device) * self._nnz()
-        order = (p.order.reshape(-1, self._nnz()) + first.unsqueeze(1)).reshape(-1)
+        count = prod(p.batch)
+        first = arange(count, device=values.device) * self._nnz()
+        order = (p.order.reshape(count, self._nnz()) + first.unsqueeze(1)).reshape(-1)
         found = index_select(values.flatten(0, self._batch), 0, order)
         return p.transposed, found.reshape(values.shape)
 
@@ -134,7 +136,7 @@ class SparseCompressed(SparseTensor):
         places = self._at()
         leading = self._stored.shape[: self._stored.ndim - self.dense_dim()]
         rows = [place.expand(leading).reshape(-1) for place in places]
-        values = self._stored.reshape(-1, *self.shape[self.ndim - self.dense_dim() :])
+        values = self._stored.reshape(prod(leading), *self.shape[self.ndim - self.dense_dim() :])
         return SparseCOO(stack(rows), values, self.shape, False).coalesce()
 
     def transpose(self, dim0: int, dim1: int) -> Any:
@@ -320,9 +322,7 @@ def _by_batch(
     op: str, batch: tuple[int, ...], count: int, lines: Tensor, others: Tensor, values: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The parts with a dimension for each of the batch; lines are numbered over all matrices."""
-    matrices = 1
-    for n in batch:
-        matrices *= n
+    matrices = prod(batch)
     which = lines.div(max(count, 1), rounding_mode="floor")
     each = which.bincount(minlength=matrices)
     if matrices and int(each.amin()) != int(each.amax()):

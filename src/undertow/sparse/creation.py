@@ -83,7 +83,7 @@ def sparse_coo_tensor(
     if indices is None:
         if size is None:
             raise ArgumentError(f"[{op}] needs indices and values, or a size")
-        indices, values = zeros((len(size), 0), dtype=dtypes.int64), as_tensor([])
+        indices, values = zeros((len(size), 0), dtype=dtypes.int64), zeros((0,))
     found = _given(values, dtype, device, requires_grad)
     places = _positions(op, "indices", indices, 2, found)
     if not found.ndim or found.shape[0] != places.shape[1]:
@@ -375,11 +375,10 @@ def to_sparse(
 ) -> SparseTensor | Tensor:
     """A dense tensor in a sparse layout, or itself in that which it has."""
     if layout is strided or layout in (None, sparse_coo):
-        if blocksize is not None or dense_dim is not None:
-            raise ArgumentError(
-                f"[to_sparse] blocksize and dense_dim are for layouts by rows or columns, got "
-                f"{blocksize} and {dense_dim}; give sparse_dim"
-            )
+        if blocksize is not None:
+            raise ArgumentError(f"[to_sparse] {layout!r} has no blocks, got blocksize {blocksize}")
+        if sparse_dim is None and dense_dim is not None:
+            sparse_dim = input.ndim - dense_dim
         return input if layout is strided else to_sparse_coo(input, sparse_dim)
     if sparse_dim not in (None, 2):
         raise ArgumentError(f"[to_sparse] {layout!r} has 2 sparse dimensions, got {sparse_dim}")
@@ -417,6 +416,39 @@ def sparse_mask(input: Any, mask: Any) -> SparseTensor:
     chosen = at._with(index_put(values, (which,), index_select(stored._stored, 0, where)))
     found = mask._like(chosen)
     return found
+
+
+def nothing(
+    op: str,
+    *sizes: Any,
+    size: Any = None,
+    layout: Any,
+    blocksize: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> SparseTensor:
+    """A tensor of that shape and layout that stores nothing: `ut.zeros(size, layout=…)`."""
+    given = sizes if size is None else (size,)
+    shape = tuple(given[0]) if len(given) == 1 and not isinstance(given[0], int) else given
+    if layout is sparse_coo:
+        return sparse_coo_tensor(shape, dtype=dtype, device=device, requires_grad=requires_grad)
+    kind = KINDS[layout]
+    if len(shape) < 2 or (kind.blocked and blocksize is None):
+        raise ArgumentError(f"[{op}] {layout!r} is for matrices, and has a blocksize if it has blocks")
+    block = tuple(blocksize) if kind.blocked else (1, 1)
+    rows, columns = (n // b for n, b in zip(shape[-2:], block, strict=True))
+    lines, others = kind._turned((rows, columns))
+    batch = tuple(shape[:-2])
+    begins = zeros((*batch, lines + 1), dtype=dtypes.int64, device=device)
+    places = zeros((*batch, 0), dtype=dtypes.int64, device=device)
+    inner = block if kind.blocked else ()
+    values = zeros(
+        (*batch, 0, *inner), dtype=dtype, device=device, requires_grad=requires_grad
+    )
+    return kind(Pattern(begins, places, (lines, others)), values)
 
 
 ANSWERS = {"sparse_mask": sparse_mask}

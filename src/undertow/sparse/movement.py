@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.modes import current
+from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..errors import (
     BoundsError,
@@ -207,6 +208,19 @@ def empty_like(input: SparseTensor, **options: Any) -> Any:
     return zeros_like(input, **options)
 
 
+def _random(name: str) -> Callable[..., Any]:
+    def like(input: SparseTensor, **options: Any) -> Any:
+        if not isinstance(input, SparseCompressed) or options.get("layout") not in (
+            None,
+            input.layout,
+        ):
+            raise input._undefined(name, "has no random elements, having no order of its own")
+        options.pop("layout", None)
+        return input._with(FUNCTIONS[name](input._stored.detach(), **options))
+
+    return like
+
+
 def sparse_resize_(self: SparseCOO, size: Any, sparse_dim: int, dense_dim: int) -> SparseCOO:
     """Another shape in place, in which all that is stored has its coordinates still."""
     shape = tuple(size)
@@ -282,6 +296,8 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "narrow_copy": narrow_copy,
     "zeros_like": zeros_like,
     "empty_like": empty_like,
+    "rand_like": _random("rand_like"),
+    "randn_like": _random("randn_like"),
     "sparse_resize_": sparse_resize_,
     "sparse_resize_and_clear_": sparse_resize_and_clear_,
     "resize_as_": resize_as_,

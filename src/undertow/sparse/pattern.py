@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from ..backends.base import Array, Forms
@@ -44,10 +45,10 @@ class Pattern:
         if not batch:
             found = cls(begins_of(rows, shape[0]), columns, shape)
         else:
-            lines = rows.reshape(-1, rows.shape[-1])
-            first = arange(lines.shape[0], device=rows.device).unsqueeze(1) * shape[0]
-            count = lines.shape[0] * shape[0]
-            lengths = (lines + first).reshape(-1).bincount(minlength=count).reshape(*batch, -1)
+            count = prod(batch)
+            first = arange(count, device=rows.device).unsqueeze(1) * shape[0]
+            lines = (rows.reshape(count, rows.shape[-1]) + first).reshape(-1)
+            lengths = lines.bincount(minlength=count * shape[0]).reshape(*batch, shape[0])
             start = lengths.new_zeros(*batch, 1)
             found = cls(cat([start, cumsum(lengths, -1)], -1), columns, shape)
         found.rows = rows
