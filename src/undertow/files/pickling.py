@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.foreign import is_foreign
+from ..core.other_kinds import OtherKind
 from ..core.protocol import plain_number
 from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, FileError
+from ..layouts import layout as Layout
 from ..nn.modules.state import State
 from ..nn.parameter import Parameter
 from ..shapes import Size
@@ -87,6 +89,8 @@ class Pickle:
             write(self, obj)
         elif isinstance(obj, Tensor):
             self._tensor(obj)
+        elif isinstance(obj, OtherKind) and hasattr(obj, "_saved"):
+            self._sparse(obj)
         elif is_foreign(obj):
             number = plain_number(obj) if not obj.shape and hasattr(obj, "item") else obj
             if number is obj:  # also an array without dimensions
@@ -210,6 +214,16 @@ class Pickle:
     def _dtype(self, obj: DType) -> None:
         self._global("torch", obj.name)
 
+    def _layout(self, obj: Layout) -> None:
+        self._call("torch.serialization", "_get_layout", f"torch.{obj.name}")
+
+    def _sparse(self, obj: Any) -> None:
+        if not self._known(id(obj)):
+            data = obj._saved()
+            self._call("torch._utils", "_rebuild_sparse_tensor", obj.layout, data)
+            self._remember(id(obj), obj)
+            self._kept.append(data)
+
     def _device(self, obj: Device) -> None:
         index = () if obj.index is None else (obj.index,)
         self._call("torch", "device", obj.type, *index)
@@ -282,6 +296,7 @@ class Pickle:
 
 
 _WRITERS: dict[type, Any] = {
+    Layout: Pickle._layout,
     type(None): Pickle._constant,
     bool: Pickle._constant,
     int: Pickle._int,

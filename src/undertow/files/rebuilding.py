@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter, OrderedDict
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from .. import dtypes
@@ -15,6 +16,8 @@ from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DeviceError, FileError, UndertowError, UnsupportedError
+from ..layouts import LAYOUTS
+from ..layouts import layout as Layout
 from ..nn.parameter import Parameter
 from ..shapes import Size
 from . import numpy_arrays
@@ -136,6 +139,34 @@ def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     return function.call(*args)
 
 
+def _layout(name: Any) -> Layout:
+    if not isinstance(name, str) or name.removeprefix("torch.") not in LAYOUTS:
+        raise FileError(f"[load] the file has a layout that is none: {brief(name)}")
+    return LAYOUTS[name.removeprefix("torch.")]
+
+
+def _sparse(layout: Any, data: Any) -> Any:
+    """A sparse tensor, of parts that its constructor checks."""
+    count = 4 if isinstance(layout, Layout) and layout.name.startswith("sparse_") else -1
+    parts = tuple(data) if isinstance(data, (tuple, list)) else ()
+    if layout is LAYOUTS["sparse_coo"] and len(parts) == 3:
+        parts = (*parts, None)
+    if len(parts) != count or not all(isinstance(t, Tensor) for t in parts[:2]):
+        raise FileError("[load] the file has a sparse tensor that is made in an unknown way")
+    made = import_module(f"{__name__.partition('.')[0]}.sparse")
+    try:
+        if layout is LAYOUTS["sparse_coo"]:
+            indices, values, size, once = parts
+            return made.sparse_coo_tensor(
+                indices, values, _sizes("shape", size), is_coalesced=once is True
+            )
+        begins, places, values, size = parts
+        shape = _sizes("shape", size)
+        return made.sparse_compressed_tensor(begins, places, values, shape, layout=layout)
+    except UndertowError as error:
+        raise FileError(f"[load] the file has a sparse tensor that cannot be: {error}") from None
+
+
 def _from_cpu(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
     if not isinstance(data, Tensor) or not isinstance(dtype, DType):
         raise FileError(f"[load] the file has a tensor made of a {type(data).__name__}")
@@ -220,6 +251,9 @@ def _table() -> dict[str, Any]:
         "torch.nn.parameter.Parameter": _parameter,
         "torch._tensor._rebuild_from_type_v2": _from_type,
         "torch._utils._rebuild_device_tensor_from_cpu_tensor": _from_cpu,
+        "torch._utils._rebuild_sparse_tensor": _sparse,
+        "torch._utils._rebuild_sparse_csr_tensor": _sparse,
+        "torch.serialization._get_layout": _layout,
         "torch.Size": _size,
         "torch.device": _device,
         "torch.Tensor": _oldest,
@@ -253,13 +287,10 @@ def _table() -> dict[str, Any]:
 # What torch has and Undertow has not: it is told by name, where other names are refused.
 _MISSING = {
     "torch._utils._rebuild_qtensor": "a quantised tensor",
-    "torch._utils._rebuild_sparse_tensor": "a sparse tensor",
-    "torch._utils._rebuild_sparse_csr_tensor": "a sparse tensor",
     "torch._utils._rebuild_nested_tensor": "a nested tensor",
     "torch._utils._rebuild_wrapper_subclass": "a tensor of another class",
     "torch._utils._rebuild_meta_tensor_no_storage": "a tensor without elements",
     "torch._utils._rebuild_device_tensor_from_numpy": "a tensor made of a NumPy array",
-    "torch.serialization._get_layout": "the layout of a sparse tensor",
 }
 _OTHER_DTYPES = [
     "complex32",

@@ -60,6 +60,10 @@ class SparseCompressed(SparseTensor):
         p = self._places
         return p.begins.to(p.kind), p.columns.to(p.kind)
 
+    def _saved(self) -> tuple[Any, ...]:
+        """What a checkpoint keeps of it, besides the layout."""
+        return *self._pointers(), self._stored.detach(), self.shape
+
     def _nnz(self) -> int:
         return self._places.columns.shape[-1]
 

@@ -59,6 +59,10 @@ class SparseCOO(SparseTensor):
     def _values(self) -> Tensor:
         return self._stored
 
+    def _saved(self) -> tuple[Any, ...]:
+        """What a checkpoint keeps of it, besides the layout."""
+        return self._places, self._stored.detach(), self.shape, self._coalesced
+
     def sparse_dim(self) -> int:
         """The number of dimensions that have coordinates."""
         return self._places.shape[0]
@@ -174,9 +178,9 @@ class SparseCOO(SparseTensor):
         return self.coalesce()
 
     # Other shapes -------------------------------------------------------------------------
-    def permute(self, *dims: Any) -> SparseCOO:
+    def permute(self, *sizes: Any, dims: Any = None) -> SparseCOO:
         """The dimensions in another order; sparse ones stay before dense ones."""
-        found: SparseCOO = _movement().permute(self, *dims)
+        found: SparseCOO = _movement().permute(self, *(sizes if dims is None else (dims,)))
         return found
 
     def unsqueeze(self, dim: int) -> SparseCOO:

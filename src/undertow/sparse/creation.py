@@ -86,14 +86,15 @@ def sparse_coo_tensor(
         indices, values = zeros((len(size), 0), dtype=dtypes.int64), zeros((0,))
     found = _given(values, dtype, device, requires_grad)
     places = _positions(op, "indices", indices, 2, found)
-    if not found.ndim or found.shape[0] != places.shape[1]:
+    if not found.ndim:
+        found = found.expand(places.shape[1])
+    if found.shape[0] != places.shape[1]:
         raise ShapeError(
             f"[{op}] {places.shape[1]} coordinates need as many values, got shape {found.shape}"
         )
     if size is None:
-        if not places.shape[1]:
-            raise ArgumentError(f"[{op}] without coordinates it needs a size")
-        size = (*(places.amax(1) + 1).tolist(), *found.shape[1:])
+        least = (places.amax(1) + 1).tolist() if places.shape[1] else [0] * places.shape[0]
+        size = (*least, *found.shape[1:])
     sparse = places.shape[0]
     if len(size) != sparse + found.ndim - 1 or tuple(size[sparse:]) != tuple(found.shape[1:]):
         raise ShapeError(
@@ -338,6 +339,9 @@ def spdiags(
         rows.append(place - offset)
         columns.append(place)
         values.append(line[first : max(first, last)])
+    if not which:
+        none = zeros((2, 0), dtype=dtypes.int64, device=lines.device)
+        return in_layout(SparseCOO(none, lines.new_zeros(0), size, True), layout)  # type: ignore[no-any-return]
     places = stack([cat(rows), cat(columns)])
     found = SparseCOO(places, cat(values), size, False)
     return found if layout in (None, sparse_coo) else found.to_sparse(layout=layout)

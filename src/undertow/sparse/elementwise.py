@@ -103,14 +103,16 @@ def lookup(x: SparseCOO, places: Tensor) -> tuple[Tensor, Tensor]:
 
 def _common(a: SparseCOO, b: SparseCOO) -> SparseCOO:
     """The product of two at the coordinates that both have."""
-    if a.shape != b.shape or a.sparse_dim() != b.sparse_dim():
+    count = a.sparse_dim()
+    if a.shape[:count] != b.shape[:count] or count != b.sparse_dim():
         raise ShapeError(
             f"[mul] sparse tensors do not broadcast: {tuple(a.shape)} * {tuple(b.shape)}, with "
             f"{a.sparse_dim()} and {b.sparse_dim()} sparse dimensions"
         )
-    which, at = lookup(b, a._linear(range(a.sparse_dim())))
+    which, at = lookup(b, a._linear(range(count)))
     values = index_select(a._stored, 0, which) * index_select(b._stored, 0, at)
-    return SparseCOO(index_select(a._places, 1, which), values, a.shape, True)
+    shape = (*a.shape[:count], *values.shape[1:])
+    return SparseCOO(index_select(a._places, 1, which), values, shape, True)
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Any:

@@ -9,6 +9,7 @@ from ..core.modes import current
 from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..errors import (
+    ArgumentError,
     BoundsError,
     DimError,
     DTypeError,
@@ -36,7 +37,7 @@ def permute(x: SparseCOO, *dims: Any) -> SparseCOO:
     if sorted(order) != list(range(x.ndim)) or sorted(order[:sparse]) != list(range(sparse)):
         raise DimError(
             f"[permute] dims {tuple(given)} must name each of {x.ndim} dimensions once, and the "
-            f"{sparse} sparse dimensions first"
+            f"{sparse} sparse ones first, for sparse dimensions stay before dense ones"
         )
     values = x._stored.permute(0, *[d - sparse + 1 for d in order[sparse:]])
     first = order[:sparse]
@@ -181,6 +182,8 @@ def zeros_like(
 ) -> Any:
     """A tensor of its shape and layout that stores nothing."""
     wanted = input.layout if layout is None else layout
+    if memory_format is not None and wanted is not strided:
+        raise ArgumentError(f"[zeros_like] a memory_format is for dense tensors, got {memory_format}")
     if dtype is None:
         dtype = input.dtype
     if device is None:
@@ -242,12 +245,9 @@ def sparse_resize_(self: SparseCOO, size: Any, sparse_dim: int, dense_dim: int) 
             )
         if any(a < b for a, b in zip(shape, self.shape, strict=True)):
             raise ShapeError(f"[sparse_resize_] {tuple(self.shape)} does not shrink to {shape}")
-        values = self._stored
-        for d in range(sparse_dim, len(shape)):
-            room = list(values.shape)
-            room[d - sparse_dim + 1] = shape[d] - self.shape[d]
-            values = dense_cat([values, values.new_zeros(room)], d - sparse_dim + 1)
-        places = self._places
+        if shape[sparse_dim:] != tuple(self.shape[sparse_dim:]):
+            raise self._undefined("sparse_resize_", "keeps the dense dimensions of what it stores")
+        places, values = self._places, self._stored
     else:
         places = self._places.new_zeros(sparse_dim, 0)
         values = self._stored.new_zeros(0, *shape[sparse_dim:])

@@ -25,7 +25,8 @@ def _stored(op: str, matrix: SparseTensor) -> tuple[Pattern, Tensor]:
     if isinstance(matrix, SparseCOO):
         found = matrix.coalesce()
         return found._pattern(op), found._stored
-    assert isinstance(matrix, SparseCompressed)
+    if not isinstance(matrix, SparseCompressed):
+        raise DTypeError(f"[{op}] expects a sparse matrix, got a {type(matrix).__name__}")
     return matrix._plain()
 
 

@@ -387,6 +387,22 @@ class SparseTensor(OtherKind):
         self._hold(self._like(found.to(self.dtype)))
         return self
 
+    def t_(self) -> Any:
+        """Rows and columns exchanged in place."""
+        return self.transpose_(0, 1) if self.ndim == 2 else self._turn("t_", self.t())
+
+    def transpose_(self, dim0: int, dim1: int) -> Any:
+        """Two sparse dimensions exchanged in place."""
+        return self._turn("transpose_", self.transpose(dim0, dim1))
+
+    def _turn(self, op: str, found: Any) -> Any:
+        if found.layout is not self.layout or self._owner is not None:
+            raise self._undefined(op, "keeps its dimensions")
+        if self.requires_grad and self.is_leaf and current().grad:
+            raise InplaceError(f"[{op}] a leaf that requires gradients cannot be changed in place")
+        self._hold(found)
+        return self
+
     def zero_(self) -> Any:
         """Forget all elements: in place, and without a history."""
         if self.requires_grad and self.is_leaf and current().grad:
