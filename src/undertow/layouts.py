@@ -80,8 +80,7 @@ sparse_csc = layout("sparse_csc")
 sparse_bsr = layout("sparse_bsr")
 sparse_bsc = layout("sparse_bsc")
 LAYOUTS = {
-    one.name: one
-    for one in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
+    one.name: one for one in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 }
 contiguous_format = legacy_contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")

@@ -357,7 +357,7 @@ def _apart(g: Tensor, create_graph: bool) -> Tensor:
 
 
 def _listed(op: str, what: str, value: Any) -> list[Any]:
-    if isinstance(value, (Tensor, GradientEdge)):
+    if isinstance(value, (Tensor, GradientEdge, OtherKind)):
         return [value]
     try:
         return list(value)

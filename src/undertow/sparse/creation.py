@@ -441,7 +441,9 @@ def nothing(
         return sparse_coo_tensor(shape, dtype=dtype, device=device, requires_grad=requires_grad)
     kind = KINDS[layout]
     if len(shape) < 2 or (kind.blocked and blocksize is None):
-        raise ArgumentError(f"[{op}] {layout!r} is for matrices, and has a blocksize if it has blocks")
+        raise ArgumentError(
+            f"[{op}] {layout!r} is for matrices, and has a blocksize if it has blocks"
+        )
     block = tuple(blocksize) if kind.blocked else (1, 1)
     rows, columns = (n // b for n, b in zip(shape[-2:], block, strict=True))
     lines, others = kind._turned((rows, columns))
@@ -449,9 +451,7 @@ def nothing(
     begins = zeros((*batch, lines + 1), dtype=dtypes.int64, device=device)
     places = zeros((*batch, 0), dtype=dtypes.int64, device=device)
     inner = block if kind.blocked else ()
-    values = zeros(
-        (*batch, 0, *inner), dtype=dtype, device=device, requires_grad=requires_grad
-    )
+    values = zeros((*batch, 0, *inner), dtype=dtype, device=device, requires_grad=requires_grad)
     return kind(Pattern(begins, places, (lines, others)), values)
 
 

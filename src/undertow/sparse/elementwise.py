@@ -160,4 +160,11 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "is_same_size": is_same_size,
 }
 # What has a form that changes its first operand.
-IN_PLACE = frozenset(ANSWERS) - {"isinf", "isnan", "isneginf", "isposinf", "signbit", "is_same_size"}
+IN_PLACE = frozenset(ANSWERS) - {
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "signbit",
+    "is_same_size",
+}

@@ -183,7 +183,9 @@ def zeros_like(
     """A tensor of its shape and layout that stores nothing."""
     wanted = input.layout if layout is None else layout
     if memory_format is not None and wanted is not strided:
-        raise ArgumentError(f"[zeros_like] a memory_format is for dense tensors, got {memory_format}")
+        raise ArgumentError(
+            f"[zeros_like] a memory_format is for dense tensors, got {memory_format}"
+        )
     if dtype is None:
         dtype = input.dtype
     if device is None:

@@ -196,9 +196,7 @@ class SparseTensor(OtherKind):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        if value is not None and not (
-            isinstance(value, SparseTensor) and value._same_places(self)
-        ):
+        if value is not None and not (isinstance(value, SparseTensor) and value._same_places(self)):
             raise ArgumentError(
                 "[grad] the gradient of a sparse tensor has its layout and positions; "
                 "sparse_mask() gives a tensor those of another one"
@@ -346,7 +344,8 @@ class SparseTensor(OtherKind):
 
     # In place -----------------------------------------------------------------------------
     def _become(self, op: str, found: Any) -> Any:
-        """Hold what an operation gave; in its own memory, if the positions are the same."""
+        """Hold what an operation gave. By coordinates nobody else sees that, as in torch; by rows
+        and columns, and in a gradient, the values change in their memory."""
         if not isinstance(found, SparseTensor) or found.shape != self.shape:
             raise ShapeError(
                 f"[{op}] the result has shape {tuple(found.shape)} and is "
@@ -359,7 +358,7 @@ class SparseTensor(OtherKind):
             raise InplaceError(
                 f"[{op}] a leaf that requires gradients cannot be changed in place; use no_grad()"
             )
-        if found._places is self._places:
+        if found._places is self._places and (not self.is_sparse or self._owner is not None):
             self._stored.copy_(found._stored)
             return self
         if self._owner is not None:
@@ -407,13 +406,16 @@ class SparseTensor(OtherKind):
         """Forget all elements: in place, and without a history."""
         if self.requires_grad and self.is_leaf and current().grad:
             raise InplaceError("[zero_] a leaf that requires gradients cannot be changed in place")
-        self._stored.detach().zero_()
         if self._owner is None:
             self._drop()
+        else:
+            self._stored.detach().zero_()
         return self
 
     def _drop(self) -> None:
-        """Store nothing, where the layout lets it; all values are zero already."""
+        """Make all elements zero, without a history."""
+        self._stored.detach().zero_()
+        self._stored = self._stored.detach()
 
     def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Any:
         """Take the elements of another tensor of this shape."""
