@@ -216,7 +216,7 @@ def test_softmax_of_blocks(at: int) -> None:
 
 
 def test_gradients_without_leaves() -> None:
-    """autograd.grad with respect to sparse tensors, of the second order too, and backward of one."""
+    """autograd.grad with respect to sparse tensors, to second order, and backward of one."""
     s = ut.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2), requires_grad=True)
     (g,) = ut.autograd.grad((s.to_dense() ** 3).sum(), s, create_graph=True)
     assert g.to_dense().tolist() == [[0.0, 12.0], [27.0, 0.0]]

@@ -332,7 +332,7 @@ def _edge(op: str, i: int, t: Any) -> tuple[Node, int]:
     if isinstance(t, GradientEdge):
         return t.node, t.output_nr
     if isinstance(t, OtherKind) and hasattr(t, "_gradient"):  # a sparse tensor: its values
-        return _edge(op, i, t._stored)
+        return _edge(op, i, t._stored)  # type: ignore[attr-defined]
     if not isinstance(t, Tensor):
         raise GradientError(f"[{op}] input {i} is a {type(t).__name__}, expected a Tensor")
     node = node_of(t)

@@ -377,7 +377,7 @@ def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
         check_writable(name, self)
         found = function(_before(self), *args, **kwargs)
         if isinstance(found, OtherKind):  # a dense tensor times a sparse one
-            found = found.to_dense()  # type: ignore[attr-defined]
+            found = found.to_dense()
         return write(name, self, found)
 
     method.__name__ = method.__qualname__ = name

@@ -13,9 +13,9 @@ from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import apply, cast, expand, transfer
 from ..core.modes import current
 from ..core.op import Op
+from ..core.other_kinds import NotDense, OtherKind
 from ..core.protocol import plain_number
 from ..core.register import function
-from ..core.other_kinds import NotDense, OtherKind
 from ..core.tensor import Tensor, node_of
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike, Number

@@ -76,7 +76,9 @@ class SparseCompressed(SparseTensor):
     def _block(self) -> tuple[int, int] | None:
         """The shape of the blocks, if there are such."""
         front = self._batch + 1
-        return tuple(self._stored.shape[front : front + 2]) if self.blocked else None
+        if not self.blocked:
+            return None
+        return self._stored.shape[front], self._stored.shape[front + 1]
 
     def _other(self) -> tuple[Pattern, Tensor]:
         """The pattern and the values in the other order."""
@@ -111,7 +113,7 @@ class SparseCompressed(SparseTensor):
         return self.ndim - 2 - self._batch
 
     def _at(self) -> tuple[Tensor, ...]:
-        """An index for each dimension but dense ones; together they have the shape of the values."""
+        """Indices for all dimensions but dense ones; together they have the shape of the values."""
         p = self._places
         device = self._stored.device
         count = 1 + 2 * self.blocked
@@ -144,8 +146,10 @@ class SparseCompressed(SparseTensor):
         return SparseCOO(stack(rows), values, self.shape, False).coalesce()
 
     def transpose(self, dim0: int, dim1: int) -> Any:
-        """Rows and columns exchanged, in the layout of the other order, or two dimensions of the
-        batch; nothing is copied."""
+        """Rows and columns exchanged, or two dimensions of the batch; nothing is copied.
+
+        By rows becomes by columns, and the other way round.
+        """
         a, b = sorted(wrap_dim("transpose", d, self.ndim) for d in (dim0, dim1))
         batch = self._batch
         if a == b:
@@ -288,8 +292,11 @@ KINDS: dict[Any, type[SparseCompressed]] = {kind.layout: kind for kind in _TURNE
 
 
 def compress(op: str, x: SparseCOO, layout: Layout, blocksize: Any = None) -> Any:
-    """A tensor by coordinates by rows or columns; all but the last two sparse dimensions are those
-    of a batch, whose matrices must store equally many elements."""
+    """A tensor by coordinates in a layout by rows or columns.
+
+    All but the last two sparse dimensions are those of a batch, whose matrices must store equally
+    many elements.
+    """
     kind = KINDS[layout]
     x = x.coalesce()
     front, dense = x.sparse_dim() - 2, tuple(x.shape[x.sparse_dim() :])
@@ -377,7 +384,7 @@ def in_layout(
         if same and _TURNED[type(x)] is kind:
             return kind(*x._other())
         found: SparseTensor = compress(op, x.to_sparse_coo(), layout, blocksize)
-        found._places.kind = x._places.kind  # type: ignore[attr-defined]
+        found._places.kind = x._places.kind
         return found
     return compress(op, x, layout, blocksize)  # type: ignore[arg-type]
 

@@ -127,8 +127,10 @@ class SparseCOO(SparseTensor):
         return tuple(self._places.unbind(0))
 
     def _gradient(self, values: Tensor) -> SparseCOO:
-        """The gradient, given that of the values: elements that stand at one place have the same,
-        which counts once."""
+        """The gradient, given that of the values.
+
+        Elements that stand at one place have the same gradient, which counts once.
+        """
         if self._coalesced:
             return self._with(values)
         place = self._linear(range(self.sparse_dim()))

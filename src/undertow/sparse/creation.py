@@ -341,7 +341,7 @@ def spdiags(
         values.append(line[first : max(first, last)])
     if not which:
         none = zeros((2, 0), dtype=dtypes.int64, device=lines.device)
-        return in_layout(SparseCOO(none, lines.new_zeros(0), size, True), layout)  # type: ignore[no-any-return]
+        return in_layout(SparseCOO(none, lines.new_zeros(0), size, True), layout)
     places = stack([cat(rows), cat(columns)])
     found = SparseCOO(places, cat(values), size, False)
     return found if layout in (None, sparse_coo) else found.to_sparse(layout=layout)
@@ -393,7 +393,7 @@ def to_sparse(
             f"{dense} dense dimensions"
         )
     found = to_sparse_coo(input, input.ndim - dense)
-    return in_layout(found, layout, blocksize)  # type: ignore[no-any-return]
+    return in_layout(found, layout, blocksize)
 
 
 def sparse_mask(input: Any, mask: Any) -> SparseTensor:
@@ -418,8 +418,7 @@ def sparse_mask(input: Any, mask: Any) -> SparseTensor:
     which, where = lookup(stored, at._linear(range(at.sparse_dim())))
     values = stored._stored.new_zeros(at._nnz(), *stored._stored.shape[1:])
     chosen = at._with(index_put(values, (which,), index_select(stored._stored, 0, where)))
-    found = mask._like(chosen)
-    return found
+    return mask._like(chosen)
 
 
 def nothing(

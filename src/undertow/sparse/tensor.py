@@ -327,7 +327,7 @@ class SparseTensor(OtherKind):
         return dense if dtype is None else dense.to(dtype)
 
     def _at(self) -> tuple[Tensor, ...]:
-        """An index for each dimension but dense ones; together they have the shape of the values."""
+        """Indices for all dimensions but dense ones; together they have the shape of the values."""
         raise NotImplementedError
 
     def _beside(self, dense: Tensor) -> Tensor:
@@ -344,8 +344,11 @@ class SparseTensor(OtherKind):
 
     # In place -----------------------------------------------------------------------------
     def _become(self, op: str, found: Any) -> Any:
-        """Hold what an operation gave. By coordinates nobody else sees that, as in torch; by rows
-        and columns, and in a gradient, the values change in their memory."""
+        """Hold what an operation gave.
+
+        By coordinates nobody else sees that, as in torch; by rows and columns, and in a gradient,
+        the values change in their memory.
+        """
         if not isinstance(found, SparseTensor) or found.shape != self.shape:
             raise ShapeError(
                 f"[{op}] the result has shape {tuple(found.shape)} and is "
