@@ -138,7 +138,7 @@ def test_gradients_of_leaves_and_of_dense_sources() -> None:
     assert s.grad is None
     (s @ ut.arange(6.0).reshape(3, 2)).sum().backward()
     assert s.grad.layout is ut.sparse_coo
-    assert s.grad._stored.tolist() == [9.0, 1.0, 1.0]
+    assert s.grad._stored.tolist() == [9.0, 1.0]
     s.grad = None
     assert s.grad is None
     x = ut.tensor(A, requires_grad=True)
@@ -349,11 +349,10 @@ def test_complex_numbers(layout: Any) -> None:
         (lambda: ut.ones(2, 2).to_sparse(3), "1 to 2"),
         (lambda: ut.ones(2, 2).to_sparse(layout=3), "sparse_csr"),
         (lambda: ut.ones(2, 2).to_sparse_csr(1), "dense dimensions"),
-        (lambda: ut.ones(2, 2, 2).to_sparse_csr(), "matrices"),
+        (lambda: ut.ones(2).to_sparse_csr(), "are sparse"),
         (lambda: ut.ones(2, 2, 2).to_sparse(2) @ ut.ones(2, 2), "sizes"),
         (lambda: ut.sparse.sum(ut.ones(2)), "sparse tensor"),
         (lambda: ut.sparse.softmax(ut.ones(2, 2).long().to_sparse(), 1), "floating"),
-        (lambda: ut.sparse.softmax(ut.ones(2, 2).to_sparse(1), 0), "dense dimensions"),
         (lambda: ut.sparse.mm(sparse(A), ut.ones(7, 2), "prod"), "prod"),
         (lambda: ut.sparse.mm(ut.ones(5, 7), sparse(A).t(), "mean"), "a sparse matrix and a dense"),
         (lambda: ut.sparse.sampled_addmm(sparse(A), ut.ones(5, 2), ut.ones(2, 7)), "sparse_csr"),

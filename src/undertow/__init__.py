@@ -75,6 +75,7 @@ _LAZY = {
     **dict.fromkeys(
         (
             *("sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor"),
+            *("sparse_bsr_tensor", "sparse_bsc_tensor"),
             *("sparse_csr_tensor", "hspmm", "smm", "sspaddmm"),
         ),
         "sparse",

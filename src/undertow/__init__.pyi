@@ -384,6 +384,8 @@ from .settings import use_deterministic_algorithms as use_deterministic_algorith
 from .shapes import Ints, Shape, Size
 from .sparse import hspmm as hspmm
 from .sparse import smm as smm
+from .sparse import sparse_bsc_tensor as sparse_bsc_tensor
+from .sparse import sparse_bsr_tensor as sparse_bsr_tensor
 from .sparse import sparse_compressed_tensor as sparse_compressed_tensor
 from .sparse import sparse_coo_tensor as sparse_coo_tensor
 from .sparse import sparse_csc_tensor as sparse_csc_tensor
@@ -4306,7 +4308,9 @@ __all__ = [
     "sort",
     "sparse",
     "sparse_bsc",
+    "sparse_bsc_tensor",
     "sparse_bsr",
+    "sparse_bsr_tensor",
     "sparse_compressed_tensor",
     "sparse_coo",
     "sparse_coo_tensor",

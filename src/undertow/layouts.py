@@ -45,7 +45,7 @@ class _Named:
 
 
 class layout(_Named):
-    """How elements are stored: `ut.strided`, `ut.sparse_coo`, `ut.sparse_csr` or `ut.sparse_csc`.
+    """How elements are stored: `ut.strided`, `ut.sparse_coo`, `ut.sparse_csr` and its kin.
 
     >>> import undertow as ut
     >>> ut.ones(2).layout
@@ -77,9 +77,11 @@ jagged = layout("jagged")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
-# Blocks by rows and by columns are there to be compared with; no tensor has them.
 sparse_bsr = layout("sparse_bsr")
 sparse_bsc = layout("sparse_bsc")
+LAYOUTS = {
+    one.name: one for one in (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
+}
 contiguous_format = legacy_contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

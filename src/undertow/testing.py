@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import dtypes
+from .core.other_kinds import OtherKind
 from .core.register import FUNCTIONS
 from .core.tensor import Tensor
 from .errors import ArgumentError
@@ -54,7 +55,12 @@ def assert_close(
         raise ArgumentError(
             f"[assert_close] give both rtol and atol or neither, got rtol={rtol}, atol={atol}"
         )
-    checks = {"device": check_device, "dtype": check_dtype, "stride": check_stride}
+    checks = {
+        "device": check_device,
+        "dtype": check_dtype,
+        "layout": check_layout,
+        "stride": check_stride,
+    }
     why = _difference(actual, expected, rtol, atol, equal_nan, checks, "")
     if why is not None:
         raise AssertionError(msg(why) if callable(msg) else why if msg is None else msg)
@@ -93,6 +99,14 @@ def _leaf(
 ) -> str | None:
     if actual is None or expected is None or isinstance(actual, str) or isinstance(expected, str):
         return None if actual == expected else f"{actual!r} is not {expected!r}{where}"
+    sparse = [isinstance(t, OtherKind) and hasattr(t, "_saved") for t in (actual, expected)]
+    if any(sparse):
+        layouts = [getattr(t, "layout", None) for t in (actual, expected)]
+        if checks["layout"] and layouts[0] is not layouts[1]:
+            return f"the layouts{where} differ: {layouts[0]} and {layouts[1]}"
+        actual, expected = (
+            t.to_dense() if s else t for t, s in zip((actual, expected), sparse, strict=True)
+        )
     scalar = not isinstance(actual, Tensor) and not isinstance(expected, Tensor)
     if scalar and type(actual) is not type(expected) and checks["dtype"]:
         return f"the types{where} differ: {type(actual).__name__} and {type(expected).__name__}"

@@ -22,6 +22,7 @@ from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
 from ..core.node import AccumulateGrad, Derivative, Node, Zero
+from ..core.other_kinds import OtherKind
 from ..core.overriding import ASKING, IN_BACKWARD, covers
 from ..core.register import FUNCTIONS, attach
 from ..core.tensor import Tensor, node_of, wrap
@@ -231,6 +232,8 @@ def grad(
             seen.add(place)
             if create_graph and not run.cut:
                 g = _varying(g, roots, edges, made and node_of(g) not in given)
+            if isinstance(t, OtherKind):
+                g = t._gradient(g)  # type: ignore[attr-defined]
         results.append(g)
     return tuple(results)
 
@@ -328,6 +331,8 @@ def _edge(op: str, i: int, t: Any) -> tuple[Node, int]:
     """Where one of the inputs stands in the graph."""
     if isinstance(t, GradientEdge):
         return t.node, t.output_nr
+    if isinstance(t, OtherKind) and hasattr(t, "_gradient"):  # a sparse tensor: its values
+        return _edge(op, i, t._stored)  # type: ignore[attr-defined]
     if not isinstance(t, Tensor):
         raise GradientError(f"[{op}] input {i} is a {type(t).__name__}, expected a Tensor")
     node = node_of(t)
@@ -352,7 +357,7 @@ def _apart(g: Tensor, create_graph: bool) -> Tensor:
 
 
 def _listed(op: str, what: str, value: Any) -> list[Any]:
-    if isinstance(value, (Tensor, GradientEdge)):
+    if isinstance(value, (Tensor, GradientEdge, OtherKind)):
         return [value]
     try:
         return list(value)

@@ -20,6 +20,7 @@ from .dispatch import apply, cast, expand, mixed_devices
 from .modes import current, enter, leave
 from .node import AccumulateGrad, Barrier, Node
 from .op import Op
+from .other_kinds import OtherKind
 from .record import record
 from .tensor import Alias, Tensor, Version, listed, new_alias, node_of, share, wrap
 
@@ -374,7 +375,10 @@ def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
 
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(name, self)
-        return write(name, self, function(_before(self), *args, **kwargs))
+        found = function(_before(self), *args, **kwargs)
+        if isinstance(found, OtherKind):  # a dense tensor times a sparse one
+            found = found.to_dense()
+        return write(name, self, found)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"In-place form of `{name.rstrip('_')}`; returns the tensor itself."

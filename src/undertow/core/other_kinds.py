@@ -24,6 +24,10 @@ class OtherKind:
             raise UnsupportedError(f"[{name}] is not defined for a {type(self).__name__}")
         return method(*args, **kwargs)
 
+    def _receive(self, op: str, found: Any) -> Any:
+        """Take what a function gave that was called with this for `out`."""
+        raise DTypeError(f"[{op}] out must be a Tensor, got {type(self).__name__}")
+
 
 class Overrider(OtherKind):
     """Stands for arguments that answer functions by `__torch_function__`; see `core/overriding`."""

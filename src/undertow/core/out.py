@@ -18,6 +18,7 @@ from ..dtypes import bool as bool_
 from ..errors import ArgumentError, DeviceError, DTypeError, GradientError
 from .inplace import overwrite
 from .modes import current
+from .other_kinds import OtherKind
 from .tensor import Tensor, node_of, wrap
 
 TAKES_OUT = frozenset(
@@ -81,6 +82,8 @@ def into(
     name: str, fn: Callable[..., Any], out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Call `fn` and copy what it gives into `out`, a tensor or as many as there are results."""
+    if isinstance(out, OtherKind):
+        return out._receive(name, fn(*args, **kwargs))
     several = isinstance(out, (tuple, list))
     outs = tuple(out) if several else (out,)
     for o in outs:

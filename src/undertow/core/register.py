@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, TypeVar
 
 from ..errors import (
@@ -16,7 +17,7 @@ from ..errors import (
     UnsupportedError,
     out_of_memory,
 )
-from ..layouts import strided
+from ..layouts import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .autocast import EVER, POLICIES, autocasting
 from .blame import about_argument
 from .dispatch import elementwise
@@ -205,7 +206,14 @@ def guarded(
                     if out is not None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
                         raise DTypeError(f"[{name}] got an unexpected keyword argument 'out'")
                 if makes:
-                    _check_layout(name, kwargs.pop("layout", None))
+                    if "layout" in kwargs:
+                        if other_kind(args) is not None:
+                            raise ArgumentError(f"[{name}] a sparse tensor knows of layouts")
+                        layout = kwargs.pop("layout")
+                        if layout in _SPARSE and name in ("empty", "zeros"):
+                            kwargs["layout"] = layout
+                            return import_module(_SPARSE_ROOM).nothing(name, *args, **kwargs)
+                        _check_layout(name, layout)
                     kwargs.pop("pin_memory", None)
                 for alias in ("axis", "keepdims"):
                     if alias in kwargs and alias not in fn.__annotations__:
@@ -259,6 +267,10 @@ def guarded(
 def _star(fn: Callable[..., Any]) -> int:
     """The place of the name behind `*` among a function's variables."""
     return fn.__code__.co_argcount + fn.__code__.co_kwonlyargcount
+
+
+_SPARSE = (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
+_SPARSE_ROOM = f"{__name__.partition('.')[0]}.sparse.creation"
 
 
 def _check_layout(name: str, layout: Any) -> None:

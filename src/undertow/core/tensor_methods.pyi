@@ -1451,6 +1451,10 @@ class TensorMethods:
         """The matrix by rows, of which the elements that are not zero are stored."""
     def to_sparse_csc(self, dense_dim: builtins.int | None = None) -> Any:
         """The matrix by columns, of which the elements that are not zero are stored."""
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by rows, of which the blocks that are not zero are stored."""
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by columns, of which the blocks that are not zero are stored."""
     def sparse_mask(self, mask: Any) -> Any:
         """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
     def new(self, *args: Any, size: Ints | None = None, device: Any = None) -> Tensor:
@@ -1477,6 +1481,22 @@ class TensorMethods:
         """Whether it is a conjugation that waits to be done: never, it is done at once."""
     def is_neg(self) -> builtins.bool:
         """Whether it is a negation that waits to be done: never, it is done at once."""
+    def ccol_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `ccol_indices` is for sparse tensors."""
+    def coalesce(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `coalesce` is for sparse tensors."""
+    def col_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `col_indices` is for sparse tensors."""
+    def crow_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `crow_indices` is for sparse tensors."""
+    def indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `indices` is for sparse tensors."""
+    def is_coalesced(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `is_coalesced` is for sparse tensors."""
+    def row_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `row_indices` is for sparse tensors."""
+    def values(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `values` is for sparse tensors."""
     @overload
     def sum_to_size(self, *sizes: builtins.int) -> Tensor:
         """The sum over the dimensions along which a tensor of that size would be broadcast to this."""

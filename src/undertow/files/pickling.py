@@ -93,9 +93,7 @@ class Pickle:
             self._tensor(obj)
         elif isinstance(obj, UntypedStorage):
             self._storage(obj)
-        elif isinstance(obj, Layout):
-            self._call("torch.serialization", "_get_layout", f"torch.{obj.name}")
-        elif isinstance(obj, OtherKind) and isinstance(getattr(obj, "layout", None), Layout):
+        elif isinstance(obj, OtherKind) and hasattr(obj, "_saved"):
             self._sparse(obj)
         elif is_foreign(obj):
             number = plain_number(obj) if not obj.shape and hasattr(obj, "item") else obj
@@ -220,6 +218,16 @@ class Pickle:
     def _dtype(self, obj: DType) -> None:
         self._global("torch", obj.name)
 
+    def _layout(self, obj: Layout) -> None:
+        self._call("torch.serialization", "_get_layout", f"torch.{obj.name}")
+
+    def _sparse(self, obj: Any) -> None:
+        if not self._known(id(obj)):
+            data = obj._saved()
+            self._call("torch._utils", "_rebuild_sparse_tensor", obj.layout, data)
+            self._remember(id(obj), obj)
+            self._kept.append(data)
+
     def _device(self, obj: Device) -> None:
         index = () if obj.index is None else (obj.index,)
         self._call("torch", "device", obj.type, *index)
@@ -273,24 +281,6 @@ class Pickle:
         found = self._storages.find(obj._tensor, self._where())
         self._mention(found, isinstance(obj, TypedStorage) and found[2].dtype in STORAGE_NAMES)
 
-    def _sparse(self, obj: Any) -> None:
-        if self._known(id(obj)):
-            return
-        name = obj.layout.name
-        if name == "sparse_coo":
-            parts = (obj._indices(), obj._values(), obj.shape, obj.is_coalesced())
-        elif name == "sparse_csr":
-            parts = (obj.crow_indices(), obj.col_indices(), obj.values(), obj.shape)
-        elif name == "sparse_csc":
-            parts = (obj.ccol_indices(), obj.row_indices(), obj.values(), obj.shape)
-        else:
-            self._object(obj)
-            return
-        data = tuple(p.detach() if isinstance(p, Tensor) else p for p in parts)
-        self._kept.append(data)
-        self._call("torch._utils", "_rebuild_sparse_tensor", obj.layout, data)
-        self._remember(id(obj), obj)
-
     def _array(self, obj: Any) -> None:
         if self._known(id(obj)):
             return
@@ -328,6 +318,7 @@ class Pickle:
 
 
 _WRITERS: dict[type, Any] = {
+    Layout: Pickle._layout,
     type(None): Pickle._constant,
     bool: Pickle._constant,
     int: Pickle._int,

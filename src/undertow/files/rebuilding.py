@@ -142,6 +142,9 @@ def _layout(name: Any) -> layouts.layout:
     return found
 
 
+_COMPRESSED = (layouts.sparse_csr, layouts.sparse_csc, layouts.sparse_bsr, layouts.sparse_bsc)
+
+
 def _sparse(layout: Any, data: Any) -> Any:
     """A sparse tensor, whose positions are checked."""
     from ..sparse import creation
@@ -152,7 +155,7 @@ def _sparse(layout: Any, data: Any) -> Any:
     if dense and layout is layouts.sparse_coo and len(parts) in (3, 4):
         kind: Any = creation.sparse_coo_tensor
         options = {"is_coalesced": True} if parts[3:] == (True,) else {}
-    elif dense and layout in (layouts.sparse_csr, layouts.sparse_csc) and len(parts) == 4:
+    elif dense and layout in _COMPRESSED and len(parts) == 4:
         kind, options = creation.sparse_compressed_tensor, {"layout": layout}
     else:
         raise FileError(f"[load] the file has a sparse tensor of {layout} made of {brief(data)}")

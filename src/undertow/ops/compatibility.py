@@ -7,6 +7,7 @@ is not there is an error.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -15,13 +16,14 @@ from ..core.dispatch import sum_to
 from ..core.foreign import NUMBERS
 from ..core.legacy import construct
 from ..core.modes import current, no_grad
+from ..core.other_kinds import OtherKind
 from ..core.register import FUNCTIONS, attach, function
 from ..core.tensor import Tensor, wrap_shared
 from ..core.tensor import share as shared
 from ..devices import DeviceLike
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from ..layouts import layout as Layout
-from ..layouts import sparse_csc, sparse_csr, strided
+from ..layouts import sparse_bsc, sparse_bsr, sparse_csc, sparse_csr, strided
 from ..shapes import Ints, as_shape
 from .scan import accumulator
 
@@ -201,12 +203,9 @@ def to_sparse(
            values=tensor([2., 3.]),
            size=(2, 2), nnz=2, layout=undertow.sparse_coo)
     """
-    if blocksize is not None or dense_dim:
-        raise UnsupportedError(
-            f"[to_sparse] stores single elements, got blocksize {blocksize} and dense_dim "
-            f"{dense_dim}; leave both out"
-        )
-    return import_module("undertow.sparse").to_sparse(self, sparse_dim, layout=layout)
+    return import_module("undertow.sparse").to_sparse(
+        self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim
+    )
 
 
 def to_sparse_coo(self: Tensor) -> Any:
@@ -221,9 +220,7 @@ def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Any:
     >>> ut.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csr().crow_indices()
     tensor([0, 1, 2])
     """
-    if dense_dim:
-        raise UnsupportedError(f"[to_sparse_csr] there are no dense dimensions, got {dense_dim}")
-    return to_sparse(self, layout=sparse_csr)
+    return to_sparse(self, layout=sparse_csr, dense_dim=dense_dim)
 
 
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Any:
@@ -233,9 +230,50 @@ def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Any:
     >>> ut.tensor([[0.0, 2.0], [0.0, 3.0]]).to_sparse_csc().ccol_indices()
     tensor([0, 0, 2])
     """
-    if dense_dim:
-        raise UnsupportedError(f"[to_sparse_csc] there are no dense dimensions, got {dense_dim}")
-    return to_sparse(self, layout=sparse_csc)
+    return to_sparse(self, layout=sparse_csc, dense_dim=dense_dim)
+
+
+def to_sparse_bsr(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """The matrix by rows, of which the blocks that are not zero are stored.
+
+    >>> import undertow as ut
+    >>> ut.eye(4).to_sparse_bsr((2, 2)).crow_indices()
+    tensor([0, 1, 2])
+    """
+    return to_sparse(self, layout=sparse_bsr, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """The matrix by columns, of which the blocks that are not zero are stored.
+
+    >>> import undertow as ut
+    >>> ut.eye(4).to_sparse_bsc((2, 2)).ccol_indices()
+    tensor([0, 1, 2])
+    """
+    return to_sparse(self, layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def _of_sparse(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, Tensor):
+            raise UnsupportedError(f"[{name}] is for sparse tensors, and this one is dense")
+        return getattr(self, name)(*args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"An error: `{name}` is for sparse tensors."
+    return method
+
+
+def _of_any_layout(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of dense tensors that asks a sparse one for its own: `Tensor.to_dense(s)`."""
+
+    @functools.wraps(fn)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(self, OtherKind):
+            return getattr(self, fn.__name__)(*args, **kwargs)
+        return fn(self, *args, **kwargs)
+
+    return method
 
 
 def sparse_mask(self: Tensor, mask: Any) -> Any:
@@ -353,13 +391,15 @@ for _method in (
     is_distributed,
     dim_order,
     const_data_ptr,
-    to_dense,
-    sparse_dim,
-    dense_dim,
-    to_sparse,
-    to_sparse_coo,
-    to_sparse_csr,
-    to_sparse_csc,
+    _of_any_layout(to_dense),
+    _of_any_layout(sparse_dim),
+    _of_any_layout(dense_dim),
+    _of_any_layout(to_sparse),
+    _of_any_layout(to_sparse_coo),
+    _of_any_layout(to_sparse_csr),
+    _of_any_layout(to_sparse_csc),
+    _of_any_layout(to_sparse_bsr),
+    _of_any_layout(to_sparse_bsc),
     sparse_mask,
     new,
     apply_,
@@ -372,6 +412,12 @@ for _method in (
     is_same_size,
     is_conj,
     is_neg,
+    *map(
+        _of_sparse,
+        """
+        ccol_indices coalesce col_indices crow_indices indices is_coalesced row_indices values
+        """.split(),  # noqa: SIM905
+    ),
 ):
     attach(_method.__name__, _method)
 

@@ -13,6 +13,7 @@ from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import apply, cast, expand, transfer
 from ..core.modes import current
 from ..core.op import Op
+from ..core.other_kinds import NotDense, OtherKind
 from ..core.protocol import plain_number
 from ..core.register import function
 from ..core.tensor import Tensor, node_of
@@ -207,6 +208,8 @@ def of_tensor(
             "device": input.device if device is None else device,
         }
         if alike:
+            if isinstance(input, OtherKind):
+                raise NotDense(input)
             options["size"] = input.shape
             kwargs.pop("memory_format", None)
         try:

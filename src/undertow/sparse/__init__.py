@@ -6,11 +6,12 @@
 tensor([20.,  3.])
 """
 
-from . import elementwise as _elementwise  # noqa: F401 (gives the layouts their functions)
 from .checking import as_sparse_gradcheck, check_sparse_tensor_invariants
-from .compressed import SparseCSC, SparseCSR
+from .compressed import SparseBSC, SparseBSR, SparseCSC, SparseCSR
 from .coo import SparseCOO
 from .creation import (
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
     sparse_compressed_tensor,
     sparse_coo_tensor,
     sparse_csc_tensor,
@@ -25,6 +26,8 @@ from .reductions import log_softmax, softmax, sum
 from .tensor import SparseTensor
 
 __all__ = [
+    "SparseBSC",
+    "SparseBSR",
     "SparseCOO",
     "SparseCSC",
     "SparseCSR",
@@ -39,6 +42,8 @@ __all__ = [
     "sampled_addmm",
     "smm",
     "softmax",
+    "sparse_bsc_tensor",
+    "sparse_bsr_tensor",
     "sparse_compressed_tensor",
     "sparse_coo_tensor",
     "sparse_csc_tensor",

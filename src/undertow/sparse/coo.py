@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 from importlib import import_module
 from typing import Any
 
 from ..core.tensor import Tensor
+from ..dtypes import bool as bool_
 from ..errors import ArgumentError, DimError, UnsupportedError
 from ..layouts import sparse_coo
-from ..ops.creation import zeros
 from ..ops.joining import stack
-from ..ops.scatter import index_add
-from ..ops.selection import index_put
+from ..ops.scatter import index_add, index_select
 from ..shapes import wrap_dim
-from .compressed import SparseCSC, SparseCSR, in_layout
 from .pattern import Pattern
 from .tensor import SparseTensor
 
@@ -62,6 +59,10 @@ class SparseCOO(SparseTensor):
     def _values(self) -> Tensor:
         return self._stored
 
+    def _saved(self) -> tuple[Any, ...]:
+        """What a checkpoint keeps of it, besides the layout."""
+        return self._places, self._stored.detach(), self.shape, self._coalesced
+
     def sparse_dim(self) -> int:
         """The number of dimensions that have coordinates."""
         return self._places.shape[0]
@@ -100,17 +101,18 @@ class SparseCOO(SparseTensor):
         first = self._places.new_zeros(self._nnz())
         return reduce(lambda place, row: place * row[1] + row[0], rows, first)
 
-    def zero_(self) -> SparseCOO:
-        """Forget all elements: in place, and without a history."""
+    def _drop(self) -> None:
         self._places, self._stored = self._places[:, :0], self._stored.detach()[:0]
         self._coalesced = True
-        return self
 
     def coalesce(self) -> SparseCOO:
         """The same tensor with its coordinates in order, each once."""
         if self._coalesced:
             return self
         sizes = self.shape[: self.sparse_dim()]
+        if not sizes:
+            values = self._stored.sum(0, keepdim=True, dtype=self.dtype)
+            return SparseCOO(self._places[:, :1], values, self.shape, True)
         places, which = self._linear(range(self.sparse_dim())).unique(return_inverse=True)
         start = self._stored.new_zeros(places.shape[0], *self._stored.shape[1:])
         values = index_add(start, 0, which, self._stored)
@@ -120,29 +122,28 @@ class SparseCOO(SparseTensor):
             places = places.div(size, rounding_mode="floor")
         return SparseCOO(stack(rows[::-1]), values, self.shape, True)
 
-    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-        """The dense tensor, zero where nothing is stored."""
-        start = zeros(self.shape, dtype=self.dtype, device=self.device)
-        dense = index_put(start, tuple(self._places.unbind(0)), self._stored, accumulate=True)
-        return dense if dtype is None else dense.to(dtype)
+    def _at(self) -> tuple[Tensor, ...]:
+        """An index for each sparse dimension."""
+        return tuple(self._places.unbind(0))
+
+    def _gradient(self, values: Tensor) -> SparseCOO:
+        """The gradient, given that of the values.
+
+        Elements that stand at one place have the same gradient, which counts once.
+        """
+        if self._coalesced:
+            return self._with(values)
+        place = self._linear(range(self.sparse_dim()))
+        ordered, order = place.sort(stable=True)
+        first = ordered.new_ones(ordered.shape).to(bool_)
+        first[1:] = ordered[1:] != ordered[:-1]
+        which = order[first]
+        places = index_select(self._places, 1, which)
+        return SparseCOO(places, index_select(values, 0, which), self.shape, True)
 
     def to_sparse_coo(self) -> SparseCOO:
         """The tensor itself."""
         return self
-
-    def to_sparse_csr(self, dense_dim: int | None = None) -> SparseCSR:
-        """The same matrix by rows."""
-        found = self.coalesce()
-        return SparseCSR(found._pattern("to_sparse_csr"), found._stored)
-
-    def to_sparse_csc(self, dense_dim: int | None = None) -> SparseCSC:
-        """The same matrix by columns."""
-        found = self.t().coalesce()
-        return SparseCSC(found._pattern("to_sparse_csc"), found._stored)
-
-    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None) -> SparseTensor:
-        """The tensor itself, or the same matrix in another layout."""
-        return in_layout(self, layout)
 
     def _pattern(self, op: str) -> Pattern:
         """The positions of a coalesced matrix."""
@@ -155,32 +156,33 @@ class SparseCOO(SparseTensor):
         return Pattern.of_rows(rows, columns, (self.shape[0], self.shape[1]))
 
     def transpose(self, dim0: int, dim1: int) -> SparseCOO:
-        """Two of the sparse dimensions exchanged."""
+        """Two of the sparse dimensions exchanged, or two of the dense ones."""
         a, b = (wrap_dim("transpose", d, self.ndim) for d in (dim0, dim1))
-        if max(a, b) >= self.sparse_dim():
-            raise DimError(f"[transpose] only sparse dimensions can be exchanged, got {a} and {b}")
         order = list(range(self.ndim))
         order[a], order[b] = b, a
-        places = self._places[order[: self.sparse_dim()]]
-        same = a == b and self._coalesced
-        return SparseCOO(places, self._stored, [self.shape[d] for d in order], same)
+        return self.permute(order)
 
     def t(self) -> SparseCOO:
-        """The transposed matrix."""
-        return self.transpose(0, 1)
+        """The transposed matrix; itself, if it has fewer dimensions."""
+        if self.ndim > 2 or self.sparse_dim() not in (self.ndim, 2) or self.dense_dim():
+            raise DimError(
+                f"[t] expects a sparse matrix without dense dimensions, got {tuple(self.shape)} "
+                f"with {self.dense_dim()}"
+            )
+        return self if self.ndim < 2 else self.transpose(0, 1)
 
     @property
     def T(self) -> SparseCOO:
         """The transposed matrix."""
-        return self.transpose(0, 1)
+        return self.t()
 
     def _summed(self) -> SparseCOO:
         return self.coalesce()
 
     # Other shapes -------------------------------------------------------------------------
-    def permute(self, *dims: Any) -> SparseCOO:
+    def permute(self, *sizes: Any, dims: Any = None) -> SparseCOO:
         """The dimensions in another order; sparse ones stay before dense ones."""
-        found: SparseCOO = _movement().permute(self, *dims)
+        found: SparseCOO = _movement().permute(self, *(sizes if dims is None else (dims,)))
         return found
 
     def unsqueeze(self, dim: int) -> SparseCOO:
@@ -197,10 +199,3 @@ class SparseCOO(SparseTensor):
         """What has the indices of a list in a dimension, each as often as it is listed."""
         found: SparseCOO = _movement().index_select(self, dim, index)
         return found
-
-    def __getitem__(self, key: int | tuple[int, ...]) -> SparseCOO | Tensor:
-        found: SparseCOO | Tensor = _movement().item(self, key)
-        return found
-
-    def __iter__(self) -> Iterator[SparseCOO | Tensor]:
-        return (self.select(0, i) for i in range(len(self)))

@@ -12,13 +12,25 @@ from ..dtypes import DTypeLike
 from ..errors import ArgumentError, ShapeError
 from ..layouts import layout as Layout
 from ..layouts import sparse_coo, sparse_csc, sparse_csr, strided
-from ..ops.creation import arange
+from ..ops.creation import arange, zeros
 from ..ops.embedding import require_within
 from ..ops.from_data import as_tensor
 from ..ops.joining import cat, stack
+from ..ops.scatter import index_select
+from ..ops.selection import index_put
 from ..shapes import Ints
-from .compressed import SparseCompressed, SparseCSC, SparseCSR
+from .checking import check_sparse_tensor_invariants
+from .compressed import (
+    KINDS,
+    SparseBSC,
+    SparseBSR,
+    SparseCompressed,
+    SparseCSC,
+    SparseCSR,
+    in_layout,
+)
 from .coo import SparseCOO
+from .elementwise import lookup
 from .pattern import Pattern
 from .tensor import SparseTensor
 
@@ -71,17 +83,18 @@ def sparse_coo_tensor(
     if indices is None:
         if size is None:
             raise ArgumentError(f"[{op}] needs indices and values, or a size")
-        indices, values = as_tensor([[] for _ in size]), as_tensor([])
+        indices, values = zeros((len(size), 0), dtype=dtypes.int64), zeros((0,))
     found = _given(values, dtype, device, requires_grad)
     places = _positions(op, "indices", indices, 2, found)
-    if not found.ndim or found.shape[0] != places.shape[1]:
+    if not found.ndim:
+        found = found.expand(places.shape[1])
+    if found.shape[0] != places.shape[1]:
         raise ShapeError(
             f"[{op}] {places.shape[1]} coordinates need as many values, got shape {found.shape}"
         )
     if size is None:
-        if not places.shape[1]:
-            raise ArgumentError(f"[{op}] without coordinates it needs a size")
-        size = (*(places.amax(1) + 1).tolist(), *found.shape[1:])
+        least = (places.amax(1) + 1).tolist() if places.shape[1] else [0] * places.shape[0]
+        size = (*least, *found.shape[1:])
     sparse = places.shape[0]
     if len(size) != sparse + found.ndim - 1 or tuple(size[sparse:]) != tuple(found.shape[1:]):
         raise ShapeError(
@@ -103,33 +116,73 @@ def _compressed(
     dtype: DTypeLike | None,
     device: DeviceLike | None,
     requires_grad: bool,
+    strict: bool | None,
 ) -> Any:
     """A matrix by rows or by columns, of parts that are held against each other."""
     op = f"{kind.layout.name}_tensor"
-    lines, others = ("rows", "columns") if kind is SparseCSR else ("columns", "rows")
+    names = kind.names
+    lines, others = ("rows", "columns") if kind.by_rows else ("columns", "rows")
     found = _given(values, dtype, device, requires_grad)
-    begins = _positions(op, kind.names[0], begins, 1, found)
-    places = _positions(op, kind.names[1], places, 1, found)
-    count = places.shape[0]
-    if found.ndim != 1 or found.shape[0] != count:
-        raise ShapeError(f"[{op}] {count} {others} need as many values, got shape {found.shape}")
-    if size is None:
-        shape = (begins.shape[0] - 1, int(places.amax()) + 1 if count else 0)
-    else:
-        shape = kind._turned(tuple(size))  # type: ignore[arg-type]
-    if begins.shape[0] != shape[0] + 1:
+    index = as_tensor(begins, device=found.device).dtype
+    front = as_tensor(begins).ndim - 1
+    if front < 0:
+        raise ShapeError(f"[{op}] {names[0]} have a dimension at least, got {begins}")
+    begins = _positions(op, names[0], begins, front + 1, found)
+    places = _positions(op, names[1], places, front + 1, found)
+    batch, count = tuple(begins.shape[:-1]), places.shape[-1]
+    inner = front + 1 + 2 * kind.blocked
+    if found.ndim < inner or tuple(found.shape[: front + 1]) != (*batch, count):
         raise ShapeError(
-            f"[{op}] {shape[0]} {lines} need {shape[0] + 1} {kind.names[0]}, got {begins.shape[0]}"
+            f"[{op}] {names[1]} of shape {places.shape} need as many values, got shape "
+            f"{found.shape}"
         )
-    lengths = begins[1:] - begins[:-1]
-    if int(begins[0]) or int(begins[-1]) != count or (shape[0] and int(lengths.amin()) < 0):
-        raise ArgumentError(
-            f"[{op}] {kind.names[0]} rise from 0 to the number of elements, {count}; got "
-            f"{begins.tolist() if shape[0] < 9 else '…'}"
+    if tuple(places.shape[:-1]) != batch:
+        raise ShapeError(
+            f"[{op}] {names[0]} and {names[1]} belong to one batch, got shapes {begins.shape} and "
+            f"{places.shape}"
         )
+    block = tuple(found.shape[front + 1 : inner]) if kind.blocked else (1, 1)
+    dense = tuple(found.shape[inner:])
+    if size is None:
+        shape = (begins.shape[-1] - 1, int(places.amax()) + 1 if places.numel() else 0)
+    else:
+        given = tuple(size)  # type: ignore[arg-type]
+        if len(given) < 2 or given[:front] != batch or given[front + 2 :] != dense:
+            raise ShapeError(
+                f"[{op}] size {given} does not fit a batch of {batch} and values of shape "
+                f"{found.shape}"
+            )
+        if min(block) < 1 or any(n % b for n, b in zip(given[front:], block, strict=False)):
+            raise ShapeError(f"[{op}] blocks of {block} do not fit size {given}")
+        rows, columns = (n // b for n, b in zip(given[front : front + 2], block, strict=True))
+        shape = kind._turned((rows, columns))
+    if begins.shape[-1] != shape[0] + 1:
+        raise ShapeError(
+            f"[{op}] {shape[0]} {lines} need {shape[0] + 1} {names[0]}, got {begins.shape[-1]}"
+        )
+    _check_begins(op, names[0], begins, count, shape)
     message = f"[{op}] {others[:-1]} {{}} is out of range for {shape[1]} {others}"
     require_within(places, 0, shape[1], message)
-    return kind(Pattern(begins, places, shape), found)
+    pattern = Pattern(begins, places, shape, index if index.category == 1 else dtypes.int64)
+    if check_sparse_tensor_invariants.is_enabled() if strict is None else strict:
+        same = (pattern.rows[..., 1:] == pattern.rows[..., :-1]) if count else places
+        if count and bool((same & (places[..., 1:] <= places[..., :-1])).any()):
+            raise ArgumentError(f"[{op}] {names[1]} must rise within each of the {lines}")
+    return kind(pattern, found)
+
+
+def _check_begins(op: str, name: str, begins: Tensor, count: int, shape: tuple[int, int]) -> None:
+    if not begins.numel():
+        return
+    wrong = bool((begins[..., 0] != 0).any()) or bool((begins[..., -1] != count).any())
+    if shape[0] and not wrong:
+        lengths = begins[..., 1:] - begins[..., :-1]
+        wrong = int(lengths.amin()) < 0 or int(lengths.amax()) > shape[1]
+    if wrong:
+        raise ArgumentError(
+            f"[{op}] {name} rise from 0 to the number of elements, {count}, by at most {shape[1]}; "
+            f"got {begins.tolist() if begins.numel() < 20 else '…'}"
+        )
 
 
 def sparse_csr_tensor(
@@ -152,7 +205,7 @@ def sparse_csr_tensor(
             [6., 0., 7.]])
     """
     parts = (crow_indices, col_indices, values, size, dtype, device, requires_grad)
-    return _compressed(SparseCSR, *parts)
+    return _compressed(SparseCSR, *parts, check_invariants)
 
 
 def sparse_csc_tensor(
@@ -176,7 +229,7 @@ def sparse_csc_tensor(
             [0., 7.]])
     """
     parts = (ccol_indices, row_indices, values, size, dtype, device, requires_grad)
-    return _compressed(SparseCSC, *parts)
+    return _compressed(SparseCSC, *parts, check_invariants)
 
 
 def sparse_compressed_tensor(
@@ -192,20 +245,64 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> SparseCompressed:
-    """`sparse_csr_tensor` or `sparse_csc_tensor`, as `layout` says.
+    """A sparse matrix by rows or columns, of elements or blocks, as `layout` says.
 
     >>> import undertow as ut
     >>> ut.sparse_compressed_tensor([0, 1], [0], [5.0], layout=ut.sparse_csc).layout
     undertow.sparse_csc
     """
-    kinds: dict[Any, type[SparseCompressed]] = {sparse_csr: SparseCSR, sparse_csc: SparseCSC}
-    if layout not in kinds:
+    if layout not in KINDS:
         raise ArgumentError(
-            f"[sparse_compressed_tensor] layout must be ut.sparse_csr or ut.sparse_csc, got "
-            f"{layout!r}"
+            f"[sparse_compressed_tensor] layout is one of {[k.name for k in KINDS]}, got {layout!r}"
         )
     parts = (compressed_indices, plain_indices, values, size, dtype, device, requires_grad)
-    return _compressed(kinds[layout], *parts)
+    return _compressed(KINDS[layout], *parts, check_invariants)
+
+
+def sparse_bsr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Ints | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> SparseBSR:
+    """A sparse matrix by rows of blocks: `sparse_csr_tensor` whose values are blocks.
+
+    >>> import undertow as ut
+    >>> ut.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0], [3.0, 4.0]]]).to_dense()
+    tensor([[0., 0., 1., 2.],
+            [0., 0., 3., 4.]])
+    """
+    parts = (crow_indices, col_indices, values, size, dtype, device, requires_grad)
+    return _compressed(SparseBSR, *parts, check_invariants)
+
+
+def sparse_bsc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Ints | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> SparseBSC:
+    """A sparse matrix by columns of blocks: `sparse_csc_tensor` whose values are blocks.
+
+    >>> import undertow as ut
+    >>> ut.sparse_bsc_tensor([0, 1], [1], [[[1.0, 2.0]]]).to_dense()
+    tensor([[0., 0.],
+            [1., 2.]])
+    """
+    parts = (ccol_indices, row_indices, values, size, dtype, device, requires_grad)
+    return _compressed(SparseBSC, *parts, check_invariants)
 
 
 def spdiags(
@@ -242,6 +339,9 @@ def spdiags(
         rows.append(place - offset)
         columns.append(place)
         values.append(line[first : max(first, last)])
+    if not which:
+        none = zeros((2, 0), dtype=dtypes.int64, device=lines.device)
+        return in_layout(SparseCOO(none, lines.new_zeros(0), size, True), layout)
     places = stack([cat(rows), cat(columns)])
     found = SparseCOO(places, cat(values), size, False)
     return found if layout in (None, sparse_coo) else found.to_sparse(layout=layout)
@@ -253,7 +353,7 @@ def to_sparse_coo(input: Tensor, sparse_dim: int | None = None) -> SparseCOO:
     With fewer sparse dimensions, its slices of which not all is zero.
     """
     count = input.ndim if sparse_dim is None else sparse_dim
-    if not 0 < count <= input.ndim:
+    if not min(input.ndim, 1) <= count <= input.ndim:
         raise ArgumentError(
             f"[to_sparse] a tensor of {input.ndim} dimensions has 1 to {input.ndim} sparse ones, "
             f"got {count}"
@@ -262,19 +362,38 @@ def to_sparse_coo(input: Tensor, sparse_dim: int | None = None) -> SparseCOO:
         filled = input.detach() != 0
         places = filled if count == input.ndim else filled.flatten(count).any(-1)
         indices = places.nonzero().t().contiguous()
-    values = input[tuple(indices.unbind(0))]
+    if not count:
+        values = input.reshape(1)[: indices.shape[1]]
+    else:
+        values = input[tuple(indices.unbind(0))]
     return SparseCOO(indices, values, input.shape, True)
 
 
 def to_sparse(
-    input: Tensor, sparse_dim: int | None = None, *, layout: Any = None
+    input: Tensor,
+    sparse_dim: int | None = None,
+    *,
+    layout: Any = None,
+    blocksize: Any = None,
+    dense_dim: int | None = None,
 ) -> SparseTensor | Tensor:
     """A dense tensor in a sparse layout, or itself in that which it has."""
-    if layout is strided:
-        return input
-    if layout in (None, sparse_coo):
-        return to_sparse_coo(input, sparse_dim)
-    return to_sparse_coo(input).to_sparse(layout=layout)
+    if layout is strided or layout in (None, sparse_coo):
+        if blocksize is not None:
+            raise ArgumentError(f"[to_sparse] {layout!r} has no blocks, got blocksize {blocksize}")
+        if sparse_dim is None and dense_dim is not None:
+            sparse_dim = input.ndim - dense_dim
+        return input if layout is strided else to_sparse_coo(input, sparse_dim)
+    if sparse_dim not in (None, 2):
+        raise ArgumentError(f"[to_sparse] {layout!r} has 2 sparse dimensions, got {sparse_dim}")
+    dense = 0 if dense_dim is None else dense_dim
+    if not 0 <= dense <= input.ndim - 2:
+        raise ArgumentError(
+            f"[to_sparse] of {input.ndim} dimensions, 2 are sparse in {layout!r}, got "
+            f"{dense} dense dimensions"
+        )
+    found = to_sparse_coo(input, input.ndim - dense)
+    return in_layout(found, layout, blocksize)
 
 
 def sparse_mask(input: Any, mask: Any) -> SparseTensor:
@@ -290,8 +409,49 @@ def sparse_mask(input: Any, mask: Any) -> SparseTensor:
             f"[sparse_mask] the mask must be a sparse tensor of shape {tuple(input.shape)}, got "
             f"{type(mask).__name__} of shape {tuple(getattr(mask, 'shape', ()))}"
         )
-    places = mask.to_sparse_coo().coalesce()
-    if isinstance(input, SparseTensor):
-        input = input.to_dense()
-    found = places._with(input[tuple(places._places.unbind(0))])
-    return mask._like(found)
+    if isinstance(input, Tensor):
+        found: SparseTensor = mask._with(mask._beside(input))
+        return found
+    stored, at = input.to_sparse_coo().coalesce(), mask.to_sparse_coo()
+    if stored.sparse_dim() != at.sparse_dim():
+        raise input._undefined("sparse_mask", "has as many sparse dimensions as its mask")
+    which, where = lookup(stored, at._linear(range(at.sparse_dim())))
+    values = stored._stored.new_zeros(at._nnz(), *stored._stored.shape[1:])
+    chosen = at._with(index_put(values, (which,), index_select(stored._stored, 0, where)))
+    return mask._like(chosen)
+
+
+def nothing(
+    op: str,
+    *sizes: Any,
+    size: Any = None,
+    layout: Any,
+    blocksize: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+    memory_format: Any = None,
+) -> SparseTensor:
+    """A tensor of that shape and layout that stores nothing: `ut.zeros(size, layout=…)`."""
+    given = sizes if size is None else (size,)
+    shape = tuple(given[0]) if len(given) == 1 and not isinstance(given[0], int) else given
+    if layout is sparse_coo:
+        return sparse_coo_tensor(shape, dtype=dtype, device=device, requires_grad=requires_grad)
+    kind = KINDS[layout]
+    if len(shape) < 2 or (kind.blocked and blocksize is None):
+        raise ArgumentError(
+            f"[{op}] {layout!r} is for matrices, and has a blocksize if it has blocks"
+        )
+    block = tuple(blocksize) if kind.blocked else (1, 1)
+    rows, columns = (n // b for n, b in zip(shape[-2:], block, strict=True))
+    lines, others = kind._turned((rows, columns))
+    batch = tuple(shape[:-2])
+    begins = zeros((*batch, lines + 1), dtype=dtypes.int64, device=device)
+    places = zeros((*batch, 0), dtype=dtypes.int64, device=device)
+    inner = block if kind.blocked else ()
+    values = zeros((*batch, 0, *inner), dtype=dtype, device=device, requires_grad=requires_grad)
+    return kind(Pattern(begins, places, (lines, others)), values)
+
+
+ANSWERS = {"sparse_mask": sparse_mask}

@@ -3,54 +3,83 @@
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from ..backends.base import Array, Forms
 from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.tensor import Tensor
+from ..dtypes import DType, int64
 from ..ops.creation import arange
 from ..ops.joining import cat
 from ..ops.scan import cumsum
-from ..ops.scatter import index_select
+from ..ops.scatter import index_select, take_along_dim
 from ..ops.sort import argsort
+from ..shapes import Ints
 
 
 class Pattern:
     """The positions of a matrix's elements in row-major order, as CSR stores them.
 
     `begins` says where each row begins among the elements, and where the last one ends; `columns`
-    where each element stands in its row. What is derived of them is worked out once.
+    where each element stands in its row. What is derived of them is worked out once. With more
+    dimensions in front they are those of a batch of matrices that store equally many elements.
+    Elements may be blocks; then rows and columns are those of blocks.
     """
 
-    def __init__(self, begins: Tensor, columns: Tensor, shape: tuple[int, int]) -> None:
+    def __init__(
+        self, begins: Tensor, columns: Tensor, shape: tuple[int, int], kind: DType = int64
+    ) -> None:
         self.begins = begins
         self.columns = columns
         self.shape = shape
+        self.kind = kind  # the dtype in which a user gets positions; here they are int64
 
     @classmethod
-    def of_rows(cls, rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> Pattern:
-        """The pattern of elements whose rows are given, in order."""
-        found = cls(begins_of(rows, shape[0]), columns, shape)
+    def of_rows(
+        cls, rows: Tensor, columns: Tensor, shape: tuple[int, int], batch: Ints = ()
+    ) -> Pattern:
+        """The pattern of elements whose rows are given, in order; (*batch, elements) of a batch."""
+        batch = tuple(batch)  # type: ignore[arg-type]
+        if not batch:
+            found = cls(begins_of(rows, shape[0]), columns, shape)
+        else:
+            count = prod(batch)
+            first = arange(count, device=rows.device).unsqueeze(1) * shape[0]
+            lines = (rows.reshape(count, rows.shape[-1]) + first).reshape(-1)
+            lengths = lines.bincount(minlength=count * shape[0]).reshape(*batch, shape[0])
+            start = lengths.new_zeros(*batch, 1)
+            found = cls(cat([start, cumsum(lengths, -1)], -1), columns, shape)
         found.rows = rows
         return found
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The shape of the batch; () of one matrix."""
+        return tuple(self.begins.shape[:-1])
 
     @cached_property
     def rows(self) -> Tensor:
         """The row of each element."""
-        lengths = self.begins[1:] - self.begins[:-1]
-        return arange(self.shape[0], device=lengths.device).repeat_interleave(lengths)
+        lengths = (self.begins[..., 1:] - self.begins[..., :-1]).reshape(-1)
+        lines = arange(lengths.shape[0], device=lengths.device)
+        if self.batch:
+            lines = lines % max(self.shape[0], 1)
+        return lines.repeat_interleave(lengths).reshape(self.columns.shape)
 
     @cached_property
     def order(self) -> Tensor:
         """The elements in the order of columns, which is that of the transposed matrix."""
-        return argsort(self.columns, stable=True)
+        return argsort(self.columns, dim=-1, stable=True)
 
     @cached_property
     def transposed(self) -> Pattern:
         """The pattern of the transposed matrix."""
-        rows, columns = (index_select(t, 0, self.order) for t in (self.columns, self.rows))
-        return Pattern.of_rows(rows, columns, self.shape[::-1])
+        rows, columns = (take_along_dim(t, self.order, -1) for t in (self.columns, self.rows))
+        found = Pattern.of_rows(rows, columns, self.shape[::-1], self.batch)
+        found.kind = self.kind
+        return found
 
 
 def begins_of(rows: Tensor, count: int) -> Tensor:

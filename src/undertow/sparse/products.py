@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ops.creation import arange
+from ..ops.creation import zeros_like as dense_zeros_like
 from ..ops.joining import stack
 from ..ops.matmul import mm as dense_mm
 from ..ops.scan import cumsum
 from ..ops.scatter import index_select
 from .compressed import SparseCompressed, SparseCSR
 from .coo import SparseCOO
+from .movement import zeros_like as sparse_zeros_like
 from .pattern import Pattern, product, sampled
 from .tensor import SparseTensor
 
@@ -22,8 +25,9 @@ def _stored(op: str, matrix: SparseTensor) -> tuple[Pattern, Tensor]:
     if isinstance(matrix, SparseCOO):
         found = matrix.coalesce()
         return found._pattern(op), found._stored
-    assert isinstance(matrix, SparseCompressed)
-    return matrix._by_rows()
+    if not isinstance(matrix, SparseCompressed):
+        raise DTypeError(f"[{op}] expects a sparse matrix, got a {type(matrix).__name__}")
+    return matrix._plain()
 
 
 def _check(op: str, a: Any, b: Any) -> None:
@@ -75,6 +79,10 @@ def matmul(a: Any, b: Any, op: str = "matmul") -> Any:
     for x in (a, b):
         if not isinstance(x, (Tensor, SparseTensor)):
             raise DTypeError(f"[{op}] expects tensors, got {type(x).__name__}")
+    if op == "matmul" and a.ndim == b.ndim == 3:
+        return bmm(a, b)
+    if op == "matmul" and a.ndim == 1 and b.ndim == 2 and isinstance(b, SparseTensor):
+        return matmul(b.t(), a, op)
     _check(op, a, b)
     if isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         return _both(op, a, b)
@@ -111,7 +119,60 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     tensor([[3., 3.],
             [3., 3.]])
     """
-    return mat * beta + matmul(mat1, mat2, "sparse.addmm") * alpha
+    return _scaled(mat, beta) + matmul(mat1, mat2, "sparse.addmm") * alpha
+
+
+def _nothing_of(input: Any) -> Any:
+    sparse = isinstance(input, SparseTensor)
+    return sparse_zeros_like(input) if sparse else dense_zeros_like(input)
+
+
+def _scaled(input: Any, beta: Any) -> Any:
+    """`beta * input`; with beta 0 nothing of it counts, not even what is no number."""
+    return input * beta if isinstance(beta, Tensor) or beta else _nothing_of(input)
+
+
+def bmm(input: Any, mat2: Any) -> Any:
+    """The products of two batches of matrices, one of them sparse: dense."""
+    if isinstance(input, SparseTensor) and isinstance(mat2, SparseTensor):
+        raise input._undefined("bmm", "is multiplied with batches of dense matrices")
+    shapes = tuple(input.shape), tuple(mat2.shape)
+    fits = len(shapes[0]) == len(shapes[1]) == 3 and shapes[0][0] == shapes[1][0]
+    if not fits or shapes[0][2] != shapes[1][1]:
+        raise ShapeError(f"[bmm] {shapes[0]} @ {shapes[1]}: the sizes do not fit")
+    if input.dtype is not mat2.dtype:
+        raise DTypeError(f"[bmm] expects one dtype, got {input.dtype} and {mat2.dtype}")
+    if isinstance(mat2, SparseTensor):
+        turned = bmm(mat2.to_sparse_coo().transpose(1, 2), input.transpose(1, 2))
+        return turned.transpose(1, 2)
+    found = input.to_sparse_coo()
+    if found.sparse_dim() != 3:
+        raise input._undefined("bmm", "is a batch of matrices if it has 3 sparse dimensions")
+    count, rows, columns = shapes[0]
+    which, row, column = found._places
+    places = stack([which * rows + row, which * columns + column])  # along one diagonal
+    whole = SparseCOO(places, found._stored, (count * rows, count * columns), found._coalesced)
+    out = matmul(whole, mat2.reshape(count * columns, shapes[1][2]), "bmm")
+    return out.reshape(count, rows, shapes[1][2])
+
+
+def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * bmm(batch1, batch2)`."""
+    return _scaled(input, beta) + bmm(batch1, batch2) * alpha
+
+
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`beta * input + alpha * (mat @ vec)`."""
+    if vec.ndim != 1:
+        raise ShapeError(f"[addmv] expects a vector, got shape {tuple(vec.shape)}")
+    return _scaled(input, beta) + matmul(mat, vec, "addmv") * alpha
+
+
+def mv(input: Any, vec: Any) -> Any:
+    """The product with a vector."""
+    if vec.ndim != 1:
+        raise ShapeError(f"[mv] expects a vector, got shape {tuple(vec.shape)}")
+    return matmul(input, vec, "mv")
 
 
 def sampled_addmm(
@@ -154,7 +215,10 @@ def hspmm(mat1: Any, mat2: Tensor) -> Any:
     >>> ut.hspmm(s, ut.ones(2, 3)).indices()
     tensor([[1]])
     """
-    return matmul(mat1, mat2, "hspmm").to_sparse(1)
+    found = matmul(mat1, mat2, "hspmm")
+    rows = mat1.to_sparse_coo()._places[:1]
+    which = rows.unique(dim=1)
+    return SparseCOO(which, found[which[0]], found.shape, True)
 
 
 def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
@@ -183,3 +247,19 @@ def spmm(mat1: Any, mat2: Any) -> Any:
 
 dsmm = spmm
 hsmm, saddmm = hspmm, sspaddmm
+
+ANSWERS = {
+    "addmm": addmm,
+    "addmv": addmv,
+    "baddbmm": baddbmm,
+    "bmm": bmm,
+    "hsmm": hspmm,
+    "hspmm": hspmm,
+    "matmul": matmul,
+    "mm": partial(matmul, op="mm"),
+    "mv": mv,
+    "saddmm": sspaddmm,
+    "smm": smm,
+    "spmm": spmm,
+    "sspaddmm": sspaddmm,
+}

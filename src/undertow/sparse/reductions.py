@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import dtypes
 from ..core.tensor import Tensor
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError
 from ..ops.creation import full
 from ..ops.scatter import index_add, index_select, scatter_reduce
 from ..shapes import Ints, wrap_dim, wrap_dims
@@ -88,18 +88,83 @@ def _normalised(op: str, input: Any, dim: int, dtype: Any, logarithm: bool) -> A
 
 def _along(op: str, x: SparseCOO, at: int, logarithm: bool) -> Tensor:
     """The values, normalised within the lines along a sparse dimension."""
-    if x.dense_dim():
-        raise UnsupportedError(f"[{op}] along a sparse dimension takes no dense dimensions")
     others = [d for d in range(x.sparse_dim()) if d != at]
     lines, line = x._linear(others).unique(return_inverse=True)
-    values, count = x._stored, lines.shape[0]
-    lowest = full((count,), -float("inf"), dtype=x.dtype, device=x.device)
-    largest = scatter_reduce(lowest, 0, line, values.detach(), "amax")
+    values, room = x._stored, (lines.shape[0], *x._stored.shape[1:])
+    lowest = full(room, -float("inf"), dtype=x.dtype, device=x.device)
+    spread = line.reshape(-1, *[1] * x.dense_dim()).expand(values.shape)
+    largest = scatter_reduce(lowest, 0, spread, values.detach(), "amax")
     shifted = values - index_select(largest, 0, line)
-    sums = index_add(values.new_zeros(count), 0, line, shifted.exp())
+    sums = index_add(values.new_zeros(room), 0, line, shifted.exp())
     if logarithm:
         return shifted - index_select(sums.log(), 0, line)
     return shifted.exp() / index_select(sums, 0, line)
 
 
+def _sum(input: Any, dim: Ints | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """`ut.sum` of a sparse tensor; with `keepdim` it is in the layout of the tensor."""
+    if dtype is None and input.dtype.category < 2:
+        dtype = dtypes.int64
+    found = sum(input, dim, dtype)
+    if not keepdim or dim is None:
+        return found
+    if not isinstance(found, SparseTensor):
+        shape = list(input.shape)
+        for d in wrap_dims("sum", dim, input.ndim):
+            shape[d] = 1
+        found = found.reshape(shape)
+        return found.to_sparse(input.sparse_dim()) if input.is_sparse else _in(input, found)
+    for d in sorted(wrap_dims("sum", dim, input.ndim)):
+        found = found.unsqueeze(d)
+    return found if input.is_sparse else _in(input, found)
+
+
+def _in(input: Any, found: Any) -> Any:
+    if input.blocked:
+        raise input._undefined("sum", "has blocks, which a sum over dimensions has not")
+    return found.to_sparse(layout=input.layout)
+
+
+def mean(input: Any, dim: Ints | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """`ut.mean` of all elements of a sparse tensor, stored or not, or over some dimensions."""
+    if dtype is not None:
+        input = input.to(dtypes.as_dtype(dtype))
+    if input.dtype.category < 2:
+        raise DTypeError(f"[mean] takes floating tensors, got {input.dtype}; pass dtype=ut.float32")
+    found = _sum(input, dim, keepdim)
+    return found / (input.numel() // max(found.numel(), 1))
+
+
+def norm(
+    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Any:
+    """The norm of all elements, over those that are stored."""
+    if dim not in (None, (), []) or keepdim:
+        raise input._undefined("norm", f"has a norm of all elements, got dim={dim}")
+    return input._summed()._stored.norm(p, dtype=dtype)
+
+
+def any(input: Any) -> Tensor:
+    """Whether an element is not zero."""
+    found: Tensor = input._summed()._stored.any()
+    return found
+
+
+def _softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    return softmax(input, dim, dtype=dtype)
+
+
+def _log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+    return log_softmax(input, dim, dtype=dtype)
+
+
+ANSWERS = {
+    "any": any,
+    "log_softmax": _log_softmax,
+    "mean": mean,
+    "native_norm": norm,
+    "norm": norm,
+    "softmax": _softmax,
+    "sum": _sum,
+}
 __all__ = ["log_softmax", "softmax", "sum"]

@@ -11,24 +11,67 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
 from .. import dtypes
+from ..core.modes import current
 from ..core.node import Node
 from ..core.other_kinds import OtherKind
 from ..core.printing import closed, elements
 from ..core.tensor import Tensor
 from ..devices import Device
 from ..dtypes import DType
-from ..errors import DimError, UnsupportedError
+from ..errors import (
+    ArgumentError,
+    DimError,
+    DTypeError,
+    GradientError,
+    InplaceError,
+    ShapeError,
+    UnsupportedError,
+)
 from ..layouts import layout as Layout
+from ..ops.selection import index_put
 from ..shapes import SIZES, Size
 
 
 def elementwise() -> Any:
     """The file that knows every layout, which is above this one."""
     return import_module("undertow.sparse.elementwise")
+
+
+@cache
+def answers() -> dict[str, Callable[..., Any]]:
+    """The functions of sparse tensors, by name: those of every file above this one."""
+    rooms = ("creation", "elementwise", "movement", "products", "reductions")
+    tables = [import_module(f"undertow.sparse.{room}").ANSWERS for room in rooms]
+    return {name: found for table in tables for name, found in table.items()}
+
+
+# What is known of a sparse tensor by its values.
+_FACTS = frozenset(
+    """
+    element_size get_device is_cpu is_cuda is_inference is_ipu is_maia is_meta is_mkldnn is_mps
+    is_mtia is_nested is_pinned is_quantized is_shared is_signed is_vulkan is_xla is_xpu itemsize
+    output_nr retains_grad is_conj is_neg is_distributed
+    """.split()  # noqa: SIM905
+)
+_DTYPES = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
 
 
 class SparseTensor(OtherKind):
@@ -38,7 +81,7 @@ class SparseTensor(OtherKind):
     `Tensor.to_sparse`.
     """
 
-    __slots__ = ("_stored", "shape")
+    __slots__ = ("__weakref__", "_owner", "_stored", "shape")
 
     __array_priority__ = 2000
     layout: Layout
@@ -47,6 +90,7 @@ class SparseTensor(OtherKind):
 
     def __init__(self, values: Tensor, shape: Any) -> None:
         self._stored = values
+        self._owner: SparseTensor | None = None  # whose gradient it is
         self.shape = SIZES[tuple(shape)]
 
     # What it is ---------------------------------------------------------------------------
@@ -71,13 +115,19 @@ class SparseTensor(OtherKind):
     def __bool__(self) -> builtins.bool:
         raise self._undefined("bool", "has no truth value")
 
-    def is_same_size(self, other: Any) -> builtins.bool:
-        """Whether another tensor has the same shape."""
-        return tuple(self.shape) == tuple(other.shape)
+    def stride(self, dim: int | None = None) -> Any:
+        """An error: nothing tells where the next element stands."""
+        raise self._undefined("stride", "has no strides")
 
     def numel(self) -> int:
         """The number of its elements, stored or not."""
         return math.prod(self.shape)
+
+    def ndimension(self) -> int:
+        """The number of its dimensions."""
+        return len(self.shape)
+
+    nelement = numel
 
     @property
     def dtype(self) -> DType:
@@ -138,11 +188,58 @@ class SparseTensor(OtherKind):
     @property
     def grad(self) -> Any:
         """The gradient of its values, at the same positions."""
-        return None if self._stored.grad is None else self._with(self._stored.grad)
+        if self._stored.grad is None:
+            return None
+        found = self._gradient(self._stored.grad)
+        found._owner = self
+        return found
 
     @grad.setter
     def grad(self, value: Any) -> None:
+        if value is not None and not (isinstance(value, SparseTensor) and value._same_places(self)):
+            raise ArgumentError(
+                "[grad] the gradient of a sparse tensor has its layout and positions; "
+                "sparse_mask() gives a tensor those of another one"
+            )
         self._stored.grad = None if value is None else value._stored
+
+    def _gradient(self, values: Tensor) -> Any:
+        """The gradient, given that of the values."""
+        return self._with(values)
+
+    def _same_places(self, other: SparseTensor) -> builtins.bool:
+        """Whether it stores the same positions as another one, in the same order."""
+        mine, others = self._parts()[:-1], other._parts()[:-1]
+        return (
+            self.layout is other.layout
+            and tuple(self.shape) == tuple(other.shape)
+            and all(a is b or a.equal(b) for (_, a), (_, b) in zip(mine, others, strict=True))
+        )
+
+    def backward(
+        self,
+        gradient: Any = None,
+        retain_graph: builtins.bool | None = None,
+        create_graph: builtins.bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Send a gradient of the shape of this tensor, sparse or dense, back to the leaves."""
+        if gradient is not None:
+            gradient = import_module("undertow.sparse").sparse_mask(gradient, self)._stored
+        self._stored.backward(gradient, retain_graph, create_graph, inputs)
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> Any:
+        """Call `hook(grad)` in each backward with the gradient at these positions."""
+
+        def of_values(gradient: Tensor) -> Tensor | None:
+            found = hook(self._with(gradient))
+            return None if found is None else found._stored
+
+        return self._stored.register_hook(of_values)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient, though it is no leaf."""
+        self._stored.retain_grad()
 
     # Others like it -----------------------------------------------------------------------
     def _with(self, values: Tensor) -> Any:
@@ -158,9 +255,22 @@ class SparseTensor(OtherKind):
         self._stored = self._stored.detach()
         return self
 
-    def clone(self) -> Any:
+    @property
+    def data(self) -> Any:
+        """The same without history."""
+        return self.detach()
+
+    def clone(self, *, memory_format: Any = None) -> Any:
         """A copy of its values at the same positions."""
         return self._with(self._stored.clone())
+
+    def contiguous(self, memory_format: Any = None) -> Any:
+        """The tensor itself: no order of its elements is another one."""
+        return self
+
+    def is_contiguous(self, memory_format: Any = None) -> builtins.bool:
+        """True: it may be given where that is asked for."""
+        return True
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Its values in another dtype."""
@@ -172,89 +282,219 @@ class SparseTensor(OtherKind):
             )
         return self if found is self._stored else self._with(found)
 
-    def float(self) -> Any:
-        """In float32."""
-        return self.to(dtypes.float32)
+    def type(self, dtype: Any = None) -> Any:
+        """Its type by torch's name, or its values in another dtype."""
+        if dtype is None:
+            room = f"torch.sparse.{self._stored.type().removeprefix('torch.')}"
+            return room if self.is_sparse else self._stored.type()
+        return self.to(dtype)
 
-    def double(self) -> Any:
-        """In float64."""
-        return self.to(dtypes.float64)
+    def type_as(self, other: Any) -> Any:
+        """In the dtype of another tensor."""
+        return self.to(other.dtype)
+
+    def cpu(self) -> Any:
+        """Itself on the CPU."""
+        return self.to("cpu")
 
     def bool(self) -> Any:
         """Whether each element is not zero."""
         return self._summed().to(dtypes.bool)
 
+    def to_sparse(
+        self,
+        sparse_dim: int | None = None,
+        *,
+        layout: Layout | None = None,
+        blocksize: Any = None,
+        dense_dim: int | None = None,
+    ) -> Any:
+        """The same by coordinates, or in another layout; itself if it has that."""
+        counts = ((sparse_dim, self.sparse_dim()), (dense_dim, self.dense_dim()))
+        if any(wanted not in (None, has) for wanted, has in counts):
+            raise self._undefined("to_sparse", f"has sparse and dense dimensions {counts}")
+        from .compressed import in_layout
+
+        return in_layout(self, layout, blocksize)
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
+        """The dense tensor, zero where nothing is stored."""
+        at = self._at()
+        if not at:
+            dense = self._stored.sum(0, dtype=self.dtype)
+        else:
+            dense = index_put(self._stored.new_zeros(self.shape), at, self._stored, accumulate=True)
+        return dense if dtype is None else dense.to(dtype)
+
+    def _at(self) -> tuple[Tensor, ...]:
+        """Indices for all dimensions but dense ones; together they have the shape of the values."""
+        raise NotImplementedError
+
+    def _beside(self, dense: Tensor) -> Tensor:
+        """The elements of a dense tensor of this shape at the positions that are stored."""
+        at = self._at()
+        if at:
+            return dense[at]
+        return dense.unsqueeze(0).expand(self._stored.shape)
+
     def _like(self, found: Any) -> Any:
         """A tensor by coordinates in the layout of this one."""
-        return found.to_sparse(layout=self.layout)
+        block = getattr(self, "_block", None)
+        return found.to_sparse(layout=self.layout, blocksize=block)
 
-    def add(self, other: Any, *, alpha: Any = 1) -> Any:
-        """The sum with another tensor: sparse if that is."""
-        return elementwise().add(self, other, alpha)
+    # In place -----------------------------------------------------------------------------
+    def _become(self, op: str, found: Any) -> Any:
+        """Hold what an operation gave.
 
-    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
-        """The difference from another tensor: sparse if that is."""
-        return elementwise().add(self, other, -alpha)
+        By coordinates nobody else sees that, as in torch; by rows and columns, and in a gradient,
+        the values change in their memory.
+        """
+        if not isinstance(found, SparseTensor) or found.shape != self.shape:
+            raise ShapeError(
+                f"[{op}] the result has shape {tuple(found.shape)} and is "
+                f"{found.layout.name}; a {self.layout.name} tensor of shape {tuple(self.shape)} "
+                f"cannot hold it"
+            )
+        if found.dtype.category > self.dtype.category:
+            raise DTypeError(f"[{op}] a {self.dtype} tensor cannot hold a result of {found.dtype}")
+        if self.requires_grad and self.is_leaf and current().grad:
+            raise InplaceError(
+                f"[{op}] a leaf that requires gradients cannot be changed in place; use no_grad()"
+            )
+        if found._places is self._places and (not self.is_sparse or self._owner is not None):
+            self._stored.copy_(found._stored)
+            return self
+        if self._owner is not None:
+            raise self._undefined(op, "that is a gradient keeps its positions")
+        self._hold(self._like(found.to(self.dtype)))
+        return self
 
-    def mul(self, other: Any) -> Any:
-        """The product with a number or a tensor: sparse."""
-        return elementwise().mul(self, other)
+    def _hold(self, found: Any) -> None:
+        """Take over the parts of another tensor of this layout."""
+        for name in ("_stored", "_places", "_coalesced", "shape"):
+            if hasattr(type(self), name):
+                setattr(self, name, getattr(found, name))
 
-    def div(self, other: Any) -> Any:
-        """The quotient by a number."""
-        return elementwise().div(self, other)
+    def _receive(self, op: str, found: Any) -> Any:
+        """Take what a function gave that was called with this tensor for `out`."""
+        if current().grad and (self.requires_grad or getattr(found, "requires_grad", False)):
+            raise GradientError(
+                f"[{op}] functions with out=... arguments don't support automatic differentiation; "
+                f"leave out= away, or compute under no_grad()"
+            )
+        if not isinstance(found, SparseTensor):
+            found = found.to_sparse(layout=self.layout, blocksize=getattr(self, "_block", None))
+        if found.dtype.category > self.dtype.category:
+            raise DTypeError(f"[{op}] a {self.dtype} tensor cannot hold a result of {found.dtype}")
+        self._hold(self._like(found.to(self.dtype)))
+        return self
 
+    def t_(self) -> Any:
+        """Rows and columns exchanged in place."""
+        return self.transpose_(0, 1) if self.ndim == 2 else self._turn("t_", self.t())
+
+    def transpose_(self, dim0: int, dim1: int) -> Any:
+        """Two sparse dimensions exchanged in place."""
+        return self._turn("transpose_", self.transpose(dim0, dim1))
+
+    def _turn(self, op: str, found: Any) -> Any:
+        if found.layout is not self.layout or self._owner is not None:
+            raise self._undefined(op, "keeps its dimensions")
+        if self.requires_grad and self.is_leaf and current().grad:
+            raise InplaceError(f"[{op}] a leaf that requires gradients cannot be changed in place")
+        self._hold(found)
+        return self
+
+    def zero_(self) -> Any:
+        """Forget all elements: in place, and without a history."""
+        if self.requires_grad and self.is_leaf and current().grad:
+            raise InplaceError("[zero_] a leaf that requires gradients cannot be changed in place")
+        if self._owner is None:
+            self._drop()
+        else:
+            self._stored.detach().zero_()
+        return self
+
+    def _drop(self) -> None:
+        """Make all elements zero, without a history."""
+        self._stored.detach().zero_()
+        self._stored = self._stored.detach()
+
+    def copy_(self, src: Any, non_blocking: builtins.bool = False) -> Any:
+        """Take the elements of another tensor of this shape."""
+        if not isinstance(src, SparseTensor):
+            raise self._undefined("copy_", "takes the elements of sparse tensors")
+        return self._become("copy_", src.to(self.dtype))
+
+    # Arithmetic ---------------------------------------------------------------------------
     def __neg__(self) -> Any:
         return self._with(-self._stored)
 
-    __add__, __sub__, __mul__, __truediv__ = add, sub, mul, div
-    __rmul__ = mul
+    def __add__(self, other: Any) -> Any:
+        return elementwise().add(self, other)
 
     def __radd__(self, other: Any) -> Any:
         return elementwise().add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return elementwise().sub(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return elementwise().sub(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return elementwise().mul(self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return elementwise().div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return elementwise().div(other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return elementwise().div(self, other, rounding_mode="floor")
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return elementwise().div(other, self)
+
+    def __pow__(self, exponent: Any) -> Any:
+        return elementwise().pow(self, exponent)
+
+    def __abs__(self) -> Any:
+        return self.abs()
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._change("add_", other)
+
+    def __isub__(self, other: Any) -> Any:
+        return self._change("sub_", other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._change("mul_", other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._change("div_", other)
 
     def conj(self) -> Any:
         """Complex conjugates."""
         return self._with(self._stored.conj())
 
-    def pow(self, exponent: Any) -> Any:
-        """A power of each element, which is positive lest zeros change."""
-        if isinstance(exponent, (Tensor, SparseTensor)) or not exponent > 0:
-            raise self._undefined("pow", f"is raised to positive numbers, got {exponent!r}")
-        once = self._summed()
-        return once._with(once._stored**exponent)
-
-    __pow__ = pow
-
-    def norm(self, p: Any = "fro", dim: Any = None, keepdim: Any = False, dtype: Any = None) -> Any:
-        """The norm of all elements, over those that are stored."""
-        if dim is not None or keepdim:
-            raise self._undefined("norm", f"has a norm of all elements, got dim={dim}")
-        return self._summed()._stored.norm(p, dtype=dtype)
-
-    def any(self) -> Any:
-        """Whether an element is not zero."""
-        return self._summed()._stored.any()
-
     def _summed(self) -> Any:
         """The same with each position once."""
         return self
 
-    def sum(self, dim: Any = None, dtype: Any = None) -> Any:
-        """The sum of all elements, or over some dimensions: `sparse.sum`."""
-        return import_module("undertow.sparse").sum(self, dim, dtype)
+    def __getitem__(self, key: Any) -> Any:
+        return import_module("undertow.sparse.movement").item(self, key)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
 
     def _answer(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if name in ("add", "sub", "mul", "div"):
-            if name == "sub":
-                a, b = args
-                return elementwise().add(a, b, -kwargs.get("alpha", 1))
-            return getattr(elementwise(), name)(*args, **kwargs)
-        if name in ("sparse_mask", "smm", "sspaddmm", "hspmm"):
-            return getattr(import_module("undertow.sparse"), name)(*args, **kwargs)
-        if name in ("cat", "concat", "concatenate", "stack", "zeros_like"):
-            name = "cat" if name.startswith("con") else name
-            return getattr(import_module("undertow.sparse.movement"), name)(*args, **kwargs)
+        found = answers().get(name)
+        if found is not None:
+            return found(*args, **kwargs)
         return super()._answer(name, args, kwargs)
 
     def __matmul__(self, other: Any) -> Any:
@@ -267,25 +507,29 @@ class SparseTensor(OtherKind):
 
         return matmul(other, self)
 
-    def mm(self, mat2: Any) -> Any:
-        """The product of two matrices."""
-        return self @ mat2
-
-    matmul = mm
-
-    def mv(self, vec: Tensor) -> Any:
-        """The product with a vector."""
-        return self @ vec
-
     def _undefined(self, what: str, but: str = "has no such operation") -> UnsupportedError:
         return UnsupportedError(
             f"[{what}] a {self.layout.name} tensor {but}; use to_dense() for a dense one"
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(Tensor, name):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise self._undefined(name)
+        if not name.startswith("_"):
+            found = answers().get(name)
+            if found is not None:
+                return partial(found, self)
+            if name in _FACTS:
+                return getattr(self._stored, name)
+            if name in _DTYPES:
+                return partial(self.to, getattr(dtypes, _DTYPES[name]))
+            if name.endswith("_") and name[:-1] in elementwise().IN_PLACE:
+                return partial(self._change, name)
+            if hasattr(Tensor, name):
+                raise self._undefined(name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _change(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What an operation gives, in place of this."""
+        return self._become(name, getattr(self, name[:-1])(*args, **kwargs))
 
     # Printing -----------------------------------------------------------------------------
     def _parts(self) -> list[tuple[str, Tensor]]:
