@@ -16,6 +16,13 @@ Ints: TypeAlias = int | Sequence[int]  # one for all dimensions, or one for each
 _item: Any = tuple.__getitem__
 
 
+def _whole(size: Any) -> int:
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise DTypeError(f"[Size] sizes are integers, got {type(size).__name__}") from None
+
+
 class Size(tuple[int, ...]):
     """The shape of a tensor: a tuple that knows its number of elements.
 
@@ -30,6 +37,13 @@ class Size(tuple[int, ...]):
     """
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
+        found = tuple.__new__(cls, sizes)  # type: ignore[type-var]
+        for size in found:
+            if not isinstance(size, int):
+                return tuple.__new__(cls, [_whole(size) for size in found])
+        return found
 
     def numel(self) -> int:
         """The product of the sizes."""

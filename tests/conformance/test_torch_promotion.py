@@ -116,7 +116,7 @@ def test_iinfo(dtype: Any) -> None:
 
 def test_properties() -> None:
     for dtype in DTYPES:
-        for name in ("is_floating_point", "is_complex", "is_signed", "itemsize"):
+        for name in ("abbr", "is_floating_point", "is_complex", "is_signed", "itemsize"):
             assert getattr(dtype, name) == getattr(theirs(dtype), name), (dtype, name)
 
 
