@@ -287,13 +287,13 @@ def test_reductions_of_nothing_have_a_history(reduce: str, shape: Any) -> None:
 
 
 @pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "max", "min"])
-@pytest.mark.parametrize("lengths", [[0, 0], [], [1, 0, 2]])
+@pytest.mark.parametrize("lengths", [[0, 0], [1, 0, 2]])
 def test_segments_counted_from_the_end(reduce: str, lengths: list[int]) -> None:
     found = []
     for library in (ut, torch):
         data = library.arange(1.0, 1 + sum(lengths)).requires_grad_()
         runs = library.tensor(lengths, dtype=library.int64)
-        y = library.segment_reduce(data, reduce, lengths=runs, axis=-1, initial=3.0)
+        y = library.segment_reduce(data, reduce, lengths=runs, axis=-1, initial=2.5)
         y.sum().backward()
         found.append((y.tolist(), data.grad.tolist()))
     assert found[0] == found[1]
