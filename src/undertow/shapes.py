@@ -39,11 +39,12 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
-        found = tuple.__new__(cls, sizes)  # type: ignore[type-var]
+        found: Any = tuple.__new__(cls, sizes)
+        whole: Size = found
         for size in found:
             if not isinstance(size, int):
                 return tuple.__new__(cls, [_whole(size) for size in found])
-        return found
+        return whole
 
     def numel(self) -> int:
         """The product of the sizes."""
