@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import platform
 from collections.abc import Mapping
@@ -66,7 +65,6 @@ def synchronize(device: Any = None) -> None:
     """Nothing: an operation has ended when it returns."""
 
 
-@functools.cache
 def get_capabilities() -> Mapping[str, Any]:
     """What the processor can do, by torch's words: the instructions that kernels may use.
 
