@@ -154,6 +154,12 @@ def test_backend_settings_are_kept() -> None:
     for name in ("mkl", "mkldnn", "openmp", "opt_einsum"):
         assert not getattr(ut.backends, name).is_available()
     assert ut.backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
+    assert not ut.backends.flags_frozen()
+    found = ut.cpu.get_capabilities()
+    assert {"architecture", "num_logical_cores"} < set(found)
+    kind = ut.backends.cpu.get_cpu_capability()
+    assert ut.cpu._is_avx2_supported() is found.get("avx2", False) is (kind != "DEFAULT")
+    assert ut.cpu._is_avx512_supported() is (kind == "AVX512")
     with pytest.raises(AttributeError, match=r"undertow\.backends.*'tpu'"):
         _ = ut.backends.tpu  # type: ignore[attr-defined]
 
@@ -439,6 +445,11 @@ def test_size() -> None:
     assert repr(shape) == "(2, 3)"
     assert isinstance(pickle.loads(pickle.dumps(shape)), ut.Size)
     assert copy.deepcopy(shape) == shape
+    assert ut.Size(ut.tensor([2, 3])) == ut.Size(np.array([2, 3])) == shape
+    assert all(type(size) is int for size in ut.Size(np.array([2, 3])))
+    for wrong in (ut.ones(3), [1.5], "ab", [None]):
+        with pytest.raises(TypeError):
+            ut.Size(wrong)
 
 
 def test_many_shapes_are_forgotten() -> None:
@@ -677,6 +688,8 @@ def test_checks(name: str, error: type[Exception]) -> None:
         check(False)
     with pytest.raises(TypeError, match="True or False, got Tensor"):
         check(ut.tensor(True))
+    with pytest.raises(TypeError, match="booleans, got"):
+        ut._check_tensor_all(ut.ones(1))
 
 
 # Functions of modules, tests of tensors -----------------------------------------------------------

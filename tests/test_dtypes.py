@@ -205,3 +205,8 @@ def test_halves_beside_a_wider_tensor_that_stands_for_a_number(dtype: ut.DType) 
     grown = scale.clone().requires_grad_()
     (x[1:] * grown).sum().backward()
     assert grown.grad.dtype is ut.float32
+
+
+def test_randint_is_real() -> None:
+    with pytest.raises(TypeError, match="complex64"):
+        ut.randint(6, (2,), dtype=ut.complex64)

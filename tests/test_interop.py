@@ -349,6 +349,17 @@ def test_dlpack_with_numpy(dtype: Any) -> None:
     assert x.__dlpack_device__() == (1, 0)
 
 
+@pytest.mark.parametrize("dtype", [ut.bfloat16, *ut.dtypes.FLOAT8], ids=str)
+def test_dlpack_of_dtypes_that_numpy_has_not(dtype: Any) -> None:
+    x = ut.tensor([[1.0, 2.0, 4.0], [0.5, 8.0, 16.0]]).to(dtype)
+    for y in (ut.from_dlpack(x), ut.from_dlpack(ut.utils.dlpack.to_dlpack(x))):
+        assert y.dtype is dtype
+        assert y.data_ptr() == x.data_ptr()
+        assert y.tolist() == x.tolist()
+    assert ut.from_dlpack(x.T).stride() == (1, 3)
+    assert ut.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
+
+
 def test_dlpack_strides_and_copies() -> None:
     x = ut.arange(6).reshape(2, 3).T
     y = ut.from_dlpack(x)
@@ -369,14 +380,17 @@ def test_dlpack_strides_and_copies() -> None:
     [
         (lambda: ut.from_dlpack([1]), errors.DTypeError, r"\[from_dlpack\] list"),
         (lambda: ut.from_dlpack(np.zeros(2, np.longdouble)), errors.UnsupportedError, "IEEE"),
-        (lambda: ut.ones(2, dtype=ut.bfloat16).__dlpack__(), errors.UnsupportedError, "bfloat16"),
         (lambda: ut.ones(2).__dlpack__(stream=3), errors.ArgumentError, "stream"),
+        (lambda: ut.ones(2).__dlpack__(stream="a"), TypeError, "stream"),
+        (lambda: ut.ones(2, requires_grad=True).__dlpack__(), BufferError, "detach"),
+        (lambda: np.from_dlpack(ut.ones(2, dtype=ut.bfloat16)), RuntimeError, "dtype"),
         (
             lambda: ut.from_numpy(np.ones((2, 3))[:, ::-1]).__dlpack__(),
             errors.UnsupportedError,
             r"\(2, 3\) with negative strides \(3, -1\).*contiguous\(\)",
         ),
         (lambda: ut.from_numpy(np.ones(3)[::-1]).__dlpack__(copy=False), RuntimeError, "negative"),
+        (lambda: ut.from_numpy(np.ones(3)[::-1]).__dlpack__(), BufferError, "negative"),
     ],
 )
 def test_dlpack_refuses(call: Any, error: Any, match: str) -> None:

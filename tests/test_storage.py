@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import undertow as ut
@@ -115,3 +116,14 @@ def test_old_constructors_share_a_storage() -> None:
         assert y.tolist() == [1, 2]
     with pytest.raises(TypeError, match="shares the memory"):
         ut.DoubleTensor(x.storage())
+
+
+def test_a_tensor_takes_memory_of_its_own_dtype_only() -> None:
+    x = ut.tensor([1.0, 2.0])
+    assert ut.tensor([]).set_(x.storage()).data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError, match=r"\[set_\].*int64.*float32"):
+        ut.tensor([]).set_(ut.arange(2).storage())
+    bytes_ = x.untyped_storage()
+    assert ut.tensor(bytes_, dtype=ut.float32).tolist() == [1, 2]
+    assert ut.tensor(bytes_, dtype=ut.int32).tolist() == x.view(ut.int32).tolist()
+    assert ut.FloatStorage(np.int16(3)).size() == 3

@@ -125,6 +125,23 @@ class DType:
         return self._numpy
 
     @property
+    def abbr(self) -> str:
+        """A short name: "f32", "bf16", "i64"; that of a dtype for storage is its name.
+
+        >>> float32.abbr, bfloat16.abbr, bool.abbr
+        ('f32', 'bf16', 'b8')
+        """
+        letters = self.name.rstrip("0123456789").split("_")[0].rstrip("0123456789")
+        if self.name.startswith("bits"):
+            return "b" + self.name[4:] + ("" if "x" in self.name else "x1")
+        if letters == "bool":
+            return "b8"
+        if self.rank < 0 and self.category == 1:
+            return self.name
+        short = {"bfloat": "bf"}.get(letters, letters[0])
+        return short + self.name[len(letters) :].replace("_", "")
+
+    @property
     def is_differentiable(self) -> builtins.bool:
         """Whether tensors of this type can carry gradients."""
         return self.category >= 2

@@ -80,6 +80,14 @@ class UnsupportedError(UndertowError, NotImplementedError, RuntimeError):
     """Something that Undertow does not do (yet); the message says what to use instead."""
 
 
+class ExchangeError(UnsupportedError, BufferError):
+    """Memory that another library cannot be shown; DLPack's word for it is BufferError."""
+
+
+class ExchangeGradientError(GradientError, BufferError):
+    """Memory that another library cannot be shown, since a gradient would be lost."""
+
+
 class FileError(ArgumentError, UnpicklingError):
     """A file that is damaged, of another format, or asks for what it may not have."""
 

@@ -245,6 +245,8 @@ def _check_tensor_all_with(
     """`_check_tensor_all`, as an error of any type."""
     if not isinstance(cond, Tensor):
         raise DTypeError(f"[_check_tensor_all] expects a tensor, got {type(cond).__name__}")
+    if cond.dtype.name != "bool":
+        raise DTypeError(f"[_check_tensor_all] expects booleans, got {cond.dtype}")
     _check_with(error_type, bool(cond.all()), message)
 
 

@@ -14,7 +14,13 @@ Ints: TypeAlias = int | Sequence[int]  # one for all dimensions, or one for each
 
 
 _item: Any = tuple.__getitem__
-_new: Any = tuple.__new__
+
+
+def _whole(size: Any) -> int:
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise DTypeError(f"[Size] sizes are integers, got {type(size).__name__}") from None
 
 
 class Size(tuple[int, ...]):
@@ -32,8 +38,13 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
-        return _new(cls, [as_int("Size", "each size", size) for size in sizes])
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> Size:
+        found: Any = tuple.__new__(cls, sizes)
+        whole: Size = found
+        for size in found:
+            if not isinstance(size, int):
+                return tuple.__new__(cls, [_whole(size) for size in found])
+        return whole
 
     def numel(self) -> int:
         """The product of the sizes."""

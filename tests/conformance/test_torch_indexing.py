@@ -264,3 +264,36 @@ def test_zero_d_sources(name: str, shape: Any, index: Any) -> None:
     assert (refused is None) == (error is None), (refused, error)
     if refused is None:
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("shape", [(0,), (0, 3)])
+def test_reductions_of_nothing_have_a_history(reduce: str, shape: Any) -> None:
+    """A source without elements has a gradient without elements, as any other has one."""
+    found = []
+    for library in (ut, torch):
+        src = library.ones(*shape, requires_grad=True)
+        x = library.full((3, *shape[1:]), 2.0, requires_grad=True)
+        index = library.zeros(shape, dtype=library.int64)
+        y = x.scatter_reduce(0, index, src, reduce)
+        grads = library.autograd.grad(y.sum(), [x, src])
+        ways = [y.requires_grad, y.tolist(), *(g.tolist() for g in grads)]
+        if reduce != "sum":
+            where = library.zeros(0, dtype=library.int64)
+            y = library.ones(3, *shape[1:]).index_reduce(0, where, src, reduce)
+            ways += [y.requires_grad, library.autograd.grad(y.sum(), src)[0].tolist()]
+        found.append(ways)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "max", "min"])
+@pytest.mark.parametrize("lengths", [[0, 0], [1, 0, 2]])
+def test_segments_counted_from_the_end(reduce: str, lengths: list[int]) -> None:
+    found = []
+    for library in (ut, torch):
+        data = library.arange(1.0, 1 + sum(lengths)).requires_grad_()
+        runs = library.tensor(lengths, dtype=library.int64)
+        y = library.segment_reduce(data, reduce, lengths=runs, axis=-1, initial=2.5)
+        y.sum().backward()
+        found.append((y.tolist(), data.grad.tolist()))
+    assert found[0] == found[1]

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.conformance
 
 
-@pytest.mark.parametrize("dtype", DLPACK, ids=str)
+@pytest.mark.parametrize("dtype", [*DLPACK, ut.bfloat16, *ut.dtypes.FLOAT8], ids=str)
 def test_dlpack_with_torch(dtype: Any) -> None:
     x = ut.zeros(2, 3, dtype=dtype)
     theirs = torch.from_dlpack(x)
@@ -42,7 +42,7 @@ def test_torch_tensors_as_data() -> None:
     assert copied.tolist() == [0, 1, 2, 3]
     assert shared.tolist() == [9, 1, 2, 3]
     with pytest.raises(errors.UnsupportedError, match="cannot share"):
-        ut.from_dlpack(torch.zeros(2, dtype=torch.bfloat16))
+        ut.from_dlpack(torch.empty(2, dtype=torch.float4_e2m1fn_x2))
 
 
 def test_negative_strides_are_refused_before_torch_sees_them() -> None:

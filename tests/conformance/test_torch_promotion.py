@@ -116,7 +116,7 @@ def test_iinfo(dtype: Any) -> None:
 
 def test_properties() -> None:
     for dtype in DTYPES:
-        for name in ("is_floating_point", "is_complex", "is_signed", "itemsize"):
+        for name in ("abbr", "is_floating_point", "is_complex", "is_signed", "itemsize"):
             assert getattr(dtype, name) == getattr(theirs(dtype), name), (dtype, name)
 
 
@@ -189,3 +189,42 @@ def test_windows_are_floating() -> None:
     for lib in (ut, torch):
         with pytest.raises(ValueError, match="float"):
             lib.signal.windows.hann(3, dtype=lib.int64)
+
+
+@pytest.mark.parametrize("op", ["add", "sub", "rsub", "add_", "sub_"])
+@pytest.mark.parametrize("kinds", [("dim", "dim"), ("dim", "zero"), ("zero", "dim")])
+def test_a_factor_changes_no_dtype(op: str, kinds: tuple[str, str]) -> None:
+    """`alpha` is a number of the sum's dtype: of booleans, too, and beside half precision."""
+    wrong = []
+    for (a, b), alpha in itertools.product(PAIRS, (0, 2, 0.5)):
+        if unsupported(a, b) or (op[:3] != "add" and ut.bool in (a, b)):
+            continue
+
+        def call(library: Any, a: Any = a, b: Any = b, alpha: Any = alpha) -> Any:
+            x, y = operand(library, a, kinds[0]), operand(library, b, kinds[1])
+            if op.endswith("_"):
+                return getattr(x, op)(y, alpha=alpha)
+            return getattr(library, op)(x, y, alpha=alpha)
+
+        found, expected = outcome(lambda: call(ut)), outcome(lambda: call(torch))
+        if found == expected != "error":
+            found, expected = call(ut).tolist(), call(torch).tolist()
+        if found != expected:
+            wrong.append(f"{op}({a.name}, {b.name}, alpha={alpha}): {found}, not {expected}")
+    assert not wrong, "\n".join(wrong[:20])
+
+
+@pytest.mark.parametrize("op", ["addcmul", "addcdiv"])
+@pytest.mark.parametrize("kinds", list(itertools.product(KINDS[:2], repeat=3)), ids="-".join)
+def test_three_are_promoted_together(op: str, kinds: tuple[str, ...]) -> None:
+    some = [ut.bool, ut.uint8, ut.int64, ut.bfloat16, ut.float32, ut.float64]
+    for dtypes in itertools.product(some, repeat=3):
+        found, expected = (
+            outcome(
+                lambda module=module, dtypes=dtypes: getattr(module, op)(
+                    *(operand(module, d, k) for d, k in zip(dtypes, kinds, strict=True)), value=2
+                )
+            )
+            for module in (ut, torch)
+        )
+        assert expected in (found, "error"), (dtypes, kinds)

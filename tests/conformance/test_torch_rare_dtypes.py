@@ -67,7 +67,7 @@ def test_it_computes_what_torch_does(dtype) -> None:
 @pytest.mark.parametrize("dtype", [*ut.dtypes.ALL, *RARE, ut.complex32], ids=str)
 def test_limits_and_attributes(dtype) -> None:
     theirs = getattr(torch, dtype.name)
-    for name in ("itemsize", "is_floating_point", "is_complex", "is_signed"):
+    for name in ("abbr", "itemsize", "is_floating_point", "is_complex", "is_signed"):
         assert getattr(dtype, name) == getattr(theirs, name)
     assert dtype.to_real().name == str(theirs.to_real()).split(".")[1]
     if dtype is ut.bool:

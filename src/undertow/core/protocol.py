@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 
 from ..backends.registry import backend_of, backend_on
-from ..dtypes import FLOAT8
-from ..errors import ArgumentError, DeviceError, DTypeError, GradientError, UnsupportedError
+from ..errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    ExchangeError,
+    ExchangeGradientError,
+    GradientError,
+    UnsupportedError,
+)
+from .exchange import capsule_of
 from .foreign import number_of
 from .modes import current
 from .node import AccumulateGrad
@@ -310,24 +318,21 @@ def _dlpack(
     copy: bool | None = None,
 ) -> Any:
     if node_of(self) is not None:  # also under no_grad(), as in torch
-        raise GradientError(
+        raise ExchangeGradientError(
             "[__dlpack__] this tensor requires gradients, which an exchange would lose; "
             "export tensor.detach()"
         )
     host = host_array("__dlpack__", self)
-    if host.dtype.kind == "V" or self.dtype in FLOAT8:
-        raise UnsupportedError(
-            f"[__dlpack__] {self.dtype.name} cannot be exchanged; convert it with .float() first"
-        )
     if not copy and any(n > 1 and s < 0 for n, s in zip(host.shape, host.strides, strict=True)):
         # Such a view comes from NumPy; torch aborts the process that imports it.
-        raise UnsupportedError(
+        raise ExchangeError(
             f"[__dlpack__] a tensor of shape {self.shape} with negative strides {self.stride()} "
             "cannot be exchanged; use .contiguous() first"
         )
     if stream is not None:
-        raise ArgumentError(f"[__dlpack__] a CPU tensor has no stream, got stream={stream!r}")
-    return host.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+        kind = ArgumentError if isinstance(stream, int) else DTypeError
+        raise kind(f"[__dlpack__] a CPU tensor has no stream, got stream={stream!r}")
+    return capsule_of(host, self.dtype, max_version=max_version, dl_device=dl_device, copy=copy)
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:

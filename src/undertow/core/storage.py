@@ -274,8 +274,8 @@ def _memory(seen: Any, dtype: DType, device: Any) -> Tensor:
     """What a storage is made of: a tensor's memory, so many elements, or numbers."""
     if isinstance(seen, Tensor):
         return seen.detach()
-    if isinstance(seen, int):
-        return FUNCTIONS["zeros"](seen, dtype=dtype, device=device)
+    if hasattr(seen, "__index__"):  # NumPy's integers, too
+        return FUNCTIONS["zeros"](int(seen), dtype=dtype, device=device)
     return FUNCTIONS["tensor"](list(seen), dtype=dtype, device=device)
 
 

@@ -768,6 +768,10 @@ class TensorMethods:
         """A view of position `index` of dimension `dim`, without that dimension."""
     def contiguous(self, *, memory_format: Any = None) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy that does."""
+    def untyped_storage(self) -> UntypedStorage:
+        """The bytes that this tensor and its views look at."""
+    def storage(self) -> TypedStorage:
+        """The memory that this tensor and its views look at, as elements of its dtype."""
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in memory of its own that gradients flow through."""
     @overload
@@ -1666,10 +1670,6 @@ class TensorMethods:
         """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """`linalg.lu_solve` with its arguments in an older order."""
-    def untyped_storage(self) -> UntypedStorage:
-        """The bytes that this tensor and its views look at."""
-    def storage(self) -> TypedStorage:
-        """The memory that this tensor and its views look at, as elements of its dtype."""
     def new_empty_strided(
         self,
         size: Ints,

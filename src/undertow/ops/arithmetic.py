@@ -116,14 +116,20 @@ def rsub(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1) -
 
 
 def _scaled(op: str, alpha: Any, term: Any, beside: Any) -> Tensor:
-    """`alpha * term`, without turning a sum of integers into one of floats."""
-    if isinstance(alpha, (float, complex)):
+    """`alpha * term` in the dtype that the sum has without the factor."""
+    kind = 1 if isinstance(alpha, int) else 2 if isinstance(alpha, float) else 3
+    lower = isinstance(term, Tensor) and term.dtype.category < kind
+    if isinstance(alpha, (int, float, complex)) and (kind > 1 or lower):
         dtype = compute_dtype(op, (operand(op, term), operand(op, beside)), "promote")
-        if dtype.category < 2:
+        if kind > 1 and dtype.category < 2:
             raise ArgumentError(
                 f"[{op}] alpha must be an integer for {dtype} tensors, got {alpha}; "
                 "convert the tensors to a floating dtype first"
             )
+        if lower:
+            term = cast(term, dtype)
+        if dtype is dtypes.bool:
+            alpha = bool(alpha)
     return mul(term, alpha)
 
 
@@ -535,6 +541,14 @@ def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
 
 
 # Several at once -----------------------------------------------------------------------------
+def _in_one_dtype(op: str, *given: Any) -> tuple[Any, ...]:
+    """Operands in the dtype of all together: that of pairs of them may be another one."""
+    if len({x.dtype for x in given if isinstance(x, Tensor)}) < 2:
+        return given
+    dtype = compute_dtype(op, [operand(op, x) for x in given], "promote")
+    return tuple(cast(x, dtype) if isinstance(x, Tensor) else x for x in given)
+
+
 @function(inplace=True)
 def addcmul(
     input: Tensor | Number, tensor1: Tensor | Number, tensor2: Tensor | Number, *, value: Number = 1
@@ -545,6 +559,7 @@ def addcmul(
     >>> ut.addcmul(ut.tensor([1.0]), ut.tensor([2.0]), ut.tensor([3.0]), value=0.5)
     tensor([4.])
     """
+    input, tensor1, tensor2 = _in_one_dtype("addcmul", input, tensor1, tensor2)
     product = mul(tensor1, tensor2)
     return _plus(input, product if value == 1 else _scaled("addcmul", value, product, input))
 
@@ -565,6 +580,7 @@ def addcdiv(
             "[addcdiv] does not divide integers; convert tensor1 or tensor2 to a floating dtype, "
             "or use input + value * div(tensor1, tensor2, rounding_mode='trunc')"
         )
+    input, tensor1, tensor2 = _in_one_dtype("addcdiv", input, tensor1, tensor2)
     quotient = _over(tensor1, tensor2)
     return _plus(input, quotient if value == 1 else mul(quotient, value))
 

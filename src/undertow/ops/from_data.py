@@ -13,9 +13,11 @@ from .. import dtypes
 from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
 from ..core.dispatch import cast, transfer
+from ..core.exchange import Offered, is_capsule
 from ..core.modes import current
 from ..core.reading import READERS, tell
 from ..core.register import function
+from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor, share, wrap
 from ..devices import DeviceLike
 from ..dtypes import DType, DTypeLike
@@ -48,6 +50,8 @@ def _host(op: str, data: Any, dtype: DType | None) -> Any:
         return _converted(op, backend_of(data._array).to_host(data._array), dtype)
     if isinstance(data, (np.ndarray, np.generic)):
         return _converted(op, np.asarray(data), dtype)
+    if isinstance(data, UntypedStorage) and dtype is not None:  # bytes, which have no dtype
+        return _host(op, data._row(dtype), dtype)
     if isinstance(data, (str, bytes)):
         raise DTypeError(f"[{op}] {data!r} is text, not numbers; pass numbers or nested lists")
     if isinstance(data, (bytearray, memoryview, range, array_module.array)):
@@ -276,7 +280,7 @@ def asarray(
     tensor([1, 2], dtype=undertow.int16)
     """
     shared = isinstance(obj, (Tensor, np.ndarray)) or hasattr(obj, "__dlpack__")
-    if _is_capsule(obj):
+    if is_capsule(obj):
         obj, shared = from_dlpack(obj), True
     elif not shared and _has_buffer(obj):
         wanted = dtypes.get_default_dtype() if dtype is None else dtype
@@ -367,23 +371,6 @@ def _has_buffer(obj: Any) -> bool:
     return not isinstance(obj, np.generic)
 
 
-def _is_capsule(obj: Any) -> bool:
-    return type(obj).__name__ == "PyCapsule"
-
-
-class _Capsule:
-    """What `to_dlpack` gave, as an object that NumPy asks for it; such a thing is on the CPU."""
-
-    def __init__(self, capsule: Any) -> None:
-        self.capsule = capsule
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-
 @function(method=False)
 def from_dlpack(
     ext_tensor: Any, *, device: DeviceLike | None = None, copy: bool | None = None
@@ -395,20 +382,21 @@ def from_dlpack(
     >>> ut.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    if _is_capsule(ext_tensor):
-        ext_tensor = _Capsule(ext_tensor)
+    offered = Offered(ext_tensor)
     try:
-        array = np.from_dlpack(ext_tensor, copy=copy)
+        array = np.from_dlpack(offered, copy=copy)
     except (AttributeError, TypeError):
         raise DTypeError(
             f"[from_dlpack] {type(ext_tensor).__name__} does not offer __dlpack__"
         ) from None
     except (BufferError, RuntimeError, ValueError) as error:
-        if isinstance(ext_tensor, _Capsule) and "used_" in repr(ext_tensor.capsule):
+        if is_capsule(ext_tensor) and "used_" in repr(ext_tensor):
             raise UnsupportedError("[from_dlpack] the capsule was read already") from error
         raise UnsupportedError(
             f"[from_dlpack] cannot share this {type(ext_tensor).__name__}: {error}; "
             "move it to the CPU in a common dtype first"
         ) from error
+    if offered.dtype is not None:
+        array = array.view(offered.dtype.numpy)
     dtypes.of_array(array.dtype)
     return made(backend_on(device).from_host(array))

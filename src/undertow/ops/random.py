@@ -239,6 +239,8 @@ def bounded(op: str, low: Any, high: Any, dtype: DType) -> tuple[int, int]:
     first, last = as_int(op, "low", low), as_int(op, "high", high)
     if first >= last:
         raise ArgumentError(f"[{op}] low must be below high, got {first} and {last}")
+    if dtype.is_complex:
+        raise DTypeError(f"[{op}] gives real numbers, not {dtype}; make them and cast them")
     if dtype.category < 2:
         smallest, largest = (
             (0, 1) if dtype is dtypes.bool else (dtypes.iinfo(dtype).min, dtypes.iinfo(dtype).max)

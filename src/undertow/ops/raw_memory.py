@@ -8,7 +8,7 @@ from .. import dtypes
 from ..backends.registry import backend_on
 from ..core.modes import is_grad_enabled, no_grad
 from ..core.register import attach, function
-from ..core.storage import UntypedStorage, seen_as
+from ..core.storage import UntypedStorage
 from ..core.tensor import Tensor
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike
@@ -101,7 +101,7 @@ def set_(
     With a size, and strides if they are not row-major, at a part of it from `storage_offset` on.
     """
     if isinstance(source, UntypedStorage):
-        source = seen_as(source, self.dtype)
+        source = source._row(self.dtype)
     learns = self.requires_grad or (source is not None and source.requires_grad)
     if learns and is_grad_enabled():
         raise GradientError(

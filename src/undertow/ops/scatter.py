@@ -391,8 +391,8 @@ def _reduced(
     name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool
 ) -> Tensor:
     """`src` reduced into the places of `x` that `index` names; all checked."""
-    if not index.numel():
-        return x.clone()
+    if not index.numel():  # nothing is written, and `src` still has a gradient: of no elements
+        return apply(_scatter, (x, src, index), (dim, "set"))
     if not include_self:
         x = apply(
             _scatter, (x, as_tensor_of(name, x, _start(name, x, reduce)), index), (dim, "set")

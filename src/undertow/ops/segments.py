@@ -8,6 +8,7 @@ from ..core.register import FUNCTIONS, function
 from ..core.tensor import Tensor
 from ..dtypes import Number
 from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..shapes import wrap_dim
 from .joining import cat
 
 # By name: that of `scatter_reduce`, and what an empty run gives.
@@ -51,6 +52,7 @@ def segment_reduce(
         raise DTypeError(f"[segment_reduce] needs floating numbers, got {data.dtype}")
     if (lengths is None) == (offsets is None):
         raise ArgumentError("[segment_reduce] needs lengths or offsets, and not both")
+    axis = wrap_dim("segment_reduce", axis, data.ndim)
     before = None
     if lengths is None:
         assert offsets is not None

@@ -43,6 +43,11 @@ def _get_available_device_type() -> None:
     """The kind of device beside the CPU that torch knows by itself: none is here."""
 
 
+def _is_privateuse1_backend_available() -> bool:
+    """Whether there is a device under torch's name for a user's own: such devices have names."""
+    return False
+
+
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
     """All elements one after the other.
 
