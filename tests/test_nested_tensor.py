@@ -215,3 +215,10 @@ def test_changes_in_place() -> None:
     same(y, [(p + 1) * ut.tensor([1.0, 2.0, 3.0]) for p in given])
     assert x.zero_() is x
     assert not values.any()
+
+
+def test_multihead_attention_says_what_to_use() -> None:
+    x = nest(2, 4, rest=(4,))
+    layer = ut.nn.MultiheadAttention(4, 2, batch_first=True).double()
+    with pytest.raises(UnsupportedError, match="scaled_dot_product_attention"):
+        layer(x, x, x)
