@@ -268,8 +268,8 @@ def _check(
     query, key, value = inputs
     if not all(isinstance(x, Tensor) for x in inputs):
         raise UnsupportedError(
-            f"[{op}] takes dense tensors, got {[type(x).__name__ for x in inputs]}; for nested ones "
-            "use scaled_dot_product_attention, or to_padded_tensor and a key_padding_mask"
+            f"[{op}] takes dense tensors, got {[type(x).__name__ for x in inputs]}; for nested "
+            "ones use scaled_dot_product_attention, or to_padded_tensor and a key_padding_mask"
         )
     if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
         raise ShapeError(
