@@ -128,3 +128,14 @@ def test_memory_set_by_data_is_not_that_of_saved_outputs() -> None:
     w.data = ut.ones(2)
     with pytest.raises(ut.errors.VersionError):
         out.sum().backward()
+
+
+def test_memory_set_to_itself_is_no_change() -> None:
+    """So a module that is cast to the dtype that it has does not spoil a graph; as in torch."""
+    layer = ut.nn.Linear(2, 2)
+    x = ut.ones(3, 2, requires_grad=True)
+    y = layer(x)
+    layer.to(ut.float32)
+    y.sum().backward()
+    assert x.grad is not None
+    assert ut.allclose(x.grad, layer.weight.detach().sum(0).expand(3, 2))

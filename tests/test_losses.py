@@ -327,3 +327,9 @@ def test_ctc_loss_of_no_input_has_gradient_zero() -> None:
     loss.sum().backward()
     assert x.grad is not None
     assert not x.grad.any()
+
+
+@pytest.mark.parametrize("method", ["aspect_ratio:", "aspect_ratio:0", "aspect_ratio:x", "rows"])
+def test_methods_of_chunking_that_there_are_not(method: str) -> None:
+    with pytest.raises(ut.errors.ArgumentError, match="chunking_method"):
+        ut.nn.LinearCrossEntropyOptions(chunking_method=method)

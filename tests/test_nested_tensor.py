@@ -183,3 +183,42 @@ def test_padding() -> None:
     x = ut.nested.nested_tensor([[1.0], [2.0, 3.0]])
     assert ut.nested.to_padded_tensor(x, -1.0).tolist() == [[1, -1], [2, 3]]
     assert x.to_padded_tensor(0.0, (2, 3)).tolist() == [[1, 0, 0], [2, 3, 0]]
+
+
+def test_dividing() -> None:
+    given = parts(2, 4, 1, 3, rest=(4,))
+    x = ut.nested.nested_tensor(given, layout=ut.jagged)
+    first, second = x.chunk(2)  # of the batch
+    same(first, given[:2])
+    same(second, given[2:])
+    assert second.offsets().tolist() == [0, 1, 4]
+    same(x.split([1, 3])[1], given[1:])
+    for a, b in (x.chunk(2, -1), x.chunk(chunks=2, dim=2), ut.split(x, 2, dim=-1)):
+        same(a, [p[:, :2] for p in given])
+        same(b, [p[:, 2:] for p in given])
+    same(x.flip([-1]), [p.flip(1) for p in given])
+    same(x.cumsum(dim=2), [p.cumsum(1) for p in given])
+    for wrong in (lambda: x.chunk(2, 1), lambda: x.unsqueeze(4), lambda: x.unsqueeze(-5)):
+        with pytest.raises(DimError):
+            wrong()
+    ut.testing.assert_close(x.prod(dim=1), ut.stack([p.prod(0) for p in given]))
+
+
+def test_changes_in_place() -> None:
+    given = parts(2, 4)
+    x = nest(2, 4)
+    y, values = x, x.values()
+    x += 1
+    x.mul_(ut.tensor([1.0, 2.0, 3.0]))
+    assert x is y
+    assert x.values() is values
+    same(y, [(p + 1) * ut.tensor([1.0, 2.0, 3.0]) for p in given])
+    assert x.zero_() is x
+    assert not values.any()
+
+
+def test_multihead_attention_says_what_to_use() -> None:
+    x = nest(2, 4, rest=(4,))
+    layer = ut.nn.MultiheadAttention(4, 2, batch_first=True).double()
+    with pytest.raises(UnsupportedError, match="scaled_dot_product_attention"):
+        layer(x, x, x)

@@ -14,6 +14,7 @@ Ints: TypeAlias = int | Sequence[int]  # one for all dimensions, or one for each
 
 
 _item: Any = tuple.__getitem__
+_new: Any = tuple.__new__
 
 
 def _whole(size: Any) -> int:

@@ -21,6 +21,11 @@ MODULES: dict[str, tuple[Any, Any]] = {
     "gru": (lambda nn: nn.GRU(2, 3, batch_first=True), (4, 3, 2)),
     "cell": (lambda nn: nn.GRUCell(2, 3), (3, 2)),
     "encoder": (lambda nn: nn.TransformerEncoderLayer(4, 2), (3, 2, 4)),
+    "quick": (lambda nn: nn.TransformerEncoderLayer(4, 2, batch_first=True), (3, 2, 4)),
+    "encoders": (
+        lambda nn: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, batch_first=True), 2),
+        (3, 2, 4),
+    ),
     "gelu": (lambda nn: nn.TransformerEncoderLayer(4, 2, activation="gelu"), (3, 2, 4)),
     "norms": (lambda nn: nn.Sequential(nn.LayerNorm(4), nn.PReLU(), nn.Dropout(0.5)), (2, 4)),
 }

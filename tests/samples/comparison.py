@@ -168,6 +168,9 @@ op(
         S(ints(4), ints(4) + 1, rtol=0.3),
         S(Const([nan, 1.0]), Const([nan, nan]), equal_nan=True),
         S(bools(3), bools(3, seed=1)),
+        S(np.uint8([0, 103, 255, 9]), np.uint8([255, 104, 254, 7]), rtol=0.0, atol=1.0),
+        S(np.int8([-128, -128, 5]), np.int8([127, -127, 4]), rtol=0.0, atol=1.0),
+        S(np.int64([-(2**63), 2**62]), np.int64([2**63 - 1, 2**62 - 1]), rtol=0.0, atol=1.0),
     ],
     grad=False,
     bad=[

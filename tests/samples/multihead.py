@@ -105,5 +105,10 @@ op(
         Bad(S(X, X, X, 4, 2, *weights(), *OUT, key_padding_mask=CAUSAL[0]), ShapeError, "2 dim"),
         Bad(S(X, X, X, 4, 2, *weights(), *OUT, key_padding_mask=CAUSAL), ShapeError, r"\(2, 3\)"),
         Bad(S(X, X, X, 4, 2, *weights(), *OUT, attn_mask=np.int64(CAUSAL)), TypeError, "bool"),
+        Bad(S(X, X, X, 4, 2, *weights(), *OUT, static_k=arr(6, 4, 2)), ShapeError, r"\(4, S, 2\)"),
+        Bad(S(X, X, X, 4, 2, *weights()[:2], arr(1, 1, 4), arr(1, 1, 4), False, 0.0, *OUT,
+              static_k=arr(4, 6, 2), static_v=arr(4, 6, 2)), ArgumentError, "cannot be added"),
+        Bad(S(X, X, X, 4, 2, *weights()[:2], NO, arr(1, 1, 4), False, 0.0, *OUT), ArgumentError,
+            "together"),
     ],
 )  # fmt: skip

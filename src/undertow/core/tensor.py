@@ -506,6 +506,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
             raise GradientError(
                 f"[data] of a tensor that requires gradients is floating or complex, got {kind}"
             )
+        if value._array is self._array:  # module.to(...) that has nothing to move
+            return
         if isinstance(self._node, AccumulateGrad):
             self._node.metas = ((value.shape, value._array.dtype),)
         before = share(self)

@@ -30,7 +30,13 @@ ELEMENTWISE = set(
 
 def known(name: str) -> bool:
     """Whether nested tensors have an answer to this function."""
-    return name in ELEMENTWISE or name in HANDLERS
+    return name in ELEMENTWISE or name in HANDLERS or _in_place(name)
+
+
+def _in_place(name: str) -> bool:
+    """Whether a method changes elements in place: `mul_`."""
+    plain = name[:-1]
+    return name.endswith("_") and (plain in ELEMENTWISE or name in ELEMENTWISE)
 
 
 def answer(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -38,7 +44,7 @@ def answer(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     short = name.rpartition(".")[2]
     if short in HANDLERS:
         return HANDLERS[short](*args, **kwargs)
-    if short not in ELEMENTWISE:
+    if not known(short):
         raise UnsupportedError(
             f"[{name}] is not defined for nested tensors; use values(), unbind() or "
             "to_padded_tensor(padding)"
@@ -47,7 +53,8 @@ def answer(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     like = next(x for x in (*args, *kwargs.values()) if isinstance(x, NestedTensor))
     given = [_beside(short, x, like) for x in args]
     named = {k: _beside(short, x, like) for k, x in kwargs.items()}
-    return like._with(fn(*given, **named))
+    found = fn(*given, **named)
+    return args[0] if found is like._values and _in_place(short) else like._with(found)
 
 
 def _beside(op: str, x: Any, like: NestedTensor) -> Any:
@@ -122,7 +129,9 @@ def _reduced(name: str) -> Callable[..., Any]:
         dims = _dims_of(name, x, dim)
         if 0 in dims and x._ragged not in dims:
             raise DimError(f"[{name}] over the batch of a nested tensor goes with its ragged dim")
-        inner = [d - 1 for d in dims if d]
+        inner: Any = [d - 1 for d in dims if d]
+        if len(inner) == 1:  # `prod` takes no list
+            (inner,) = inner
         if 0 in dims:
             found = fn(values, inner, keepdim=keepdim)
             return found.unsqueeze(0) if keepdim else found
@@ -136,17 +145,46 @@ def _reduced(name: str) -> Callable[..., Any]:
     return run
 
 
-def _moved(name: str) -> Callable[..., Any]:
-    """Functions of one inner dimension that keep all others."""
+def _divided(name: str) -> Callable[..., Any]:
+    """`chunk` and `split`: of an inner dimension, or of the parts themselves."""
 
-    def run(x: NestedTensor, *args: Any, dim: int | None = None, **kwargs: Any) -> Any:
-        *rest, last = args if dim is None else (*args, dim)
-        found = getattr(x._values, name)(*rest, _inner(name, x, last), **kwargs)
-        if isinstance(found, (tuple, list)):
-            return tuple(x._with(part) for part in found)
-        return x._with(found)
+    def run(x: NestedTensor, size: Any, dim: int = 0) -> tuple[NestedTensor, ...]:
+        if x._dim(name, dim):
+            found = getattr(x._values, name)(size, _inner(name, x, dim))
+            return tuple(x._with(piece) for piece in found)
+        groups = getattr(FUNCTIONS["arange"](len(x)), name)(size)
+        return tuple(_some(x, group.tolist()) for group in groups)
 
     return run
+
+
+def _chunk(input: NestedTensor, chunks: int, dim: int = 0) -> tuple[NestedTensor, ...]:
+    return _divided("chunk")(input, chunks, dim)
+
+
+def _split(
+    tensor: NestedTensor, split_size_or_sections: Any = None, dim: int = 0, split_size: Any = None
+) -> tuple[NestedTensor, ...]:
+    size = split_size if split_size_or_sections is None else split_size_or_sections
+    return _divided("split")(tensor, size, dim)
+
+
+def _some(x: NestedTensor, numbers: list[int]) -> NestedTensor:
+    """Neighbouring parts as a nested tensor, a view."""
+    first, last = (numbers[0], numbers[-1] + 1) if numbers else (0, 0)
+    begin, end = x._list[first], x._list[last]
+    values = x._values.narrow(x._ragged - 1, begin, end - begin)
+    offsets = ends_of(x._lengths()[first:last], values)
+    return NestedTensor(values, offsets, x._ragged, x.layout)
+
+
+def _flip(input: NestedTensor, *dims: Any) -> NestedTensor:
+    given = dims[0] if len(dims) == 1 and not isinstance(dims[0], int) else dims
+    return input._with(input._values.flip([_inner("flip", input, d) for d in given]))
+
+
+def _cumsum(input: NestedTensor, dim: int, *, dtype: Any = None) -> NestedTensor:
+    return input._with(input._values.cumsum(_inner("cumsum", input, dim), dtype=dtype))
 
 
 def _transpose(x: NestedTensor, dim0: int, dim1: int) -> NestedTensor:
@@ -165,7 +203,10 @@ def _permute(x: NestedTensor, *dims: Any) -> NestedTensor:
 
 
 def _unsqueeze(x: NestedTensor, dim: int) -> NestedTensor:
-    at = dim % (x.ndim + 1)
+    rank = x.ndim + 1
+    if not -rank <= dim < rank:
+        raise DimError(f"[unsqueeze] dim {dim} is not among the {rank} dimensions of the result")
+    at = dim % rank
     if at == 0:
         raise DimError("[unsqueeze] the batch of a nested tensor stays first")
     return x._with(x._values.unsqueeze(at - 1), x._ragged + (at <= x._ragged))
@@ -304,9 +345,12 @@ def _equal(a: Any, b: Any) -> bool:
 
 HANDLERS: dict[str, Callable[..., Any]] = {
     **{name: _softmax(name) for name in ("softmax", "log_softmax")},
-    **{name: _reduced(name) for name in ("sum", "mean", "amax", "amin", "any", "all")},
-    **{name: _moved(name) for name in ("chunk", "split", "flip", "cumsum")},
+    **{name: _reduced(name) for name in ("sum", "mean", "prod", "amax", "amin", "any", "all")},
     **{name: _norm(name) for name in ("layer_norm", "rms_norm")},
+    "chunk": _chunk,
+    "split": _split,
+    "flip": _flip,
+    "cumsum": _cumsum,
     "transpose": _transpose,
     "swapaxes": _transpose,
     "permute": _permute,

@@ -307,5 +307,6 @@ for _name, _dunder in _OPERATORS.items():
     setattr(NestedTensor, _dunder, _operator(_name, False))
     if _name in ("add", "sub", "mul", "div", "pow"):
         setattr(NestedTensor, f"__r{_dunder[2:]}", _operator(_name, True))
+        setattr(NestedTensor, f"__i{_dunder[2:]}", _operator(f"{_name}_", False))
 for _name, _dunder in {"neg": "__neg__", "bitwise_not": "__invert__", "abs": "__abs__"}.items():
     setattr(NestedTensor, _dunder, _alone(_name))

@@ -383,8 +383,14 @@ def isclose(
         close = close | (isnan(a) & isnan(b))
     if a.dtype is dtypes.bool or (rtol == 0 and atol == 0):
         return close
-    error = abs(a - b)
-    return close | (isfinite(error) & (error <= atol + abs(rtol * b)))
+    allowed = atol + abs(rtol * b)
+    if a.dtype.is_floating_point or a.dtype.is_complex:
+        error = abs(a - b)
+        return close | (isfinite(error) & (error <= allowed))
+    if a.dtype.itemsize < 4:
+        a, b = a.to(dtypes.int32), b.to(dtypes.int32)
+    error = where(a > b, a - b, b - a)  # bytes have no negative differences
+    return close | ((error >= 0) & (error <= allowed))  # below zero: too large for the dtype
 
 
 @function()

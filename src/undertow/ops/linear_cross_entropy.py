@@ -78,10 +78,12 @@ class LinearCrossEntropyOptions:
         name, _, factor = self.chunking_method.partition(":")
         if self.chunking_method == "auto":
             return 0 if self.batch_chunk_size else 2
-        if name != "aspect_ratio" or not (factor or "1").isdigit() or not int(factor or "1"):
+        if self.chunking_method == "aspect_ratio":
+            return 1
+        if name != "aspect_ratio" or not factor.isdigit() or not int(factor):
             wanted = '"auto", "aspect_ratio", "aspect_ratio:N" or None'
             raise ArgumentError(_wrong("chunking_method", wanted, self.chunking_method))
-        return int(factor or "1")
+        return int(factor)
 
     def rows(self, batch: int, features: int, classes: int) -> int:
         """The rows of a chunk, for an input (batch, features)."""

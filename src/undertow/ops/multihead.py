@@ -9,7 +9,7 @@ from typing import Any
 from .. import dtypes
 from ..core.register import function
 from ..core.tensor import Tensor
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from .attention import scaled_dot_product_attention
 from .composite import linear
 from .creation import zeros
@@ -109,6 +109,8 @@ def attend(
     the place of the products.
     """
     _check(op, inputs, embed_dim, heads, weights, key_padding_mask, attn_mask)
+    if (appended[0] is None) != (appended[1] is None):
+        raise ArgumentError(f"[{op}] takes bias_k and bias_v together, got one of them")
     single = inputs[0].ndim == 2
     if single:
         batch_first = True
@@ -116,9 +118,9 @@ def attend(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     q, k, v = _projected(inputs, weights, bias, heads, batch_first)
     n, _, length, width = q.shape
-    if static[0] is not None or static[1] is not None:
-        given = [None if x is None else x.reshape(n, heads, -1, width) for x in static]
-        k, v = k if given[0] is None else given[0], v if given[1] is None else given[1]
+    k, v = (
+        _given(op, *pair, n, heads, width) for pair in zip((k, v), static, appended, strict=True)
+    )
     if is_causal and attn_mask is None:
         raise ArgumentError(
             f"[{op}] is_causal says that attn_mask is the causal mask, so it needs one: see "
@@ -145,6 +147,22 @@ def attend(
     if single:
         return out.squeeze(0), None if seen is None else seen.squeeze(0)
     return out, seen
+
+
+def _given(
+    op: str, x: Tensor, static: Mask, appended: Mask, n: int, heads: int, width: int
+) -> Tensor:
+    """Keys or values (N, H, S, E / H): those that were given as (N · H, S, E / H), if any."""
+    if static is None:
+        return x
+    if appended is not None:
+        raise ArgumentError(f"[{op}] bias_k and bias_v cannot be added to static_k and static_v")
+    if static.ndim != 3 or (static.shape[0], static.shape[2]) != (n * heads, width):
+        raise ShapeError(
+            f"[{op}] static_k and static_v must have shape ({n * heads}, S, {width}), got "
+            f"{static.shape}"
+        )
+    return static.reshape(n, heads, -1, width)
 
 
 def _same(inputs: Any, change: Any) -> Any:
@@ -248,6 +266,11 @@ def _check(
     attn_mask: Mask,
 ) -> None:
     query, key, value = inputs
+    if not all(isinstance(x, Tensor) for x in inputs):
+        raise UnsupportedError(
+            f"[{op}] takes dense tensors, got {[type(x).__name__ for x in inputs]}; for nested "
+            "ones use scaled_dot_product_attention, or to_padded_tensor and a key_padding_mask"
+        )
     if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
         raise ShapeError(
             f"[{op}] expects (L, N, E), or (N, L, E) if batch_first, or (L, E), got query, key and "

@@ -12,7 +12,7 @@ from ...core.tensor import Tensor
 from ...errors import ArgumentError, ShapeError
 from .. import functional as F
 from .. import init
-from .activation import MultiheadAttention
+from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
@@ -56,6 +56,8 @@ class _Layer(Module):
         for i in range(1, self._norms + 1):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _function(activation) if isinstance(activation, str) else activation
+        if self._norms == 2:  # what torch's quick way of encoders asks of a file that we wrote
+            self.activation_relu_or_gelu = _relu_or_gelu(self.activation)
 
     def _sa_block(
         self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool
@@ -346,6 +348,13 @@ def _function(name: str) -> Callable[[Tensor], Tensor]:
     if name not in ("relu", "gelu"):
         raise ArgumentError(f"[Transformer] activation should be relu/gelu, not {name!r}")
     return F.relu if name == "relu" else F.gelu
+
+
+def _relu_or_gelu(activation: Any) -> int:
+    """torch's number of an activation: 1 is relu, 2 is gelu, 0 any other."""
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
 
 
 def _is_causal(mask: Tensor | None, length: int) -> bool:
