@@ -124,7 +124,13 @@ ATTACKS = {
     "size": (b"ctorch\nSize\n((J\xff\xff\xff\xffttR.", "shape"),
     "device": (b"ctorch\ndevice\n(K\x01tR.", "device"),
     "parameter": (b"ctorch._utils\n_rebuild_parameter\n(K\x01\x88NtR.", "made of a int"),
-    "sparse": (b"ctorch._utils\n_rebuild_sparse_tensor\n.", "a sparse tensor"),
+    "sparse": (b"ctorch._utils\n_rebuild_sparse_tensor\n(K\x01)tR.", "a sparse tensor"),
+    "sparse parts": (
+        b"ctorch._utils\n_rebuild_sparse_tensor\n(ctorch.serialization\n_get_layout\n"
+        b"(X\x10\x00\x00\x00torch.sparse_cootR(K\x01K\x01K\x01K\x01ttR.",
+        "a sparse tensor",
+    ),
+    "layout": (b"ctorch.serialization\n_get_layout\n(K\x01tR.", "a layout"),
     "quantised": (b"ctorch._utils\n_rebuild_qtensor\n.", "a quantised tensor"),
     "complex32": (b"ctorch\ncomplex32\n.", "a dtype"),
 }
