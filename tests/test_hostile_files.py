@@ -127,6 +127,11 @@ ATTACKS = {
     "sparse": (b"ctorch._utils\n_rebuild_sparse_tensor\n(NNtR.", "a sparse tensor"),
     "layout": (b"ctorch.serialization\n_get_layout\n(X\x04\0\0\0nametR.", "layout"),
     "meta": (b"ctorch._utils\n_rebuild_meta_tensor_no_storage\n(NK\x01K\x01\x89tR.", "shape"),
+    "sparse parts": (
+        b"ctorch._utils\n_rebuild_sparse_tensor\n(ctorch.serialization\n_get_layout\n"
+        b"(X\x10\x00\x00\x00torch.sparse_cootR(K\x01K\x01K\x01K\x01ttR.",
+        "a sparse tensor",
+    ),
     "quantised": (b"ctorch._utils\n_rebuild_qtensor\n.", "a quantised tensor"),
     "complex32": (b"ctorch\ncomplex32\n.", "a dtype"),
 }

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..backends.cpu.jit import features
+from ..backends.cpu.codegen.jit import features
 from . import amp
 
 __all__ = [

@@ -12,7 +12,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -43,12 +43,15 @@ def elementwise() -> Any:
     return import_module("undertow.sparse.elementwise")
 
 
-@cache
+_ANSWERS: dict[str, Callable[..., Any]] = {}
+
+
 def answers() -> dict[str, Callable[..., Any]]:
     """The functions of sparse tensors, by name: those of every file above this one."""
-    rooms = ("creation", "elementwise", "movement", "products", "reductions")
-    tables = [import_module(f"undertow.sparse.{room}").ANSWERS for room in rooms]
-    return {name: found for table in tables for name, found in table.items()}
+    if not _ANSWERS:
+        for room in ("creation", "elementwise", "movement", "products", "reductions"):
+            _ANSWERS.update(import_module(f"undertow.sparse.{room}").ANSWERS)
+    return _ANSWERS
 
 
 # What is known of a sparse tensor by its values.
