@@ -452,8 +452,6 @@ def test_bad_arguments(tmp_path: Path) -> None:
         ut.save(1, tmp_path / "f", pickle_module=io)
     with pytest.raises(ValueError, match="pickle_protocol is at most"):
         ut.save(1, tmp_path / "f", pickle_protocol=99)
-    with pytest.raises(NotImplementedError, match="_use_new_zipfile_serialization"):
-        ut.save(1, tmp_path / "f", _use_new_zipfile_serialization=False)
     with pytest.raises(FileNotFoundError):
         ut.load(tmp_path / "f")
     ut.save(ut.ones(2), tmp_path / "f")

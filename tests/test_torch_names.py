@@ -106,3 +106,12 @@ def test_devices_that_are_not_here_are_not_in_use() -> None:
 def test_layouts_of_blocks_can_be_compared_with() -> None:
     assert ut.ones(2).layout not in {ut.sparse_bsr, ut.sparse_bsc}
     assert isinstance(ut.sparse_bsr, ut.layout)
+
+
+@pytest.mark.parametrize(
+    "path", ["mtia", "backends.cusparselt", "backends.kleidiai", "backends.nnpack", "cuda.nccl"]
+)
+def test_what_refuses_says_that_it_is_not_available(path: str) -> None:
+    """A library asks before it calls."""
+    module = importlib.import_module(f"undertow.{path}")
+    assert module.is_available() is False

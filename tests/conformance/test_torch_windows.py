@@ -223,3 +223,28 @@ def test_a_transposed_convolution_with_an_empty_output(rank: int) -> None:
             pytest.skip("this torch has no oneDNN")
         shapes.append(tuple(y.shape))
     assert shapes == [(1, 4, *(0,) * rank)] * 2
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("steps", [(1, 0, 1, 1), (2, 1, 1, 2), (1, 2, 2, 1)])
+def test_gradients_of_convolutions_as_functions(rank: int, steps: Any) -> None:
+    """`nn.grad`, which may be differentiated in turn."""
+    groups = steps[-1]
+    rng = np.random.default_rng(0)
+    x, w = (
+        rng.standard_normal((2, 4, *[6] * rank)),
+        rng.standard_normal((6, 4 // groups, *[3] * rank)),
+    )
+    results = []
+    for lib in (ut, torch):
+        given = [lib.tensor(a).requires_grad_() for a in (x, w)]
+        out = getattr(lib.nn.functional, f"conv{rank}d")(*given, None, *steps)
+        g = lib.ones_like(out) * 0.5 + out.detach()
+        by_x = getattr(lib.nn.grad, f"conv{rank}d_input")(x.shape, given[1], g, *steps)
+        by_w = getattr(lib.nn.grad, f"conv{rank}d_weight")(given[0], w.shape, g, *steps)
+        (by_x.square().sum() + by_w.square().sum()).backward()
+        results.append([by_x, by_w, given[0].grad, given[1].grad])
+        plain = getattr(lib.nn.grad, f"conv{rank}d_input")(x.shape, given[1].detach(), g, *steps)
+        assert not plain.requires_grad
+    for mine, theirs in zip(*results, strict=True):
+        np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-10)

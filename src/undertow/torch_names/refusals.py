@@ -143,6 +143,8 @@ def _made(kind: str, home: str, name: str, rest: str) -> Any:
     about = {"__module__": where, "__qualname__": name, "__doc__": message, "__refused__": True}
     if kind == "error":
         return type(name, (RuntimeError,), about)
+    if path.endswith(".is_available"):
+        return _is_available
     if kind != "function":
         kept = {"__init__": refuse, "__class_getitem__": classmethod(lambda cls, _: cls)}
         return type(name, (), {**about, **kept})
@@ -150,6 +152,16 @@ def _made(kind: str, home: str, name: str, rest: str) -> Any:
     refuse.__dict__["__refused__"] = True
     refuse.__module__, refuse.__qualname__, refuse.__doc__ = where, name, message
     return refuse
+
+
+def _is_available(*args: Any, **kwargs: Any) -> bool:
+    """Whether there is what a module of torch's is about: where its names refuse, there is not.
+
+    >>> import undertow as ut
+    >>> ut.mtia.is_available()
+    False
+    """
+    return False
 
 
 class _Namesake(ModuleType):
