@@ -240,3 +240,18 @@ def test_zero_grad_detaches_and_empties_a_sparse_gradient() -> None:
     assert grad.detach_() is grad
     assert not grad.requires_grad
     assert float(grad.zero_().to_dense().abs().sum()) == 0
+
+
+def test_a_checked_function_may_give_a_sparse_tensor() -> None:
+    """Which is one result, though it can be iterated over."""
+    outputs = []
+
+    def watched(func: Any, leaves: Any, **kwargs: Any) -> bool:
+        outputs.append(func(*leaves))
+        return True
+
+    s = ut.eye(3, dtype=ut.float64).to_sparse_csr().requires_grad_()
+    assert ut.sparse.as_sparse_gradcheck(watched)(lambda s: s * 2, (s,))
+    assert [type(found) for found in outputs] == [ut.Tensor]
+    check = ut.sparse.as_sparse_gradcheck(ut.autograd.gradcheck)
+    assert check(lambda s: s * s, (s,))

@@ -81,7 +81,7 @@ def as_sparse_gradcheck(gradcheck: Callable[..., Any]) -> Callable[..., Any]:
                 for x, v in zip(given, values, strict=True)
             ]
             found = func(*made)
-            if isinstance(found, Iterable) and not isinstance(found, Tensor):
+            if isinstance(found, Iterable) and not isinstance(found, (Tensor, SparseTensor)):
                 return tuple(_dense(f) for f in found)
             return _dense(found)
 
