@@ -40,7 +40,7 @@ from ..codegen.kernels import Kernel, address
 from ..threads.pool import pointer
 from . import native
 
-MOST = 4096  # plans; then all are forgotten
+MOST = 1 << 14  # plans; then all are forgotten
 TABLES = 128 << 20  # bytes of their tables; likewise
 _ndarray = np.ndarray
 _BYTE = np.dtype(np.uint8)
@@ -152,9 +152,10 @@ class Plans(dict[Any, Any]):
         size = sum([t.nbytes for t in plan.tables]) if plan.__class__ is Plan else 0
         if len(self) >= MOST or self.bytes + size > TABLES:
             self.clear()
-        self[key] = plan
-        self.bytes += size
-        return plan
+        kept = self.setdefault(key, plan)  # another thread may have made it meanwhile
+        if kept is plan:
+            self.bytes += size
+        return kept
 
     def clear(self) -> None:
         """Forget all."""

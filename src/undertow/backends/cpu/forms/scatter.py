@@ -120,8 +120,9 @@ def _make(
     count, piece = math.prod(lines), 0
     if row:
         moving = any(s[-1] for s in free[2:])
-        piece = _piece(sizes[-1], count, moving, source.itemsize)
-    if count < FEWEST and _sort_pays(space, piece, source.itemsize, math.prod(length)):
+        piece = _piece(sizes[-1], count, moving, source.itemsize, threads)
+    number = math.prod(length)
+    if count < FEWEST and _sort_pays(space, piece, source.itemsize, number, threads):
         return _BUCKETS
     inner = known([s[-1] for s in free]) if row else [None] * len(free)
     to, given, *others = typed([word, word, *(type_of(i.dtype) for i in indices)], inner)
@@ -143,7 +144,7 @@ def _make(
     return planned(launch, [Room(out.shape, out.dtype)], more=filled)
 
 
-def _piece(width: int, lines: int, moving: bool, itemsize: int) -> int:
+def _piece(width: int, lines: int, moving: bool, itemsize: int, threads: int) -> int:
     """How many elements of a row one thread takes.
 
     Where there are fewer lines than threads, they share a row, but not a cache line of it; unless
@@ -151,15 +152,14 @@ def _piece(width: int, lines: int, moving: bool, itemsize: int) -> int:
     """
     if lines >= FEWEST:
         return min(width, PIECE)
-    parts = -(-current_limit() // lines)
+    parts = -(-threads // lines)
     least = 4 if moving else max(1, memory.LINE // itemsize)
     return min(PIECE, -(-width // parts // least) * least)
 
 
 # Into buckets ----------------------------------------------------------------------------------
-def _sort_pays(space: Space, piece: int, itemsize: int, number: int) -> bool:
+def _sort_pays(space: Space, piece: int, itemsize: int, number: int, threads: int) -> bool:
     """Whether buckets are possible, and faster than lines of such pieces."""
-    threads = current_limit()
     if threads == 1 or number < SORTED or not _rows_fit(space):
         return False
     width = math.prod([space.shape[d] for d in space.free])
