@@ -256,6 +256,13 @@ def _room(room: Room, threads: int) -> Any:
     return memory.empty((shape[0] + each * threads,) if each else shape, dtype)
 
 
+def launch_once(kernel: Kernel, arrays: Sequence[Any], *numbers: Any, threads: int = 0) -> None:
+    """A launch that no plan is worth: its sizes, the first of the numbers, differ call by call."""
+    if debug.wants("launches"):
+        debug.launch(kernel.name, arrays, numbers, 0)
+    kernel(pointer(threads), *map(address, arrays), *numbers)
+
+
 # Scratch memory ---------------------------------------------------------------------------------
 class _Kept(threading.local):
     """See Note [scratch]."""

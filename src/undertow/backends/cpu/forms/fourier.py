@@ -20,8 +20,8 @@ from ....kernel.fourier import (
 from ... import memory
 from ...fourier import transform
 from ...threads import current_limit
-from ..codegen.kernels import address, kernel
-from ..threads import pool
+from ..calls.launch import launch_once
+from ..codegen.kernels import kernel
 from .copies import run_copy
 from .maps import run_maps
 
@@ -88,7 +88,7 @@ def _real_rows(x: Any, n: int, inverse: bool, scale: float) -> Any:
     planes = [memory.empty((threads * 2 * half,), real) for _ in range(2)]
     run = kernel("real_fft", real_fft_function, _TYPES[x.dtype], half, inverse)
     buffers = (out, x, *planes, twiddles(half, real.name), turns(n, real.name))
-    run(pool.pointer(threads), *map(address, buffers), math.prod(x.shape[:-1]), scale)
+    launch_once(run, buffers, math.prod(x.shape[:-1]), scale, threads=threads)
     return out
 
 
@@ -97,7 +97,7 @@ def _halves(x: Any, n: int, inverse: bool) -> Any:
     out = memory.empty((*x.shape[:-1], half if inverse else half + 1), x.dtype)
     run = kernel("fft_halves", halves_function, _TYPES[x.dtype], half, inverse)
     table = turns(n, x.real.dtype.name)
-    run(pool.pointer(), address(out), address(x), address(table), math.prod(x.shape[:-1]))
+    launch_once(run, (out, x, table), math.prod(x.shape[:-1]))
     return out
 
 
@@ -147,7 +147,7 @@ def _call(out: Any, x: Any, n: int, lines: int, columns: int, inverse: bool, sca
     run = kernel("fft", fft_function, _TYPES[x.dtype], n, inverse, columns > 1)
     sizes = (lines, columns) if columns > 1 else (lines,)
     buffers = (out, x, *planes, twiddles(n, real.name))
-    run(pool.pointer(threads), *map(address, buffers), *sizes, scale)
+    launch_once(run, buffers, *sizes, scale, threads=threads)
 
 
 def _in_two_steps(x: Any, inverse: bool, scale: float) -> Any:

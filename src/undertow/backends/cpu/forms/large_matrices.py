@@ -15,10 +15,9 @@ import numpy as np
 
 from ....kernel import panels as build
 from ... import memory
-from ...threads import current_limit
-from ..codegen.kernels import TYPES, address, kernel
+from ..calls.launch import launch_once
+from ..codegen.kernels import TYPES, kernel
 from ..products.gemm import gemm
-from ..threads.pool import pointer
 from .copies import run_copy
 
 WIDE = 64  # columns of a panel, rows of a triangle
@@ -49,7 +48,7 @@ def run_large(kind: str, arrays: Sequence[Any], *options: Any) -> Arrays | None:
 def _call(function: Callable[..., Any], given: tuple[Any, ...], arrays: Any, *sizes: int) -> None:
     name = function.__name__.removesuffix("_function")
     call = kernel(name, function, TYPES[arrays[0].dtype], *given)
-    call(pointer(current_limit()), *map(address, arrays), *sizes)
+    launch_once(call, arrays, *sizes)
 
 
 def _step(a: Any) -> int:

@@ -15,8 +15,8 @@ import numpy as np
 from ....kernel import small_matrices as build
 from ... import memory
 from ...threads import current_limit
-from ..codegen.kernels import TYPES, address, kernel, machine
-from ..threads.pool import pointer
+from ..calls.launch import launch_once
+from ..codegen.kernels import TYPES, kernel, machine
 from .large_matrices import run_large
 
 MANY = 64  # matrices: fewer are LAPACK's
@@ -78,7 +78,7 @@ def _run(
     threads = current_limit()
     own = memory.empty((elements * build.GROUP * threads,), dtype)
     steps = [s // a.itemsize for a in arrays for s in a.strides]
-    call(pointer(threads), *map(address, arrays), address(own), len(arrays[0]), *sizes, *steps)
+    launch_once(call, (*arrays, own), len(arrays[0]), *sizes, *steps, threads=threads)
 
 
 def _lu(lead: Any, arrays: Sequence[Any], pivot: bool) -> Any:

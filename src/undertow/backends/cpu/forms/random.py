@@ -12,8 +12,8 @@ from ....kernel.lower import NotCompiled
 from ....kernel.philox import philox_function
 from ... import memory
 from ...threads import current_limit
-from ..calls.launch import Launch, Plan, plan_of, planned
-from ..codegen.kernels import address, kernel, type_of
+from ..calls.launch import Launch, Plan, launch_once, plan_of, planned
+from ..codegen.kernels import kernel, type_of
 from ..threads import pool
 
 
@@ -22,7 +22,7 @@ def run_philox(seed: int, offset: int, count: int) -> Any:
     first, last = offset // 4, (offset + count + 3) // 4
     out = memory.empty((4 * (last - first),), np.dtype(np.uint32))
     call = kernel("philox", philox_function)
-    call(pool.pointer(), address(out), last - first, first, seed & 0xFFFFFFFF, seed >> 32)
+    launch_once(call, (out,), last - first, first, seed & 0xFFFFFFFF, seed >> 32)
     skip = offset - 4 * first
     return out[skip : skip + count] if out.size != count else out
 

@@ -15,10 +15,9 @@ from ....kernel.maps import Operand
 from ....kernel.scatter import INDICES, buckets_function, lines_function
 from ... import memory
 from ...threads import current_limit
-from ..calls.launch import Launch, Room, plan_of, planned, run
+from ..calls.launch import Launch, Room, launch_once, plan_of, planned, run
 from ..calls.layouts import aligned, known, steps_of, typed
-from ..codegen.kernels import address, kernel, type_of
-from ..threads import pool
+from ..codegen.kernels import kernel, type_of
 from .copies import run_assign, run_cast
 from .indexing import WORDS, Space, gather_space, take_space
 
@@ -232,7 +231,7 @@ def _into_buckets(
         for reach, last in zip(space.reaches, space.lasts, strict=True):
             ints += (reach // row_step, last)
         arrays = [out, *([] if base is None else [x]), values[part], *given, *scratch]
-        call(pool.pointer(), *map(address, arrays), *ints, shift, buckets)
+        launch_once(call, arrays, *ints, shift, buckets)
 
 
 def _cast(x: Any, dtype: Any) -> Any:

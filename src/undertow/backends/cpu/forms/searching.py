@@ -8,8 +8,8 @@ import numpy as np
 
 from ....kernel.searching import search_function
 from ... import memory
-from ..codegen.kernels import address, kernel, type_of
-from ..threads import pool
+from ..calls.launch import launch_once
+from ..codegen.kernels import kernel, type_of
 
 
 def run_search(edges: Any, values: Any, right: bool) -> Any:
@@ -21,5 +21,5 @@ def run_search(edges: Any, values: Any, right: bool) -> Any:
     edges, values = np.ascontiguousarray(edges), np.ascontiguousarray(values)
     call = kernel("search", search_function, dtype, right)
     ints = (rows, values.size // rows, count, count.bit_length())
-    call(pool.pointer(), *map(address, (out, edges, values)), *ints)
+    launch_once(call, (out, edges, values), *ints)
     return out

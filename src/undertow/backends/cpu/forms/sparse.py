@@ -8,8 +8,8 @@ import numpy as np
 
 from ....kernel.sparse import csr_matmul_function
 from ... import memory
-from ..codegen.kernels import address, kernel, machine, type_of
-from ..threads import pool
+from ..calls.launch import launch_once
+from ..codegen.kernels import kernel, machine, type_of
 
 VECTORS = 8  # in a stripe, at most: sums that stay in registers
 
@@ -31,9 +31,5 @@ def run_csr_matmul(begins: Any, columns: Any, values: Any, dense: Any) -> Any:
     out = memory.empty((rows, width), dense.dtype)
     arrays = (out, dense, begins, columns, values)
     step = dense.strides[0] // dense.itemsize
-    call(
-        pool.pointer(),
-        *map(address, arrays),
-        *(rows, width, columns.size, step, dense.shape[0] - 1),
-    )
+    launch_once(call, arrays, rows, width, columns.size, step, dense.shape[0] - 1)
     return out
