@@ -405,9 +405,8 @@ def batch_norm(
     tensor([0.2000])
     """
     op = "batch_norm"
-    if not (eps > 0 if training else eps >= 0):
-        least = "positive in training" if training else "at least 0"
-        raise ArgumentError(f"[{op}] eps must be {least}, got {eps}")
+    if not eps >= 0:
+        raise ArgumentError(f"[{op}] eps must not be negative, got {eps}")
     if input._array.shape == (0,):  # nothing at all, without a dimension of channels, as in torch
         return input.clone()
     check_channels(
