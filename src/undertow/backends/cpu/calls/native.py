@@ -13,7 +13,7 @@ is a table of 64-bit numbers, the `self` of the function:
   quick   is a ufunc of arithmetic, which it calls for all but what small tensors mostly are: arrays
           of one shape in row-major order, or one and a number. These it computes by itself, in a
           third of the time; the four operations are rounded exactly, so the bits are the same.
-  layout  writes down, as bytes, all that a plan depends on of its operands (`Plans`): an array's
+  layout  writes down, as bytes, all that a plan depends on of its operands (`plan_of`): an array's
           dtype, shape and strides, and the class of a number.
 All read an array's fields where NumPy's own headers, and so every compiled extension, have them;
 `possible` has looked whether they are there. They are called with the arrays that they were made
