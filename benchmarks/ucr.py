@@ -84,7 +84,7 @@ def seconds(training: Training) -> float:
 
 def tensors(name: str) -> tuple[Any, Any]:
     """The training and the test series of a set."""
-    train, test = load(name)
+    train, test = load(name, fetch=True)
     assert test is not None
     made = []
     for part in (train.normalised(), test.normalised()):

@@ -25,8 +25,8 @@ import pytest
 
 import undertow as ut
 import undertow.nn.functional as F
+from op_cases import cases, flat, host, leaves, seed_of, tensors, within
 from op_samples import Const, OpInfo, Sample
-from test_ops import cases, flat, host, leaves, seed_of, tensors, within
 from undertow.backends.base import Backend
 from undertow.backends.cpu.calls import choice
 from undertow.backends.registry import backend_of, backend_on

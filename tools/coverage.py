@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import undertow as ut
-from undertow.torch_names.refusals import is_refusal
+from undertow.compat.refusals import is_refusal
 
 TOOLS = Path(__file__).parent
 NAMES = TOOLS / "torch_names.toml"

@@ -6,7 +6,7 @@ docstring summaries of the functions themselves:
 
     undertow/__init__.pyi              the package
     undertow/nn/functional.pyi         `F`
-    undertow/linalg/__init__.pyi       and other packages of published functions
+    undertow/compat/linalg/__init__.pyi  and other packages of published functions
     undertow/core/tensor_methods.pyi   the methods of Tensor, as a base class of it
 
 All but the last stand in for a source file, each a few lines that publish names. Tensor itself
@@ -72,7 +72,7 @@ Signature = inspect.Signature
 
 # Where names come from -------------------------------------------------------------------------
 def module_of(path: Path) -> str:
-    """`undertow.ops.scan` for its file."""
+    """`undertow.ops.reduce.scan` for its file."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -91,7 +91,7 @@ def imported(tree: ast.Module, module: str, package: bool) -> Iterable[tuple[str
 def known_names() -> dict[str, tuple[str, str]]:
     """Each name that an annotation may use, with the module and the name to import it by."""
     found: dict[str, tuple[str, str]] = {}
-    for path in sorted((PACKAGE / "ops").glob("*.py")):
+    for path in sorted((PACKAGE / "ops").rglob("*.py")):
         module = module_of(path)
         tree = ast.parse(path.read_text())
         for name, source, original in imported(tree, module, path.stem == "__init__"):
@@ -393,18 +393,18 @@ def functional() -> str:
 
 def place(name: str) -> Path:
     """The folder of `undertow.<name>`."""
-    return PACKAGE.joinpath(*name.split("."))
+    return PACKAGE.joinpath("compat", *name.split("."))
 
 
 def space(name: str) -> str:
     """The stub of `undertow.<name>`, a package of published functions."""
     module = importlib.import_module(f"undertow.{name}")
-    stub = Stub(f"undertow.{name}.__init__", module.__all__)
+    stub = Stub(f"undertow.compat.{name}.__init__", module.__all__)
     functions(stub, SPACES[name], name)
     tree = ast.parse((place(name) / "__init__.py").read_text())
     extra = [
         f"from {relative(home, stub.module)} import {original} as {here}"
-        for here, home, original in imported(tree, f"undertow.{name}", True)
+        for here, home, original in imported(tree, f"undertow.compat.{name}", True)
         if here in module.__all__
     ]
     stub.lines.append(exports(module.__all__))
@@ -425,9 +425,8 @@ def package() -> str:
             extra.append(f"from {relative(module, stub.module)} import {shown(original, name)}")
             public.discard(name)
     for name, room in sorted(ut._LAZY.items()):
-        home = "." if name == room else f".{room}"
-        if home == "." and not any(PACKAGE.glob(f"{name}*")):
-            home = ".torch_names"
+        top = "" if any(PACKAGE.glob(f"{room.partition('.')[0]}*")) else ".compat"
+        home = (top or ".") if name == room else f"{top}.{room}"
         extra.append(f"from {home} import {name} as {name}")
         public.discard(name)
     functions(stub, FUNCTIONS)

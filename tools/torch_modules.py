@@ -1,4 +1,4 @@
-"""Write src/undertow/torch_names/names.txt: every public module of torch, and what it has.
+"""Write src/undertow/compat/names.txt: every public module of torch, and what it has.
 
     python tools/torch_modules.py            with torch, of which only names are kept
 
@@ -30,7 +30,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
-TABLE = Path(__file__).parents[1] / "src" / "undertow" / "torch_names" / "names.txt"
+TABLE = Path(__file__).parents[1] / "src" / "undertow" / "compat" / "names.txt"
 PRIVATE = """
 _C.Graph _C.Value _inductor.runtime.cache_dir_utils.cache_dir
 distributed._composable.fsdp.FSDPModule distributed._composable.fsdp.fully_shard

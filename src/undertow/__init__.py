@@ -6,7 +6,7 @@ import os
 # Before NumPy is imported, since its OpenBLAS reads this once; see Note [BLAS threads].
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
-from . import stand_in  # first: it finds the modules, under torch's names as well
+from .compat import stand_in  # first: it finds the modules, under torch's names as well
 from . import ops  # it publishes the functions
 from . import autograd, backends, dtypes, errors
 from .backends.registry import register_backend
@@ -35,7 +35,7 @@ from .devices import device, get_default_device, set_default_device
 from .dtypes import *  # noqa: F403
 from .dtypes import DType as dtype
 from .shapes import Size
-from .on_demand import on_demand as _on_demand
+from .compat.on_demand import on_demand as _on_demand
 
 __version__ = "0.1.0"
 
@@ -58,6 +58,7 @@ _LAZY = {
     "ao": "ao",
     "array_api": "array_api",
     "distributions": "distributions",
+    "draw": "utils.draw",
     "fft": "fft",
     "files": "files",
     "linalg": "linalg",
@@ -82,6 +83,7 @@ _LAZY = {
     ),
     "signal": "signal",
     "special": "special",
+    "summary": "utils.summary",
     "timeseries": "timeseries",
     "utils": "utils",
 }
@@ -112,7 +114,8 @@ _LAZY |= {
             ShortStorage TypedStorage UntypedStorage from_file
         """,
         "errors": "OutOfMemoryError",
-        "torch_names._C": "Tag",
+        "compat._C": "Tag",
+        "compiled.function": "compile",
         "_higher_order_ops": "cond while_loop",
         "foreach": " ".join(
             [
@@ -152,7 +155,7 @@ _LAZY |= {
             _scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention
             _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu
         """,
-        "ops.low_precision": """
+        "ops.linalg.low_precision": """
             _convert_weight_to_int4pack _grouped_mm _int_mm _scaled_grouped_mm _scaled_mm
             _weight_int4pack_mm _weight_int4pack_mm_for_cpu _weight_int8pack_mm embedding_bag
         """,
@@ -164,7 +167,7 @@ _LAZY |= {
         "settings": """
             _assert _check _check_index _check_not_implemented _check_tensor_all
             _check_tensor_all_with _check_type _check_value _check_with
-            are_deterministic_algorithms_enabled compile compiled_with_cxx11_abi
+            are_deterministic_algorithms_enabled compiled_with_cxx11_abi
             get_deterministic_debug_mode get_float32_matmul_precision get_num_interop_threads
             is_deterministic_algorithms_warn_only_enabled is_storage is_warn_always_enabled
             set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
@@ -175,6 +178,6 @@ _LAZY |= {
 }
 __getattr__ = _on_demand(globals(), _LAZY)
 _rooms = {"core", "devices", "kernel", "layouts", "math", "on_demand", "ops", "os", "shapes"}
-_rooms |= {"stand_in"}
+_rooms |= {"compat", "stand_in"}
 __all__ = sorted(name for name in {*globals(), *_LAZY} - _rooms if not name.startswith("_"))
 __dir__ = __all__.copy

@@ -7,40 +7,20 @@ from typing import Any, Literal, overload
 
 from numpy.typing import NDArray
 
-from . import _higher_order_ops as _higher_order_ops
 from . import amp as amp
-from . import ao as ao
-from . import array_api as array_api
 from . import autograd, backends, dtypes, errors
-from . import cpu as cpu
-from . import cuda as cuda
+from . import distributed as distributed
 from . import distributions as distributions
-from . import export as export
-from . import fft as fft
 from . import files as files
 from . import func as func
-from . import fx as fx
-from . import jit as jit
-from . import linalg as linalg
-from . import masked as masked
 from . import models as models
-from . import multiprocessing as multiprocessing
 from . import nested as nested
 from . import nn as nn
 from . import onnx as onnx
 from . import optim as optim
-from . import overrides as overrides
-from . import quantization as quantization
-from . import quasirandom as quasirandom
-from . import signal as signal
 from . import sparse as sparse
-from . import special as special
-from . import testing as testing
 from . import timeseries as timeseries
 from . import utils as utils
-from . import webgpu as webgpu
-from ._higher_order_ops import cond as cond
-from ._higher_order_ops import while_loop as while_loop
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from .amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
@@ -60,6 +40,189 @@ from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .autograd.anomaly import set_anomaly_enabled as set_anomaly_enabled
 from .backends.registry import register_backend
 from .backends.threads import get_num_threads, set_num_threads
+from .compat import _C as _C
+from .compat import __config__ as __config__
+from .compat import __future__ as __future__
+from .compat import _higher_order_ops as _higher_order_ops
+from .compat import accelerator as accelerator
+from .compat import ao as ao
+from .compat import array_api as array_api
+from .compat import compiler as compiler
+from .compat import cpu as cpu
+from .compat import cuda as cuda
+from .compat import export as export
+from .compat import fft as fft
+from .compat import fx as fx
+from .compat import hub as hub
+from .compat import jit as jit
+from .compat import linalg as linalg
+from .compat import masked as masked
+from .compat import mps as mps
+from .compat import multiprocessing as multiprocessing
+from .compat import overrides as overrides
+from .compat import profiler as profiler
+from .compat import quantization as quantization
+from .compat import quasirandom as quasirandom
+from .compat import random as random
+from .compat import serialization as serialization
+from .compat import signal as signal
+from .compat import special as special
+from .compat import testing as testing
+from .compat import types as types
+from .compat import version as version
+from .compat import webgpu as webgpu
+from .compat import xpu as xpu
+from .compat._C import Tag as Tag
+from .compat._higher_order_ops import cond as cond
+from .compat._higher_order_ops import while_loop as while_loop
+from .compat.foreach import (
+    _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
+)
+from .compat.foreach import _amp_update_scale_ as _amp_update_scale_
+from .compat.foreach import _foreach_abs as _foreach_abs
+from .compat.foreach import _foreach_abs_ as _foreach_abs_
+from .compat.foreach import _foreach_acos as _foreach_acos
+from .compat.foreach import _foreach_acos_ as _foreach_acos_
+from .compat.foreach import _foreach_add as _foreach_add
+from .compat.foreach import _foreach_add_ as _foreach_add_
+from .compat.foreach import _foreach_addcdiv as _foreach_addcdiv
+from .compat.foreach import _foreach_addcdiv_ as _foreach_addcdiv_
+from .compat.foreach import _foreach_addcmul as _foreach_addcmul
+from .compat.foreach import _foreach_addcmul_ as _foreach_addcmul_
+from .compat.foreach import _foreach_asin as _foreach_asin
+from .compat.foreach import _foreach_asin_ as _foreach_asin_
+from .compat.foreach import _foreach_atan as _foreach_atan
+from .compat.foreach import _foreach_atan_ as _foreach_atan_
+from .compat.foreach import _foreach_ceil as _foreach_ceil
+from .compat.foreach import _foreach_ceil_ as _foreach_ceil_
+from .compat.foreach import _foreach_clamp_max as _foreach_clamp_max
+from .compat.foreach import _foreach_clamp_max_ as _foreach_clamp_max_
+from .compat.foreach import _foreach_clamp_min as _foreach_clamp_min
+from .compat.foreach import _foreach_clamp_min_ as _foreach_clamp_min_
+from .compat.foreach import _foreach_clone as _foreach_clone
+from .compat.foreach import _foreach_copy_ as _foreach_copy_
+from .compat.foreach import _foreach_cos as _foreach_cos
+from .compat.foreach import _foreach_cos_ as _foreach_cos_
+from .compat.foreach import _foreach_cosh as _foreach_cosh
+from .compat.foreach import _foreach_cosh_ as _foreach_cosh_
+from .compat.foreach import _foreach_div as _foreach_div
+from .compat.foreach import _foreach_div_ as _foreach_div_
+from .compat.foreach import _foreach_erf as _foreach_erf
+from .compat.foreach import _foreach_erf_ as _foreach_erf_
+from .compat.foreach import _foreach_erfc as _foreach_erfc
+from .compat.foreach import _foreach_erfc_ as _foreach_erfc_
+from .compat.foreach import _foreach_exp as _foreach_exp
+from .compat.foreach import _foreach_exp_ as _foreach_exp_
+from .compat.foreach import _foreach_expm1 as _foreach_expm1
+from .compat.foreach import _foreach_expm1_ as _foreach_expm1_
+from .compat.foreach import _foreach_floor as _foreach_floor
+from .compat.foreach import _foreach_floor_ as _foreach_floor_
+from .compat.foreach import _foreach_frac as _foreach_frac
+from .compat.foreach import _foreach_frac_ as _foreach_frac_
+from .compat.foreach import _foreach_lerp as _foreach_lerp
+from .compat.foreach import _foreach_lerp_ as _foreach_lerp_
+from .compat.foreach import _foreach_lgamma as _foreach_lgamma
+from .compat.foreach import _foreach_lgamma_ as _foreach_lgamma_
+from .compat.foreach import _foreach_log as _foreach_log
+from .compat.foreach import _foreach_log1p as _foreach_log1p
+from .compat.foreach import _foreach_log1p_ as _foreach_log1p_
+from .compat.foreach import _foreach_log2 as _foreach_log2
+from .compat.foreach import _foreach_log2_ as _foreach_log2_
+from .compat.foreach import _foreach_log10 as _foreach_log10
+from .compat.foreach import _foreach_log10_ as _foreach_log10_
+from .compat.foreach import _foreach_log_ as _foreach_log_
+from .compat.foreach import _foreach_max as _foreach_max
+from .compat.foreach import _foreach_maximum as _foreach_maximum
+from .compat.foreach import _foreach_maximum_ as _foreach_maximum_
+from .compat.foreach import _foreach_minimum as _foreach_minimum
+from .compat.foreach import _foreach_minimum_ as _foreach_minimum_
+from .compat.foreach import _foreach_mm as _foreach_mm
+from .compat.foreach import _foreach_mul as _foreach_mul
+from .compat.foreach import _foreach_mul_ as _foreach_mul_
+from .compat.foreach import _foreach_neg as _foreach_neg
+from .compat.foreach import _foreach_neg_ as _foreach_neg_
+from .compat.foreach import _foreach_norm as _foreach_norm
+from .compat.foreach import _foreach_pow as _foreach_pow
+from .compat.foreach import _foreach_pow_ as _foreach_pow_
+from .compat.foreach import _foreach_powsum as _foreach_powsum
+from .compat.foreach import _foreach_reciprocal as _foreach_reciprocal
+from .compat.foreach import _foreach_reciprocal_ as _foreach_reciprocal_
+from .compat.foreach import _foreach_round as _foreach_round
+from .compat.foreach import _foreach_round_ as _foreach_round_
+from .compat.foreach import _foreach_rsqrt as _foreach_rsqrt
+from .compat.foreach import _foreach_rsqrt_ as _foreach_rsqrt_
+from .compat.foreach import _foreach_sigmoid as _foreach_sigmoid
+from .compat.foreach import _foreach_sigmoid_ as _foreach_sigmoid_
+from .compat.foreach import _foreach_sign as _foreach_sign
+from .compat.foreach import _foreach_sign_ as _foreach_sign_
+from .compat.foreach import _foreach_sin as _foreach_sin
+from .compat.foreach import _foreach_sin_ as _foreach_sin_
+from .compat.foreach import _foreach_sinh as _foreach_sinh
+from .compat.foreach import _foreach_sinh_ as _foreach_sinh_
+from .compat.foreach import _foreach_sqrt as _foreach_sqrt
+from .compat.foreach import _foreach_sqrt_ as _foreach_sqrt_
+from .compat.foreach import _foreach_sub as _foreach_sub
+from .compat.foreach import _foreach_sub_ as _foreach_sub_
+from .compat.foreach import _foreach_tan as _foreach_tan
+from .compat.foreach import _foreach_tan_ as _foreach_tan_
+from .compat.foreach import _foreach_tanh as _foreach_tanh
+from .compat.foreach import _foreach_tanh_ as _foreach_tanh_
+from .compat.foreach import _foreach_trunc as _foreach_trunc
+from .compat.foreach import _foreach_trunc_ as _foreach_trunc_
+from .compat.foreach import _foreach_zero_ as _foreach_zero_
+from .compat.private import _assert_async as _assert_async
+from .compat.private import _batch_norm_with_update as _batch_norm_with_update
+from .compat.private import _cast_Long as _cast_Long
+from .compat.private import _chunk_cat as _chunk_cat
+from .compat.private import _log_softmax_backward_data as _log_softmax_backward_data
+from .compat.private import _make_per_tensor_quantized_tensor as _make_per_tensor_quantized_tensor
+from .compat.private import _native_batch_norm_legit as _native_batch_norm_legit
+from .compat.private import _safe_softmax as _safe_softmax
+from .compat.private import _segment_reduce as _segment_reduce
+from .compat.private import _shape_as_tensor as _shape_as_tensor
+from .compat.private import _softmax_backward_data as _softmax_backward_data
+from .compat.private import _unique as _unique
+from .compat.private import _unique2 as _unique2
+from .compat.private import _unsafe_index as _unsafe_index
+from .compat.private import _unsafe_masked_index as _unsafe_masked_index
+from .compat.private import (
+    _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate,
+)
+from .compat.private import _upsample_bicubic2d_aa as _upsample_bicubic2d_aa
+from .compat.private import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
+from .compat.quasirandom import _sobol_engine_draw as _sobol_engine_draw
+from .compat.quasirandom import _sobol_engine_ff_ as _sobol_engine_ff_
+from .compat.quasirandom import _sobol_engine_initialize_state_ as _sobol_engine_initialize_state_
+from .compat.quasirandom import _sobol_engine_scramble_ as _sobol_engine_scramble_
+from .compat.settings import _assert as _assert
+from .compat.settings import _check as _check
+from .compat.settings import _check_index as _check_index
+from .compat.settings import _check_not_implemented as _check_not_implemented
+from .compat.settings import _check_tensor_all as _check_tensor_all
+from .compat.settings import _check_tensor_all_with as _check_tensor_all_with
+from .compat.settings import _check_type as _check_type
+from .compat.settings import _check_value as _check_value
+from .compat.settings import _check_with as _check_with
+from .compat.settings import (
+    are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+)
+from .compat.settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
+from .compat.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from .compat.settings import get_float32_matmul_precision as get_float32_matmul_precision
+from .compat.settings import get_num_interop_threads as get_num_interop_threads
+from .compat.settings import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from .compat.settings import is_storage as is_storage
+from .compat.settings import is_warn_always_enabled as is_warn_always_enabled
+from .compat.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from .compat.settings import set_float32_matmul_precision as set_float32_matmul_precision
+from .compat.settings import set_flush_denormal as set_flush_denormal
+from .compat.settings import set_num_interop_threads as set_num_interop_threads
+from .compat.settings import set_warn_always as set_warn_always
+from .compat.settings import typename as typename
+from .compat.settings import use_deterministic_algorithms as use_deterministic_algorithms
+from .compiled.function import compile as compile
 from .core.generator import (
     Generator,
     default_generator,
@@ -178,101 +341,6 @@ from .dtypes import DType as dtype
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .files import load as load
 from .files import save as save
-from .foreach import (
-    _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
-)
-from .foreach import _amp_update_scale_ as _amp_update_scale_
-from .foreach import _foreach_abs as _foreach_abs
-from .foreach import _foreach_abs_ as _foreach_abs_
-from .foreach import _foreach_acos as _foreach_acos
-from .foreach import _foreach_acos_ as _foreach_acos_
-from .foreach import _foreach_add as _foreach_add
-from .foreach import _foreach_add_ as _foreach_add_
-from .foreach import _foreach_addcdiv as _foreach_addcdiv
-from .foreach import _foreach_addcdiv_ as _foreach_addcdiv_
-from .foreach import _foreach_addcmul as _foreach_addcmul
-from .foreach import _foreach_addcmul_ as _foreach_addcmul_
-from .foreach import _foreach_asin as _foreach_asin
-from .foreach import _foreach_asin_ as _foreach_asin_
-from .foreach import _foreach_atan as _foreach_atan
-from .foreach import _foreach_atan_ as _foreach_atan_
-from .foreach import _foreach_ceil as _foreach_ceil
-from .foreach import _foreach_ceil_ as _foreach_ceil_
-from .foreach import _foreach_clamp_max as _foreach_clamp_max
-from .foreach import _foreach_clamp_max_ as _foreach_clamp_max_
-from .foreach import _foreach_clamp_min as _foreach_clamp_min
-from .foreach import _foreach_clamp_min_ as _foreach_clamp_min_
-from .foreach import _foreach_clone as _foreach_clone
-from .foreach import _foreach_copy_ as _foreach_copy_
-from .foreach import _foreach_cos as _foreach_cos
-from .foreach import _foreach_cos_ as _foreach_cos_
-from .foreach import _foreach_cosh as _foreach_cosh
-from .foreach import _foreach_cosh_ as _foreach_cosh_
-from .foreach import _foreach_div as _foreach_div
-from .foreach import _foreach_div_ as _foreach_div_
-from .foreach import _foreach_erf as _foreach_erf
-from .foreach import _foreach_erf_ as _foreach_erf_
-from .foreach import _foreach_erfc as _foreach_erfc
-from .foreach import _foreach_erfc_ as _foreach_erfc_
-from .foreach import _foreach_exp as _foreach_exp
-from .foreach import _foreach_exp_ as _foreach_exp_
-from .foreach import _foreach_expm1 as _foreach_expm1
-from .foreach import _foreach_expm1_ as _foreach_expm1_
-from .foreach import _foreach_floor as _foreach_floor
-from .foreach import _foreach_floor_ as _foreach_floor_
-from .foreach import _foreach_frac as _foreach_frac
-from .foreach import _foreach_frac_ as _foreach_frac_
-from .foreach import _foreach_lerp as _foreach_lerp
-from .foreach import _foreach_lerp_ as _foreach_lerp_
-from .foreach import _foreach_lgamma as _foreach_lgamma
-from .foreach import _foreach_lgamma_ as _foreach_lgamma_
-from .foreach import _foreach_log as _foreach_log
-from .foreach import _foreach_log1p as _foreach_log1p
-from .foreach import _foreach_log1p_ as _foreach_log1p_
-from .foreach import _foreach_log2 as _foreach_log2
-from .foreach import _foreach_log2_ as _foreach_log2_
-from .foreach import _foreach_log10 as _foreach_log10
-from .foreach import _foreach_log10_ as _foreach_log10_
-from .foreach import _foreach_log_ as _foreach_log_
-from .foreach import _foreach_max as _foreach_max
-from .foreach import _foreach_maximum as _foreach_maximum
-from .foreach import _foreach_maximum_ as _foreach_maximum_
-from .foreach import _foreach_minimum as _foreach_minimum
-from .foreach import _foreach_minimum_ as _foreach_minimum_
-from .foreach import _foreach_mm as _foreach_mm
-from .foreach import _foreach_mul as _foreach_mul
-from .foreach import _foreach_mul_ as _foreach_mul_
-from .foreach import _foreach_neg as _foreach_neg
-from .foreach import _foreach_neg_ as _foreach_neg_
-from .foreach import _foreach_norm as _foreach_norm
-from .foreach import _foreach_pow as _foreach_pow
-from .foreach import _foreach_pow_ as _foreach_pow_
-from .foreach import _foreach_powsum as _foreach_powsum
-from .foreach import _foreach_reciprocal as _foreach_reciprocal
-from .foreach import _foreach_reciprocal_ as _foreach_reciprocal_
-from .foreach import _foreach_round as _foreach_round
-from .foreach import _foreach_round_ as _foreach_round_
-from .foreach import _foreach_rsqrt as _foreach_rsqrt
-from .foreach import _foreach_rsqrt_ as _foreach_rsqrt_
-from .foreach import _foreach_sigmoid as _foreach_sigmoid
-from .foreach import _foreach_sigmoid_ as _foreach_sigmoid_
-from .foreach import _foreach_sign as _foreach_sign
-from .foreach import _foreach_sign_ as _foreach_sign_
-from .foreach import _foreach_sin as _foreach_sin
-from .foreach import _foreach_sin_ as _foreach_sin_
-from .foreach import _foreach_sinh as _foreach_sinh
-from .foreach import _foreach_sinh_ as _foreach_sinh_
-from .foreach import _foreach_sqrt as _foreach_sqrt
-from .foreach import _foreach_sqrt_ as _foreach_sqrt_
-from .foreach import _foreach_sub as _foreach_sub
-from .foreach import _foreach_sub_ as _foreach_sub_
-from .foreach import _foreach_tan as _foreach_tan
-from .foreach import _foreach_tan_ as _foreach_tan_
-from .foreach import _foreach_tanh as _foreach_tanh
-from .foreach import _foreach_tanh_ as _foreach_tanh_
-from .foreach import _foreach_trunc as _foreach_trunc
-from .foreach import _foreach_trunc_ as _foreach_trunc_
-from .foreach import _foreach_zero_ as _foreach_zero_
 from .func import vmap as vmap
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
@@ -310,77 +378,28 @@ from .nn.attention.kernels import (
 from .nn.attention.kernels import (
     _scaled_dot_product_flash_attention_for_cpu as _scaled_dot_product_flash_attention_for_cpu,
 )
-from .ops.float_parts import Parts
-from .ops.histograms import Histogram, Histograms
-from .ops.low_precision import _convert_weight_to_int4pack as _convert_weight_to_int4pack
-from .ops.low_precision import _grouped_mm as _grouped_mm
-from .ops.low_precision import _int_mm as _int_mm
-from .ops.low_precision import _scaled_grouped_mm as _scaled_grouped_mm
-from .ops.low_precision import _scaled_mm as _scaled_mm
-from .ops.low_precision import _weight_int4pack_mm as _weight_int4pack_mm
-from .ops.low_precision import _weight_int4pack_mm_for_cpu as _weight_int4pack_mm_for_cpu
-from .ops.low_precision import _weight_int8pack_mm as _weight_int8pack_mm
-from .ops.low_precision import embedding_bag as embedding_bag
-from .ops.orthogonal import QR, Reflections
-from .ops.pivoted import LU, LUFactor, LUFactorInfo
-from .ops.reduction import MinMax
-from .ops.scan import Selection
-from .ops.solving import SignLogDet
-from .ops.spectra import OldSVD
-from .ops.triangular import TriangularSolution
+from .ops.elementwise.float_parts import Parts
+from .ops.linalg.low_precision import _convert_weight_to_int4pack as _convert_weight_to_int4pack
+from .ops.linalg.low_precision import _grouped_mm as _grouped_mm
+from .ops.linalg.low_precision import _int_mm as _int_mm
+from .ops.linalg.low_precision import _scaled_grouped_mm as _scaled_grouped_mm
+from .ops.linalg.low_precision import _scaled_mm as _scaled_mm
+from .ops.linalg.low_precision import _weight_int4pack_mm as _weight_int4pack_mm
+from .ops.linalg.low_precision import _weight_int4pack_mm_for_cpu as _weight_int4pack_mm_for_cpu
+from .ops.linalg.low_precision import _weight_int8pack_mm as _weight_int8pack_mm
+from .ops.linalg.low_precision import embedding_bag as embedding_bag
+from .ops.linalg.orthogonal import QR, Reflections
+from .ops.linalg.pivoted import LU, LUFactor, LUFactorInfo
+from .ops.linalg.solving import SignLogDet
+from .ops.linalg.spectra import OldSVD
+from .ops.linalg.triangular import TriangularSolution
+from .ops.reduce.histograms import Histogram, Histograms
+from .ops.reduce.reduction import MinMax
+from .ops.reduce.scan import Selection
 from .optim.fused import _fused_adagrad_ as _fused_adagrad_
 from .optim.fused import _fused_adam_ as _fused_adam_
 from .optim.fused import _fused_adamw_ as _fused_adamw_
 from .optim.fused import _fused_sgd_ as _fused_sgd_
-from .private import _assert_async as _assert_async
-from .private import _batch_norm_with_update as _batch_norm_with_update
-from .private import _cast_Long as _cast_Long
-from .private import _chunk_cat as _chunk_cat
-from .private import _log_softmax_backward_data as _log_softmax_backward_data
-from .private import _make_per_tensor_quantized_tensor as _make_per_tensor_quantized_tensor
-from .private import _native_batch_norm_legit as _native_batch_norm_legit
-from .private import _safe_softmax as _safe_softmax
-from .private import _segment_reduce as _segment_reduce
-from .private import _shape_as_tensor as _shape_as_tensor
-from .private import _softmax_backward_data as _softmax_backward_data
-from .private import _unique as _unique
-from .private import _unique2 as _unique2
-from .private import _unsafe_index as _unsafe_index
-from .private import _unsafe_masked_index as _unsafe_masked_index
-from .private import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
-from .private import _upsample_bicubic2d_aa as _upsample_bicubic2d_aa
-from .private import _upsample_bilinear2d_aa as _upsample_bilinear2d_aa
-from .quasirandom import _sobol_engine_draw as _sobol_engine_draw
-from .quasirandom import _sobol_engine_ff_ as _sobol_engine_ff_
-from .quasirandom import _sobol_engine_initialize_state_ as _sobol_engine_initialize_state_
-from .quasirandom import _sobol_engine_scramble_ as _sobol_engine_scramble_
-from .settings import _assert as _assert
-from .settings import _check as _check
-from .settings import _check_index as _check_index
-from .settings import _check_not_implemented as _check_not_implemented
-from .settings import _check_tensor_all as _check_tensor_all
-from .settings import _check_tensor_all_with as _check_tensor_all_with
-from .settings import _check_type as _check_type
-from .settings import _check_value as _check_value
-from .settings import _check_with as _check_with
-from .settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
-from .settings import compile as compile
-from .settings import compiled_with_cxx11_abi as compiled_with_cxx11_abi
-from .settings import get_deterministic_debug_mode as get_deterministic_debug_mode
-from .settings import get_float32_matmul_precision as get_float32_matmul_precision
-from .settings import get_num_interop_threads as get_num_interop_threads
-from .settings import (
-    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
-)
-from .settings import is_storage as is_storage
-from .settings import is_warn_always_enabled as is_warn_always_enabled
-from .settings import set_deterministic_debug_mode as set_deterministic_debug_mode
-from .settings import set_float32_matmul_precision as set_float32_matmul_precision
-from .settings import set_flush_denormal as set_flush_denormal
-from .settings import set_num_interop_threads as set_num_interop_threads
-from .settings import set_warn_always as set_warn_always
-from .settings import typename as typename
-from .settings import use_deterministic_algorithms as use_deterministic_algorithms
 from .shapes import Ints, Shape, Size
 from .sparse import hspmm as hspmm
 from .sparse import smm as smm
@@ -397,21 +416,239 @@ from .sparse.products import dsmm as dsmm
 from .sparse.products import hsmm as hsmm
 from .sparse.products import saddmm as saddmm
 from .sparse.products import spmm as spmm
-from .torch_names import _C as _C
-from .torch_names import __config__ as __config__
-from .torch_names import __future__ as __future__
-from .torch_names import accelerator as accelerator
-from .torch_names import compiler as compiler
-from .torch_names import distributed as distributed
-from .torch_names import hub as hub
-from .torch_names import mps as mps
-from .torch_names import profiler as profiler
-from .torch_names import random as random
-from .torch_names import serialization as serialization
-from .torch_names import types as types
-from .torch_names import version as version
-from .torch_names import xpu as xpu
-from .torch_names._C import Tag as Tag
+from .utils.draw import draw as draw
+from .utils.summary import summary as summary
+
+def tensor(
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """A new tensor with a copy of `data`: numbers, nested lists, arrays or tensors."""
+
+def as_tensor(
+    data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
+    """`data` as a tensor that shares its memory where it can."""
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: builtins.bool | None = None,
+    requires_grad: builtins.bool | None = None,
+) -> Tensor:
+    """`obj` as a tensor: shared (`copy=False`), copied (`copy=True`), or shared where it can be."""
+
+def from_numpy(ndarray: NDArray[Any]) -> Tensor:
+    """A tensor that shares the memory of a NumPy array: writing to one changes the other."""
+
+def frombuffer(
+    buffer: Any,
+    *,
+    dtype: DTypeLike,
+    count: builtins.int = -1,
+    offset: builtins.int = 0,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """A one-dimensional tensor over the bytes of an object such as a bytearray, which it shares."""
+
+def from_dlpack(
+    ext_tensor: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
+) -> Tensor:
+    """A tensor that shares the memory of another library's CPU tensor (DLPack), or of a capsule."""
+
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy in memory of its own that gradients flow through."""
+
+@overload
+def zeros(
+    *sizes: builtins.int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Zeros of the given shape."""
+
+@overload
+def zeros(
+    size: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Zeros of the given shape."""
+
+@overload
+def ones(
+    *sizes: builtins.int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Ones of the given shape."""
+
+@overload
+def ones(
+    size: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Ones of the given shape."""
+
+@overload
+def empty(
+    *sizes: builtins.int,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Memory of the given shape whose elements have any value, until they are set."""
+
+@overload
+def empty(
+    size: Sequence[builtins.int],
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Memory of the given shape whose elements have any value, until they are set."""
+
+def full(
+    size: Ints,
+    fill_value: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`fill_value` in every element; its type gives the dtype (bool, int64, floating, complex)."""
+
+def scalar_tensor(
+    s: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """A number as a zero-dimensional tensor of the default dtype, whatever the number's type."""
+
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Zeros of the shape, dtype and device of `input`."""
+
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Ones of the shape, dtype and device of `input`."""
+
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Memory of the shape, dtype and device of `input`, with any values."""
+
+def full_like(
+    input: Tensor,
+    fill_value: Tensor | Number,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`fill_value` in the shape, dtype and device of `input`."""
+
+def arange(
+    start: Tensor | Number = 0,
+    end: Tensor | Number | None = None,
+    step: Tensor | Number = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`start`, `start + step`, … below `end`; int64 when all three are integers."""
+
+def range(
+    start: Number,
+    end: Number,
+    step: Number = 1,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`start`, `start + step`, … up to `end`, which counts in; floating. Rather use `arange`."""
+
+def linspace(
+    start: Tensor | Number,
+    end: Tensor | Number,
+    steps: builtins.int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`steps` evenly spaced numbers from `start` to `end`, both included."""
+
+def logspace(
+    start: Tensor | Number,
+    end: Tensor | Number,
+    steps: builtins.int,
+    base: builtins.float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`base` to the powers `linspace(start, end, steps)`."""
+
+def eye(
+    n: builtins.int,
+    m: builtins.int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere."""
 
 @overload
 def where(
@@ -547,6 +784,267 @@ def isin(
 ) -> Tensor:
     """Which elements occur among the test elements; `assume_unique` is accepted and not needed."""
 
+@overload
+def reshape(input: Tensor, *sizes_: builtins.int) -> Tensor:
+    """The same elements in another shape: a view where the strides allow it, else a copy."""
+
+@overload
+def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
+    """The same elements in another shape: a view where the strides allow it, else a copy."""
+
+def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+    """Dimensions `start_dim` to `end_dim` joined into one."""
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements in one contiguous dimension: a view where possible."""
+
+def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+    """One dimension split into several; one of their sizes may be -1."""
+
+def squeeze(input: Tensor, dim: Ints | None = None) -> Tensor:
+    """A view without the dimensions of size 1: all of them, or those in `dim` that have size 1."""
+
+def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
+    """A view with a new dimension of size 1 at position `dim`."""
+
+@overload
+def permute(input: Tensor, *order: builtins.int) -> Tensor:
+    """A view with the dimensions in another order."""
+
+@overload
+def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
+    """A view with the dimensions in another order."""
+
+def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """A view with two dimensions exchanged."""
+
+def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """The same as `transpose`."""
+
+def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """The same as `transpose`."""
+
+def t(input: Tensor) -> Tensor:
+    """A matrix transposed; a vector or zero-dimensional tensor as it is."""
+
+def adjoint(input: Tensor) -> Tensor:
+    """The last two dimensions exchanged and, for complex numbers, conjugated."""
+
+def movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor:
+    """A view with the dimensions `source` at the positions `destination`, the others in order."""
+
+def moveaxis(input: Tensor, source: Ints, destination: Ints) -> Tensor:
+    """The same as `movedim`."""
+
+def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
+    """A view broadcast to `size`; the same as `expand`."""
+
+def narrow(
+    input: Tensor, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
+) -> Tensor:
+    """A view of `length` positions of dimension `dim` from `start` on."""
+
+def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    """A view of position `index` of dimension `dim`, without that dimension."""
+
+def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """The tensor itself if its elements lie in row-major order, else a copy that does."""
+
+def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one after the other along an existing dimension."""
+
+def concat(
+    tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None
+) -> Tensor:
+    """The same as `cat`."""
+
+def concatenate(
+    tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None
+) -> Tensor:
+    """The same as `cat`."""
+
+def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Tensors of one shape along a new dimension."""
+
+def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side: along dimension 1, vectors along dimension 0."""
+
+def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors as rows: along dimension 0, with at least two dimensions."""
+
+def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The same as `vstack`."""
+
+def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The tensors in depth: along dimension 2, with at least three dimensions."""
+
+def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Vectors as columns beside each other and beside matrices."""
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given matrices (vectors are rows) along its diagonal, zeros elsewhere."""
+
+def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinate grids of vectors, as expanded views; 'xy' exchanges the first two dimensions."""
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of one element of each vector, as rows; of one vector, itself."""
+
+def combinations(
+    input: Tensor, r: builtins.int = 2, with_replacement: builtins.bool = False
+) -> Tensor:
+    """All choices of `r` elements of a vector in order, as rows."""
+
+@overload
+def atleast_1d(tensor: Tensor, /) -> Tensor:
+    """Views with at least one dimension; of one tensor one, of several a tuple."""
+
+@overload
+def atleast_1d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
+    """Views with at least one dimension; of one tensor one, of several a tuple."""
+
+@overload
+def atleast_1d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
+    """Views with at least one dimension; of one tensor one, of several a tuple."""
+
+@overload
+def atleast_2d(tensor: Tensor, /) -> Tensor:
+    """Views with at least two dimensions; vectors become rows."""
+
+@overload
+def atleast_2d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
+    """Views with at least two dimensions; vectors become rows."""
+
+@overload
+def atleast_2d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
+    """Views with at least two dimensions; vectors become rows."""
+
+@overload
+def atleast_3d(tensor: Tensor, /) -> Tensor:
+    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+@overload
+def atleast_3d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
+    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+@overload
+def atleast_3d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
+    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Views of all tensors in the shape that they broadcast to."""
+
+def broadcast_shapes(*shapes_: Ints) -> Shape:
+    """The shape that all shapes broadcast to."""
+
+def split(
+    tensor: Tensor, split_size_or_sections: Ints, dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+
+def split_with_sizes(
+    input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """Consecutive views of the sizes listed along `dim`, which they must fill."""
+
+def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
+
+def unbind(input: Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """Views of every position along `dim`, without that dimension."""
+
+def tensor_split(
+    input: Tensor,
+    indices_or_sections: Ints | Tensor | None = None,
+    dim: builtins.int = 0,
+    *,
+    indices: Sequence[builtins.int] | Tensor | None = None,
+    sections: builtins.int | None = None,
+) -> tuple[Tensor, ...]:
+    """Views of almost equal size, the first ones larger by one, or views between the indices."""
+
+def hsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+    """Views side by side: along dimension 1, of a vector along dimension 0."""
+
+def vsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+    """Views of rows: along dimension 0 of at least two."""
+
+def dsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+    """Views in depth: along dimension 2 of at least three."""
+
+def cumsum(
+    input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None, out: Tensor | None = None
+) -> Tensor:
+    """The running sum along `dim`; integers are summed as int64."""
+
+def cumprod(
+    input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None, out: Tensor | None = None
+) -> Tensor:
+    """The running product along `dim`; integers are multiplied as int64."""
+
+def cummax(
+    input: Tensor, dim: builtins.int, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> Selection:
+    """The running maximum along `dim`, and the index of the last element that attains it."""
+
+def cummin(
+    input: Tensor, dim: builtins.int, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> Selection:
+    """The running minimum along `dim`, and the index of the last element that attains it."""
+
+def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """`log(cumsum(exp(input)))` along `dim`, without overflow."""
+
+def diff(
+    input: Tensor,
+    n: builtins.int = 1,
+    dim: builtins.int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The n-th difference of neighbours along `dim`; booleans are compared."""
+
+def trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: builtins.int = -1
+) -> Tensor:
+    """The integral of samples `y` along `dim` by the trapezoid rule, at points `x` or `dx` apart."""
+
+trapz = trapezoid
+
+def cumulative_trapezoid(
+    y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: builtins.int = -1
+) -> Tensor:
+    """The running integral of samples `y` along `dim` by the trapezoid rule."""
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugation is never lazy here."""
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negation is never lazy here."""
+
+def is_tensor(obj: Any) -> builtins.bool:
+    """Whether `obj` is a Tensor."""
+
+def is_floating_point(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a floating one."""
+
+def is_complex(input: Tensor) -> builtins.bool:
+    """Whether the dtype of `input` is a complex one."""
+
+def is_inference(input: Tensor) -> builtins.bool:
+    """Whether `input` was made in `inference_mode`."""
+
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the one element of `input` is not zero."""
+
+def numel(input: Tensor) -> builtins.int:
+    """The number of elements of `input`."""
+
+def result_type(*operands: Tensor | Number) -> DType:
+    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
+
 def add(
     input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -652,33 +1150,6 @@ subtract = sub
 multiply = mul
 negative = neg
 divide = div
-
-def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugation is never lazy here."""
-
-def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor itself: negation is never lazy here."""
-
-def is_tensor(obj: Any) -> builtins.bool:
-    """Whether `obj` is a Tensor."""
-
-def is_floating_point(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a floating one."""
-
-def is_complex(input: Tensor) -> builtins.bool:
-    """Whether the dtype of `input` is a complex one."""
-
-def is_inference(input: Tensor) -> builtins.bool:
-    """Whether `input` was made in `inference_mode`."""
-
-def is_nonzero(input: Tensor) -> builtins.bool:
-    """Whether the one element of `input` is not zero."""
-
-def numel(input: Tensor) -> builtins.int:
-    """The number of elements of `input`."""
-
-def result_type(*operands: Tensor | Number) -> DType:
-    """The dtype that arithmetic between these tensors and numbers gives, by torch's rules."""
 
 def clamp_min(input: Tensor | Number, min: Tensor | Number, *, out: Tensor | None = None) -> Tensor:
     """The elements, but at least `min`; at the bound the gradient goes to `input`."""
@@ -942,750 +1413,118 @@ def selu_(input: Tensor) -> Tensor:
 def selu(input: Tensor, inplace: builtins.bool = False) -> Tensor:
     """`elu` with the slope and scale of self-normalising networks."""
 
-@overload
-def reshape(input: Tensor, *sizes_: builtins.int) -> Tensor:
-    """The same elements in another shape: a view where the strides allow it, else a copy."""
-
-@overload
-def reshape(input: Tensor, shape: Sequence[builtins.int]) -> Tensor:
-    """The same elements in another shape: a view where the strides allow it, else a copy."""
-
-def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-    """Dimensions `start_dim` to `end_dim` joined into one."""
-
-def ravel(input: Tensor) -> Tensor:
-    """All elements in one contiguous dimension: a view where possible."""
-
-def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-    """One dimension split into several; one of their sizes may be -1."""
-
-def squeeze(input: Tensor, dim: Ints | None = None) -> Tensor:
-    """A view without the dimensions of size 1: all of them, or those in `dim` that have size 1."""
-
-def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
-    """A view with a new dimension of size 1 at position `dim`."""
-
-@overload
-def permute(input: Tensor, *order: builtins.int) -> Tensor:
-    """A view with the dimensions in another order."""
-
-@overload
-def permute(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
-    """A view with the dimensions in another order."""
-
-def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """A view with two dimensions exchanged."""
-
-def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-    """The same as `transpose`."""
-
-def swapdims(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-    """The same as `transpose`."""
-
-def t(input: Tensor) -> Tensor:
-    """A matrix transposed; a vector or zero-dimensional tensor as it is."""
-
-def adjoint(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged and, for complex numbers, conjugated."""
-
-def movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor:
-    """A view with the dimensions `source` at the positions `destination`, the others in order."""
-
-def moveaxis(input: Tensor, source: Ints, destination: Ints) -> Tensor:
-    """The same as `movedim`."""
-
-def broadcast_to(input: Tensor, size: Sequence[builtins.int]) -> Tensor:
-    """A view broadcast to `size`; the same as `expand`."""
-
-def narrow(
-    input: Tensor, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
-) -> Tensor:
-    """A view of `length` positions of dimension `dim` from `start` on."""
-
-def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
-    """A view of position `index` of dimension `dim`, without that dimension."""
-
-def contiguous(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """The tensor itself if its elements lie in row-major order, else a copy that does."""
-
-@overload
-def max_pool1d(
+def fake_quantize_per_tensor_affine(
     input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    return_indices: Literal[False] = False,
+    scale: builtins.float | Tensor,
+    zero_point: builtins.int | Tensor,
+    quant_min: builtins.int,
+    quant_max: builtins.int,
 ) -> Tensor:
-    """The largest element of each window of signals (N, C, L) or (C, L)."""
+    """The multiples of `scale` nearest to the elements, from `quant_min` to `quant_max` of them."""
 
-@overload
-def max_pool1d(
+def fake_quantize_per_channel_affine(
     input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    *,
-    return_indices: Literal[True],
-) -> tuple[Tensor, Tensor]:
-    """The largest element of each window of signals (N, C, L) or (C, L)."""
+    scale: Tensor,
+    zero_point: Tensor,
+    axis: builtins.int,
+    quant_min: builtins.int,
+    quant_max: builtins.int,
+) -> Tensor:
+    """`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of `axis`."""
 
-@overload
-def max_pool1d(
+def frexp(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Parts:
+    """`input` as mantissa times two to the exponent, the mantissa at least 0.5 and below 1."""
+
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The next floating number after `input` towards `other`."""
+
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+
+def mvlgamma(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`."""
+
+def index_put(
     input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    return_indices: builtins.bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest element of each window of signals (N, C, L) or (C, L)."""
+    indices: Sequence[Tensor | None],
+    values: Tensor,
+    accumulate: builtins.bool = False,
+) -> Tensor:
+    """`input` with `values` written (or added) at `input[indices]`."""
 
-@overload
-def max_pool2d(
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Elements of `input`, seen as one row, at positions of any shape."""
+
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    """`input` with the elements of `source` written (or added) at positions in it, seen as a row."""
+
+def repeat_interleave(
     input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    return_indices: Literal[False] = False,
+    repeats: Ints | Tensor | None = None,
+    dim: builtins.int | None = None,
+    *,
+    output_size: builtins.int | None = None,
 ) -> Tensor:
-    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+    """Each element (or slice along `dim`) several times; of `repeats` alone, the positions."""
+
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
+    """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`."""
 
 @overload
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    *,
-    return_indices: Literal[True],
-) -> tuple[Tensor, Tensor]:
-    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+def nonzero(
+    input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None
+) -> Tensor:
+    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
 
 @overload
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    return_indices: builtins.bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
-
-@overload
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    return_indices: Literal[False] = False,
-) -> Tensor:
-    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
-
-@overload
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    *,
-    return_indices: Literal[True],
-) -> tuple[Tensor, Tensor]:
-    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
-
-@overload
-def max_pool3d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    dilation: Ints = 1,
-    ceil_mode: builtins.bool = False,
-    return_indices: builtins.bool = False,
-) -> Tensor | tuple[Tensor, Tensor]:
-    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
-
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Ints,
-    stride: Ints | None = None,
-    padding: Ints = 0,
-    ceil_mode: builtins.bool = False,
-    count_include_pad: builtins.bool = True,
-) -> Tensor:
-    """The mean of each window of signals (N, C, L) or (C, L)."""
-
-def adaptive_avg_pool1d(
-    input: Tensor, output_size: builtins.int | Sequence[builtins.int | None] | None
-) -> Tensor:
-    """The means of `output_size` windows that cover signals (N, C, L) or (C, L)."""
-
-def tensor(
-    data: Any,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-) -> Tensor:
-    """A new tensor with a copy of `data`: numbers, nested lists, arrays or tensors."""
-
-def as_tensor(
-    data: Any, dtype: DTypeLike | None = None, device: DeviceLike | None = None
-) -> Tensor:
-    """`data` as a tensor that shares its memory where it can."""
-
-def asarray(
-    obj: Any,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    copy: builtins.bool | None = None,
-    requires_grad: builtins.bool | None = None,
-) -> Tensor:
-    """`obj` as a tensor: shared (`copy=False`), copied (`copy=True`), or shared where it can be."""
-
-def from_numpy(ndarray: NDArray[Any]) -> Tensor:
-    """A tensor that shares the memory of a NumPy array: writing to one changes the other."""
-
-def frombuffer(
-    buffer: Any,
-    *,
-    dtype: DTypeLike,
-    count: builtins.int = -1,
-    offset: builtins.int = 0,
-    requires_grad: builtins.bool = False,
-) -> Tensor:
-    """A one-dimensional tensor over the bytes of an object such as a bytearray, which it shares."""
-
-def from_dlpack(
-    ext_tensor: Any, *, device: DeviceLike | None = None, copy: builtins.bool | None = None
-) -> Tensor:
-    """A tensor that shares the memory of another library's CPU tensor (DLPack), or of a capsule."""
-
-def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy in memory of its own that gradients flow through."""
-
-@overload
-def zeros(
-    *sizes: builtins.int,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Zeros of the given shape."""
-
-@overload
-def zeros(
-    size: Sequence[builtins.int],
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Zeros of the given shape."""
-
-@overload
-def ones(
-    *sizes: builtins.int,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Ones of the given shape."""
-
-@overload
-def ones(
-    size: Sequence[builtins.int],
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Ones of the given shape."""
-
-@overload
-def empty(
-    *sizes: builtins.int,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Memory of the given shape whose elements have any value, until they are set."""
-
-@overload
-def empty(
-    size: Sequence[builtins.int],
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Memory of the given shape whose elements have any value, until they are set."""
-
-def full(
-    size: Ints,
-    fill_value: Tensor | Number,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`fill_value` in every element; its type gives the dtype (bool, int64, floating, complex)."""
-
-def scalar_tensor(
-    s: Tensor | Number,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-) -> Tensor:
-    """A number as a zero-dimensional tensor of the default dtype, whatever the number's type."""
-
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Zeros of the shape, dtype and device of `input`."""
-
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Ones of the shape, dtype and device of `input`."""
-
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """Memory of the shape, dtype and device of `input`, with any values."""
-
-def full_like(
-    input: Tensor,
-    fill_value: Tensor | Number,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """`fill_value` in the shape, dtype and device of `input`."""
-
-def arange(
-    start: Tensor | Number = 0,
-    end: Tensor | Number | None = None,
-    step: Tensor | Number = 1,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`start`, `start + step`, … below `end`; int64 when all three are integers."""
-
-def range(
-    start: Number,
-    end: Number,
-    step: Number = 1,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`start`, `start + step`, … up to `end`, which counts in; floating. Rather use `arange`."""
-
-def linspace(
-    start: Tensor | Number,
-    end: Tensor | Number,
-    steps: builtins.int,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`steps` evenly spaced numbers from `start` to `end`, both included."""
-
-def logspace(
-    start: Tensor | Number,
-    end: Tensor | Number,
-    steps: builtins.int,
-    base: builtins.float = 10.0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`base` to the powers `linspace(start, end, steps)`."""
-
-def eye(
-    n: builtins.int,
-    m: builtins.int | None = None,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Ones on the diagonal of an n × m matrix (square unless m is given), zeros elsewhere."""
-
-@overload
-def rand(
-    *sizes: builtins.int,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Uniform random numbers in [0, 1)."""
-
-@overload
-def rand(
-    size: Sequence[builtins.int],
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Uniform random numbers in [0, 1)."""
-
-@overload
-def randn(
-    *sizes: builtins.int,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Normal random numbers with mean 0 and variance 1."""
-
-@overload
-def randn(
-    size: Sequence[builtins.int],
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Normal random numbers with mean 0 and variance 1."""
-
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """`rand` with the shape, dtype and device of `input`."""
-
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """`randn` with the shape, dtype and device of `input`."""
-
-@overload
-def randint(
-    high: builtins.int,
-    size: Sequence[builtins.int],
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Random integers from `low` (0 unless given) to below `high`."""
-
-@overload
-def randint(
-    low: builtins.int,
-    high: builtins.int,
-    size: Sequence[builtins.int],
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Random integers from `low` (0 unless given) to below `high`."""
-
-def randint_like(
-    input: Tensor,
-    *args: Any,
-    low: builtins.int = 0,
-    high: builtins.int | None = None,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    memory_format: Any = None,
-) -> Tensor:
-    """`randint` with the shape, dtype and device of `input`: `randint_like(input, [low,] high)`."""
-
-def randperm(
-    n: builtins.int,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The integers 0 to n - 1 in random order."""
-
-def normal(
-    mean: Tensor | Number = 0.0,
-    std: Tensor | Number = 1.0,
-    size: Sequence[builtins.int] | None = None,
-    *,
-    generator: Generator | None = None,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Normal random numbers of given mean and standard deviation, numbers or tensors."""
-
-def bernoulli(
-    input: Tensor,
-    p: builtins.float | None = None,
-    *,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Ones with the probabilities in `input`, or with probability `p` in the shape of `input`."""
-
-def multinomial(
-    input: Tensor,
-    num_samples: builtins.int,
-    replacement: builtins.bool = False,
-    *,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Indices drawn with probabilities proportional to the weights in each row of `input`."""
-
-def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Counts with the Poisson rates in `input`."""
-
-def cat(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The tensors one after the other along an existing dimension."""
-
-def concat(
-    tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None
-) -> Tensor:
-    """The same as `cat`."""
-
-def concatenate(
-    tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None
-) -> Tensor:
-    """The same as `cat`."""
-
-def stack(tensors: Sequence[Tensor], dim: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Tensors of one shape along a new dimension."""
-
-def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors side by side: along dimension 1, vectors along dimension 0."""
-
-def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors as rows: along dimension 0, with at least two dimensions."""
-
-def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The same as `vstack`."""
-
-def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """The tensors in depth: along dimension 2, with at least three dimensions."""
-
-def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
-    """Vectors as columns beside each other and beside matrices."""
-
-def block_diag(*tensors: Tensor) -> Tensor:
-    """A matrix with the given matrices (vectors are rows) along its diagonal, zeros elsewhere."""
-
-def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinate grids of vectors, as expanded views; 'xy' exchanges the first two dimensions."""
-
-def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All combinations of one element of each vector, as rows; of one vector, itself."""
-
-def combinations(
-    input: Tensor, r: builtins.int = 2, with_replacement: builtins.bool = False
-) -> Tensor:
-    """All choices of `r` elements of a vector in order, as rows."""
-
-@overload
-def atleast_1d(tensor: Tensor, /) -> Tensor:
-    """Views with at least one dimension; of one tensor one, of several a tuple."""
-
-@overload
-def atleast_1d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
-    """Views with at least one dimension; of one tensor one, of several a tuple."""
-
-@overload
-def atleast_1d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
-    """Views with at least one dimension; of one tensor one, of several a tuple."""
-
-@overload
-def atleast_2d(tensor: Tensor, /) -> Tensor:
-    """Views with at least two dimensions; vectors become rows."""
-
-@overload
-def atleast_2d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
-    """Views with at least two dimensions; vectors become rows."""
-
-@overload
-def atleast_2d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
-    """Views with at least two dimensions; vectors become rows."""
-
-@overload
-def atleast_3d(tensor: Tensor, /) -> Tensor:
-    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
-
-@overload
-def atleast_3d(tensors: Sequence[Tensor], /) -> tuple[Tensor, ...]:
-    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
-
-@overload
-def atleast_3d(first: Tensor, second: Tensor, /, *others: Tensor) -> tuple[Tensor, ...]:
-    """Views with at least three dimensions; a vector becomes (1, n, 1), a matrix (m, n, 1)."""
-
-def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Views of all tensors in the shape that they broadcast to."""
-
-def broadcast_shapes(*shapes_: Ints) -> Shape:
-    """The shape that all shapes broadcast to."""
-
-def split(
-    tensor: Tensor, split_size_or_sections: Ints, dim: builtins.int = 0
+def nonzero(
+    input: Tensor, *, as_tuple: Literal[True], out: tuple[Tensor, ...] | list[Tensor] | None = None
 ) -> tuple[Tensor, ...]:
-    """Views of equal size (the last may be smaller), or of the sizes listed, along `dim`."""
+    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
 
-def split_with_sizes(
-    input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
-) -> tuple[Tensor, ...]:
-    """Consecutive views of the sizes listed along `dim`, which they must fill."""
-
-def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
-
-def unbind(input: Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    """Views of every position along `dim`, without that dimension."""
-
-def tensor_split(
+@overload
+def nonzero(
     input: Tensor,
-    indices_or_sections: Ints | Tensor | None = None,
-    dim: builtins.int = 0,
     *,
-    indices: Sequence[builtins.int] | Tensor | None = None,
-    sections: builtins.int | None = None,
-) -> tuple[Tensor, ...]:
-    """Views of almost equal size, the first ones larger by one, or views between the indices."""
+    as_tuple: builtins.bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
 
-def hsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
-    """Views side by side: along dimension 1, of a vector along dimension 0."""
+def argwhere(input: Tensor) -> Tensor:
+    """The coordinates of the nonzero elements, one row each."""
 
-def vsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
-    """Views of rows: along dimension 0 of at least two."""
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements where the mask, broadcast against `input`, is true, as a vector."""
 
-def dsplit(input: Tensor, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
-    """Views in depth: along dimension 2 of at least three."""
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`input` with the leading elements of `source`, in order, where the mask is true."""
 
-def cumsum(
-    input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None, out: Tensor | None = None
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor; that of 0 and 0 is 0."""
+
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The least common multiple; 0 if one of them is 0."""
+
+def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
+    """The coordinates, in a tensor of `shape`, of positions that are counted in row-major order."""
+
+def nonzero_static(
+    input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None
 ) -> Tensor:
-    """The running sum along `dim`; integers are summed as int64."""
+    """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
 
-def cumprod(
-    input: Tensor, dim: builtins.int, *, dtype: DTypeLike | None = None, out: Tensor | None = None
-) -> Tensor:
-    """The running product along `dim`; integers are multiplied as int64."""
-
-def cummax(
-    input: Tensor, dim: builtins.int, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
-) -> Selection:
-    """The running maximum along `dim`, and the index of the last element that attains it."""
-
-def cummin(
-    input: Tensor, dim: builtins.int, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
-) -> Selection:
-    """The running minimum along `dim`, and the index of the last element that attains it."""
-
-def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """`log(cumsum(exp(input)))` along `dim`, without overflow."""
-
-def diff(
+def hash_tensor(
     input: Tensor,
-    n: builtins.int = 1,
-    dim: builtins.int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
+    dim: Ints | None = None,
+    keepdim: builtins.bool = False,
     *,
-    out: Tensor | None = None,
+    mode: builtins.int = 0,
 ) -> Tensor:
-    """The n-th difference of neighbours along `dim`; booleans are compared."""
-
-def trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: builtins.int = -1
-) -> Tensor:
-    """The integral of samples `y` along `dim` by the trapezoid rule, at points `x` or `dx` apart."""
-
-trapz = trapezoid
-
-def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Number = 1, dim: builtins.int = -1
-) -> Tensor:
-    """The running integral of samples `y` along `dim` by the trapezoid rule."""
+    """A number (uint64) that tells tensors apart: exclusive or of the bits of all elements."""
 
 def sum(
     input: Tensor,
@@ -1858,62 +1697,6 @@ def norm(
 def dist(input: Tensor, other: Tensor, p: builtins.float = 2) -> Tensor:
     """The p-norm of `input - other`."""
 
-def index_put(
-    input: Tensor,
-    indices: Sequence[Tensor | None],
-    values: Tensor,
-    accumulate: builtins.bool = False,
-) -> Tensor:
-    """`input` with `values` written (or added) at `input[indices]`."""
-
-def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Elements of `input`, seen as one row, at positions of any shape."""
-
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
-    """`input` with the elements of `source` written (or added) at positions in it, seen as a row."""
-
-def repeat_interleave(
-    input: Tensor,
-    repeats: Ints | Tensor | None = None,
-    dim: builtins.int | None = None,
-    *,
-    output_size: builtins.int | None = None,
-) -> Tensor:
-    """Each element (or slice along `dim`) several times; of `repeats` alone, the positions."""
-
-def masked_fill(input: Tensor, mask: Tensor, value: Tensor | Number) -> Tensor:
-    """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`."""
-
-@overload
-def nonzero(
-    input: Tensor, *, as_tuple: Literal[False] = False, out: Tensor | None = None
-) -> Tensor:
-    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
-
-@overload
-def nonzero(
-    input: Tensor, *, as_tuple: Literal[True], out: tuple[Tensor, ...] | list[Tensor] | None = None
-) -> tuple[Tensor, ...]:
-    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
-
-@overload
-def nonzero(
-    input: Tensor,
-    *,
-    as_tuple: builtins.bool = False,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> Tensor | tuple[Tensor, ...]:
-    """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
-
-def argwhere(input: Tensor) -> Tensor:
-    """The coordinates of the nonzero elements, one row each."""
-
-def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements where the mask, broadcast against `input`, is true, as a vector."""
-
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """`input` with the leading elements of `source`, in order, where the mask is true."""
-
 def gather(
     input: Tensor,
     dim: builtins.int,
@@ -1993,6 +1776,593 @@ def index_reduce(
     out: Tensor | None = None,
 ) -> Tensor:
     """The slices of `source` reduced (prod, mean, amax, amin) into the slices at `index`."""
+
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product; vectors and batches as in NumPy's `@`, batch dimensions broadcast."""
+
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two matrices."""
+
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The products of two batches of matrices of one size."""
+
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A matrix times a vector."""
+
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of the products of two vectors' elements."""
+
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`dot`, with the first vector conjugated if it is complex."""
+
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The sum of products over the last dimension of both; with a zero-d tensor, the product."""
+
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """All products of an element of one vector with an element of the other."""
+
+ger = outer
+
+def addmm(
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` for matrices."""
+
+def addmv(
+    input: Tensor,
+    mat: Tensor,
+    vec: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
+
+def baddbmm(
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices."""
+
+def addbmm(
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices."""
+
+def addr(
+    input: Tensor,
+    vec1: Tensor,
+    vec2: Tensor,
+    *,
+    beta: Number = 1,
+    alpha: Number = 1,
+    out: Tensor | None = None,
+) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+
+def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
+    """The product of several matrices, in the order that needs the fewest multiplications."""
+
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix."""
+
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: every element of `input` times all of `other`, as blocks."""
+
+def cross(
+    input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The cross product along a dimension of size 3, by default the first such one."""
+
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: builtins.float = 2.0,
+    compute_mode: str | builtins.int | None = "use_mm_for_euclid_dist_if_necessary",
+) -> Tensor:
+    """The p-distances between the rows of `x1` and the rows of `x2`, batches broadcast."""
+
+@overload
+def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+@overload
+def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor:
+    """A sum of products, by an equation over the operands' dimensions."""
+
+def tensordot(
+    a: Tensor,
+    b: Tensor,
+    dims: builtins.int | Tensor | Sequence[Ints] = 2,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
+
+@overload
+def rand(
+    *sizes: builtins.int,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Uniform random numbers in [0, 1)."""
+
+@overload
+def rand(
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Uniform random numbers in [0, 1)."""
+
+@overload
+def randn(
+    *sizes: builtins.int,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Normal random numbers with mean 0 and variance 1."""
+
+@overload
+def randn(
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Normal random numbers with mean 0 and variance 1."""
+
+def rand_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`rand` with the shape, dtype and device of `input`."""
+
+def randn_like(
+    input: Tensor,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`randn` with the shape, dtype and device of `input`."""
+
+@overload
+def randint(
+    high: builtins.int,
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Random integers from `low` (0 unless given) to below `high`."""
+
+@overload
+def randint(
+    low: builtins.int,
+    high: builtins.int,
+    size: Sequence[builtins.int],
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Random integers from `low` (0 unless given) to below `high`."""
+
+def randint_like(
+    input: Tensor,
+    *args: Any,
+    low: builtins.int = 0,
+    high: builtins.int | None = None,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """`randint` with the shape, dtype and device of `input`: `randint_like(input, [low,] high)`."""
+
+def randperm(
+    n: builtins.int,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The integers 0 to n - 1 in random order."""
+
+def normal(
+    mean: Tensor | Number = 0.0,
+    std: Tensor | Number = 1.0,
+    size: Sequence[builtins.int] | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Normal random numbers of given mean and standard deviation, numbers or tensors."""
+
+def diagonal(
+    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+) -> Tensor:
+    """A view of a diagonal in the plane of two dimensions, as a new last dimension."""
+
+def diag_embed(
+    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+) -> Tensor:
+    """Matrices of zeros with the last dimension of `input` on a diagonal."""
+
+def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """A matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
+
+def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
+    """A matrix with all elements of `input` on its diagonal."""
+
+def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The lower triangle of matrices up to a diagonal, zeros above it."""
+
+def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The upper triangle of matrices from a diagonal on, zeros below it."""
+
+def tril_indices(
+    row: builtins.int,
+    col: builtins.int,
+    offset: builtins.int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Row and column numbers of the lower triangle of a `row` by `col` matrix."""
+
+def triu_indices(
+    row: builtins.int,
+    col: builtins.int,
+    offset: builtins.int = 0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Row and column numbers of the upper triangle of a `row` by `col` matrix."""
+
+def triangular_solve(
+    input: Tensor,
+    A: Tensor,
+    upper: builtins.bool = True,
+    transpose: builtins.bool = False,
+    unitriangular: builtins.bool = False,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> TriangularSolution:
+    """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+
+def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.cholesky`."""
+
+def cholesky_solve(
+    B: Tensor, L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """X of A X = B, given the Cholesky factor of A."""
+
+def cholesky_inverse(
+    L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of a matrix whose Cholesky factor is given."""
+
+def qr(
+    input: Tensor,
+    some: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> QR:
+    """`linalg.qr`: reduced, or complete with `some=False`."""
+
+def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Reflections:
+    """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+
+def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.householder_product`."""
+
+def ormqr(
+    input: Tensor,
+    tau: Tensor,
+    other: Tensor,
+    left: builtins.bool = True,
+    transpose: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+
+def svd(
+    input: Tensor,
+    some: builtins.bool = True,
+    compute_uv: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> OldSVD:
+    """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+
+def lobpcg(
+    A: Tensor,
+    k: builtins.int | None = None,
+    B: Tensor | None = None,
+    X: Tensor | None = None,
+    n: builtins.int | None = None,
+    iK: Tensor | None = None,
+    niter: builtins.int | None = None,
+    tol: builtins.float | None = None,
+    largest: builtins.bool | None = None,
+    method: str | None = None,
+    tracker: Callable[..., None] | None = None,
+    ortho_iparams: dict[str, builtins.int] | None = None,
+    ortho_fparams: dict[str, builtins.float] | None = None,
+    ortho_bparams: dict[str, builtins.bool] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The `k` largest (or smallest) eigenvalues of A x = λ B x, A symmetric, and their vectors."""
+
+def svd_lowrank(
+    A: Tensor, q: builtins.int | None = 6, niter: builtins.int = 2, M: Tensor | None = None
+) -> OldSVD:
+    """U, S and V of an approximation of A, or of A - M, of rank `q`, by random projections."""
+
+def pca_lowrank(
+    A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2
+) -> OldSVD:
+    """Principal components of the rows of A: `svd_lowrank` of A without its columns' means."""
+
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.inv`."""
+
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`."""
+
+def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> SignLogDet:
+    """`linalg.slogdet`."""
+
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`."""
+
+def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.matrix_power`."""
+
+def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """The powers of a vector's elements in rows, descending unless `increasing`."""
+
+def frobenius_norm(
+    input: Tensor, dim: Ints, keepdim: builtins.bool = False, *, out: Tensor | None = None
+) -> Tensor:
+    """The 2-norm of the elements over `dim`."""
+
+def nuclear_norm(
+    input: Tensor,
+    dim: Ints = (-2, -1),
+    keepdim: builtins.bool = False,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The sum of a matrix's singular values."""
+
+def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
+    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them."""
+
+def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
+    """`linalg.pinv` with a tolerance relative to the largest singular value."""
+
+def lu(
+    A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False
+) -> LUFactor | LUFactorInfo:
+    """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+
+def lu_unpack(
+    LU_data: Tensor,
+    LU_pivots: Tensor,
+    unpack_data: builtins.bool = True,
+    unpack_pivots: builtins.bool = True,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> LU:
+    """P, L and U out of what `linalg.lu_factor` packed; those not asked for have no elements."""
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`linalg.lu_solve` with its arguments in an older order."""
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The largest element of each window of signals (N, C, L) or (C, L)."""
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window of signals (N, C, L) or (C, L)."""
+
+@overload
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each window of signals (N, C, L) or (C, L)."""
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each window of images (N, C, H, W) or (C, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: Literal[False] = False,
+) -> Tensor:
+    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    *,
+    return_indices: Literal[True],
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
+
+@overload
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: builtins.bool = False,
+    return_indices: builtins.bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The largest element of each window of (N, C, D, H, W) or (C, D, H, W); see `max_pool1d`."""
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    ceil_mode: builtins.bool = False,
+    count_include_pad: builtins.bool = True,
+) -> Tensor:
+    """The mean of each window of signals (N, C, L) or (C, L)."""
+
+def adaptive_avg_pool1d(
+    input: Tensor, output_size: builtins.int | Sequence[builtins.int | None] | None
+) -> Tensor:
+    """The means of `output_size` windows that cover signals (N, C, L) or (C, L)."""
+
+def bernoulli(
+    input: Tensor,
+    p: builtins.float | None = None,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Ones with the probabilities in `input`, or with probability `p` in the shape of `input`."""
+
+def multinomial(
+    input: Tensor,
+    num_samples: builtins.int,
+    replacement: builtins.bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Indices drawn with probabilities proportional to the weights in each row of `input`."""
+
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Counts with the Poisson rates in `input`."""
 
 def sort(
     input: Tensor,
@@ -2161,109 +2531,6 @@ def bucketize(
 ) -> Tensor:
     """Which of the buckets between sorted `boundaries` each element falls into."""
 
-def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The matrix product; vectors and batches as in NumPy's `@`, batch dimensions broadcast."""
-
-def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The product of two matrices."""
-
-def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The products of two batches of matrices of one size."""
-
-def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A matrix times a vector."""
-
-def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The sum of the products of two vectors' elements."""
-
-def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`dot`, with the first vector conjugated if it is complex."""
-
-def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The sum of products over the last dimension of both; with a zero-d tensor, the product."""
-
-def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """All products of an element of one vector with an element of the other."""
-
-ger = outer
-
-def addmm(
-    input: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    *,
-    beta: Number = 1,
-    alpha: Number = 1,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)` for matrices."""
-
-def addmv(
-    input: Tensor,
-    mat: Tensor,
-    vec: Tensor,
-    *,
-    beta: Number = 1,
-    alpha: Number = 1,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
-
-def baddbmm(
-    input: Tensor,
-    batch1: Tensor,
-    batch2: Tensor,
-    *,
-    beta: Number = 1,
-    alpha: Number = 1,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices."""
-
-def addbmm(
-    input: Tensor,
-    batch1: Tensor,
-    batch2: Tensor,
-    *,
-    beta: Number = 1,
-    alpha: Number = 1,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices."""
-
-def addr(
-    input: Tensor,
-    vec1: Tensor,
-    vec2: Tensor,
-    *,
-    beta: Number = 1,
-    alpha: Number = 1,
-    out: Tensor | None = None,
-) -> Tensor:
-    """`beta * input + alpha * outer(vec1, vec2)`."""
-
-def chain_matmul(*matrices: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor:
-    """The product of several matrices, in the order that needs the fewest multiplications."""
-
-def trace(input: Tensor) -> Tensor:
-    """The sum of the diagonal of a matrix."""
-
-def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The Kronecker product: every element of `input` times all of `other`, as blocks."""
-
-def cross(
-    input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Tensor | None = None
-) -> Tensor:
-    """The cross product along a dimension of size 3, by default the first such one."""
-
-def cdist(
-    x1: Tensor,
-    x2: Tensor,
-    p: builtins.float = 2.0,
-    compute_mode: str | builtins.int | None = "use_mm_for_euclid_dist_if_necessary",
-) -> Tensor:
-    """The p-distances between the rows of `x1` and the rows of `x2`, batches broadcast."""
-
 def softmax(
     input: Tensor,
     dim: builtins.int | None = None,
@@ -2291,9 +2558,6 @@ def renorm(
     out: Tensor | None = None,
 ) -> Tensor:
     """`input` with each slice along `dim` whose p-norm is above `maxnorm` scaled down to it."""
-
-def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """How many of `count` trials succeed, each with probability `prob`."""
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1ᵀ W input2 + bias` for each matrix W of `weight`, shape (out, in1, in2)."""
@@ -2393,436 +2657,6 @@ def conv_transpose3d(
 ) -> Tensor:
     """The transpose of `conv3d`, with a weight (C, O / groups, kD, kH, kW); see `conv_transpose1d`."""
 
-def diagonal(
-    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
-) -> Tensor:
-    """A view of a diagonal in the plane of two dimensions, as a new last dimension."""
-
-def diag_embed(
-    input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
-) -> Tensor:
-    """Matrices of zeros with the last dimension of `input` on a diagonal."""
-
-def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """A matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
-
-def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
-    """A matrix with all elements of `input` on its diagonal."""
-
-def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The lower triangle of matrices up to a diagonal, zeros above it."""
-
-def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The upper triangle of matrices from a diagonal on, zeros below it."""
-
-def tril_indices(
-    row: builtins.int,
-    col: builtins.int,
-    offset: builtins.int = 0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-) -> Tensor:
-    """Row and column numbers of the lower triangle of a `row` by `col` matrix."""
-
-def triu_indices(
-    row: builtins.int,
-    col: builtins.int,
-    offset: builtins.int = 0,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-) -> Tensor:
-    """Row and column numbers of the upper triangle of a `row` by `col` matrix."""
-
-def as_strided(
-    input: Tensor,
-    size: Sequence[builtins.int],
-    stride: Sequence[builtins.int],
-    storage_offset: builtins.int | None = None,
-) -> Tensor:
-    """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
-
-def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-    """The parts that `chunk` gives, as if they did not share memory."""
-
-def unsafe_split(
-    tensor: Tensor, split_size_or_sections: Ints, dim: builtins.int = 0
-) -> tuple[Tensor, ...]:
-    """The parts that `split` gives, as if they did not share memory."""
-
-def unsafe_split_with_sizes(
-    input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
-) -> tuple[Tensor, ...]:
-    """The parts that `split_with_sizes` gives, as if they did not share memory."""
-
-def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `alias` gives: it shares no memory with `input`."""
-
-def as_strided_copy(
-    input: Tensor,
-    size: Sequence[builtins.int],
-    stride: Sequence[builtins.int],
-    storage_offset: builtins.int | None = None,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """A copy of the view that `as_strided` gives: it shares no memory with `input`."""
-
-def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `detach` gives: it shares no memory with `input`."""
-
-def diagonal_copy(
-    input: Tensor,
-    offset: builtins.int = 0,
-    dim1: builtins.int = 0,
-    dim2: builtins.int = 1,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """A copy of the view that `diagonal` gives: it shares no memory with `input`."""
-
-def expand_copy(
-    input: Tensor, size: Any, *, implicit: builtins.bool = False, out: Tensor | None = None
-) -> Tensor:
-    """A copy of the view that `expand` gives: it shares no memory with `input`."""
-
-def narrow_copy(
-    input: Tensor,
-    dim: builtins.int,
-    start: builtins.int | Tensor,
-    length: builtins.int,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """A copy of the view that `narrow` gives: it shares no memory with `input`."""
-
-@overload
-def permute_copy(input: Tensor, *order: builtins.int, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `permute` gives: it shares no memory with `input`."""
-
-@overload
-def permute_copy(
-    input: Tensor, dims: Sequence[builtins.int], *, out: Tensor | None = None
-) -> Tensor:
-    """A copy of the view that `permute` gives: it shares no memory with `input`."""
-
-def select_copy(
-    input: Tensor, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None
-) -> Tensor:
-    """A copy of the view that `select` gives: it shares no memory with `input`."""
-
-def slice_copy(
-    input: Tensor,
-    dim: builtins.int = 0,
-    start: builtins.int | None = None,
-    end: builtins.int | None = None,
-    step: builtins.int = 1,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """A copy of the view that `slice` gives: it shares no memory with `input`."""
-
-def split_copy(
-    tensor: Tensor,
-    split_size_or_sections: Ints,
-    dim: builtins.int = 0,
-    *,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> tuple[Tensor, ...]:
-    """A copy of the view that `split` gives: it shares no memory with `input`."""
-
-def split_with_sizes_copy(
-    input: Tensor,
-    split_sizes: Sequence[builtins.int],
-    dim: builtins.int = 0,
-    *,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> tuple[Tensor, ...]:
-    """A copy of the view that `split_with_sizes` gives: it shares no memory with `input`."""
-
-def squeeze_copy(input: Tensor, dim: Ints | None = None, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `squeeze` gives: it shares no memory with `input`."""
-
-def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `t` gives: it shares no memory with `input`."""
-
-def transpose_copy(
-    input: Tensor, dim0: builtins.int, dim1: builtins.int, *, out: Tensor | None = None
-) -> Tensor:
-    """A copy of the view that `transpose` gives: it shares no memory with `input`."""
-
-def unbind_copy(
-    input: Tensor, dim: builtins.int = 0, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
-) -> tuple[Tensor, ...]:
-    """A copy of the view that `unbind` gives: it shares no memory with `input`."""
-
-def unfold_copy(
-    input: Tensor,
-    dimension: builtins.int,
-    size: builtins.int,
-    step: builtins.int,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """A copy of the view that `unfold` gives: it shares no memory with `input`."""
-
-def unsqueeze_copy(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `unsqueeze` gives: it shares no memory with `input`."""
-
-def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `view_as_complex` gives: it shares no memory with `input`."""
-
-def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of the view that `view_as_real` gives: it shares no memory with `input`."""
-
-def view_copy(
-    input: Tensor, size: Any = None, *, dtype: Any = None, out: Tensor | None = None
-) -> Tensor:
-    """A copy of the view that `view` gives: it shares no memory with `input`."""
-
-def fill(input: Tensor, value: Any) -> Tensor:
-    """A tensor like `input`, every element of which is `value`, a number or a tensor with one."""
-
-def cov(
-    input: Tensor,
-    *,
-    correction: builtins.int = 1,
-    fweights: Tensor | None = None,
-    aweights: Tensor | None = None,
-) -> Tensor:
-    """The covariance matrix of variables in rows; of one variable, its variance."""
-
-def corrcoef(input: Tensor) -> Tensor:
-    """The correlation coefficients of variables in rows: their covariance on a common scale."""
-
-@overload
-def einsum(equation: str, /, *operands: Tensor | Sequence[Tensor]) -> Tensor:
-    """A sum of products, by an equation over the operands' dimensions."""
-
-@overload
-def einsum(operand: Tensor, /, *dimensions_and_operands: Tensor | Sequence[Any]) -> Tensor:
-    """A sum of products, by an equation over the operands' dimensions."""
-
-def tensordot(
-    a: Tensor,
-    b: Tensor,
-    dims: builtins.int | Tensor | Sequence[Ints] = 2,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The sum of products over the last dims of `a` and the first of `b`, or over listed pairs."""
-
-def fake_quantize_per_tensor_affine(
-    input: Tensor,
-    scale: builtins.float | Tensor,
-    zero_point: builtins.int | Tensor,
-    quant_min: builtins.int,
-    quant_max: builtins.int,
-) -> Tensor:
-    """The multiples of `scale` nearest to the elements, from `quant_min` to `quant_max` of them."""
-
-def fake_quantize_per_channel_affine(
-    input: Tensor,
-    scale: Tensor,
-    zero_point: Tensor,
-    axis: builtins.int,
-    quant_min: builtins.int,
-    quant_max: builtins.int,
-) -> Tensor:
-    """`fake_quantize_per_tensor_affine` with a scale and a zero point for each index of `axis`."""
-
-def gradient(
-    input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: builtins.int = 1
-) -> tuple[Tensor, ...]:
-    """The slopes along each dimension of values on a grid, by central differences."""
-
-def frexp(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Parts:
-    """`input` as mantissa times two to the exponent, the mantissa at least 0.5 and below 1."""
-
-def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The next floating number after `input` towards `other`."""
-
-def histogram(
-    input: Tensor,
-    bins: Tensor | builtins.int,
-    *,
-    range: Sequence[builtins.float] | None = None,
-    weight: Tensor | None = None,
-    density: builtins.bool = False,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> Histogram:
-    """How many elements lie between each two edges, or the sum of their weights."""
-
-def histogramdd(
-    input: Tensor,
-    bins: Any,
-    *,
-    range: Sequence[builtins.float] | None = None,
-    weight: Tensor | None = None,
-    density: builtins.bool = False,
-) -> Histograms:
-    """How many points, whose coordinates are the last dimension, lie in each box of a grid."""
-
-def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
-
-def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
-
-def mvlgamma(input: Tensor, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension `p`."""
-
-def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The greatest common divisor; that of 0 and 0 is 0."""
-
-def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The least common multiple; 0 if one of them is 0."""
-
-def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
-    """The coordinates, in a tensor of `shape`, of positions that are counted in row-major order."""
-
-def nonzero_static(
-    input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1, out: Tensor | None = None
-) -> Tensor:
-    """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
-
-def hash_tensor(
-    input: Tensor,
-    dim: Ints | None = None,
-    keepdim: builtins.bool = False,
-    *,
-    mode: builtins.int = 0,
-) -> Tensor:
-    """A number (uint64) that tells tensors apart: exclusive or of the bits of all elements."""
-
-def triangular_solve(
-    input: Tensor,
-    A: Tensor,
-    upper: builtins.bool = True,
-    transpose: builtins.bool = False,
-    unitriangular: builtins.bool = False,
-    *,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> TriangularSolution:
-    """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
-
-def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.cholesky`."""
-
-def cholesky_solve(
-    B: Tensor, L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
-) -> Tensor:
-    """X of A X = B, given the Cholesky factor of A."""
-
-def cholesky_inverse(
-    L: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None
-) -> Tensor:
-    """The inverse of a matrix whose Cholesky factor is given."""
-
-def qr(
-    input: Tensor,
-    some: builtins.bool = True,
-    *,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> QR:
-    """`linalg.qr`: reduced, or complete with `some=False`."""
-
-def geqrf(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> Reflections:
-    """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
-
-def orgqr(input: Tensor, input2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.householder_product`."""
-
-def ormqr(
-    input: Tensor,
-    tau: Tensor,
-    other: Tensor,
-    left: builtins.bool = True,
-    transpose: builtins.bool = False,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
-
-def svd(
-    input: Tensor,
-    some: builtins.bool = True,
-    compute_uv: builtins.bool = True,
-    *,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> OldSVD:
-    """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
-
-def lobpcg(
-    A: Tensor,
-    k: builtins.int | None = None,
-    B: Tensor | None = None,
-    X: Tensor | None = None,
-    n: builtins.int | None = None,
-    iK: Tensor | None = None,
-    niter: builtins.int | None = None,
-    tol: builtins.float | None = None,
-    largest: builtins.bool | None = None,
-    method: str | None = None,
-    tracker: Callable[..., None] | None = None,
-    ortho_iparams: dict[str, builtins.int] | None = None,
-    ortho_fparams: dict[str, builtins.float] | None = None,
-    ortho_bparams: dict[str, builtins.bool] | None = None,
-) -> tuple[Tensor, Tensor]:
-    """The `k` largest (or smallest) eigenvalues of A x = λ B x, A symmetric, and their vectors."""
-
-def svd_lowrank(
-    A: Tensor, q: builtins.int | None = 6, niter: builtins.int = 2, M: Tensor | None = None
-) -> OldSVD:
-    """U, S and V of an approximation of A, or of A - M, of rank `q`, by random projections."""
-
-def pca_lowrank(
-    A: Tensor, q: builtins.int | None = None, center: builtins.bool = True, niter: builtins.int = 2
-) -> OldSVD:
-    """Principal components of the rows of A: `svd_lowrank` of A without its columns' means."""
-
-def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.inv`."""
-
-def det(input: Tensor) -> Tensor:
-    """`linalg.det`."""
-
-def slogdet(input: Tensor, *, out: tuple[Tensor, ...] | list[Tensor] | None = None) -> SignLogDet:
-    """`linalg.slogdet`."""
-
-def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
-
-def matrix_exp(input: Tensor) -> Tensor:
-    """`linalg.matrix_exp`."""
-
-def matrix_power(input: Tensor, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.matrix_power`."""
-
-def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
-    """The powers of a vector's elements in rows, descending unless `increasing`."""
-
-def frobenius_norm(
-    input: Tensor, dim: Ints, keepdim: builtins.bool = False, *, out: Tensor | None = None
-) -> Tensor:
-    """The 2-norm of the elements over `dim`."""
-
-def nuclear_norm(
-    input: Tensor,
-    dim: Ints = (-2, -1),
-    keepdim: builtins.bool = False,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """The sum of a matrix's singular values."""
-
-def norm_except_dim(v: Tensor, pow: builtins.int = 2, dim: builtins.int = 0) -> Tensor:
-    """The norm of the elements over all dimensions but one, which are kept; -1: over all of them."""
-
-def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
-    """`linalg.pinv` with a tolerance relative to the largest singular value."""
-
 def native_layer_norm(
     input: Tensor,
     normalized_shape: Ints,
@@ -2863,24 +2697,6 @@ def native_dropout(
 
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: builtins.float) -> Tensor:
     """The gradient of what `native_dropout` was given, from that of its result."""
-
-def lu(
-    A: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False
-) -> LUFactor | LUFactorInfo:
-    """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
-
-def lu_unpack(
-    LU_data: Tensor,
-    LU_pivots: Tensor,
-    unpack_data: builtins.bool = True,
-    unpack_pivots: builtins.bool = True,
-    *,
-    out: tuple[Tensor, ...] | list[Tensor] | None = None,
-) -> LU:
-    """P, L and U out of what `linalg.lu_factor` packed; those not asked for have no elements."""
-
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`linalg.lu_solve` with its arguments in an older order."""
 
 def layer_norm(
     input: Tensor,
@@ -3088,54 +2904,6 @@ def ctc_loss(
 ) -> Tensor:
     """`nn.functional.ctc_loss`."""
 
-def empty_strided(
-    size: Ints,
-    stride: Ints,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-) -> Tensor:
-    """Memory of the given sizes and strides, in elements, whose elements have any value."""
-
-def empty_permuted(
-    size: Ints,
-    physical_layout: Ints,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: builtins.bool = False,
-) -> Tensor:
-    """Memory of the given sizes whose dimensions lie in the given order, the last one closest."""
-
-@overload
-def flip(input: Tensor, *order: builtins.int) -> Tensor:
-    """A copy with the elements along `dims` in reverse."""
-
-@overload
-def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
-    """A copy with the elements along `dims` in reverse."""
-
-def fliplr(input: Tensor) -> Tensor:
-    """A copy with the columns (dimension 1) in reverse."""
-
-def flipud(input: Tensor) -> Tensor:
-    """A copy with the rows (dimension 0) in reverse."""
-
-def roll(input: Tensor, shifts: Ints, dims: Ints | None = None) -> Tensor:
-    """A copy shifted along `dims`; what leaves at the end comes in at the front."""
-
-def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
-    """A copy rotated `k` times by 90 degrees in the plane of two dims, first to second."""
-
-@overload
-def tile(input: Tensor, *times: builtins.int) -> Tensor:
-    """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1."""
-
-@overload
-def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
-    """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1."""
-
 def lstm_cell(
     input: Tensor,
     hx: Sequence[Tensor],
@@ -3288,39 +3056,6 @@ def rnn_relu(
 ) -> tuple[Tensor, Tensor]:
     """A plain recurrent network with relu: states of the last layer, and last states of all."""
 
-def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
-    """A copy with `src` in place of `select(dim, index)`."""
-
-def slice_scatter(
-    input: Tensor,
-    src: Tensor,
-    dim: builtins.int = 0,
-    start: builtins.int | None = None,
-    end: builtins.int | None = None,
-    step: builtins.int = 1,
-    *,
-    out: Tensor | None = None,
-) -> Tensor:
-    """A copy with `src` in place of the slice `start:end:step` of dimension `dim`."""
-
-def diagonal_scatter(
-    input: Tensor,
-    src: Tensor,
-    offset: builtins.int = 0,
-    dim1: builtins.int = 0,
-    dim2: builtins.int = 1,
-) -> Tensor:
-    """A copy with `src` in place of `diagonal(offset, dim1, dim2)`."""
-
-def as_strided_scatter(
-    input: Tensor,
-    src: Tensor,
-    size: Sequence[builtins.int],
-    stride: Sequence[builtins.int],
-    storage_offset: builtins.int | None = None,
-) -> Tensor:
-    """A copy with `src` in place of `as_strided(size, stride, storage_offset)`."""
-
 def pixel_shuffle(input: Tensor, upscale_factor: builtins.int) -> Tensor:
     """(…, C·r², H, W) as (…, C, H·r, W·r): r² channels become the pixels of a block."""
 
@@ -3329,6 +3064,64 @@ def pixel_unshuffle(input: Tensor, downscale_factor: builtins.int) -> Tensor:
 
 def channel_shuffle(input: Tensor, groups: builtins.int) -> Tensor:
     """(N, C, …) with the channels of `groups` groups dealt out by turns."""
+
+native_channel_shuffle = channel_shuffle
+
+def rrelu_(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+) -> Tensor:
+    """In-place form of `rrelu`; returns the tensor itself."""
+
+def rrelu(
+    input: Tensor,
+    lower: builtins.float = 0.125,
+    upper: builtins.float = 0.3333333333333333,
+    training: builtins.bool = False,
+    inplace: builtins.bool = False,
+) -> Tensor:
+    """`leaky_relu` whose slope is drawn between `lower` and `upper` for each element."""
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
+    """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """How many of `count` trials succeed, each with probability `prob`."""
+
+def cov(
+    input: Tensor,
+    *,
+    correction: builtins.int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """The covariance matrix of variables in rows; of one variable, its variance."""
+
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlation coefficients of variables in rows: their covariance on a common scale."""
+
+def histogram(
+    input: Tensor,
+    bins: Tensor | builtins.int,
+    *,
+    range: Sequence[builtins.float] | None = None,
+    weight: Tensor | None = None,
+    density: builtins.bool = False,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> Histogram:
+    """How many elements lie between each two edges, or the sum of their weights."""
+
+def histogramdd(
+    input: Tensor,
+    bins: Any,
+    *,
+    range: Sequence[builtins.float] | None = None,
+    weight: Tensor | None = None,
+    density: builtins.bool = False,
+) -> Histograms:
+    """How many points, whose coordinates are the last dimension, lie in each box of a grid."""
 
 def segment_reduce(
     data: Tensor,
@@ -3461,6 +3254,241 @@ def histc(
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
     """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
 
+def as_strided(
+    input: Tensor,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+) -> Tensor:
+    """A view of the tensor's memory by sizes, strides and offset in elements of its storage."""
+
+def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The parts that `chunk` gives, as if they did not share memory."""
+
+def unsafe_split(
+    tensor: Tensor, split_size_or_sections: Ints, dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """The parts that `split` gives, as if they did not share memory."""
+
+def unsafe_split_with_sizes(
+    input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
+) -> tuple[Tensor, ...]:
+    """The parts that `split_with_sizes` gives, as if they did not share memory."""
+
+def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `alias` gives: it shares no memory with `input`."""
+
+def as_strided_copy(
+    input: Tensor,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `as_strided` gives: it shares no memory with `input`."""
+
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `detach` gives: it shares no memory with `input`."""
+
+def diagonal_copy(
+    input: Tensor,
+    offset: builtins.int = 0,
+    dim1: builtins.int = 0,
+    dim2: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `diagonal` gives: it shares no memory with `input`."""
+
+def expand_copy(
+    input: Tensor, size: Any, *, implicit: builtins.bool = False, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `expand` gives: it shares no memory with `input`."""
+
+def narrow_copy(
+    input: Tensor,
+    dim: builtins.int,
+    start: builtins.int | Tensor,
+    length: builtins.int,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `narrow` gives: it shares no memory with `input`."""
+
+@overload
+def permute_copy(input: Tensor, *order: builtins.int, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `permute` gives: it shares no memory with `input`."""
+
+@overload
+def permute_copy(
+    input: Tensor, dims: Sequence[builtins.int], *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `permute` gives: it shares no memory with `input`."""
+
+def select_copy(
+    input: Tensor, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `select` gives: it shares no memory with `input`."""
+
+def slice_copy(
+    input: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `slice` gives: it shares no memory with `input`."""
+
+def split_copy(
+    tensor: Tensor,
+    split_size_or_sections: Ints,
+    dim: builtins.int = 0,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `split` gives: it shares no memory with `input`."""
+
+def split_with_sizes_copy(
+    input: Tensor,
+    split_sizes: Sequence[builtins.int],
+    dim: builtins.int = 0,
+    *,
+    out: tuple[Tensor, ...] | list[Tensor] | None = None,
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `split_with_sizes` gives: it shares no memory with `input`."""
+
+def squeeze_copy(input: Tensor, dim: Ints | None = None, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `squeeze` gives: it shares no memory with `input`."""
+
+def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `t` gives: it shares no memory with `input`."""
+
+def transpose_copy(
+    input: Tensor, dim0: builtins.int, dim1: builtins.int, *, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `transpose` gives: it shares no memory with `input`."""
+
+def unbind_copy(
+    input: Tensor, dim: builtins.int = 0, *, out: tuple[Tensor, ...] | list[Tensor] | None = None
+) -> tuple[Tensor, ...]:
+    """A copy of the view that `unbind` gives: it shares no memory with `input`."""
+
+def unfold_copy(
+    input: Tensor,
+    dimension: builtins.int,
+    size: builtins.int,
+    step: builtins.int,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy of the view that `unfold` gives: it shares no memory with `input`."""
+
+def unsqueeze_copy(input: Tensor, dim: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `unsqueeze` gives: it shares no memory with `input`."""
+
+def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_complex` gives: it shares no memory with `input`."""
+
+def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the view that `view_as_real` gives: it shares no memory with `input`."""
+
+def view_copy(
+    input: Tensor, size: Any = None, *, dtype: Any = None, out: Tensor | None = None
+) -> Tensor:
+    """A copy of the view that `view` gives: it shares no memory with `input`."""
+
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like `input`, every element of which is `value`, a number or a tensor with one."""
+
+def empty_strided(
+    size: Ints,
+    stride: Ints,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Memory of the given sizes and strides, in elements, whose elements have any value."""
+
+def empty_permuted(
+    size: Ints,
+    physical_layout: Ints,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor:
+    """Memory of the given sizes whose dimensions lie in the given order, the last one closest."""
+
+@overload
+def flip(input: Tensor, *order: builtins.int) -> Tensor:
+    """A copy with the elements along `dims` in reverse."""
+
+@overload
+def flip(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
+    """A copy with the elements along `dims` in reverse."""
+
+def fliplr(input: Tensor) -> Tensor:
+    """A copy with the columns (dimension 1) in reverse."""
+
+def flipud(input: Tensor) -> Tensor:
+    """A copy with the rows (dimension 0) in reverse."""
+
+def roll(input: Tensor, shifts: Ints, dims: Ints | None = None) -> Tensor:
+    """A copy shifted along `dims`; what leaves at the end comes in at the front."""
+
+def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
+    """A copy rotated `k` times by 90 degrees in the plane of two dims, first to second."""
+
+@overload
+def tile(input: Tensor, *times: builtins.int) -> Tensor:
+    """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1."""
+
+@overload
+def tile(input: Tensor, dims: Sequence[builtins.int]) -> Tensor:
+    """A copy repeated along the last dimensions, as `repeat` with missing repeats taken as 1."""
+
+def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    """A copy with `src` in place of `select(dim, index)`."""
+
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    dim: builtins.int = 0,
+    start: builtins.int | None = None,
+    end: builtins.int | None = None,
+    step: builtins.int = 1,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """A copy with `src` in place of the slice `start:end:step` of dimension `dim`."""
+
+def diagonal_scatter(
+    input: Tensor,
+    src: Tensor,
+    offset: builtins.int = 0,
+    dim1: builtins.int = 0,
+    dim2: builtins.int = 1,
+) -> Tensor:
+    """A copy with `src` in place of `diagonal(offset, dim1, dim2)`."""
+
+def as_strided_scatter(
+    input: Tensor,
+    src: Tensor,
+    size: Sequence[builtins.int],
+    stride: Sequence[builtins.int],
+    storage_offset: builtins.int | None = None,
+) -> Tensor:
+    """A copy with `src` in place of `as_strided(size, stride, storage_offset)`."""
+
+def gradient(
+    input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: builtins.int = 1
+) -> tuple[Tensor, ...]:
+    """The slopes along each dimension of values on a grid, by central differences."""
+
 def stft(
     input: Tensor,
     n_fft: builtins.int,
@@ -3489,28 +3517,6 @@ def istft(
     return_complex: builtins.bool = False,
 ) -> Tensor:
     """The signal of which `stft` with the same arguments gives `input`, or the nearest there is."""
-
-native_channel_shuffle = channel_shuffle
-
-def rrelu_(
-    input: Tensor,
-    lower: builtins.float = 0.125,
-    upper: builtins.float = 0.3333333333333333,
-    training: builtins.bool = False,
-) -> Tensor:
-    """In-place form of `rrelu`; returns the tensor itself."""
-
-def rrelu(
-    input: Tensor,
-    lower: builtins.float = 0.125,
-    upper: builtins.float = 0.3333333333333333,
-    training: builtins.bool = False,
-    inplace: builtins.bool = False,
-) -> Tensor:
-    """`leaky_relu` whose slope is drawn between `lower` and `upper` for each element."""
-
-def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: builtins.int = 0) -> Tensor:
-    """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
 
 def hann_window(
     window_length: builtins.int,
@@ -3871,6 +3877,7 @@ __all__ = [
     "divide",
     "dot",
     "double",
+    "draw",
     "dropout",
     "dsmm",
     "dsplit",
@@ -4339,6 +4346,7 @@ __all__ = [
     "sub",
     "subtract",
     "sum",
+    "summary",
     "svd",
     "svd_lowrank",
     "swapaxes",

@@ -88,6 +88,29 @@ class ExchangeGradientError(GradientError, BufferError):
     """Memory that another library cannot be shown, since a gradient would be lost."""
 
 
+class DistError(UndertowError, RuntimeError):
+    """Something went wrong between processes."""
+
+
+class DistBackendError(DistError):
+    """A collective operation could not be done."""
+
+
+class DistNetworkError(DistError):
+    """A connection could not be had, or was lost."""
+
+
+class DistStoreError(DistError):
+    """A store of keys could not answer, in time or at all."""
+
+
+class DistributedError(DistBackendError):
+    """A process failed, left or stopped, or did something else than the others.
+
+    The message names the rank, the collective and the tensor.
+    """
+
+
 class FileError(ArgumentError, UnpicklingError):
     """A file that is damaged, of another format, or asks for what it may not have."""
 

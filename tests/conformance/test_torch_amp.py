@@ -11,8 +11,8 @@ import pytest
 
 import undertow as ut
 from conformance.test_torch_ops import torch_function
+from op_cases import flat, resolve
 from op_samples import Const, OpInfo, load
-from test_ops import flat, resolve
 from undertow.core.autocast import POLICIES
 from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
@@ -161,3 +161,35 @@ def test_autocast_for_an_absent_device_warns(device_type: str) -> None:
         region = ut.autocast(device_type)
     with region:
         assert (ut.ones(2, 2) @ ut.ones(2, 2)).dtype is ut.float32
+
+
+@pytest.mark.parametrize("unscaled", [False, True])
+@pytest.mark.parametrize("overflow", [False, True])
+def test_an_optimizer_that_scales_by_itself(unscaled: bool, overflow: bool) -> None:
+    def run(lib: Any) -> list[Any]:
+        seen: list[Any] = []
+
+        class Own(lib.optim.SGD):  # type: ignore[misc]
+            _step_supports_amp_scaling = True
+
+            def step(self, closure: Any = None) -> Any:
+                scale = self.grad_scale
+                seen.append((None if scale is None else float(scale), float(self.found_inf)))
+                if not self.found_inf:
+                    for p in self.param_groups[0]["params"]:
+                        p.data.sub_(0.5 * p.grad / (1.0 if scale is None else scale))
+
+        p = lib.nn.Parameter(lib.ones(2))
+        optimizer = Own([p], lr=0.5)
+        scaler = lib.amp.GradScaler("cpu", init_scale=4.0, growth_interval=1)
+        scaler.scale((p * (float("inf") if overflow else 3.0)).sum()).backward()
+        if unscaled:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        gone = not hasattr(optimizer, "grad_scale") and not hasattr(optimizer, "found_inf")
+        with pytest.raises(RuntimeError):
+            scaler.step(optimizer)
+        scaler.update()
+        return [seen, gone, p.tolist(), scaler.get_scale()]
+
+    assert run(ut) == run(torch)

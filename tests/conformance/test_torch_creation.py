@@ -30,6 +30,8 @@ x.new_ones(())
 lib.randint_like(i, 7, 8)
 lib.randint_like(i, 7, high=8)
 lib.randint_like(i, low=7, high=8)
+lib.tensor([2**63, 0, -(2**63) - 1, 10**400], dtype=lib.bool)
+lib.tensor(2**64, dtype=lib.bool)
 """.strip().splitlines()
 
 
@@ -63,6 +65,14 @@ def test_same_bad_call(call: str) -> None:
     for lib in (torch, ut):
         with pytest.raises(TypeError):
             made(call, lib)
+
+
+def test_a_list_that_contains_itself_is_no_tensor() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    for lib in (torch, ut):
+        with pytest.raises(ValueError):
+            lib.tensor(endless)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "float32"])

@@ -358,3 +358,70 @@ def test_a_file_that_is_unpacked_while_it_is_read(tmp_path: Path) -> None:
         ut.save(ut.zeros(10_000), file)
     with gzip.open(tmp_path / "x.gz", "rb") as file:
         assert ut.load(file).shape == (10_000,)
+
+
+@pytest.mark.parametrize("way", ["ours", "theirs", "own"])
+@pytest.mark.parametrize("kind", ["tensor", "parameter", "meta"])
+def test_attributes_of_tensors_are_kept(way: str, kind: str) -> None:
+    writes, reads = {"ours": (ut, torch), "theirs": (torch, ut), "own": (ut, ut)}[way]
+    x = writes.ones(2, device="meta" if kind == "meta" else None)
+    x = writes.nn.Parameter(x) if kind == "parameter" else x
+    x.axes, x.note = ["batch", {"of": 3}], "kept"
+    x.beside = writes.zeros(1)
+    file = io.BytesIO()
+    writes.save({"x": x, "again": x}, file)
+    file.seek(0)
+    found = reads.load(file)
+    assert found["x"] is found["again"]
+    assert type(found["x"]) is (reads.nn.Parameter if kind == "parameter" else reads.Tensor)
+    assert (found["x"].axes, found["x"].note) == (["batch", {"of": 3}], "kept")
+    assert found["x"].beside.tolist() == [0.0]
+
+
+def test_attributes_do_not_hide_what_a_tensor_has() -> None:
+    x = torch.ones(2)
+    vars(x).update(numel="mine", shape=(9,), note=1)
+    found = from_torch(x)
+    assert (found.numel(), found.shape, found.note) == (2, (2,), 1)
+
+
+@pytest.mark.filterwarnings("ignore")  # nested tensors are in beta state
+@pytest.mark.parametrize("way", ["ours", "theirs", "own"])
+@pytest.mark.parametrize("layout", ["jagged", "strided"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_nested_tensors(layout: str, way: str, turned: bool) -> None:
+    writes, reads = {"ours": (ut, torch), "theirs": (torch, ut), "own": (ut, ut)}[way]
+    parts = [writes.arange(6.0).reshape(2, 3), writes.ones(1, 3), writes.zeros(4, 3)]
+    x = writes.nested.nested_tensor(parts, layout=getattr(writes, layout))
+    x = x.transpose(1, 2) if turned else x
+    file = io.BytesIO()
+    writes.save([x, x], file)
+    file.seek(0)
+    if reads is torch:
+        pytest.importorskip("torch._dynamo")  # it refuses nested tensors without it
+    found, again = reads.load(file)
+    assert found is again
+    assert found.layout is getattr(reads, layout)
+    assert [t.tolist() for t in found.unbind()] == [t.tolist() for t in x.unbind()]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nested_tensors_of_a_hostile_file_are_checked() -> None:
+    import zipfile
+
+    from undertow.files.archive import archive
+
+    for layout, old, new in (("jagged", 5, 77), ("strided", 5, 77)):
+        x = torch.nested.nested_tensor(
+            [torch.ones(5), torch.ones(2)], layout=getattr(torch, layout)
+        )
+        file = io.BytesIO()
+        torch.save(x, file)
+        records = zipfile.ZipFile(file)
+        word = old.to_bytes(8, "little")
+        content = [
+            (n, records.read(n).replace(word, new.to_bytes(8, "little")))
+            for n in records.namelist()
+        ]
+        with pytest.raises(UndertowError, match="nested tensor"):
+            ut.load(io.BytesIO(b"".join(archive(content))))

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 import undertow as ut
-from test_interop import DLPACK
 from undertow import errors
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.conformance
 
 
-@pytest.mark.parametrize("dtype", [*DLPACK, ut.bfloat16, *ut.dtypes.FLOAT8], ids=str)
+@pytest.mark.parametrize("dtype", [*ut.dtypes.ALL, *ut.dtypes.FLOAT8], ids=str)
 def test_dlpack_with_torch(dtype: Any) -> None:
     x = ut.zeros(2, 3, dtype=dtype)
     theirs = torch.from_dlpack(x)

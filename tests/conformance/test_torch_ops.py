@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from op_cases import cases, flat, host, leaves, listed, resolve, seed_of, sharing, tensors, within
 from op_samples import DIFFERENTIATED, Const, OpInfo, Sample, load
-from test_aliasing import listed, sharing
-from test_ops import cases, flat, host, leaves, resolve, seed_of, tensors, within
 from undertow.core.out import TAKES_OUT
 from undertow.core.tensor import wrap
 

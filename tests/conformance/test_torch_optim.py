@@ -249,7 +249,7 @@ def test_differentiable(name: str, options: dict[str, Any]) -> None:
     """The gradient of the loss after three steps, by where they began.
 
     Of the others torch's own fails in its second step, and its momentum begins detached; all are
-    held against finite differences in tests/test_optim.py.
+    held against finite differences in tests/optim/test_optim.py.
     """
     found = []
     for m in (ut, torch):

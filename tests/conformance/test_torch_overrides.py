@@ -95,3 +95,83 @@ def test_bytes_of_resized_images(mode: str, how: str) -> None:
         theirs = torch.nn.functional.interpolate(torch.from_numpy(x), size, mode=mode, **more)
         ours = ut.nn.functional.interpolate(ut.from_numpy(x), size, mode=mode, **more)
         assert np.array_equal(ours.numpy(), theirs.numpy())
+
+
+@pytest.mark.filterwarnings("ignore")  # sparse layouts are in beta state
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lib.sparse_coo_tensor([[0]], [1.0], (2,))",
+        "lib.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1))",
+        "lib.sparse_compressed_tensor([0, 1], [0], [1.0], (1, 1), layout=lib.sparse_csr)",
+    ],
+)
+def test_a_mode_is_asked_by_constructors_of_sparse_tensors(text: str) -> None:
+    found = []
+    for lib in (ut, torch):
+        seen: list[Any] = []
+
+        class Watch(lib.overrides.TorchFunctionMode):  # type: ignore[misc]
+            def __torch_function__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None, seen: Any = seen
+            ) -> Any:
+                seen.append(func.__name__)
+                return func(*args, **(kwargs or {}))
+
+        with Watch():
+            eval(text, {"lib": lib})
+        found.append(seen)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"])
+def test_recurrent_layers_ask_what_is_no_tensor(kind: str) -> None:
+    found = []
+    for lib in (ut, torch):
+        calls: list[str] = []
+
+        class Held:
+            def __init__(self, x: Any) -> None:
+                self.x, self.dtype, self.device, self.is_cuda = x, x.dtype, x.device, False
+
+            def dim(self) -> int:
+                return int(self.x.dim())
+
+            def size(self, *dims: int) -> Any:
+                return self.x.size(*dims)
+
+            @classmethod
+            def __torch_function__(
+                cls, func: Any, types: Any, args: Any = (), kwargs: Any = None, calls: Any = calls
+            ) -> Any:
+                calls.append(func.__name__)
+                return func(*[a.x if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+
+        layer = getattr(lib.nn, kind)(3, 2)
+        out = layer(Held(lib.ones((4, 3) if "Cell" in kind else (5, 4, 3))))
+        first = out[0] if isinstance(out, tuple) else out
+        found.append((calls, tuple(first.shape)))
+    assert found[0] == found[1]
+
+
+def test_broadcast_all_asks_what_is_no_tensor() -> None:
+    found = []
+    for lib in (ut, torch):
+
+        class Held:
+            def __init__(self, x: Any) -> None:
+                self.x = x
+
+            @classmethod
+            def __torch_function__(
+                cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                plain = [a.x if isinstance(a, cls) else a for a in args]
+                return [cls(t) for t in func(*plain, **(kwargs or {}))]
+
+        broadcast_all = lib.distributions.utils.broadcast_all
+        for given in ((Held(lib.ones(3)), lib.zeros(())), (Held(lib.ones(3)), Held(lib.zeros(1)))):
+            found.append([(type(t).__name__, t.x.tolist()) for t in broadcast_all(*given)])
+        with pytest.raises((TypeError, ValueError)):
+            broadcast_all(lib.ones(2), "two")
+    assert found[:2] == found[2:]

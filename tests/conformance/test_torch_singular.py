@@ -10,8 +10,8 @@ import pytest
 
 import undertow as ut
 from conformance.test_torch_ops import torch_function, torch_leaves, translate
+from op_cases import flat, host, leaves, resolve, tensors
 from op_samples import OpInfo, Sample, load
-from test_ops import flat, host, leaves, resolve, tensors
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.conformance

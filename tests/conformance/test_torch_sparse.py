@@ -140,6 +140,90 @@ def test_sampled_addmm() -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+def test_sampled_addmm_of_a_batch_into_another() -> None:
+    def run(lib: Any) -> Any:
+        a, b = lib.tensor(A), lib.tensor(B)
+        kept = a != 0
+        s = lib.stack([a, kept * 2.0]).to_sparse_csr()
+        out = lib.stack([lib.eye(5, 7, dtype=lib.float64)] * 2).to_sparse_csr()
+        left, right = lib.stack([b[:5], b[2:]]), lib.stack([b.t(), b.t() * 2])
+        found = lib.sparse.sampled_addmm(s, left, right, beta=0.5, alpha=2.0, out=out)
+        assert found is out
+        return out.to_dense().numpy()
+
+    ours, theirs = both(run)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_a_backward_begins_at_a_sparse_result(layout: str, dense: bool) -> None:
+    """With a gradient at the positions of the result, or a dense one."""
+
+    def run(lib: Any) -> Any:
+        x = lib.tensor(A, requires_grad=True)
+        y = getattr(x * x, layout)()
+        seed = lib.tensor(A != 0).double() * 3.0
+        given = seed * lib.tensor(A != 0) if dense else getattr(seed, layout)()
+        (first,) = lib.autograd.grad(y, x, given, retain_graph=True)
+        lib.autograd.backward([y], [given])
+        return [first.numpy(), x.grad.numpy()]
+
+    def expected() -> Any:
+        return [2 * A * 3.0 * (A != 0)] * 2
+
+    try:
+        theirs = run(torch)
+    except RuntimeError:  # torch wants the layout of the result, and some it does not differentiate
+        theirs = expected()
+    for a, b in zip(run(ut), theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda lib, a: lib.select_copy(a.to_sparse_csr(), 0, 1),
+        lambda lib, a: lib.select_copy(lib.stack([a, a]).to_sparse_csr(), 0, 1),
+    ],
+)
+def test_copies_of_views(call: Any) -> None:
+    def run(lib: Any) -> Any:
+        found = call(lib, lib.tensor(A))
+        return str(found.layout).rpartition(".")[2], found.to_dense().tolist()
+
+    ours, theirs = both(run)
+    assert ours == theirs
+
+
+def test_index_select_from_the_end() -> None:
+    def run(lib: Any) -> Any:
+        return (
+            lib.tensor(A).to_sparse().index_select(1, lib.tensor([-1, 0, -7])).to_dense().tolist()
+        )
+
+    ours, theirs = both(run)
+    assert ours == theirs
+    with pytest.raises(IndexError):
+        ut.tensor(A).to_sparse().index_select(1, ut.tensor([-8]))
+
+
+def test_copies_of_views_by_coordinates() -> None:
+    """torch has none."""
+    s = ut.tensor(A).to_sparse()
+    assert ut.select_copy(s, 1, 2).to_dense().equal(ut.tensor(A)[:, 2])
+    assert ut.transpose_copy(s, 0, 1).to_dense().equal(ut.tensor(A).T)
+
+
+def test_select_of_a_dense_dimension_keeps_the_layout() -> None:
+    def run(lib: Any) -> Any:
+        x = lib.arange(12.0).reshape(2, 3, 2).to_sparse_csr(dense_dim=1).select(2, 1)
+        return str(x.layout).rpartition(".")[2], x.to_dense().tolist()
+
+    ours, theirs = both(run)
+    assert ours == theirs
+
+
 @pytest.mark.parametrize(
     "name, options",
     [

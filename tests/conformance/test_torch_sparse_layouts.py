@@ -285,6 +285,8 @@ def test_assert_close() -> None:
         lambda lib: lib.tensor([[[1.0]], [[0.0]]]).to_sparse_csr(),
         lambda lib: lib.eye(2).to_sparse() + 1,
         lambda lib: lib.eye(2).to_sparse().long().div_(2),
+        lambda lib: lib.eye(2).to_sparse() + lib.eye(2).to_sparse(1),
+        lambda lib: lib.zeros(2, 2).copy_(lib.eye(2).to_sparse()),
     ],
 )
 def test_errors(call: Any) -> None:

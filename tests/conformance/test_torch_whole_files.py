@@ -83,3 +83,36 @@ def test_unsafe_names() -> None:
     expected = torch.serialization.get_unsafe_globals_in_checkpoint(file)
     file.seek(0)
     assert ut.serialization.get_unsafe_globals_in_checkpoint(file) == sorted(expected)
+
+
+def doubled(module: Any, args: Any, output: Any) -> Any:
+    return output * 2
+
+
+def shifted(module: Any, args: Any, kwargs: Any) -> Any:
+    return (args[0] + 1,), kwargs
+
+
+def halved(module: Any, grad_input: Any, grad_output: Any) -> Any:
+    return (grad_input[0] / 2,)
+
+
+@pytest.mark.parametrize("way", [*WAYS, "own"])
+def test_hooks_go_along(way: str) -> None:
+    source, target = WAYS.get(way, (ut, ut))
+    net = source.nn.Linear(2, 2)
+    net.register_forward_hook(doubled)
+    net.register_forward_pre_hook(shifted, with_kwargs=True)
+    net.register_full_backward_hook(halved)
+    with target.serialization.safe_globals([doubled, shifted, halved]):
+        found = moved(net, source, target)
+    found.register_forward_hook(doubled)  # one more does not replace them
+    net.register_forward_hook(doubled)
+    results = []
+    for lib, module in ((source, net), (target, found)):
+        x = lib.ones(1, 2, requires_grad=True)
+        y = module(x)
+        y.sum().backward()
+        results.append((y.detach().numpy(), x.grad.numpy()))
+    for a, b in zip(*results, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)

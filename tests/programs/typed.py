@@ -1,4 +1,4 @@
-"""A user's program, for `tests/test_stubs.py`: what mypy must infer, and what it must refuse.
+"""A user's program, for `tests/house/test_stubs.py`: what mypy must infer, and what it must refuse.
 
 `# R: type` is what `reveal_type` on that line says, `# E: code` the error that mypy reports there;
 every other line must be free of errors. It is read by mypy and never run.

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.activation`."""
+"""Samples for `undertow.ops.elementwise.activation`."""
 
 from __future__ import annotations
 

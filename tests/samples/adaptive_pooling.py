@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.adaptive_pooling`."""
+"""Samples for `undertow.ops.nn.adaptive_pooling`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.arithmetic`."""
+"""Samples for `undertow.ops.elementwise.arithmetic`."""
 
 from __future__ import annotations
 

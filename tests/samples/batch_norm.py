@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.batch_norm`."""
+"""Samples for `undertow.ops.nn.batch_norm`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.binomial`; `test_distributions.py` looks at its numbers."""
+"""Samples for `undertow.ops.random.binomial`; `test_distributions.py` looks at its numbers."""
 
 from __future__ import annotations
 

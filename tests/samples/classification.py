@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.classification`."""
+"""Samples for `undertow.ops.nn.classification`."""
 
 from __future__ import annotations
 

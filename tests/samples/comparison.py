@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.comparison`."""
+"""Samples for `undertow.ops.elementwise.comparison`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.compatibility`."""
+"""Samples for `undertow.ops.create.compatibility`."""
 
 from __future__ import annotations
 

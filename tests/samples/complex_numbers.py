@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.complex_numbers`."""
+"""Samples for `undertow.ops.elementwise.complex_numbers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.composite`."""
+"""Samples for `undertow.ops.nn.composite`."""
 
 from __future__ import annotations
 

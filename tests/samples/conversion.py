@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.conversion`; `test_tensor.py` has those that are only methods."""
+"""Samples for `ops.create.conversion`; `test_tensor.py` has those that are only methods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ op("is_tensor", lambda x: isinstance(x, np.ndarray), [S(arr(2)), S(1.5), S([1])]
 ANY = [S(arr(2)), S(ints(2)), S(bools(2)), S(COMPLEX), S(arr(0))]
 op("is_floating_point", lambda x: x.dtype.kind == "f", ANY)
 op("is_complex", lambda x: x.dtype.kind == "c", ANY)
-op("is_inference", lambda x: False, ANY)  # tests/test_modes.py has the others
+op("is_inference", lambda x: False, ANY)  # tests/core/test_modes.py has the others
 op("numel", np.size, [*ANY, S(arr(2, 3)), S(arr())])
 op(
     "is_nonzero",

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.convolution`."""
+"""Samples for `undertow.ops.nn.convolution`."""
 
 from __future__ import annotations
 

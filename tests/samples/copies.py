@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.copies`."""
+"""Samples for `undertow.ops.shape.copies`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.covariance`."""
+"""Samples for `undertow.ops.reduce.covariance`."""
 
 from __future__ import annotations
 

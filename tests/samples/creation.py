@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.creation`."""
+"""Samples for `undertow.ops.create.creation`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.ctc`."""
+"""Samples for `undertow.ops.nn.ctc`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.diagonal`."""
+"""Samples for `undertow.ops.shape.diagonal`."""
 
 from __future__ import annotations
 

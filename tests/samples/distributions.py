@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.distributions`; `test_random.py` has the distributions themselves."""
+"""Samples for `ops.random.distributions`; `test_random.py` has the distributions themselves."""
 
 from __future__ import annotations
 

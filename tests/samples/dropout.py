@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.dropout`; `test_random.py` has the probabilities."""
+"""Samples for `undertow.ops.nn.dropout`; `test_random.py` has the probabilities."""
 
 from __future__ import annotations
 

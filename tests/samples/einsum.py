@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.einsum`."""
+"""Samples for `undertow.ops.linalg.einsum`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.embedding`."""
+"""Samples for `undertow.ops.nn.embedding`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.extremes`."""
+"""Samples for `undertow.ops.elementwise.extremes`."""
 
 from __future__ import annotations
 

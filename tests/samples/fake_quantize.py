@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.fake_quantize`; its gradient, no derivative: test_fake_quantize."""
+"""Samples for `ops.elementwise.fake_quantize`; its gradient, no derivative: test_fake_quantize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.finite_differences`."""
+"""Samples for `undertow.ops.signal.finite_differences`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.float_parts`."""
+"""Samples for `undertow.ops.elementwise.float_parts`."""
 
 from __future__ import annotations
 

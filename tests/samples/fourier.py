@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.fourier` and `undertow.ops.stft`."""
+"""Samples for `undertow.ops.signal.fourier` and `undertow.ops.signal.stft`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.fractional_pooling`."""
+"""Samples for `undertow.ops.nn.fractional_pooling`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.from_data`; `test_tensor.py` has the errors and the awkward data."""
+"""Samples for `ops.create.from_data`; `test_tensor.py` has the errors and the awkward data."""
 
 from __future__ import annotations
 

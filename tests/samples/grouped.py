@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.grouped`."""
+"""Samples for `undertow.ops.linalg.grouped`."""
 
 from __future__ import annotations
 

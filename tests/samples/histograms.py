@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.histograms`."""
+"""Samples for `undertow.ops.reduce.histograms`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.integers`."""
+"""Samples for `undertow.ops.elementwise.integers`."""
 
 from __future__ import annotations
 

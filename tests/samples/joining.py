@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.joining`."""
+"""Samples for `undertow.ops.shape.joining`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.linear_cross_entropy`."""
+"""Samples for `undertow.ops.nn.linear_cross_entropy`."""
 
 from __future__ import annotations
 

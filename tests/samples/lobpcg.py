@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.lobpcg`."""
+"""Samples for `undertow.ops.linalg.lobpcg`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.losses`."""
+"""Samples for `undertow.ops.nn.losses`."""
 
 from __future__ import annotations
 

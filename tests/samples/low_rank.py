@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.low_rank`."""
+"""Samples for `undertow.ops.linalg.low_rank`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.margin`."""
+"""Samples for `undertow.ops.nn.margin`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.masked`."""
+"""Samples for `undertow.ops.reduce.masked`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.matmul`."""
+"""Samples for `undertow.ops.linalg.matmul`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.matrix_functions`."""
+"""Samples for `undertow.ops.linalg.matrix_functions`."""
 
 from __future__ import annotations
 

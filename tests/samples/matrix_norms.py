@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.matrix_norms`."""
+"""Samples for `undertow.ops.linalg.matrix_norms`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.movement`."""
+"""Samples for `undertow.ops.shape.movement`."""
 
 from __future__ import annotations
 

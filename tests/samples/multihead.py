@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.multihead`."""
+"""Samples for `undertow.ops.nn.multihead`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.native`: the references are the formulas."""
+"""Samples for `undertow.ops.nn.native`: the references are the formulas."""
 
 from __future__ import annotations
 

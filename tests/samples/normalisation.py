@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.normalisation`."""
+"""Samples for `undertow.ops.nn.normalisation`."""
 
 from __future__ import annotations
 

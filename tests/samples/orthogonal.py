@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.orthogonal`."""
+"""Samples for `undertow.ops.linalg.orthogonal`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.padding`."""
+"""Samples for `undertow.ops.shape.padding`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.pivoted`."""
+"""Samples for `undertow.ops.linalg.pivoted`."""
 
 from __future__ import annotations
 

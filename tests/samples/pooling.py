@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.pooling`."""
+"""Samples for `undertow.ops.nn.pooling`."""
 
 from __future__ import annotations
 

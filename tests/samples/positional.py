@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.positional`: the references are those of nn.functional."""
+"""Samples for `undertow.ops.nn.positional`: the references are those of nn.functional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.random`, for devices and gradients; `test_random.py` has the rest."""
+"""Samples for `ops.random.random`, for devices and gradients; `test_random.py` has the rest."""
 
 from __future__ import annotations
 

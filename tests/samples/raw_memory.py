@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.raw_memory`, whose elements may be anything."""
+"""Samples for `undertow.ops.shape.raw_memory`, whose elements may be anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.rearrange`."""
+"""Samples for `undertow.ops.shape.rearrange`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.recurrent`."""
+"""Samples for `undertow.ops.nn.recurrent`."""
 
 from __future__ import annotations
 

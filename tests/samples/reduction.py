@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.reduction`."""
+"""Samples for `undertow.ops.reduce.reduction`."""
 
 from __future__ import annotations
 

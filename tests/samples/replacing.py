@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.replacing`."""
+"""Samples for `undertow.ops.shape.replacing`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.resampling`."""
+"""Samples for `undertow.ops.nn.resampling`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.rounding`."""
+"""Samples for `undertow.ops.elementwise.rounding`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.sampling`."""
+"""Samples for `undertow.ops.nn.sampling`."""
 
 from __future__ import annotations
 

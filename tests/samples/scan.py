@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.scan`."""
+"""Samples for `undertow.ops.reduce.scan`."""
 
 from __future__ import annotations
 

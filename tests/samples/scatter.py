@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.scatter`."""
+"""Samples for `undertow.ops.index.scatter`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.segments`."""
+"""Samples for `undertow.ops.reduce.segments`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.selection`; subscripts are in `tests/test_indexing.py`."""
+"""Samples for `undertow.ops.index.selection`; subscripts are in `tests/ops/test_indexing.py`."""
 
 from __future__ import annotations
 

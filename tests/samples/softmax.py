@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.softmax`."""
+"""Samples for `undertow.ops.nn.softmax`."""
 
 from __future__ import annotations
 

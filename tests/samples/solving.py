@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.solving`."""
+"""Samples for `undertow.ops.linalg.solving`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.sort`."""
+"""Samples for `undertow.ops.reduce.sort`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.special`."""
+"""Samples for `undertow.ops.elementwise.special`."""
 
 from __future__ import annotations
 

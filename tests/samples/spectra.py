@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.spectra`."""
+"""Samples for `undertow.ops.linalg.spectra`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.statistics`."""
+"""Samples for `undertow.ops.reduce.statistics`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.strided`."""
+"""Samples for `undertow.ops.shape.strided`."""
 
 from __future__ import annotations
 

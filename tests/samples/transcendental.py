@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.transcendental`."""
+"""Samples for `undertow.ops.elementwise.transcendental`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.triangular`."""
+"""Samples for `undertow.ops.linalg.triangular`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.unfolding`."""
+"""Samples for `undertow.ops.shape.unfolding`."""
 
 from __future__ import annotations
 

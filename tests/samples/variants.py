@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.variants`."""
+"""Samples for `undertow.ops.nn.variants`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples for `undertow.ops.windows`."""
+"""Samples for `undertow.ops.signal.windows`."""
 
 from __future__ import annotations
 

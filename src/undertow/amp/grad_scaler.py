@@ -8,9 +8,15 @@ from typing import Any
 
 from ..backends.registry import is_present
 from ..core.modes import no_grad
+from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..dtypes import float16
 from ..errors import ArgumentError, DTypeError, GradientError
+
+
+def _with_gradients(optimizer: Any) -> list[Any]:
+    """The parameters of an optimiser that have a gradient."""
+    return [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
 
 
 class GradScaler:
@@ -90,23 +96,25 @@ class GradScaler:
         overflow = False
         inverse = 1.0 / self._scale
         with no_grad():
-            for group in optimizer.param_groups:
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is None:
-                        continue
-                    if grad.dtype is float16:
-                        raise ArgumentError(
-                            f"[GradScaler.unscale_] the gradient of a parameter of shape "
-                            f"{tuple(param.shape)} is float16; keep parameters in float32 and use "
-                            "autocast for the forward"
-                        )
-                    overflow = overflow or not bool(grad.isfinite().all())
-                    grad.mul_(inverse)
+            for param in _with_gradients(optimizer):
+                grad = param.grad
+                if grad.dtype is float16:
+                    raise ArgumentError(
+                        f"[GradScaler.unscale_] the gradient of a parameter of shape "
+                        f"{tuple(param.shape)} is float16; keep parameters in float32 and use "
+                        "autocast for the forward"
+                    )
+                overflow = overflow or not bool(grad.isfinite().all())
+                grad.mul_(inverse)
         self._seen[optimizer] = (overflow, False)
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(…)` with unscaled gradients, unless one of them overflowed."""
+        """`optimizer.step(…)` with unscaled gradients, unless one of them overflowed.
+
+        An optimiser whose `_step_supports_amp_scaling` is True is always called, and finds the
+        factor of its gradients as `grad_scale` (None if they are unscaled) and as `found_inf`
+        whether one overflowed.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -116,17 +124,36 @@ class GradScaler:
             raise GradientError(
                 "[GradScaler.step] was called on this optimizer already; call update() first"
             )
-        if optimizer not in self._seen:
-            self.unscale_(optimizer)
-        if not any(p.grad is not None for g in optimizer.param_groups for p in g["params"]):
+        if not _with_gradients(optimizer):
             raise AssertionError(
                 "No inf checks were recorded for this optimizer: none of its parameters has a "
                 "gradient; were they made from another model?"
             )
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_of_its_own(optimizer, args, kwargs)
+        if optimizer not in self._seen:
+            self.unscale_(optimizer)
         overflow, _ = self._seen[optimizer]
         result = None if overflow else optimizer.step(*args, **kwargs)
         self._seen[optimizer] = (overflow, True)
         return result
+
+    def _step_of_its_own(self, optimizer: Any, args: Any, kwargs: Any) -> Any:
+        """The step of an optimiser that divides by the factor itself."""
+        scaled = optimizer not in self._seen
+        if scaled:
+            finite = all(bool(p.grad.isfinite().all()) for p in _with_gradients(optimizer))
+            self._seen[optimizer] = (not finite, False)
+        overflow, _ = self._seen[optimizer]
+        make = FUNCTIONS["tensor"]
+        before = getattr(optimizer, "grad_scale", 1.0)
+        optimizer.grad_scale = make(self._scale) * before if scaled else None
+        optimizer.found_inf = make(float(overflow))
+        try:
+            return optimizer.step(*args, **kwargs)
+        finally:
+            self._seen[optimizer] = (overflow, True)
+            del optimizer.grad_scale, optimizer.found_inf
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Shrink the factor after an overflow, let it grow after enough good steps, or set it."""

@@ -9,7 +9,8 @@ from ..core.modes import (
     set_multithreading_enabled,
 )
 from ..core.saved import SavedTensor
-from . import anomaly, function, functional, grad_mode, graph
+from . import anomaly, forward_ad, function, functional, grad_mode, graph
+from . import forward_mode as _forward_mode  # noqa: F401  # what an op does to tangents
 from . import gradcheck as _module  # noqa: F401  # before the function of that name
 from .anomaly import (
     detect_anomaly,
@@ -36,6 +37,7 @@ __all__ = [
     "checkpoint_sequential",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "get_workers",

@@ -17,8 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from .. import dtypes
+from ..backends.batch import Frame, enclosing
 from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
+from ..core.batching import into_batch, lifted, out_of_batch
 from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
 from ..core.node import AccumulateGrad, Derivative, Node, Zero
@@ -233,7 +235,7 @@ def grad(
             if create_graph and not run.cut:
                 g = _varying(g, roots, edges, made and node_of(g) not in given)
             if isinstance(t, OtherKind):
-                g = t._gradient(g)  # type: ignore[attr-defined]
+                g = t._gradient(g)
         results.append(g)
     return tuple(results)
 
@@ -252,6 +254,10 @@ def _by_rows(
             f"got {sorted(counts)} rows"
         )
     (count,) = counts
+    try:
+        return _at_once(one_row, seeds, count)
+    except UnsupportedError:  # something looks at values; see `func.vmap`
+        pass
     rows = [
         one_row([None if g is None else g[i] for g in seeds], i < count - 1 or retain_graph)
         for i in range(count)
@@ -265,6 +271,19 @@ def _by_rows(
         else:
             found.append(stack([known.new_zeros(known.shape) if g is None else g for g in column]))
     return tuple(found)
+
+
+def _at_once(
+    one_row: Callable[[Any, bool | None], tuple[Any, ...]], seeds: list[Any], count: int
+) -> tuple[Any, ...]:
+    """The same of all rows in one pass, as a batch; see Note [batches]."""
+    frame = Frame(count, enclosing.get(), "same")
+    token = enclosing.set(frame)
+    try:
+        found = one_row([None if g is None else into_batch(g, frame, 0) for g in seeds], True)
+    finally:
+        enclosing.reset(token)
+    return tuple(None if g is None else out_of_batch(g, frame, 0) for g in found)
 
 
 def _only_rules(task: Task) -> bool:
@@ -331,8 +350,8 @@ def _edge(op: str, i: int, t: Any) -> tuple[Node, int]:
     """Where one of the inputs stands in the graph."""
     if isinstance(t, GradientEdge):
         return t.node, t.output_nr
-    if isinstance(t, OtherKind) and hasattr(t, "_gradient"):  # a sparse tensor: its values
-        return _edge(op, i, t._stored)  # type: ignore[attr-defined]
+    if isinstance(t, OtherKind):  # a sparse tensor: its values
+        t = t._differentiated(op)
     if not isinstance(t, Tensor):
         raise GradientError(f"[{op}] input {i} is a {type(t).__name__}, expected a Tensor")
     node = node_of(t)
@@ -391,6 +410,9 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
     starts = []
     seeds = []
     for root, seed in zip(roots, given, strict=True):
+        if isinstance(root, OtherKind):
+            seed = None if seed is None else root._seed(seed)
+            root = root._differentiated(op)
         if isinstance(root, Tensor):
             node = node_of(root)
             if node is None:
@@ -435,6 +457,8 @@ def _checked_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> T
             "they must be the same"
         )
     if backend_of(seed._array) is not backend:
+        if backend_of(seed._array).base is backend.base:  # in `vmap`
+            return cast(lifted(seed, backend.frames), dtypes.of_array(dtype))
         raise GradientError(
             f"[{op}] the gradient is on {seed.device}, the tensor on {backend.device}; move it"
         )

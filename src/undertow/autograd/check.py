@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.dual import Level
 from ..backends.registry import backend_of, backend_on
 from ..core.inplace import _overlaps as overlaps
 from ..core.modes import enable_grad
 from ..core.tensor import Tensor, wrap
 from ..errors import ArgumentError, GradientError
 from .api import grad
+from .forward_mode import dual, tangent
 
 
 class GradcheckError(GradientError):
@@ -355,25 +357,32 @@ class _Check:
                 self._close(f"the batch of gradients of input {i}", _host(together), "alone", each)
 
     def forward(self) -> None:
-        """J v by `jvp` (Note [double backward]) against the measured derivative."""
-        for k, output in enumerate(self.outputs):
-            for i, t in enumerate(self.inputs):
-                probe = _tensor(np.ones(_size(output)), output).requires_grad_()
-                with enable_grad():
-                    (row,) = grad(output, t, probe, create_graph=True, materialize_grads=True)
-                found = []
-                for direction in self.directions[i]:
-                    column = np.zeros(_size(output))
-                    if row.requires_grad:
-                        vector = _tensor(direction, t)
-                        (g,) = grad(row, probe, vector, retain_graph=True, materialize_grads=True)
-                        column = _host(g).reshape(-1)
-                    found.append(self.cotangents[k] @ column)
+        """J v by forward mode against the measured derivative."""
+        for i, t in enumerate(self.inputs):
+            found = [self._pushed(t, direction) for direction in self.directions[i]]
+            for k, _ in enumerate(self.outputs):
+                moved = [self.cotangents[k] @ row[k] for row in found]
                 expected = [self.cotangents[k] @ c for c in self.columns[i][k]]
                 shape = (len(self.directions[i]), len(self.cotangents[k]))
                 self._compare(
-                    i, k, np.reshape(found, shape).T, np.reshape(expected, shape).T, "jvp"
+                    i, k, np.reshape(moved, shape).T, np.reshape(expected, shape).T, "jvp"
                 )
+
+    def _pushed(self, t: Tensor, direction: Any) -> list[Any]:
+        """How the outputs change along a direction of one input, which gets a tangent meanwhile."""
+        before, level = t._array, Level()
+        try:
+            t._array = dual(t, _tensor(direction, t), level)
+            with enable_grad():
+                outputs = _outputs(self.func(*self.given))
+            changes = [tangent(outputs[n], level) for n in self.numbers]
+        finally:
+            t._array = before
+            level.end()
+        return [
+            np.zeros(_size(o)) if change is None else _host(change.detach()).reshape(-1)
+            for o, change in zip(self.outputs, changes, strict=True)
+        ]
 
     def _gradient(
         self, outputs: Any, vectors: Any, inputs: Any, create_graph: bool = False

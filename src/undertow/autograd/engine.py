@@ -32,6 +32,8 @@ from contextvars import ContextVar
 from threading import Lock
 from typing import Any
 
+from ..backends.batch import towering
+from ..backends.dual import LEVELS
 from ..backends.registry import OF_CLASS, backend_of
 from ..backends.strided import memory_order
 from ..core.dispatch import cast
@@ -39,6 +41,7 @@ from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
 from ..core.overriding import of_user
+from ..core.recording import RECORDERS, recorder
 from ..core.tensor import Tensor, share, wrap
 from ..errors import GradientError
 from ..kernel.expr import trace
@@ -90,7 +93,7 @@ class Run:
         self.captured: dict[tuple[Node, int], Tensor] = {}
         self.alone = True  # no second thread works at it
         self.cut = False  # a hook gave a gradient without a history
-        self.bare = not create_graph
+        self.bare = not create_graph and not LEVELS  # tangents are those of tensors
         self.plain = not current().anomaly
         self.callbacks: list[Callable[[], Any]] = []  # for its end
 
@@ -334,6 +337,9 @@ def _completed(task: Task, j: int, out: int, ready: list[int]) -> None:
 def _add(pair: list[Any], owned: bool) -> Any:
     """The sum of two bare gradients; in place when nobody else has the first one."""
     k = backend_of(pair[0])
+    if backend_of(pair[1]) is not k:  # in `vmap`
+        k = towering(pair)
+        return k.prepare(_SUM.exprs, _SUM.arrays)(*pair)
     if owned or k.owned(pair, 0):
         k.add_into(*pair)
         return pair[0]
@@ -418,6 +424,8 @@ def _gradients(run: Run, node: Node, grads: list[Any], targets: Any) -> Any:
 def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
     """Add the one gradient in a list, bare or not, to the leaf's `.grad`; then its hooks."""
     leaf = node.leaf()
+    if RECORDERS and leaf is not None and recorder() is not None:
+        recorder().leaf(leaf)
     if leaf is not None and leaf._node is node:  # else nobody sees it, or it was switched off
         own = leaf._array
         dtype = own.dtype if node.grad_dtype is False else _as_wanted(node, leaf, arrived, bare)

@@ -19,18 +19,23 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import dtypes
+from ..backends.batch import enclosing, frames_of
+from ..backends.dual import LEVELS, unfollowed
 from ..backends.registry import backend_of
+from ..core.batching import into_batch, is_mapped, met, out_of_batch
+from ..core.generator import rewind, watched
 from ..core.inplace import _commit, check_writable
 from ..core.modes import current, enable_grad, no_grad
 from ..core.node import AccumulateGrad, Barrier, Node, version_error
 from ..core.overriding import of_user
 from ..core.record import forward_stack
 from ..core.saved import Packed, SavedTensor
-from ..core.tensor import Tensor, beside, connected, node_of, share, wrap
+from ..core.tensor import Tensor, beside, connected, is_dual, node_of, share, wrap
 from ..errors import ArgumentError, DTypeError, FreedError, GradientError, UnsupportedError
+from .forward_mode import dual, level_of, primal, tangent
 
 _NO_TENSOR = ((), dtypes.OBJECT)  # the meta of an output that is no tensor
 _wanted: ContextVar[Any] = ContextVar("undertow_wanted", default=(None, ()))
@@ -118,6 +123,8 @@ class FunctionCtx(Node):
     _backends: tuple[Any, ...] = ()  # of the outputs
     _materialize_non_diff_grads = True  # zeros also for outputs without gradients
     _stay_none: frozenset[int] = frozenset()  # else the places of these outputs
+    _for_forward: tuple[Any, ...] = ()  # what `jvp` asks for
+    _in_jvp = False
     _needs: Any = None  # what was assigned to `needs_input_grad`
 
     def __init__(self, args: tuple[Any, ...]) -> None:
@@ -147,7 +154,8 @@ class FunctionCtx(Node):
         self._keeps = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Accepted without effect: there is no forward mode that would ask for them."""
+        """Keep tensors for `jvp`, which finds them in `saved_tensors`."""
+        self._for_forward = tensors
 
     def freed(self) -> FreedError:
         """The error for saved tensors that are asked for after a backward freed them."""
@@ -159,6 +167,8 @@ class FunctionCtx(Node):
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """The tensors given to `save_for_backward`; an error if one has changed since."""
+        if self._in_jvp:
+            return self._for_forward
         if self._keeps:  # still in forward
             return self._keeps
         if self.saved is None:
@@ -302,7 +312,7 @@ class FunctionCtx(Node):
                 result = result.to_dense()
             if (
                 isinstance(result, Tensor)
-                and backend_of(result._array) is not self._sources[len(kept)]
+                and backend_of(result._array).base is not self._sources[len(kept)].base
             ):
                 raise GradientError(
                     f"[{self.name()}] backward returned a gradient for argument {i} on "
@@ -410,7 +420,7 @@ class Function:
 
     clear_saved_tensors_on_access = False
     boxed_grads_call = False
-    generate_vmap_rule = False  # accepted: `func.vmap` needs no rule
+    generate_vmap_rule = False  # accepted: without a rule, `forward` runs on the whole batch
 
     _ctx: type[FunctionCtx]
     _backward_cls: type[FunctionCtx]
@@ -455,9 +465,20 @@ class Function:
     vjp = backward
 
     @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """The tangent of every output from those of the arguments, for forward mode.
+
+        Without it forward mode differentiates `backward` by the cotangents.
+        """
+        raise UnsupportedError("[Function] a subclass defines the static method jvp")
+
+    @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """A rule for `func.vmap`, which needs none here: `forward` runs on the whole batch."""
-        raise UnsupportedError("[Function] vmap needs no rule of a Function; it is never called")
+        """A rule for `func.vmap`: the outputs for whole batches, and their dimensions.
+
+        Without it `forward` runs on the whole batch, as every function does.
+        """
+        raise UnsupportedError("[Function] a subclass defines the static method vmap")
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -474,6 +495,18 @@ class Function:
                     f"{', '.join(bound.kwargs)}"
                 )
             args = bound.args[len(lead) :]
+        if enclosing.get() is not None:
+            mapped, found = _mapped(cls, args)
+            if found is not None:
+                return found[0]
+            args = mapped
+        if LEVELS and any(is_dual(a) for a in args):
+            return pushed_function(cls, args)
+        return cls._run(args)[1]
+
+    @classmethod
+    def _run(cls, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The context of a call, and what it gives."""
         ctx = cls._ctx(args)
         if ctx._recording:
             _check_nested(cls.__name__, args)
@@ -492,7 +525,147 @@ class Function:
         else:
             ctx._keeps = ()
             wrapped = [_plain(ctx, o, inputs) for o in outputs]
-        return tuple(wrapped) if isinstance(result, tuple) else wrapped[0]
+        return ctx, tuple(wrapped) if isinstance(result, tuple) else wrapped[0]
+
+
+def _mapped(cls: type[Function], args: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Arguments that are all mapped or none; or what the function's own rule gives, in a tuple."""
+    frame = enclosing.get()
+    assert frame is not None
+    tensors = [a for a in args if isinstance(a, Tensor)]
+    if not any(frames_of(t._array) for t in tensors):
+        return args, None
+    if cls.vmap is not Function.vmap and any(is_mapped(t, frame) for t in tensors):
+        dims = tuple(0 if isinstance(a, Tensor) and is_mapped(a, frame) else None for a in args)
+        whole = [
+            a if d is None else out_of_batch(a, frame, 0) for a, d in zip(args, dims, strict=True)
+        ]
+        token = enclosing.set(frame.outer)
+        try:
+            found, outs = cls.vmap(VmapInfo(frame.size, frame.randomness), dims, *whole)
+        finally:
+            enclosing.reset(token)
+        if not isinstance(found, tuple):
+            return args, (found if outs is None else into_batch(found, frame, outs % found.ndim),)
+        outs = outs if isinstance(outs, tuple) else (outs,) * len(found)
+        back = [
+            x if d is None else into_batch(x, frame, d % x.ndim)
+            for x, d in zip(found, outs, strict=True)
+        ]
+        return args, (tuple(back),)
+    lifted = iter(met(tensors))
+    return tuple([next(lifted) if isinstance(a, Tensor) else a for a in args]), None
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` is told about the batch."""
+
+    batch_size: int
+    randomness: str
+
+
+def pushed_function(cls: type[Function], args: tuple[Any, ...]) -> Any:
+    """A call of which some argument has a tangent; inside of `forward` nobody follows it."""
+    levels = [found for a in args if (found := level_of(a)) is not None]
+    level = max(levels, key=lambda found: found.number)
+    changes = [tangent(a, level) for a in args]
+    token = unfollowed.set(frozenset(LEVELS))
+    try:
+        with watched() as begun:
+            ctx, result = cls._run(args)
+    finally:
+        unfollowed.reset(token)
+    outputs = result if isinstance(result, tuple) else (result,)
+    if ctx._dirty or any(_among(o, args) >= 0 for o in outputs if isinstance(o, Tensor)):
+        raise UnsupportedError(
+            f"[{cls.__name__}] changes an argument in place, of which forward mode knows nothing; "
+            "clone it in forward"
+        )
+    moving = [primal(a, level) if isinstance(a, Tensor) else a for a in args]
+    if any(level_of(a) is not None for a in moving):
+        rewind(begun)  # it draws the same random numbers
+        with no_grad():
+            again = cls.apply(*moving)
+        for o, q in zip(outputs, again if isinstance(again, tuple) else (again,), strict=True):
+            if isinstance(o, Tensor):
+                o._array = q._array
+    if cls.jvp is not Function.jvp:
+        moved = _by_jvp(cls, ctx, level, changes, moving)
+    else:
+        rewind(begun)
+        moved = _by_backward(cls, moving, changes)
+    if len(moved) != len(outputs):
+        raise GradientError(
+            f"[{cls.__name__}] jvp returned {len(moved)} tangents for {len(outputs)} outputs"
+        )
+    for out, change in zip(outputs, moved, strict=True):
+        if isinstance(out, Tensor) and change is not None and out.dtype.is_differentiable:
+            if any(c is not None and c._array is change._array for c in changes):
+                change = change.clone()  # who writes into the one does not mean the other
+            out._array = dual(out, change, level)
+    for kept in ctx.saved or ():
+        if isinstance(kept, Saved) and kept.own and isinstance(kept.value, Tensor):
+            kept.value._array = outputs[kept.index]._array
+    return result
+
+
+def _by_jvp(cls: Any, ctx: Any, level: Any, changes: Any, args: Any) -> tuple[Any, ...]:
+    """The tangents of the outputs as the function says."""
+    given = [
+        a.new_zeros(a.shape)
+        if change is None and isinstance(a, Tensor) and a.dtype.is_differentiable
+        and ctx._materialize else change
+        for a, change in zip(args, changes, strict=True)
+    ]  # fmt: skip
+    ctx._for_forward = tuple(
+        primal(t, level) if isinstance(t, Tensor) else t for t in ctx._for_forward
+    )
+    ctx._in_jvp = True
+    try:
+        found = cls.jvp(ctx, *given)
+    finally:
+        ctx._in_jvp = False
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _by_backward(cls: Any, args: list[Any], changes: list[Any]) -> tuple[Any, ...]:
+    """The same from `backward`, which is linear in the cotangents."""
+    from .api import grad as gradients
+
+    outer = current().grad and any(
+        isinstance(t, Tensor) and node_of(t) is not None for t in (*args, *changes)
+    )
+    with enable_grad():
+        own = [
+            a if change is None
+            else a.view(a.shape) if a.requires_grad else a._same().requires_grad_()
+            for a, change in zip(args, changes, strict=True)
+        ]  # fmt: skip
+        result = cls.apply(*own)
+        outputs = result if isinstance(result, tuple) else (result,)
+        roots = [o for o in outputs if isinstance(o, Tensor) and o.requires_grad]
+        pairs = [(a, c) for a, c in zip(own, changes, strict=True) if c is not None]
+        if not roots:
+            return (None,) * len(outputs)
+        probes = [o.detach().new_ones(o.shape).requires_grad_() for o in roots]
+        rows = gradients(
+            roots, [a for a, _ in pairs], probes, create_graph=True, materialize_grads=True
+        )
+        moving = [(r, c) for r, (_, c) in zip(rows, pairs, strict=True) if r.requires_grad]
+        if not moving:
+            return (None,) * len(outputs)
+        found = iter(
+            gradients(
+                [r for r, _ in moving],
+                probes,
+                [c for _, c in moving],
+                create_graph=outer,
+                materialize_grads=True,
+            )
+        )
+    return tuple(
+        next(found) if isinstance(o, Tensor) and o.requires_grad else None for o in outputs
+    )
 
 
 def _check_nested(name: str, args: tuple[Any, ...]) -> None:

@@ -237,7 +237,7 @@ def _rows(output: Tensor, inputs: Tensors, create_graph: bool, strict: bool) -> 
 
 
 def _stacked(rows: list[Tensor], shape: tuple[int, ...]) -> Tensor:
-    from ..ops.joining import stack
+    from ..ops.shape.joining import stack
 
     return stack(rows).reshape(shape)
 

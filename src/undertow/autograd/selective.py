@@ -133,7 +133,7 @@ class Asked:
         self.op, self.name = op, op.name
         self._operator: Any = None
         packet, _, overload = operator_name(op, inputs, params).partition(".")
-        aten = import_module("undertow.torch_names._ops").namespace("aten")
+        aten = import_module("undertow.compat._ops").namespace("aten")
         try:
             self._operator = getattr(getattr(aten, packet), overload)
         except AttributeError:  # an op that torch does not have

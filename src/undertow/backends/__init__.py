@@ -1,10 +1,9 @@
-"""How a device runs what the ops ask for; and torch's settings of libraries that are not here.
+"""How a device runs what the ops ask for.
 
-`cuda`, `cudnn`, `mkl`, `mkldnn`, `mps` and `openmp` answer as torch's modules of these names do
-where the library is missing. What can be set there is kept and has no effect.
+Torch keeps settings of libraries here (`backends.cudnn`, `backends.mkl` …): they stand in `compat`.
 """
 
-from ..on_demand import on_demand
+from ..compat.on_demand import on_demand
 
 _SETTINGS = ("cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum", "quantized")
 fp32_precision = "none"  # of products, by torch's newest switch; here always IEEE's

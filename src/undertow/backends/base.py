@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..devices import Device
-from ..kernel.expr import Expr, call, trace, where
+from ..kernel.expr import RELU, Expr, call, trace, where
 from ..kernel.row_program import Program
 from ..kernel.windows import Geometry, Spans
 from . import strided
@@ -55,9 +55,14 @@ class Backend(ABC):
     """One device. See Note [what a device must answer]."""
 
     device: Device
+    frames: tuple[Any, ...] = ()  # of a batch, see Note [batches] in backends/batch
+    base: Backend  # the device itself, under any frames
+    # What runs an op on its arrays in the place of the door; see Note [tangents] in backends/dual.
+    steps: Callable[..., Any] | None = None
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.base = self
         self._tables: dict[Any, Array] = {}
 
     # Must be answered: memory -----------------------------------------------------------------
@@ -141,6 +146,17 @@ class Backend(ABC):
     @abstractmethod
     def nonzero(self, x: Array) -> Array:
         """Coordinates of the nonzero elements in row-major order: (count, ndim), int64."""
+
+    # Batches ------------------------------------------------------------------------------------
+    def lift(self, x: Array) -> Array:
+        """An array of a backend with fewer frames, as one of this one."""
+        if getattr(x, "backend", self) is not self:
+            raise TypeError(f"an array of {x.backend.device} is none of {self.device}'s")
+        return x
+
+    def whole(self, x: Array) -> Array:
+        """All elements of all batches, for a check that is about every one of them."""
+        return x
 
     # Around an op -----------------------------------------------------------------------------
     def begin(self) -> Any:
@@ -493,7 +509,7 @@ class Backend(ABC):
         sizes = x.shape[3:], w.shape[3:]
         conv(self, out, x, w, bias, Geometry(*sizes, stride, padding, input_dilation, dilation))
         if relu:
-            self.map(_RELU, (out,), out.dtype, out)
+            self.map(RELU, (out,), out.dtype, out)
 
     def convolution(
         self,
@@ -673,7 +689,6 @@ Forms = Backend  # what an op's forward is given
 
 
 _BELOW = trace(lambda a, b: call("lt", a, b), 2)
-_RELU = trace(lambda a: call("where", call("lt", a, 0), 0, a), 1)
 _BOOLEAN = {
     "eq",
     "ne",

@@ -107,6 +107,8 @@ _OWN = (
     "table",
     "transfer",
     "convolution",
+    "lift",
+    "whole",
 )
 for _name, _form in vars(Backend).items():
     if not _name.startswith("_") and callable(_form) and _name not in _OWN:

@@ -19,6 +19,11 @@ from ..errors import ArgumentError
 
 WORDS = ("ir", "asm", "kernels", "launches", "text", "wgsl", "webgpu")
 
+# Who runs a launch, told of kernel, arrays, numbers and operations, by calling the last argument.
+Watcher = Callable[[str, Sequence[Any], Sequence[Any], int, Callable[[], None]], None]
+# Of each backend that launches kernels: sets who watches that, None for nobody; gives who did.
+WATCHED: list[Callable[[Watcher | None], Watcher | None]] = []
+
 
 @functools.cache
 def wanted() -> frozenset[str]:
@@ -35,6 +40,17 @@ def wanted() -> frozenset[str]:
 def wants(word: str) -> bool:
     """Whether this is asked for."""
     return word in wanted()
+
+
+def watch_launches(watcher: Watcher) -> Callable[[], None]:
+    """Let somebody run every launch; returns what ends that."""
+    before = [(watch, watch(watcher)) for watch in WATCHED]
+
+    def end() -> None:
+        for watch, earlier in before:
+            watch(earlier)
+
+    return end
 
 
 def launch(name: str, arrays: Sequence[Any], numbers: Sequence[Any], work: int) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.modes import no_grad
-from ..core.register import FUNCTIONS
-from ..models import Classifier
 from ..models.saved import Description
 from ..timeseries import TimeSeries
 
@@ -29,10 +28,11 @@ class ActivationMaps:
     @classmethod
     def of(
         cls,
-        model: Classifier,
+        model: Any,
         series: TimeSeries,
         answers: NDArray[np.int64],
         description: Description,
+        device: Any = None,
     ) -> ActivationMaps:
         """Two series of each of the first classes: one with a wrong answer if there is any."""
         truth = series.encoded(description.classes)
@@ -44,7 +44,12 @@ class ActivationMaps:
             picked = [*wrong_first[: EACH - 1], *right, *wrong_first]
             chosen += list(dict.fromkeys(int(i) for i in picked))[:EACH]
         model.eval()
+        some = description.prepared(series.part(np.array(chosen)))
+        inputs = [part if device is None else part.to(device) for part in description.inputs(some)]
         with no_grad():
-            maps = model.activation_maps(FUNCTIONS["from_numpy"](series.values[chosen])).numpy()
-        mine = maps[np.arange(len(chosen)), answers[chosen]]
-        return cls(description.classes, series.values[chosen], mine, truth[chosen], answers[chosen])
+            maps = model.activation_maps(*inputs).to("cpu").numpy()
+        mine = maps[np.arange(len(chosen)), answers[chosen]].copy()
+        values = some.values.copy()
+        for i, end in enumerate(some.ends.tolist()):  # what is not there is not drawn
+            mine[i, end:], values[i, :, end:] = np.nan, np.nan
+        return cls(description.classes, values, mine, truth[chosen], answers[chosen])

@@ -17,8 +17,8 @@ from importlib.machinery import PathFinder
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
+from ..compat.stand_in import FOLDER, VERSION
 from ..errors import ArgumentError
-from ..stand_in import FOLDER, VERSION
 
 METADATA = f"torch-{VERSION}.dist-info"
 UNDO = "`undertow adopt --undo` removes it"

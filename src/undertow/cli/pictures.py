@@ -10,33 +10,105 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from ..models.saved import Description
 from .activation_maps import ActivationMaps
+from .findings import Findings
 
 BLUE, ORANGE, RED, GREY = "#2a6f97", "#e07a1f", "#c1121f", "#6c757d"
+GREEN = "#4f772d"
 _SHOWN = 30  # classes whose labels and numbers can be read
 
 
-def learning_curve(history: Sequence[dict[str, float]]) -> Figure:
-    """Loss and accuracy by epoch, of the training and of the test series."""
+def of(found: Findings, history: Sequence[dict[str, float]], best: int) -> dict[str, Figure]:
+    """All pictures of a training, by the names of their files."""
+    drawn = {"learning_curve.png": learning_curve(history, best, found.description)}
+    if found.confusion is not None and found.maps is not None:
+        drawn["confusion_matrix.png"] = confusion_matrix(found.confusion, found.maps.classes)
+        drawn["activation_maps.png"] = activation_maps(found.maps)
+    elif found.seen is not None:
+        drawn["predictions.png"] = forecasts(found)
+    else:
+        drawn["predictions.png"] = estimates(found)
+    return drawn
+
+
+def learning_curve(history: Sequence[dict[str, float]], best: int, about: Description) -> Figure:
+    """Loss and accuracy (or error) by epoch, of all parts, with the epoch that was chosen."""
     figure = Figure(figsize=(10, 4), layout="constrained")
-    losses, accuracies = figure.subplots(1, 2)
-    _curves(losses, history, "loss", 1)
-    _curves(accuracies, history, "accuracy", 100)
-    losses.set(title="Cross-entropy", xlabel="epoch", yscale="log")
-    accuracies.set(title="Accuracy, %", xlabel="epoch")
-    accuracies.set_ylim(top=101)
+    losses, scores = figure.subplots(1, 2)
+    accuracy = about.task == "classification"
+    _curves(losses, history, "loss", 1, best)
+    _curves(scores, history, *(("accuracy", 100) if accuracy else ("mae", 1)), best)
+    losses.set(title="Cross-entropy" if accuracy else "Squared error, scaled", xlabel="epoch")
+    losses.set_yscale("log")
+    unit = "deviations of the window" if about.task == "forecast" else about.unit
+    error = "Mean absolute error" + (f", {unit}" if unit else "")
+    scores.set(title="Accuracy, %" if accuracy else error, xlabel="epoch")
+    if accuracy:
+        scores.set_ylim(top=101)
     return figure
 
 
-def _curves(axes: Any, history: Sequence[dict[str, float]], name: str, scale: float) -> None:
-    for key, label, color in ((name, "training", BLUE), (f"test_{name}", "test", ORANGE)):
-        points = [(row["epoch"], scale * row[key]) for row in history if key in row]
-        if points:
-            marker = "o" if len(points) == 1 else ""  # a line of one point cannot be seen
-            axes.plot(*zip(*points, strict=True), color=color, lw=1.5, marker=marker, label=label)
+def _curves(
+    axes: Any, history: Sequence[dict[str, float]], name: str, scale: float, best: int
+) -> None:
+    parts = ((name, "training", BLUE), (f"validation_{name}", "validation", GREEN))
+    for key, label, color in (*parts, (f"test_{name}", "test", ORANGE)):
+        for again, style in ((False, "-"), (True, ":")):
+            rows = [row for row in history if key in row and ("refit" in row) == again]
+            points = [(row["epoch"], scale * row[key]) for row in rows]
+            if points:
+                marker = "o" if len(points) == 1 else ""  # a line of one point cannot be seen
+                told = label + (", learnt anew" if again else "")
+                look = {"color": color, "ls": style, "lw": 1.5, "marker": marker}
+                axes.plot(*zip(*points, strict=True), **look, label=told)
+    axes.axvline(best, color=GREY, lw=1, ls="--", label=f"best epoch: {best}")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
+
+
+def estimates(found: Findings) -> Figure:
+    """What a regression told of each test series against what is true."""
+    assert found.told is not None
+    assert found.truth is not None
+    figure = Figure(figsize=(5, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(found.truth, found.told, "o", color=BLUE, alpha=0.6, ms=4)
+    both = np.concatenate([found.truth, found.told])
+    ends = [both.min(), both.max()]
+    axes.plot(ends, ends, color=GREY, lw=1)
+    about = found.description
+    word = (about.target or "target") + (f", {about.unit}" if about.unit else "")
+    axes.set(title="Test series", xlabel=f"true {word}", ylabel=f"predicted {word}")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def forecasts(found: Findings) -> Figure:
+    """The windows of some test series, what came next, and what was forecast."""
+    assert found.told is not None
+    assert found.truth is not None
+    assert found.seen is not None
+    number = min(len(found.told), 6)
+    figure = Figure(figsize=(11, 0.8 + 2.1 * -(-number // 2)), layout="constrained")
+    grid = figure.subplots(-(-number // 2), 2, squeeze=False)
+    window, horizon = found.seen.shape[2], found.told.shape[2]
+    after = np.arange(window, window + horizon)
+    for i, axes in enumerate(grid.flat):
+        if i >= number:
+            axes.set_visible(False)
+            continue
+        axes.plot(np.arange(window), found.seen[i, 0], color=GREY, lw=1.2, label="seen")
+        axes.plot(after, found.truth[i, 0], color=BLUE, lw=1.5, marker=".", label="true")
+        axes.plot(after, found.told[i, 0], color=ORANGE, lw=1.5, marker=".", label="forecast")
+        axes.set_title(f"series {_short(found.names[i])}", fontsize=10, color=GREY)
+        axes.set_ylabel(found.description.unit)
+        axes.spines[["top", "right"]].set_visible(False)
+    grid[0, 0].legend(frameon=False)
+    for axes in grid[-1]:
+        axes.set_xlabel("moment")
+    return figure
 
 
 def confusion_matrix(confusion: NDArray[np.int64], classes: Sequence[str]) -> Figure:
@@ -70,7 +142,7 @@ def activation_maps(found: ActivationMaps) -> Figure:
     rows = -(-len(found.values) // columns)
     figure = Figure(figsize=(11, 0.8 + 2.1 * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
-    limit = max(float(np.abs(found.maps).max()), 1e-12)
+    limit = max(float(np.nanmax(np.abs(found.maps))), 1e-12)
     lines: LineCollection | None = None
     for i, axes in enumerate(grid.flat):
         if i >= len(found.values):
@@ -95,6 +167,8 @@ def _coloured(
     axes: Any, series: NDArray[np.float32], weight: NDArray[np.float32], limit: float
 ) -> LineCollection:
     """One line whose colour follows `weight`."""
+    there = ~np.isnan(weight)
+    series, weight = series[there], weight[there]
     points = np.stack([np.arange(len(series)), series], axis=1)
     pieces = np.stack([points[:-1], points[1:]], axis=1)
     lines = LineCollection(list(pieces), cmap="coolwarm", clim=(-limit, limit), linewidths=2)

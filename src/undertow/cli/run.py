@@ -2,9 +2,12 @@
 
     undertow run train.py --epochs 3
     undertow run -m package.module --epochs 3
+    undertow run -n 4 train.py --epochs 3
 
-Nothing is written: the folder with the package `torch` goes to the front of PYTHONPATH, for this
-program and the processes that it starts. `python -m undertow train.py` is the same.
+With `-n` it is started so many times, on MPI, and its processes find each other with
+`distributed.init_process_group`; if one fails, all end. Nothing is written: the folder with the
+package `torch` goes to the front of PYTHONPATH, for this program and the processes that it starts.
+`python -m undertow train.py` is the same.
 """
 
 from __future__ import annotations
@@ -14,22 +17,38 @@ import os
 import subprocess
 import sys
 
+from ..compat.stand_in import FOLDER
+from ..distributed import launch
+from ..distributed import run as several
 from ..errors import ArgumentError
-from ..stand_in import FOLDER
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """What the command understands."""
-    command.usage = "undertow run [-h] (script.py | -m module) [argument ...]"
-    command.add_argument("program", nargs="*", help="a file, or -m and a module, and its arguments")
+    command.usage = "undertow run [-h] [-n N] (script.py | -m module) [argument ...]"
+    several.add_options(command)
+    command.add_argument(
+        "program", nargs=argparse.REMAINDER, help="a file, or -m and a module, and its arguments"
+    )
 
 
 def read(given: list[str]) -> argparse.Namespace | None:
-    """What `undertow run …` asks for; None leaves it to the parser, which would swallow a `--`."""
-    program = given[given[:1] == ["--"] :]
-    is_program = program[:1] == ["-m"] or not program[:1] or not program[0].startswith("-")
-    is_program = is_program or program[0] == "-"  # as Python: the program comes in
-    return argparse.Namespace(run=run, program=program) if is_program else None
+    """What `undertow run …` asks for; None leaves it to the parser, for help and for mistakes."""
+    end = 0
+    while end < len(given) and given[end].startswith("-") and given[end] not in ("-m", "-", "--"):
+        alone = "=" in given[end] or given[end] == "--standalone" or given[end][2:].isdigit()
+        end += 1 if alone else 2
+    options, program = given[:end], given[end:]
+    parser = argparse.ArgumentParser(allow_abbrev=False, exit_on_error=False, add_help=False)
+    several.add_options(parser)
+    try:
+        asked, unknown = parser.parse_known_args(options)
+    except argparse.ArgumentError:
+        return None
+    if unknown:
+        return None
+    asked.run, asked.program = run, program[program[:1] == ["--"] :]
+    return asked
 
 
 def run(asked: argparse.Namespace) -> int:
@@ -42,9 +61,11 @@ def run(asked: argparse.Namespace) -> int:
             "[run] Python was started with -E or -I and would not read PYTHONPATH, by which "
             "programs find torch; leave the option out, or use `undertow adopt`"
         )
-    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
-    command = [sys.executable, *flags, *program]
-    environment = {**os.environ, "PYTHONPATH": path_with_torch(os.environ.get("PYTHONPATH"))}
+    path = path_with_torch(os.environ.get("PYTHONPATH"))
+    if asked.count is not None or asked.hosts:
+        return launch.launch(several.plan(asked, program, {"PYTHONPATH": path}))
+    command = launch.program(program)
+    environment = {**os.environ, "PYTHONPATH": path}
     sys.stdout.flush()
     if os.name == "posix":
         os.execve(command[0], command, environment)

@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import FileError
 from ..files.atomic import write_file
 from ..files.checkpoint import load as load_state
 from ..files.checkpoint import save as save_state
 from ..timeseries import TimeSeries
-from .activation_maps import ActivationMaps
+from . import report
+from .findings import Findings
 
-PICTURES = ("learning_curve.png", "confusion_matrix.png", "activation_maps.png")
-_RESULTS = ("model.safetensors", "metrics.jsonl", "results.json", "confusion.csv")
-_FILES = (*_RESULTS, *PICTURES)
+PICTURES = (
+    *("learning_curve.png", "confusion_matrix.png", "activation_maps.png"),
+    "predictions.png",
+)
+_RESULTS = ("model.safetensors", "metrics.jsonl", "results.json")
+_FILES = (*_RESULTS, "confusion.csv", "predictions.csv", "report.html", *PICTURES)
 
 
 class RunFolder:
@@ -34,7 +37,7 @@ class RunFolder:
         self.model = path / "model.safetensors"
         self._checkpoint = path / "checkpoint.pt"
         self._metrics = path / "metrics.jsonl"
-        self._drawn = False
+        self._written: tuple[str, ...] = ()
 
     # Where a training begins ----------------------------------------------------------------------
     def check_free(self, overwrite: bool) -> None:
@@ -71,7 +74,7 @@ class RunFolder:
         """What tells these series from others; an error if it was something else before."""
         digest = hashlib.blake2b(digest_size=16)
         for part in series:
-            digest.update(repr((part.values.shape, part.labels)).encode())
+            digest.update(repr((part.values.shape, part.labels, part.ends.tolist())).encode())
             digest.update(np.ascontiguousarray(part.values).data)
         if before not in (None, digest.hexdigest()):
             raise FileError(
@@ -115,47 +118,76 @@ class RunFolder:
             raise FileError(f"[train] {self._checkpoint} is no checkpoint of a training") from None
 
     # When it is over ------------------------------------------------------------------------------
-    def write_results(
-        self, results: dict[str, Any], confusion: NDArray[np.int64], classes: Sequence[str]
-    ) -> None:
-        """What the best model reached, and its answers to the test series of each class."""
-        write_file(self.path / "results.json", [(json.dumps(results, indent=1) + "\n").encode()])
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["true \\ predicted", *classes])
-        table.writerows(
-            [label, *row] for label, row in zip(classes, confusion.tolist(), strict=True)
-        )
-        write_file(self.path / "confusion.csv", [text.getvalue().encode()])
-
-    def draw(
+    def write(
         self,
+        results: dict[str, Any],
+        found: Findings,
         history: Sequence[dict[str, float]],
-        confusion: NDArray[np.int64],
-        maps: ActivationMaps,
+        command: str,
+        *,
+        plots: bool,
     ) -> None:
-        """The three pictures, or a word on why there are none."""
+        """What the model reached, its answers to the test series, pictures, and the report."""
+        write_file(self.path / "results.json", [(json.dumps(results, indent=1) + "\n").encode()])
+        name, rows = _table(found)
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        write_file(self.path / name, [text.getvalue().encode()])
+        images = self._draw(found, history, results["best_epoch"]) if plots else {}
+        for picture, image in images.items():
+            write_file(self.path / picture, [image])
+        page = report.page(results, found, rows, images, command)
+        write_file(self.path / "report.html", [page.encode()])
+        self._written = (*_RESULTS, name, *images, "report.html")
+
+    def _draw(
+        self, found: Findings, history: Sequence[dict[str, float]], best: int
+    ) -> dict[str, bytes]:
+        """The pictures, or a word on why there are none."""
         try:
             from . import pictures
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "matplotlib":
                 raise
             print(NO_MATPLOTLIB, file=sys.stderr)
-            return
-        drawn = (
-            pictures.learning_curve(history),
-            pictures.confusion_matrix(confusion, maps.classes),
-            pictures.activation_maps(maps),
-        )
-        for name, figure in zip(PICTURES, drawn, strict=True):
+            return {}
+        images = {}
+        for name, figure in pictures.of(found, history, best).items():
             image = io.BytesIO()
             figure.savefig(image, format="png", dpi=120)
-            write_file(self.path / name, [image.getbuffer()])
-        self._drawn = True
+            images[name] = image.getvalue()
+        return images
 
     def written(self) -> tuple[str, ...]:
         """What is there when all is done; pictures of an earlier part of the training are not."""
-        return _FILES if self._drawn else _RESULTS
+        return self._written
+
+
+def _table(found: Findings) -> tuple[str, list[list[object]]]:
+    """The name of the table of answers, and its rows."""
+    about = found.description
+    if found.confusion is not None:
+        rows: list[list[object]] = [["true \\ predicted", *about.classes]]
+        numbers = found.confusion.tolist()
+        rows += [[label, *row] for label, row in zip(about.classes, numbers, strict=True)]
+        return "confusion.csv", rows
+    assert found.told is not None
+    assert found.truth is not None
+    unit = f" ({about.unit})" if about.unit else ""
+    told, truth = (
+        found.told.reshape(len(found.names), -1),
+        found.truth.reshape(len(found.names), -1),
+    )
+    if about.task == "regression":
+        rows = [["series", f"predicted{unit}", f"true{unit}"]]
+        both = zip(found.names, told[:, 0].tolist(), truth[:, 0].tolist(), strict=True)
+        return "predictions.csv", rows + [[name, f"{a:.6g}", f"{b:.6g}"] for name, a, b in both]
+    rows = [["series", "channel", "step", f"predicted{unit}", f"true{unit}"]]
+    for i, name in enumerate(found.names):
+        for place in np.ndindex(found.told[i].shape):
+            a, b = found.told[i][place], found.truth[i][place]
+            rows.append([name, place[0], place[1] + 1, f"{a:.6g}", f"{b:.6g}"])
+    return "predictions.csv", rows
 
 
 NO_MATPLOTLIB = (

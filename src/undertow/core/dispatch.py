@@ -24,7 +24,7 @@ from .node import Node, new_node
 from .op import EVERY, Op
 from .other_kinds import NotDense, other_kind
 from .record import record, record_alone
-from .tensor import Tensor, node_of, share, wrap
+from .tensor import Tensor, is_dual, node_of, share, wrap
 from .views import viewed
 
 # What a forward without `begin` raises that `apply` deals with, or explains; for warnings that a
@@ -54,8 +54,12 @@ def apply(op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = ()) -> Any:
             continue
         found = OF_CLASS.get(array.__class__) or array.backend
         if backend is not found:
+            if found.steps is not None:  # a tensor with a tangent
+                return found.steps(op, inputs, params)
             if backend is not None:
-                raise mixed_devices(op, backend, found)
+                if backend.base is not found.base:
+                    raise mixed_devices(op, backend, found)
+                return apply(op, _met(inputs), params)  # one is mapped by `vmap`
             backend = found
         arrays.append(array)
         if t._node is not None or t._alias is not None:
@@ -98,8 +102,12 @@ def apply_alone(op: Op, x: Tensor, params: tuple[Any, ...]) -> Tensor:
         out = apply(op, (x,), params)
         return out
     array = x._array
+    k = OF_CLASS.get(array.__class__) or array.backend
+    if k.steps is not None:
+        out = apply(op, (x,), params)
+        return out
     try:
-        result = op.forward(OF_CLASS.get(array.__class__) or array.backend, array, *params)
+        result = op.forward(k, array, *params)
     except GIVE_UP:
         out = apply(op, (x,), params)
         return out
@@ -109,6 +117,12 @@ def apply_alone(op: Op, x: Tensor, params: tuple[Any, ...]) -> Tensor:
         if node is not None:
             record_alone(op, x, node, params, out)
     return out
+
+
+def _met(inputs: Sequence[Any]) -> Sequence[Any]:
+    from .batching import met
+
+    return met(inputs)
 
 
 def mixed_devices(op: Op, first: Any, second: Any) -> DeviceError:
@@ -323,7 +337,7 @@ def align(
             if i >= skip and o._array.dtype != dtype.numpy:
                 o = cast(o, dtype)
             # Without a gradient the backend broadcasts by itself.
-            if wanted and o._array.shape != shape and node_of(o) is not None:
+            if o._array.shape != shape and ((wanted and node_of(o) is not None) or is_dual(o)):
                 o = expand(o, shape)
             operands[i] = o
         elif dtype.category == 0 and type(o) is not bool:
@@ -348,6 +362,8 @@ def _one_device(operands: list[Any]) -> list[Any]:
     """Zero-dimensional CPU tensors follow the others to their device, as in torch."""
     devices = {backend_of(o._array) for o in operands if isinstance(o, Tensor)}
     if len(devices) > 1:
+        if len({k.base for k in devices}) == 1:
+            return list(_met(operands))
         with_dims = {
             backend_of(o._array) for o in operands if isinstance(o, Tensor) and o._array.shape
         }

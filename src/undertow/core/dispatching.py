@@ -21,22 +21,10 @@ from ..devices import Device, get_default_device
 from ..dtypes import DType, as_dtype
 from ..errors import UnsupportedError
 from .modes import current
-from .overriding import ASKING, answer, is_covered, overriders, overrides_dispatch
+from .overriding import ABOUT, ASKING, answer, is_covered, overriders, overrides_dispatch
 from .register import FUNCTIONAL, FUNCTIONS, SPACES
 from .tensor import Tensor, share, wrap_shared
 
-# What is about a tensor and not about its elements: nobody is asked.
-_ABOUT = frozenset(
-    """
-    size dim ndimension numel nelement element_size stride storage_offset data_ptr const_data_ptr
-    dim_order is_contiguous is_floating_point is_complex is_signed is_inference is_conj is_neg
-    is_coalesced is_distributed is_pinned is_same_size is_set_to is_shared is_tensor requires_grad_
-    register_hook register_post_accumulate_grad_hook retain_grad backward grad as_subclass
-    get_device untyped_storage storage share_memory_ __repr__ __format__ __len__ __hash__ __copy__
-    __deepcopy__ __reduce_ex__ __setstate__ tolist numpy __array__ __dlpack__ __dlpack_device__
-    apply_ map_ map2_ record_stream result_type storage_type sparse_dim dense_dim
-    """.split()  # noqa: SIM905
-)
 _SIZES = frozenset(("expand", "flip", "permute", "repeat", "reshape", "tile", "view", "new_empty"))
 _SIZES |= {"new_zeros", "new_ones", "sum_to_size"}
 _TENSOR = frozenset(
@@ -96,7 +84,7 @@ def overload_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
 
 def operator(name: str, overload: str = "default") -> Any:
     """`ops.aten.<name>.<overload>`; a room above this one has it, loaded when somebody asks."""
-    packet = getattr(import_module("undertow.torch_names._ops").namespace("aten"), name)
+    packet = getattr(import_module("undertow.compat._ops").namespace("aten"), name)
     return getattr(packet, overload)
 
 
@@ -248,7 +236,7 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
         if name in ("is_cpu", "is_cuda", "is_meta", "is_mps", "is_xpu"):
             return name == f"is_{device.type}"
     sets = public.__name__ in ("__set__", "__delete__")
-    if name in _ABOUT or sets or (getter is not None and name not in _BECOME):
+    if name in ABOUT or sets or (getter is not None and name not in _BECOME):
         return original(*args, **kwargs)
     if name in _BECOME:
         becomes = original if name == "__setitem__" and not found else _BECOME[name]

@@ -258,6 +258,7 @@ def pair_function(op: Op) -> Callable[[Tensor, Tensor], Tensor]:
             not state.plain
             or (OF_CLASS.get(y.__class__) or y.backend) is not k
             or x.dtype.kind != "f"
+            or k.steps is not None
         ):
             return apply(op, (input, other))
         try:
@@ -352,6 +353,8 @@ def inplace_elementwise(
         if state.grad and (node_of(self) or (base is not None and base._node is not None)):
             return slow(self, *others)
         k = OF_CLASS.get(x.__class__) or x.backend
+        if k.steps is not None:
+            return slow(self, *others)
         operands = [x]
         numbers = 0
         for other in others:

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _NOT_SCALAR = (UndertowError, AttributeError, TypeError, ValueError)
 
 
+# The class of arrays that tells its backend; None while a call is recorded, when every form has to
+# be asked of the backend itself.
+KIND: type | None = next(iter(OF_CLASS))
+
+
 def traced(rule: Callable[..., Any], arity: int) -> Expr | None:
     """A rule as an expression of its arguments; None if it uses something not elementwise."""
     try:
@@ -36,7 +41,7 @@ def traced(rule: Callable[..., Any], arity: int) -> Expr | None:
 class Prepared:
     """Some expressions as a function of their operands, made for each backend that meets them.
 
-    For arrays of the class `kind` it is `run`, else ask `of`.
+    For arrays of the class KIND it is `run`, else ask `of`.
     """
 
     __slots__ = ("arrays", "exprs", "kind", "largest", "made", "run")
@@ -48,20 +53,27 @@ class Prepared:
         self.arrays = arrays
         self.largest = largest
         self.made: dict[Any, Callable[..., Any]] = {}
-        # Of the first class of arrays that tells the backend (`OF_CLASS`).
-        self.kind: type | None = None
-        self.run: Callable[..., Any] = self.of
+        self.kind: type | None = None  # KIND, once `run` is the function for it
+        self.run: Callable[..., Any] = self._first
 
     def of(self, array: Any) -> Callable[..., Any]:
         """The function for the backend of an array."""
         backend = backend_of(array)
+        if KIND is None:
+            return backend.prepare(self.exprs, self.arrays, self.largest)
         run = self.made.get(backend)
         if run is None:
-            run = self.made[backend] = backend.prepare(self.exprs, self.arrays, self.largest)
-            if self.kind is None and array.__class__ in OF_CLASS:
+            run = backend.prepare(self.exprs, self.arrays, self.largest)
+            if backend.frames or backend.steps is not None:  # one for each call of a transform
+                return run
+            self.made[backend] = run
+            if array.__class__ is KIND:
                 self.run = run
-                self.kind = array.__class__
+                self.kind = KIND
         return run
+
+    def _first(self, *operands: Any) -> Any:
+        return self.of(operands[0])(*operands)
 
 
 class Fused:
@@ -106,7 +118,7 @@ class Fused:
         (a,) = node.saved
         (x,) = (a._array,) if a._alias is None else saved_arrays(node)
         runs = self.runs
-        run = runs.run if g.__class__ is runs.kind else runs.of(g)
+        run = runs.run if g.__class__ is KIND else runs.of(g)
         return (run(g, x),)
 
     def _of_two(self, g: Any, node: Node, row: Sequence[Any]) -> Sequence[Any]:
@@ -119,7 +131,7 @@ class Fused:
         if x is y and self.both is not None and _one_target(row):
             return self.both.of(g)(g, x), None
         runs = self.runs
-        run = runs.run if g.__class__ is runs.kind else runs.of(g)
+        run = runs.run if g.__class__ is KIND else runs.of(g)
         found = run(g, x, y)
         return (found,) if self.single else found
 

@@ -20,6 +20,7 @@ from ..dtypes import uint8
 from ..errors import ArgumentError, DTypeError
 from ..shapes import as_int
 from .reading import READERS, tell
+from .recording import RECORDERS, recorder, refuse
 from .tensor import Tensor, wrap
 
 _WORD = 1 << 64
@@ -49,6 +50,7 @@ class Generator:
         if not -(_WORD // 2) <= number < _WORD:
             raise ArgumentError(f"[manual_seed] expects a seed of 64 bits, got {number}")
         acting = self._acting()
+        self._noticed()
         with acting._lock:
             acting._seed, acting._offset = number % _WORD, 0
         return self
@@ -61,11 +63,13 @@ class Generator:
 
     def initial_seed(self) -> int:
         """The seed whose stream this is."""
+        self._noticed()
         return self._acting()._seed
 
     def get_state(self) -> Tensor:
         """Seed and position as a uint8 tensor, for `set_state`."""
         acting = self._acting()
+        self._noticed()
         with acting._lock:
             words = np.array([acting._seed, acting._offset], "<u8")
         return wrap(words.view(np.uint8))
@@ -76,6 +80,7 @@ class Generator:
             raise DTypeError("[set_state] expects the uint8 tensor that get_state returned")
         words = np.frombuffer(bytes(state.tolist()), "<u8").tolist()
         acting = self._acting()
+        self._noticed()
         with acting._lock:
             acting._seed, acting._offset = words
         return self
@@ -94,7 +99,13 @@ class Generator:
             acting._offset = offset + (count + 3) // 4 * 4  # the next call begins a new block
             for begun in _watching.get():
                 begun.setdefault(acting, (acting._seed, offset))
+            if RECORDERS and recorder() is not None:
+                recorder().tape.draw(acting, count, acting._seed, offset)
             return acting._seed, offset
+
+    def _noticed(self) -> None:
+        if RECORDERS:
+            refuse("a generator is seeded or read inside, which a program would not do")
 
     def _acting(self) -> Generator:
         """Itself; the default generator has a stand-in inside `replaying`."""

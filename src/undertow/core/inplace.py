@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import dtypes
 from ..backends.base import Array, Forms
+from ..backends.dual import LEVELS, STEPS
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..errors import DTypeError, InplaceError, ShapeError
@@ -22,7 +23,7 @@ from .node import AccumulateGrad, Barrier, Node
 from .op import Op
 from .other_kinds import OtherKind
 from .record import record
-from .tensor import Alias, Tensor, Version, listed, new_alias, node_of, share, wrap
+from .tensor import Alias, Tensor, Version, is_dual, listed, new_alias, node_of, share, wrap
 
 # Note [view writes]
 # What an in-place change of a view does to its base is one op: base and value in, new base out.
@@ -255,15 +256,26 @@ def write(op: str, t: Tensor, value: Tensor) -> Tensor:
         _check_history(op, t, node)
         if node is None and node_of(t) is not None:  # the op has no gradient: that of t is zero
             value = _replaced(t, value)
-    backend_of(t._array).assign(t._array, value._array)
+    _assign(op, t, value)
     _commit(t, value)
     return t
+
+
+def _assign(op: str, t: Tensor, value: Tensor) -> None:
+    if LEVELS and STEPS[2](op, t, value):  # one has a tangent
+        return
+    array, k = value._array, backend_of(t._array)
+    if backend_of(array) is not k and backend_of(array).base is k.base:  # in `vmap`
+        from .batching import fitted
+
+        array = fitted(op, t._array, array)
+    k.assign(t._array, array)
 
 
 def store(op: str, t: Tensor, value: Tensor) -> None:
     """`write` under no_grad of a value of the same shape and dtype, at less overhead."""
     check_writable(op, t, recorded=False)
-    backend_of(t._array).assign(t._array, value._array)
+    _assign(op, t, value)
     share(t).version.value += 1
 
 
@@ -277,13 +289,19 @@ def overwrite(op: str, t: Tensor, source: Tensor) -> Tensor:
         if broadcast_shapes(op, source.shape, t.shape) != t.shape:
             raise ShapeError(f"[{op}] shape {source.shape} does not broadcast to {t.shape}")
         source = expand(source, t.shape)
+    if backend_of(source._array).base is backend_of(t._array).base:
+        frames = backend_of(t._array).frames
+        if frames and node_of(source) is not None:
+            from .batching import lifted
+
+            source = lifted(source, frames)
     value = source
     if current().grad:
         _check_history(op, t, node_of(source))
         # Of a view, `view_write` takes the old gradient away.
         if t._base is None and (node_of(t) is not None or node_of(source) is not None):
             value = _replaced(t, source)
-    backend_of(t._array).assign(t._array, source._array)
+    _assign(op, t, source)
     _commit(t, value)
     return t
 
@@ -300,12 +318,19 @@ def update(name: str, op: Op, inputs: Sequence[Any], params: tuple[Any, ...] = (
     With `inplace=True` the op's forward changes its first array itself.
     """
     t: Tensor = inputs[0]
+    if any(is_dual(i) for i in inputs):
+        return write(name, t, apply(op, (_before(t), *inputs[1:]), params))
     check_writable(name, t)
     arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
     backend = backend_of(t._array)
     for i in inputs:
         if isinstance(i, Tensor) and backend_of(i._array) is not backend:
-            raise mixed_devices(op, backend, backend_of(i._array))
+            if backend_of(i._array).base is not backend.base:
+                raise mixed_devices(op, backend, backend_of(i._array))
+            from .batching import fitted, met
+
+            fitted(name, t._array, i._array)
+            return update(name, op, (t, *met(inputs)[1:]), params)
     after = wrap(t._array)
     if current().grad and any(isinstance(i, Tensor) and node_of(i) is not None for i in inputs):
         record(op, inputs, params, (after,))

@@ -23,7 +23,8 @@ class State:
     tells whether a backward pass may use more than one. `autocast` is the Autocast of the context,
     or None; the fast path may ignore it, since no elementwise function of its is listed. `asks` and
     `function_modes` tell who answers public functions, see Note [overriding], `dispatches` and
-    `dispatch_modes` who answers operators.
+    `dispatch_modes` who answers operators. `recording` tells that a call is recorded form by form
+    (core/recording), so that no form may be left out.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class State:
         "origin",
         "pack",
         "plain",
+        "recording",
         "refuse",
         "threads",
         "unpack",
@@ -64,6 +66,7 @@ class State:
         function_modes: tuple[Any, ...] = (),
         dispatches: bool = True,
         dispatch_modes: tuple[Any, ...] = (),
+        recording: bool = False,
     ) -> None:
         self.grad = grad
         self.inference = inference
@@ -81,7 +84,10 @@ class State:
         self.function_modes = function_modes
         self.dispatches = dispatches
         self.dispatch_modes = dispatch_modes
-        self.plain = not inference and not anomaly and pack is None and around is None
+        self.recording = recording
+        self.plain = (
+            not inference and not anomaly and pack is None and around is None and not recording
+        )
 
     def but(self, **changes: Any) -> State:
         """This state with some switches changed."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import DType, of_array
 from ..errors import DTypeError, FreedError, GradientError, VersionError
 from .modes import current
+from .recording import changed
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -47,10 +48,12 @@ class RemovableHandle:
         self.id = RemovableHandle._count
         self._hooks = hooks
         hooks[self.id] = hook
+        changed()
 
     def remove(self) -> None:
         """Take the hook away; doing it twice is harmless."""
         self._hooks.pop(self.id, None)
+        changed()
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -74,6 +77,7 @@ class Node:
         "parents",
         "plan",
         "saved",
+        "sequence",
         "site",
         "versions",
     )
@@ -88,6 +92,7 @@ class Node:
     _metas: tuple[Meta, ...]  # where it has not just one
     hooks: Hooks | None
     site: Any  # the forward stack, in anomaly mode
+    sequence: int  # the number of the call that made it; only while a profiler is on
     _origins: tuple[Node, ...]  # of a derivative: the roots it is one of; see Note [zeros]
     runs_empty = False  # whether the rule runs though no gradient has arrived
     adapts = False  # whether gradients of the rule are summed and cast until they fit

@@ -50,6 +50,7 @@ class Op:
     __slots__ = (
         "_expr",
         "_on_complex",
+        "affine",
         "arity",
         "bare",
         "complex_op",
@@ -68,6 +69,7 @@ class Op:
         "plans",
         "rules",
         "scalar",
+        "symmetric",
         "variadic",
         "view",
     )
@@ -89,6 +91,8 @@ class Op:
         derived: bool = False,
         conjugate: bool = True,
         complex_op: Op | None = None,
+        affine: bool = False,
+        symmetric: bool = False,
     ) -> None:
         if not derived:  # see Note [derived ops]
             if name in OPS:
@@ -109,6 +113,9 @@ class Op:
         # Of rules that complex numbers need; see Note [complex gradients].
         self.conjugate = conjugate and not view
         self.complex_op = complex_op
+        # Of forward mode, see Note [pushing forward].
+        self.affine = affine
+        self.symmetric = symmetric
         self._on_complex: Op | None = None
         self.scalar: Callable[..., Any] | None = None  # of an elementwise op, see `expr`
         self._expr: Expr | None = None

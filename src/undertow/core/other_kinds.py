@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import DTypeError, UnsupportedError
+from ..errors import DTypeError, GradientError, UnsupportedError
 
 
 class OtherKind:
@@ -23,6 +23,18 @@ class OtherKind:
         if method is None or not args or args[0] is not self:
             raise UnsupportedError(f"[{name}] is not defined for a {type(self).__name__}")
         return method(*args, **kwargs)
+
+    def _differentiated(self, op: str) -> Any:
+        """The Tensor whose place in the graph is that of this."""
+        raise GradientError(f"[{op}] expects Tensors, got a {type(self).__name__}")
+
+    def _gradient(self, values: Any) -> Any:
+        """The gradient of this, given that of what is differentiated."""
+        raise NotImplementedError
+
+    def _seed(self, gradient: Any) -> Any:
+        """The gradient of what is differentiated, given that of this."""
+        raise NotImplementedError
 
     def _receive(self, op: str, found: Any) -> Any:
         """Take what a function gave that was called with this for `out`."""
@@ -49,13 +61,13 @@ class NotDense(DTypeError):
         self.kind = kind
 
 
-def other_kind(values: Iterable[Any]) -> OtherKind | None:
-    """The first of another kind among arguments, or in a list of them."""
+def other_kind(values: Iterable[Any], depth: int = 64) -> OtherKind | None:
+    """The first of another kind among arguments, or in lists of them, nested as tensors may be."""
     for value in values:
         if isinstance(value, OtherKind):
             return value
         if isinstance(value, (list, tuple)):
-            found = other_kind(value)
+            found = other_kind(value, depth - 1) if depth else None
             if found is not None:
                 return found
         elif Overrider.met(value):

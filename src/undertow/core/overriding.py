@@ -11,6 +11,8 @@ tables, stay the same:
      of the arguments and asks only if there is one that it does not know.
   2. `_ALWAYS`, while a mode (`TorchFunctionMode`) is on in any thread: it asks at once, since also
      calls without any tensor are the mode's.
+  3. `_WATCHED`, while a profiler is on (`watch_calls`): it tells the watcher of each call, but not
+     of properties and questions about a tensor.
 Whoever is asked sees the function that was called, not what it is made of: while `Tensor`'s own
 `__torch_function__` computes, nobody is asked (`State.asks`), and a mode is off while it answers.
 A class that is no Tensor, and whose instances nobody has announced, is met when a function fails
@@ -37,6 +39,7 @@ from .tensor import PLAIN, Tensor
 PLAIN |= {bool, int, float, complex, str, bytes, type(None), type(...), type, DType, Device, Size}
 
 EVERYBODY, MODES, NOBODY = 0, 1, 2  # whom a call asks: `State.asks`
+_WATCH = 3  # the level of `_WATCHED`
 IN_BACKWARD = 4  # added to them while rules run, which ask nobody; see `of_user`
 
 # What never asks: questions about classes, and what would not end.
@@ -45,6 +48,18 @@ _NEVER = frozenset(
     __array_namespace__ __array_ufunc__ __delitem__ __iter__ __hash__ broadcast_shapes
     can_cast finfo get_default_dtype iinfo is_storage is_tensor promote_types set_default_dtype
     to_device typename
+    """.split()  # noqa: SIM905
+)
+# What is about a tensor and not about its elements: no operators.
+ABOUT = frozenset(
+    """
+    size dim ndimension numel nelement element_size stride storage_offset data_ptr const_data_ptr
+    dim_order is_contiguous is_floating_point is_complex is_signed is_inference is_conj is_neg
+    is_coalesced is_distributed is_pinned is_same_size is_set_to is_shared is_tensor requires_grad_
+    register_hook register_post_accumulate_grad_hook retain_grad backward grad as_subclass
+    get_device untyped_storage storage share_memory_ __repr__ __format__ __len__ __hash__ __copy__
+    __deepcopy__ __reduce_ex__ __setstate__ tolist numpy __array__ __dlpack__ __dlpack_device__
+    apply_ map_ map2_ record_stream result_type storage_type sparse_dim dense_dim
     """.split()  # noqa: SIM905
 )
 # What asks modes only: its arguments are data.
@@ -81,14 +96,15 @@ _CALLED = {
 ASKING: list[int] = []  # the level, if it is not 0
 _below: list[Callable[..., Any]] = []  # what asks for a `__torch_dispatch__`, once there is one
 _lock = RLock()
-_levels = [0, 0, 0]  # how many want which level of asking
+_levels = [0, 0, 0, 0]  # how many want which level of asking
+_watcher: list[Callable[..., Any]] = []  # see `watch_calls`
 _tables: list[dict[str, Callable[..., Any]]] = []  # of published functions, see `covers`
 
 
 class _Codes:
-    """A function's codes, by level: its own, `_IF_MET` and `_ALWAYS`."""
+    """A function's codes, by level: its own, `_IF_MET`, `_ALWAYS` and `_WATCHED`."""
 
-    __slots__ = ("by_level", "function")
+    __slots__ = ("by_level", "function", "quiet")
 
     def __init__(self, name: str, function: FunctionType, public: Any) -> None:
         code = function.__code__
@@ -108,13 +124,21 @@ class _Codes:
             consts["$ask"] = _ask_operator
         elif name in _SILENT:
             consts["$ask"] = _ask_nobody
-        met, always = (_filled(text, code, consts) for text in (_IF_MET, _ALWAYS))
+        called = _CALLED.get(name, name).strip("_") if name.startswith("__") else name
+        consts |= {"$watch": _watch, "$name": called}
+        met, always, watched = (
+            _filled(text, code, consts) for text in (_IF_MET, _ALWAYS, _WATCHED)
+        )
         self.function = function
-        self.by_level = code, met, always
+        self.by_level = code, met, always, watched
+        is_property = isinstance(getattr(public, "__self__", None), property)
+        self.quiet = is_property or (name in ABOUT and name != "backward")
         if not hasattr(function, "__wrapped__"):
             function.__wrapped__ = original  # type: ignore[attr-defined]  # for `inspect.signature`
 
     def set(self, level: int) -> None:
+        if level == _WATCH and self.quiet:
+            level = _asking()
         self.function.__code__ = self.by_level[level]
 
 
@@ -139,6 +163,10 @@ _IF_MET = """
 _ALWAYS = """
         ask = "$ask"
         return ask("$public", "$original", args, kwargs)
+"""
+_WATCHED = """
+        watch = "$watch"
+        return watch("$name", "$ask", "$public", "$original", args, kwargs)
 """
 
 
@@ -179,14 +207,18 @@ def covers(table: dict[str, Callable[..., Any]]) -> None:
 
 def added(name: str, function: Any) -> None:
     """Let what is published now ask as well, if anybody is asked."""
-    if ASKING and isinstance(function, FunctionType) and not is_private(name):
+    if _level() and isinstance(function, FunctionType) and not is_private(name):
         with _lock:
             _prepare(name, function, function)
             _codes[id(function)].set(_level())
 
 
-def _level() -> int:
+def _asking() -> int:
     return 2 if _levels[2] else 1 if _levels[1] else 0
+
+
+def _level() -> int:
+    return _WATCH if _levels[_WATCH] else _asking()
 
 
 def is_private(name: str) -> bool:
@@ -195,8 +227,8 @@ def is_private(name: str) -> bool:
 
 
 def _refresh() -> None:
-    level = _level()
-    ASKING[:] = [level] if level else []
+    level, asking = _level(), _asking()
+    ASKING[:] = [asking] if asking else []
     if level:
         _find()
     for codes in _codes.values():
@@ -250,6 +282,31 @@ def watching() -> Iterator[None]:
         yield
     finally:
         _want(1, -1)
+
+
+@contextmanager
+def watch_calls(watcher: Callable[..., Any]) -> Iterator[None]:
+    """While `watcher(name, run, args, kwargs)` runs what is called of the public functions."""
+    _watcher.append(watcher)
+    _want(_WATCH, 1)
+    try:
+        yield
+    finally:
+        _want(_WATCH, -1)
+        _watcher.remove(watcher)
+
+
+def _watch(name: str, ask: Any, public: Any, original: Any, args: Any, kwargs: Any) -> Any:
+    """A call of a function that is watched; whoever is to be asked as well is asked inside."""
+    if _levels[1] or _levels[2]:
+        original = functools.partial(_told, ask, public, original)
+    if not _watcher:  # another thread has just stopped watching
+        return original(*args, **kwargs)
+    return _watcher[-1](name, original, args, kwargs)
+
+
+def _told(ask: Any, public: Any, original: Any, *args: Any, **kwargs: Any) -> Any:
+    return ask(public, original, args, kwargs)
 
 
 def notice(kind: type) -> None:

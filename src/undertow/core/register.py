@@ -205,16 +205,8 @@ def guarded(
                         return into(name, wrapped, out, args, kwargs)
                     if out is not None:  # np.sum(tensor): tensor.sum(axis=…, out=None)
                         raise DTypeError(f"[{name}] got an unexpected keyword argument 'out'")
-                if makes:
-                    if "layout" in kwargs:
-                        if other_kind(args) is not None:
-                            raise ArgumentError(f"[{name}] a sparse tensor knows of layouts")
-                        layout = kwargs.pop("layout")
-                        if layout in _SPARSE and name in ("empty", "zeros"):
-                            kwargs["layout"] = layout
-                            return import_module(_SPARSE_ROOM).nothing(name, *args, **kwargs)
-                        _check_layout(name, layout)
-                    kwargs.pop("pin_memory", None)
+                if makes and _sparse_layout(name, args, kwargs):
+                    return import_module(_SPARSE_ROOM).nothing(name, *args, **kwargs)
                 for alias in ("axis", "keepdims"):
                     if alias in kwargs and alias not in fn.__annotations__:
                         kwargs[_ALIASES[alias]] = kwargs.pop(alias)
@@ -232,36 +224,69 @@ def guarded(
             numbers = in_new_order(name, args, kwargs)
             if numbers is not None:
                 return wrapped(*[a for a in args if isinstance(a, Tensor)], **numbers)
-            if str(error).startswith(f"[{name}]"):
+            told = _told(fn, name, args, kwargs, error)
+            if told is None:
                 raise
-            names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
-            given = dict(zip(names, args, strict=False)) | kwargs
-            misfit = _misfit(fn, given)
-            if misfit:
-                raise DTypeError(f"[{name}] {misfit}") from error
-            if not _arose_inside(error):
-                raise
-            if isinstance(error, _ABOUT_ARGUMENTS):  # of the function that this one is made of
-                told = str(error)
-                error.args = (f"[{name}]{told.partition(']')[2] or f' {told}'}",)
-            if isinstance(error, UndertowError):
-                raise
-            if isinstance(error, (TypeError, AttributeError)):
-                loose = [v for n, v in given.items() if not _checked(fn, n)] + [*args[len(names) :]]
-                if not about_argument(error, loose):
-                    raise
-            if isinstance(error, MemoryError):
-                raise out_of_memory(name, error) from error
-            for builtin, ours in _OURS.items():
-                if isinstance(error, builtin):
-                    more = args[len(names) :]
-                    if more:  # as in zeros(2, 3), in the order of the call
-                        given = {fn.__code__.co_varnames[_star(fn)]: more} | given
-                    shown = ", ".join(f"{n}={_brief(v)}" for n, v in given.items())
-                    raise ours(f"[{name}] {error}; called with {shown or 'nothing'}") from error
-            raise
+            raise told from error
 
     return wrapped  # type: ignore[return-value]
+
+
+def _sparse_layout(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Drop what says nothing here from a creator's arguments; whether they ask for sparse."""
+    kwargs.pop("pin_memory", None)
+    if "layout" not in kwargs:
+        return False
+    if other_kind(args) is not None:
+        raise ArgumentError(f"[{name}] a sparse tensor knows of layouts")
+    layout = kwargs.pop("layout")
+    if layout in _SPARSE and name in ("empty", "zeros"):
+        kwargs["layout"] = layout
+        return True
+    if layout not in (None, strided):
+        raise ArgumentError(f"[{name}] every tensor is ut.strided, got layout {layout!r}")
+    return False
+
+
+def _told(
+    fn: Callable[..., Any],
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception,
+) -> Exception | None:
+    """What to raise in the place of an error, in the words of the call; None for the error itself.
+
+    The error itself may get the name of the function that the user called.
+    """
+    if str(error).startswith(f"[{name}]"):
+        return None
+    names = fn.__code__.co_varnames[: fn.__code__.co_argcount]
+    given = dict(zip(names, args, strict=False)) | kwargs
+    misfit = _misfit(fn, given)
+    if misfit:
+        return DTypeError(f"[{name}] {misfit}")
+    if not _arose_inside(error):
+        return None
+    if isinstance(error, _ABOUT_ARGUMENTS):  # of the function that this one is made of
+        said = str(error)
+        error.args = (f"[{name}]{said.partition(']')[2] or f' {said}'}",)
+    if isinstance(error, UndertowError):
+        return None
+    more = args[len(names) :]
+    if isinstance(error, (TypeError, AttributeError)):
+        loose = [v for n, v in given.items() if not _checked(fn, n)] + [*more]
+        if not about_argument(error, loose):
+            return None
+    if isinstance(error, MemoryError):
+        return out_of_memory(name, error)
+    for builtin, ours in _OURS.items():
+        if isinstance(error, builtin):
+            if more:  # as in zeros(2, 3), in the order of the call
+                given = {fn.__code__.co_varnames[_star(fn)]: more} | given
+            shown = ", ".join(f"{n}={_brief(v)}" for n, v in given.items())
+            return ours(f"[{name}] {error}; called with {shown or 'nothing'}")
+    return None
 
 
 def _star(fn: Callable[..., Any]) -> int:
@@ -271,11 +296,6 @@ def _star(fn: Callable[..., Any]) -> int:
 
 _SPARSE = (sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
 _SPARSE_ROOM = f"{__name__.partition('.')[0]}.sparse.creation"
-
-
-def _check_layout(name: str, layout: Any) -> None:
-    if layout not in (None, strided):
-        raise ArgumentError(f"[{name}] every tensor is ut.strided, got layout {layout!r}")
 
 
 def _arose_inside(error: Exception) -> bool:

@@ -24,7 +24,7 @@ class Packed:
     _alias = True
 
     def __init__(self, t: Tensor, state: State) -> None:
-        alone = t.detach()
+        alone = t._same()
         before = alone._version
         token = enter(state.but(grad=False, pack=None, unpack=None))
         try:
@@ -58,7 +58,8 @@ class Packed:
                 "it must return the Tensor that pack was given"
             )
         array = value._array
-        if array.shape != shape or array.dtype != dtype or backend_of(array) is not self.backend:
+        elsewhere = backend_of(array).base is not self.backend.base
+        if array.shape != shape or array.dtype != dtype or elsewhere:
             raise GradientError(
                 f"[{name}] unpack of saved_tensors_hooks returned a tensor of shape {value.shape}, "
                 f"{value.dtype} on {value.device}; pack was given shape {shape}, "

@@ -12,6 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import dtypes
+from ..backends.dual import LEVELS, DualArray, living, primal_of
 from ..backends.registry import backend_of
 from ..devices import Device
 from ..dtypes import DType
@@ -19,6 +20,7 @@ from ..errors import DTypeError, GradientError, InplaceError
 from ..shapes import SIZES, Size, wrap_dim
 from .modes import current
 from .node import AccumulateGrad, Node, RemovableHandle
+from .recording import RECORDERS, changed, recorder, touched
 
 if TYPE_CHECKING:  # what ops attach; written by tools/stubs.py
     from .tensor_methods import TensorMethods
@@ -310,6 +312,7 @@ class Tensor(TensorMethods, metaclass=TensorType):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Switch gradients on or off for this leaf; returns itself."""
+        changed()
         node = node_of(self)
         if requires_grad:
             if node is None:
@@ -357,6 +360,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward accumulated here."""
+        if RECORDERS:
+            touched(self)
         return self._grad
 
     @grad.setter
@@ -377,10 +382,14 @@ class Tensor(TensorMethods, metaclass=TensorType):
                 )
             if value.device != self.device:
                 raise GradientError(f"[grad] expects device {self.device}, got {value.device}")
+        if RECORDERS:
+            touched(self)
         self._grad = value
 
     @grad.deleter
     def grad(self) -> None:
+        if RECORDERS:
+            touched(self)
         self._grad = None
 
     @property
@@ -469,7 +478,16 @@ class Tensor(TensorMethods, metaclass=TensorType):
 
     # Sharing memory -----------------------------------------------------------------------
     def detach(self) -> Tensor:
-        """The same memory without history."""
+        """The same memory without history, nor a tangent."""
+        if RECORDERS and recorder() is not None:
+            recorder().saw(self)
+        array = primal_of(self._array) if LEVELS else self._array
+        return wrap_shared(array, share(self))
+
+    def _same(self) -> Tensor:
+        """The same memory without history, and with its tangent."""
+        if RECORDERS and recorder() is not None:
+            recorder().saw(self)
         return wrap_shared(self._array, share(self))
 
     def detach_(self) -> Tensor:
@@ -484,6 +502,8 @@ class Tensor(TensorMethods, metaclass=TensorType):
             alias.dormant = self._node
         self._node = None
         self._index = 0
+        if LEVELS:
+            self._array = primal_of(self._array)
         return self
 
     @property
@@ -501,6 +521,7 @@ class Tensor(TensorMethods, metaclass=TensorType):
     def data(self, value: Tensor) -> None:
         if not isinstance(value, Tensor):
             raise DTypeError(f"[data] can be set to a Tensor, got {type(value).__name__}")
+        changed()
         kind = value.dtype
         if node_of(self) is not None and not (kind.is_floating_point or kind.is_complex):
             raise GradientError(
@@ -716,6 +737,20 @@ def node_of(t: Tensor) -> Node | None:
 
         refresh(t, alias)
     return t._node
+
+
+def is_dual(t: Any) -> bool:
+    """Whether a tensor has a tangent; see Note [tangents] in backends/dual."""
+    return bool(LEVELS) and isinstance(t, Tensor) and living(t._array).__class__ is DualArray
+
+
+def differentiated(*tensors: Any) -> bool:
+    """Whether a derivative of any of these is wanted: recorded, or by forward mode."""
+    grad = current().grad
+    for t in tensors:
+        if isinstance(t, Tensor) and ((grad and node_of(t) is not None) or is_dual(t)):
+            return True
+    return False
 
 
 def connected(t: Tensor, node: Node | None) -> bool:

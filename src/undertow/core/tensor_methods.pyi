@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike, Number
 from ..layouts import layout as Layout
-from ..ops.float_parts import Parts
-from ..ops.histograms import Histogram
-from ..ops.orthogonal import QR, Reflections
-from ..ops.pivoted import LUFactor, LUFactorInfo
-from ..ops.reduction import MinMax
-from ..ops.scan import Selection
-from ..ops.solving import SignLogDet
-from ..ops.spectra import OldSVD
-from ..ops.triangular import TriangularSolution
+from ..ops.elementwise.float_parts import Parts
+from ..ops.linalg.orthogonal import QR, Reflections
+from ..ops.linalg.pivoted import LUFactor, LUFactorInfo
+from ..ops.linalg.solving import SignLogDet
+from ..ops.linalg.spectra import OldSVD
+from ..ops.linalg.triangular import TriangularSolution
+from ..ops.reduce.histograms import Histogram
+from ..ops.reduce.reduction import MinMax
+from ..ops.reduce.scan import Selection
 from ..shapes import Ints
 from .generator import Generator
 from .storage import TypedStorage, UntypedStorage
@@ -30,6 +30,116 @@ Index: TypeAlias = (
 )
 
 class TensorMethods:
+    def __repr__(self, **contents: Any) -> str: ...
+    def __format__(self, spec: str) -> str: ...
+    def __len__(self) -> builtins.int: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __reversed__(self) -> Tensor: ...
+    def __contains__(self, element: Any) -> builtins.bool: ...
+    def __bool__(self) -> builtins.bool: ...
+    def __float__(self) -> builtins.float: ...
+    def __int__(self) -> builtins.int: ...
+    def __complex__(self) -> complex: ...
+    def __index__(self) -> builtins.int: ...
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
+    def __copy__(self) -> Tensor: ...
+    def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
+    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any: ...
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: Any = None,
+        dl_device: Any = None,
+        copy: builtins.bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on a device, itself if it is there: `to(device)`, in the standard's words."""
+    def untyped_storage(self) -> UntypedStorage:
+        """The bytes that this tensor and its views look at."""
+    def storage(self) -> TypedStorage:
+        """The memory that this tensor and its views look at, as elements of its dtype."""
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """A copy in memory of its own that gradients flow through."""
+    @overload
+    def new_zeros(
+        self,
+        *sizes: builtins.int,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Zeros of another shape, with the dtype and device of `input`."""
+    @overload
+    def new_zeros(
+        self,
+        size: Sequence[builtins.int],
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Zeros of another shape, with the dtype and device of `input`."""
+    @overload
+    def new_ones(
+        self,
+        *sizes: builtins.int,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Ones of another shape, with the dtype and device of `input`."""
+    @overload
+    def new_ones(
+        self,
+        size: Sequence[builtins.int],
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Ones of another shape, with the dtype and device of `input`."""
+    @overload
+    def new_empty(
+        self,
+        *sizes: builtins.int,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Memory of another shape, with the dtype and device of `input` and any values."""
+    @overload
+    def new_empty(
+        self,
+        size: Sequence[builtins.int],
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """Memory of another shape, with the dtype and device of `input` and any values."""
+    def new_full(
+        self,
+        size: Ints,
+        fill_value: Tensor | Number,
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """`fill_value` in another shape, with the dtype and device of `input`."""
+    def new_tensor(
+        self,
+        data: Any,
+        *,
+        dtype: DTypeLike | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: builtins.bool = False,
+    ) -> Tensor:
+        """A copy of `data` in the dtype and on the device of `input`."""
     def where(self, condition: Tensor, other: Tensor | Number) -> Tensor:
         """`ut.where(condition, input, other)`."""
     def eq(self, other: Tensor | Number) -> Tensor:
@@ -170,6 +280,353 @@ class TensorMethods:
         """Whether all elements differ by at most `atol + rtol * abs(other)`."""
     def equal(self, other: Tensor) -> builtins.bool:
         """Whether two tensors have the same shape and the same elements."""
+    @overload
+    def reshape(self, *sizes_: builtins.int) -> Tensor:
+        """The same elements in another shape: a view where the strides allow it, else a copy."""
+    @overload
+    def reshape(self, shape: Sequence[builtins.int]) -> Tensor:
+        """The same elements in another shape: a view where the strides allow it, else a copy."""
+    @overload
+    def view(self, *size: builtins.int) -> Tensor:
+        """The same memory in another shape; an error where the strides do not allow that."""
+    @overload
+    def view(self, size: Sequence[builtins.int]) -> Tensor:
+        """The same memory in another shape; an error where the strides do not allow that."""
+    @overload
+    def view(self, dtype: DTypeLike) -> Tensor:
+        """The same memory in another shape; an error where the strides do not allow that."""
+    def view_as(self, other: Tensor) -> Tensor:
+        """`view` in the shape of `other`."""
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """`reshape` to the shape of `other`."""
+    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
+        """Dimensions `start_dim` to `end_dim` joined into one."""
+    def ravel(self) -> Tensor:
+        """All elements in one contiguous dimension: a view where possible."""
+    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
+        """One dimension split into several; one of their sizes may be -1."""
+    def squeeze(self, dim: Ints | None = None) -> Tensor:
+        """A view without the dimensions of size 1: all of them, or those in `dim` that have size 1."""
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """A view with a new dimension of size 1 at position `dim`."""
+    @overload
+    def permute(self, *order: builtins.int) -> Tensor:
+        """A view with the dimensions in another order."""
+    @overload
+    def permute(self, dims: Sequence[builtins.int]) -> Tensor:
+        """A view with the dimensions in another order."""
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """A view with two dimensions exchanged."""
+    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """The same as `transpose`."""
+    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """The same as `transpose`."""
+    def t(self) -> Tensor:
+        """A matrix transposed; a vector or zero-dimensional tensor as it is."""
+    def adjoint(self) -> Tensor:
+        """The last two dimensions exchanged and, for complex numbers, conjugated."""
+    @property
+    def T(self) -> Tensor:
+        """A view with the dimensions in reverse order."""
+    @property
+    def mT(self) -> Tensor:
+        """A view with the last two dimensions exchanged."""
+    @property
+    def mH(self) -> Tensor: ...
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix."""
+    def movedim(self, source: Ints, destination: Ints) -> Tensor:
+        """A view with the dimensions `source` at the positions `destination`, the others in order."""
+    def moveaxis(self, source: Ints, destination: Ints) -> Tensor:
+        """The same as `movedim`."""
+    @overload
+    def expand(self, *sizes_: builtins.int, implicit: builtins.bool = False) -> Tensor:
+        """A view in which dimensions of size 1 are repeated without copying; -1 keeps a size."""
+    @overload
+    def expand(self, size: Sequence[builtins.int], *, implicit: builtins.bool = False) -> Tensor:
+        """A view in which dimensions of size 1 are repeated without copying; -1 keeps a size."""
+    def expand_as(self, other: Tensor) -> Tensor:
+        """`expand` to the shape of `other`."""
+    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
+        """A view broadcast to `size`; the same as `expand`."""
+    def narrow(
+        self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
+    ) -> Tensor:
+        """A view of `length` positions of dimension `dim` from `start` on."""
+    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
+        """A view of position `index` of dimension `dim`, without that dimension."""
+    def contiguous(self, *, memory_format: Any = None) -> Tensor:
+        """The tensor itself if its elements lie in row-major order, else a copy that does."""
+    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
+        """All choices of `r` elements of a vector in order, as rows."""
+    def split(self, split_size: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """`ut.split` of this tensor; torch's method has another word for the sizes."""
+    def split_with_sizes(
+        self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
+    ) -> tuple[Tensor, ...]:
+        """Consecutive views of the sizes listed along `dim`, which they must fill."""
+    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
+    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Views of every position along `dim`, without that dimension."""
+    def tensor_split(
+        self,
+        indices_or_sections: Ints | Tensor | None = None,
+        dim: builtins.int = 0,
+        *,
+        indices: Sequence[builtins.int] | Tensor | None = None,
+        sections: builtins.int | None = None,
+    ) -> tuple[Tensor, ...]:
+        """Views of almost equal size, the first ones larger by one, or views between the indices."""
+    def hsplit(self, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+        """Views side by side: along dimension 1, of a vector along dimension 0."""
+    def vsplit(self, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+        """Views of rows: along dimension 0 of at least two."""
+    def dsplit(self, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
+        """Views in depth: along dimension 2 of at least three."""
+    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The running sum along `dim`; integers are summed as int64."""
+    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """In-place form of `cumsum`; returns the tensor itself."""
+    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """The running product along `dim`; integers are multiplied as int64."""
+    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
+        """In-place form of `cumprod`; returns the tensor itself."""
+    def cummax(self, dim: builtins.int) -> Selection:
+        """The running maximum along `dim`, and the index of the last element that attains it."""
+    def cummin(self, dim: builtins.int) -> Selection:
+        """The running minimum along `dim`, and the index of the last element that attains it."""
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """`log(cumsum(exp(input)))` along `dim`, without overflow."""
+    def diff(
+        self,
+        n: builtins.int = 1,
+        dim: builtins.int = -1,
+        prepend: Tensor | None = None,
+        append: Tensor | None = None,
+    ) -> Tensor:
+        """The n-th difference of neighbours along `dim`; booleans are compared."""
+    @property
+    def is_cpu(self) -> builtins.bool: ...
+    @property
+    def is_cuda(self) -> builtins.bool: ...
+    @property
+    def is_ipu(self) -> builtins.bool: ...
+    @property
+    def is_maia(self) -> builtins.bool: ...
+    @property
+    def is_meta(self) -> builtins.bool: ...
+    @property
+    def is_mps(self) -> builtins.bool: ...
+    @property
+    def is_mtia(self) -> builtins.bool: ...
+    @property
+    def is_vulkan(self) -> builtins.bool: ...
+    @property
+    def is_xla(self) -> builtins.bool: ...
+    @property
+    def is_xpu(self) -> builtins.bool: ...
+    @property
+    def is_mkldnn(self) -> builtins.bool: ...
+    @property
+    def is_nested(self) -> builtins.bool: ...
+    @property
+    def is_quantized(self) -> builtins.bool: ...
+    @property
+    def is_sparse(self) -> builtins.bool: ...
+    @property
+    def is_sparse_csr(self) -> builtins.bool: ...
+    @property
+    def layout(self) -> Layout: ...
+    def get_device(self) -> builtins.int:
+        """The number of its device; -1 for the CPU."""
+    def cuda(
+        self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None
+    ) -> Tensor:
+        """The tensor on a CUDA device; an error where there is none."""
+    def xpu(
+        self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None
+    ) -> Tensor:
+        """The tensor on an XPU device; an error where there is none."""
+    def pin_memory(self, device: DeviceLike | None = None) -> Tensor:
+        """The tensor itself: no device here copies faster from pinned memory."""
+    def is_pinned(self, device: DeviceLike | None = None) -> builtins.bool:
+        """Whether its memory is pinned: never."""
+    def record_stream(self, stream: Any) -> None:
+        """Nothing: an operation has ended when it returns."""
+    def is_shared(self) -> builtins.bool:
+        """Whether other processes see its memory: no."""
+    def share_memory_(self) -> Tensor:
+        """An error: memory is not shared in place; a DataLoader's workers do it by themselves."""
+    def is_set_to(self, tensor: Tensor) -> builtins.bool:
+        """Whether two tensors are the same memory in the same way: shape, strides and start."""
+    def is_nonzero(self) -> builtins.bool:
+        """Whether its one element is not zero."""
+    def is_distributed(self) -> builtins.bool:
+        """Whether it lies on several machines: no."""
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[builtins.int, ...]:
+        """The dimensions from the largest stride to the smallest."""
+    def const_data_ptr(self) -> builtins.int:
+        """The address of the first element."""
+    def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
+        """The tensor itself, in another dtype if one is given: it is dense already."""
+    def sparse_dim(self) -> builtins.int:
+        """0: a dense tensor has no sparse dimensions."""
+    def dense_dim(self) -> builtins.int:
+        """The number of its dimensions: all are dense."""
+    def to_sparse(
+        self,
+        sparse_dim: builtins.int | None = None,
+        *,
+        layout: Any = None,
+        blocksize: Any = None,
+        dense_dim: builtins.int | None = None,
+    ) -> Any:
+        """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`."""
+    def to_sparse_coo(self) -> Any:
+        """The elements that are not zero with their coordinates: `to_sparse()`."""
+    def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by rows, of which the elements that are not zero are stored."""
+    def to_sparse_csc(self, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by columns, of which the elements that are not zero are stored."""
+    def to_sparse_bsr(self, blocksize: Any, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by rows, of which the blocks that are not zero are stored."""
+    def to_sparse_bsc(self, blocksize: Any, dense_dim: builtins.int | None = None) -> Any:
+        """The matrix by columns, of which the blocks that are not zero are stored."""
+    def sparse_mask(self, mask: Any) -> Any:
+        """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
+    def new(self, *args: Any, size: Ints | None = None, device: Any = None) -> Tensor:
+        """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Replace each element by what a Python function makes of it; slow, and without gradients."""
+    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Replace each element by a Python function of it and of another tensor's; slow."""
+    def map2_(
+        self, tensor1: Tensor, tensor2: Tensor, callable: Callable[[Any, Any, Any], Any]
+    ) -> Tensor:
+        """Replace each element by a Python function of it and of two other tensors'; slow."""
+    def as_subclass(self, cls: builtins.type[Tensor]) -> Tensor:
+        """The same memory as an instance of a subclass of Tensor."""
+    def module_load(self, other: Tensor, assign: builtins.bool = False) -> Tensor:
+        """What `load_state_dict` puts in the place of this: `other`, or a copy of it in this memory."""
+    def resize_(self, *sizes: Ints, memory_format: Any = None) -> Tensor:
+        """Give it another shape in place: elements are kept in order, further ones have any value."""
+    def resize_as_(self, the_template: Tensor, memory_format: Any = None) -> Tensor:
+        """`resize_` to the shape of another tensor."""
+    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Tensor:
+        """Set the main diagonal to a number; `wrap` begins again below it in a tall matrix."""
+    def is_same_size(self, other: Tensor) -> builtins.bool:
+        """Whether two tensors have the same shape."""
+    def is_conj(self) -> builtins.bool:
+        """Whether it is a conjugation that waits to be done: never, it is done at once."""
+    def is_neg(self) -> builtins.bool:
+        """Whether it is a negation that waits to be done: never, it is done at once."""
+    def ccol_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `ccol_indices` is for sparse tensors."""
+    def coalesce(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `coalesce` is for sparse tensors."""
+    def col_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `col_indices` is for sparse tensors."""
+    def crow_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `crow_indices` is for sparse tensors."""
+    def indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `indices` is for sparse tensors."""
+    def is_coalesced(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `is_coalesced` is for sparse tensors."""
+    def row_indices(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `row_indices` is for sparse tensors."""
+    def values(self, *args: Any, **kwargs: Any) -> Any:
+        """An error: `values` is for sparse tensors."""
+    @overload
+    def sum_to_size(self, *sizes: builtins.int) -> Tensor:
+        """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
+    @overload
+    def sum_to_size(self, size: Sequence[builtins.int]) -> Tensor:
+        """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
+    @overload
+    def to(
+        self,
+        dtype: DTypeLike,
+        non_blocking: builtins.bool = False,
+        copy: builtins.bool = False,
+        *,
+        memory_format: Any = None,
+    ) -> Tensor:
+        """The tensor in another dtype or on another device; itself when nothing changes."""
+    @overload
+    def to(
+        self,
+        device: DeviceLike | None = None,
+        dtype: DTypeLike | None = None,
+        non_blocking: builtins.bool = False,
+        copy: builtins.bool = False,
+        *,
+        memory_format: Any = None,
+    ) -> Tensor:
+        """The tensor in another dtype or on another device; itself when nothing changes."""
+    @overload
+    def to(
+        self,
+        other: Tensor,
+        non_blocking: builtins.bool = False,
+        copy: builtins.bool = False,
+        *,
+        memory_format: Any = None,
+    ) -> Tensor:
+        """The tensor in another dtype or on another device; itself when nothing changes."""
+    def float(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.float32)`."""
+    def double(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.float64)`."""
+    def half(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.float16)`."""
+    def bfloat16(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.bfloat16)`."""
+    def int(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int32)`."""
+    def long(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int64)`."""
+    def short(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int16)`."""
+    def char(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.int8)`."""
+    def byte(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.uint8)`."""
+    def bool(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.bool)`."""
+    def cfloat(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.complex64)`."""
+    def cdouble(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.complex128)`."""
+    def chalf(self, memory_format: Any = None) -> Tensor:
+        """`to(ut.complex32)`."""
+    @overload
+    def type(self) -> str:
+        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
+    @overload
+    def type(self, dtype: DTypeLike, non_blocking: builtins.bool = False) -> Tensor:
+        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
+    def type_as(self, other: Tensor) -> Tensor:
+        """The tensor in the dtype and on the device of `other`."""
+    def cpu(self, memory_format: Any = None) -> Tensor:
+        """The tensor in the CPU's memory; itself when it is there."""
+    def resolve_conj(self) -> Tensor:
+        """The tensor itself: conjugation is never lazy here."""
+    def resolve_neg(self) -> Tensor:
+        """The tensor itself: negation is never lazy here."""
+    def item(self) -> builtins.int | builtins.float:
+        """The one element as a Python number (a complex one too, which its type leaves out)."""
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
+    def numpy(self, *, force: builtins.bool = False) -> NDArray[Any]:
+        """The elements as a NumPy array that shares the tensor's memory."""
+    def copy_(self, src: Tensor | Number, non_blocking: builtins.bool = False) -> Tensor:
+        """Copy the elements of `src`, broadcast, cast and moved to this device, into this tensor."""
+    def fill_(self, value: Tensor | Number) -> Tensor:
+        """Set every element to `value`, a number or a zero-dimensional tensor."""
+    def zero_(self) -> Tensor:
+        """Set every element to zero."""
     def __add__(self, other: Tensor | Number) -> Tensor: ...
     def __radd__(self, other: Tensor | Number) -> Tensor: ...
     def add(self, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
@@ -296,117 +753,6 @@ class TensorMethods:
     def __ifloordiv__(self, other: Tensor | Number) -> Tensor: ...
     def __imod__(self, other: Tensor | Number) -> Tensor: ...
     def __ipow__(self, other: Tensor | Number) -> Tensor: ...
-    def __repr__(self, **contents: Any) -> str: ...
-    def __format__(self, spec: str) -> str: ...
-    def __len__(self) -> builtins.int: ...
-    def __iter__(self) -> Iterator[Tensor]: ...
-    def __reversed__(self) -> Tensor: ...
-    def __contains__(self, element: Any) -> builtins.bool: ...
-    def __bool__(self) -> builtins.bool: ...
-    def __float__(self) -> builtins.float: ...
-    def __int__(self) -> builtins.int: ...
-    def __complex__(self) -> complex: ...
-    def __index__(self) -> builtins.int: ...
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]: ...
-    def __copy__(self) -> Tensor: ...
-    def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
-    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any: ...
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any: ...
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: Any = None,
-        dl_device: Any = None,
-        copy: builtins.bool | None = None,
-    ) -> Any: ...
-    def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
-    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """The tensor on a device, itself if it is there: `to(device)`, in the standard's words."""
-    @overload
-    def to(
-        self,
-        dtype: DTypeLike,
-        non_blocking: builtins.bool = False,
-        copy: builtins.bool = False,
-        *,
-        memory_format: Any = None,
-    ) -> Tensor:
-        """The tensor in another dtype or on another device; itself when nothing changes."""
-    @overload
-    def to(
-        self,
-        device: DeviceLike | None = None,
-        dtype: DTypeLike | None = None,
-        non_blocking: builtins.bool = False,
-        copy: builtins.bool = False,
-        *,
-        memory_format: Any = None,
-    ) -> Tensor:
-        """The tensor in another dtype or on another device; itself when nothing changes."""
-    @overload
-    def to(
-        self,
-        other: Tensor,
-        non_blocking: builtins.bool = False,
-        copy: builtins.bool = False,
-        *,
-        memory_format: Any = None,
-    ) -> Tensor:
-        """The tensor in another dtype or on another device; itself when nothing changes."""
-    def float(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.float32)`."""
-    def double(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.float64)`."""
-    def half(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.float16)`."""
-    def bfloat16(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.bfloat16)`."""
-    def int(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int32)`."""
-    def long(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int64)`."""
-    def short(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int16)`."""
-    def char(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.int8)`."""
-    def byte(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.uint8)`."""
-    def bool(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.bool)`."""
-    def cfloat(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.complex64)`."""
-    def cdouble(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.complex128)`."""
-    def chalf(self, memory_format: Any = None) -> Tensor:
-        """`to(ut.complex32)`."""
-    @overload
-    def type(self) -> str:
-        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
-    @overload
-    def type(self, dtype: DTypeLike, non_blocking: builtins.bool = False) -> Tensor:
-        """The name of the tensor's type in torch's old manner, or the tensor in another dtype."""
-    def type_as(self, other: Tensor) -> Tensor:
-        """The tensor in the dtype and on the device of `other`."""
-    def cpu(self, memory_format: Any = None) -> Tensor:
-        """The tensor in the CPU's memory; itself when it is there."""
-    def resolve_conj(self) -> Tensor:
-        """The tensor itself: conjugation is never lazy here."""
-    def resolve_neg(self) -> Tensor:
-        """The tensor itself: negation is never lazy here."""
-    def item(self) -> builtins.int | builtins.float:
-        """The one element as a Python number (a complex one too, which its type leaves out)."""
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers; a number for a zero-dimensional tensor."""
-    def numpy(self, *, force: builtins.bool = False) -> NDArray[Any]:
-        """The elements as a NumPy array that shares the tensor's memory."""
-    def copy_(self, src: Tensor | Number, non_blocking: builtins.bool = False) -> Tensor:
-        """Copy the elements of `src`, broadcast, cast and moved to this device, into this tensor."""
-    def fill_(self, value: Tensor | Number) -> Tensor:
-        """Set every element to `value`, a number or a zero-dimensional tensor."""
-    def zero_(self) -> Tensor:
-        """Set every element to zero."""
     def clamp_min(self, min: Tensor | Number) -> Tensor:
         """The elements, but at least `min`; at the bound the gradient goes to `input`."""
     def clamp_max(self, max: Tensor | Number) -> Tensor:
@@ -690,281 +1036,84 @@ class TensorMethods:
         """`leaky_relu` whose slope is a tensor of one element, or of one for each channel (dim 1)."""
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """The elements of size above `lambd`, and zero in place of the others."""
-    @overload
-    def reshape(self, *sizes_: builtins.int) -> Tensor:
-        """The same elements in another shape: a view where the strides allow it, else a copy."""
-    @overload
-    def reshape(self, shape: Sequence[builtins.int]) -> Tensor:
-        """The same elements in another shape: a view where the strides allow it, else a copy."""
-    @overload
-    def view(self, *size: builtins.int) -> Tensor:
-        """The same memory in another shape; an error where the strides do not allow that."""
-    @overload
-    def view(self, size: Sequence[builtins.int]) -> Tensor:
-        """The same memory in another shape; an error where the strides do not allow that."""
-    @overload
-    def view(self, dtype: DTypeLike) -> Tensor:
-        """The same memory in another shape; an error where the strides do not allow that."""
-    def view_as(self, other: Tensor) -> Tensor:
-        """`view` in the shape of `other`."""
-    def reshape_as(self, other: Tensor) -> Tensor:
-        """`reshape` to the shape of `other`."""
-    def flatten(self, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Dimensions `start_dim` to `end_dim` joined into one."""
-    def ravel(self) -> Tensor:
-        """All elements in one contiguous dimension: a view where possible."""
-    def unflatten(self, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
-        """One dimension split into several; one of their sizes may be -1."""
-    def squeeze(self, dim: Ints | None = None) -> Tensor:
-        """A view without the dimensions of size 1: all of them, or those in `dim` that have size 1."""
-    def unsqueeze(self, dim: builtins.int) -> Tensor:
-        """A view with a new dimension of size 1 at position `dim`."""
-    @overload
-    def permute(self, *order: builtins.int) -> Tensor:
-        """A view with the dimensions in another order."""
-    @overload
-    def permute(self, dims: Sequence[builtins.int]) -> Tensor:
-        """A view with the dimensions in another order."""
-    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """A view with two dimensions exchanged."""
-    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-        """The same as `transpose`."""
-    def swapdims(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
-        """The same as `transpose`."""
-    def t(self) -> Tensor:
-        """A matrix transposed; a vector or zero-dimensional tensor as it is."""
-    def adjoint(self) -> Tensor:
-        """The last two dimensions exchanged and, for complex numbers, conjugated."""
-    @property
-    def T(self) -> Tensor:
-        """A view with the dimensions in reverse order."""
-    @property
-    def mT(self) -> Tensor:
-        """A view with the last two dimensions exchanged."""
-    @property
-    def mH(self) -> Tensor: ...
-    @property
-    def H(self) -> Tensor:
-        """The conjugate transpose of a matrix."""
-    def movedim(self, source: Ints, destination: Ints) -> Tensor:
-        """A view with the dimensions `source` at the positions `destination`, the others in order."""
-    def moveaxis(self, source: Ints, destination: Ints) -> Tensor:
-        """The same as `movedim`."""
-    @overload
-    def expand(self, *sizes_: builtins.int, implicit: builtins.bool = False) -> Tensor:
-        """A view in which dimensions of size 1 are repeated without copying; -1 keeps a size."""
-    @overload
-    def expand(self, size: Sequence[builtins.int], *, implicit: builtins.bool = False) -> Tensor:
-        """A view in which dimensions of size 1 are repeated without copying; -1 keeps a size."""
-    def expand_as(self, other: Tensor) -> Tensor:
-        """`expand` to the shape of `other`."""
-    def broadcast_to(self, size: Sequence[builtins.int]) -> Tensor:
-        """A view broadcast to `size`; the same as `expand`."""
-    def narrow(
-        self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
-    ) -> Tensor:
-        """A view of `length` positions of dimension `dim` from `start` on."""
-    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
-        """A view of position `index` of dimension `dim`, without that dimension."""
-    def contiguous(self, *, memory_format: Any = None) -> Tensor:
-        """The tensor itself if its elements lie in row-major order, else a copy that does."""
-    def untyped_storage(self) -> UntypedStorage:
-        """The bytes that this tensor and its views look at."""
-    def storage(self) -> TypedStorage:
-        """The memory that this tensor and its views look at, as elements of its dtype."""
-    def clone(self, *, memory_format: Any = None) -> Tensor:
-        """A copy in memory of its own that gradients flow through."""
-    @overload
-    def new_zeros(
-        self,
-        *sizes: builtins.int,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Zeros of another shape, with the dtype and device of `input`."""
-    @overload
-    def new_zeros(
-        self,
-        size: Sequence[builtins.int],
-        *,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Zeros of another shape, with the dtype and device of `input`."""
-    @overload
-    def new_ones(
-        self,
-        *sizes: builtins.int,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Ones of another shape, with the dtype and device of `input`."""
-    @overload
-    def new_ones(
-        self,
-        size: Sequence[builtins.int],
-        *,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Ones of another shape, with the dtype and device of `input`."""
-    @overload
-    def new_empty(
-        self,
-        *sizes: builtins.int,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Memory of another shape, with the dtype and device of `input` and any values."""
-    @overload
-    def new_empty(
-        self,
-        size: Sequence[builtins.int],
-        *,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """Memory of another shape, with the dtype and device of `input` and any values."""
-    def new_full(
-        self,
-        size: Ints,
-        fill_value: Tensor | Number,
-        *,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """`fill_value` in another shape, with the dtype and device of `input`."""
-    def new_tensor(
-        self,
-        data: Any,
-        *,
-        dtype: DTypeLike | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: builtins.bool = False,
-    ) -> Tensor:
-        """A copy of `data` in the dtype and on the device of `input`."""
-    def bernoulli(
-        self, p: builtins.float | None = None, *, generator: Generator | None = None
-    ) -> Tensor:
-        """Ones with the probabilities in `input`, or with probability `p` in the shape of `input`."""
-    def multinomial(
-        self,
-        num_samples: builtins.int,
-        replacement: builtins.bool = False,
-        *,
-        generator: Generator | None = None,
-    ) -> Tensor:
-        """Indices drawn with probabilities proportional to the weights in each row of `input`."""
-    def uniform_(
-        self,
-        from_: builtins.float = 0,
-        to: builtins.float = 1,
-        *,
-        generator: Generator | None = None,
-        **bounds: builtins.float,
-    ) -> Tensor:
-        """Fill with uniform numbers in [from, to)."""
-    def normal_(
-        self,
-        mean: builtins.float = 0,
-        std: builtins.float = 1,
-        *,
-        generator: Generator | None = None,
-    ) -> Tensor:
-        """Fill with normal numbers of the given mean and standard deviation."""
-    def log_normal_(
-        self,
-        mean: builtins.float = 1,
-        std: builtins.float = 2,
-        *,
-        generator: Generator | None = None,
-    ) -> Tensor:
-        """Fill with exp of normal numbers of the given mean and standard deviation."""
-    def bernoulli_(
-        self, p: Tensor | builtins.float = 0.5, *, generator: Generator | None = None
-    ) -> Tensor:
-        """Fill with ones with probability `p` (a number, or a tensor that broadcasts), else zeros."""
-    def random_(
-        self,
-        from_: builtins.int | None = None,
-        to: builtins.int | EllipsisType | None = ...,
-        *,
-        generator: Generator | None = None,
-    ) -> Tensor:
-        """Fill with integers: `random_(to)` below to, `random_(from, to)` from from."""
-    def exponential_(
-        self, lambd: builtins.float = 1, *, generator: Generator | None = None
-    ) -> Tensor:
-        """Fill with exponential numbers of the given rate; never exactly zero."""
-    def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
-        """Fill with the number of trials up to the first success, each of probability `p`."""
-    def cauchy_(
-        self,
-        median: builtins.float = 0,
-        sigma: builtins.float = 1,
-        *,
-        generator: Generator | None = None,
-    ) -> Tensor:
-        """Fill with Cauchy numbers of the given median and scale."""
+    def frexp(self) -> Parts:
+        """`input` as mantissa times two to the exponent, the mantissa at least 0.5 and below 1."""
+    def nextafter(self, other: Tensor) -> Tensor:
+        """The next floating number after `input` towards `other`."""
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """In-place form of `nextafter`; returns the tensor itself."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
+    def igamma_(self, other: Tensor) -> Tensor:
+        """In-place form of `igamma`; returns the tensor itself."""
+    def igammac(self, other: Tensor) -> Tensor:
+        """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
+    def igammac_(self, other: Tensor) -> Tensor:
+        """In-place form of `igammac`; returns the tensor itself."""
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension `p`."""
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """In-place form of `mvlgamma`; returns the tensor itself."""
     def __getitem__(self, key: Index) -> Tensor: ...
     def __setitem__(self, key: Index, value: Tensor | Number | NDArray[Any]) -> None: ...
     def __delitem__(self, key: Any) -> None: ...
-    def combinations(self, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
-        """All choices of `r` elements of a vector in order, as rows."""
-    def split(self, split_size: Ints, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """`ut.split` of this tensor; torch's method has another word for the sizes."""
-    def split_with_sizes(
-        self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0
-    ) -> tuple[Tensor, ...]:
-        """Consecutive views of the sizes listed along `dim`, which they must fill."""
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """At most `chunks` views of equal size (the last may be smaller) along `dim`."""
-    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
-        """Views of every position along `dim`, without that dimension."""
-    def tensor_split(
-        self,
-        indices_or_sections: Ints | Tensor | None = None,
-        dim: builtins.int = 0,
-        *,
-        indices: Sequence[builtins.int] | Tensor | None = None,
-        sections: builtins.int | None = None,
-    ) -> tuple[Tensor, ...]:
-        """Views of almost equal size, the first ones larger by one, or views between the indices."""
-    def hsplit(self, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
-        """Views side by side: along dimension 1, of a vector along dimension 0."""
-    def vsplit(self, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
-        """Views of rows: along dimension 0 of at least two."""
-    def dsplit(self, indices_or_sections: Ints | Tensor) -> tuple[Tensor, ...]:
-        """Views in depth: along dimension 2 of at least three."""
-    def cumsum(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The running sum along `dim`; integers are summed as int64."""
-    def cumsum_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """In-place form of `cumsum`; returns the tensor itself."""
-    def cumprod(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """The running product along `dim`; integers are multiplied as int64."""
-    def cumprod_(self, dim: builtins.int, *, dtype: DTypeLike | None = None) -> Tensor:
-        """In-place form of `cumprod`; returns the tensor itself."""
-    def cummax(self, dim: builtins.int) -> Selection:
-        """The running maximum along `dim`, and the index of the last element that attains it."""
-    def cummin(self, dim: builtins.int) -> Selection:
-        """The running minimum along `dim`, and the index of the last element that attains it."""
-    def logcumsumexp(self, dim: builtins.int) -> Tensor:
-        """`log(cumsum(exp(input)))` along `dim`, without overflow."""
-    def diff(
-        self,
-        n: builtins.int = 1,
-        dim: builtins.int = -1,
-        prepend: Tensor | None = None,
-        append: Tensor | None = None,
+    def index_put(
+        self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
     ) -> Tensor:
-        """The n-th difference of neighbours along `dim`; booleans are compared."""
+        """`input` with `values` written (or added) at `input[indices]`."""
+    def index_put_(
+        self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
+    ) -> Tensor:
+        """In-place form of `index_put`; returns the tensor itself."""
+    def take(self, index: Tensor) -> Tensor:
+        """Elements of `input`, seen as one row, at positions of any shape."""
+    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        """`input` with the elements of `source` written (or added) at positions in it, seen as a row."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
+        """In-place form of `put`; returns the tensor itself."""
+    def repeat_interleave(
+        self,
+        repeats: Ints | Tensor | None = None,
+        dim: builtins.int | None = None,
+        *,
+        output_size: builtins.int | None = None,
+    ) -> Tensor:
+        """Each element (or slice along `dim`) several times; of `repeats` alone, the positions."""
+    def masked_fill(self, mask: Tensor, value: Tensor | Number) -> Tensor:
+        """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`."""
+    def masked_fill_(self, mask: Tensor, value: Tensor | Number) -> Tensor:
+        """In-place form of `masked_fill`; returns the tensor itself."""
+    @overload
+    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
+        """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
+    @overload
+    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
+        """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
+    @overload
+    def nonzero(self, *, as_tuple: builtins.bool = False) -> Tensor | tuple[Tensor, ...]:
+        """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
+    def argwhere(self) -> Tensor:
+        """The coordinates of the nonzero elements, one row each."""
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where the mask, broadcast against `input`, is true, as a vector."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`input` with the leading elements of `source`, in order, where the mask is true."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """In-place form of `masked_scatter`; returns the tensor itself."""
+    def gcd(self, other: Tensor) -> Tensor:
+        """The greatest common divisor; that of 0 and 0 is 0."""
+    def gcd_(self, other: Tensor) -> Tensor:
+        """In-place form of `gcd`; returns the tensor itself."""
+    def lcm(self, other: Tensor) -> Tensor:
+        """The least common multiple; 0 if one of them is 0."""
+    def lcm_(self, other: Tensor) -> Tensor:
+        """In-place form of `lcm`; returns the tensor itself."""
+    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
+        """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
+    def hash_tensor(
+        self, dim: Ints | None = None, keepdim: builtins.bool = False, *, mode: builtins.int = 0
+    ) -> Tensor:
+        """A number (uint64) that tells tensors apart: exclusive or of the bits of all elements."""
     def sum(
         self,
         dim: Ints | None = None,
@@ -1058,49 +1207,6 @@ class TensorMethods:
         """The p-norm of the elements over all or some dimensions."""
     def dist(self, other: Tensor, p: builtins.float = 2) -> Tensor:
         """The p-norm of `input - other`."""
-    def index_put(
-        self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
-    ) -> Tensor:
-        """`input` with `values` written (or added) at `input[indices]`."""
-    def index_put_(
-        self, indices: Sequence[Tensor | None], values: Tensor, accumulate: builtins.bool = False
-    ) -> Tensor:
-        """In-place form of `index_put`; returns the tensor itself."""
-    def take(self, index: Tensor) -> Tensor:
-        """Elements of `input`, seen as one row, at positions of any shape."""
-    def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
-        """`input` with the elements of `source` written (or added) at positions in it, seen as a row."""
-    def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
-        """In-place form of `put`; returns the tensor itself."""
-    def repeat_interleave(
-        self,
-        repeats: Ints | Tensor | None = None,
-        dim: builtins.int | None = None,
-        *,
-        output_size: builtins.int | None = None,
-    ) -> Tensor:
-        """Each element (or slice along `dim`) several times; of `repeats` alone, the positions."""
-    def masked_fill(self, mask: Tensor, value: Tensor | Number) -> Tensor:
-        """`value`, a number or zero-dimensional tensor, where the mask is true, else `input`."""
-    def masked_fill_(self, mask: Tensor, value: Tensor | Number) -> Tensor:
-        """In-place form of `masked_fill`; returns the tensor itself."""
-    @overload
-    def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
-        """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
-    @overload
-    def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-        """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
-    @overload
-    def nonzero(self, *, as_tuple: builtins.bool = False) -> Tensor | tuple[Tensor, ...]:
-        """The coordinates of the nonzero elements: one row each, or one tensor for each dimension."""
-    def argwhere(self) -> Tensor:
-        """The coordinates of the nonzero elements, one row each."""
-    def masked_select(self, mask: Tensor) -> Tensor:
-        """The elements where the mask, broadcast against `input`, is true, as a vector."""
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
-        """`input` with the leading elements of `source`, in order, where the mask is true."""
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
-        """In-place form of `masked_scatter`; returns the tensor itself."""
     def gather(
         self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False
     ) -> Tensor:
@@ -1189,6 +1295,193 @@ class TensorMethods:
         include_self: builtins.bool = True,
     ) -> Tensor:
         """In-place form of `index_reduce`; returns the tensor itself."""
+    def matmul(self, other: Tensor) -> Tensor:
+        """The matrix product; vectors and batches as in NumPy's `@`, batch dimensions broadcast."""
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+    def __rmatmul__(self, other: Tensor) -> Tensor: ...
+    def mm(self, mat2: Tensor) -> Tensor:
+        """The product of two matrices."""
+    def bmm(self, mat2: Tensor) -> Tensor:
+        """The products of two batches of matrices of one size."""
+    def mv(self, vec: Tensor) -> Tensor:
+        """A matrix times a vector."""
+    def dot(self, tensor: Tensor) -> Tensor:
+        """The sum of the products of two vectors' elements."""
+    def vdot(self, other: Tensor) -> Tensor:
+        """`dot`, with the first vector conjugated if it is complex."""
+    def inner(self, other: Tensor) -> Tensor:
+        """The sum of products over the last dimension of both; with a zero-d tensor, the product."""
+    def outer(self, vec2: Tensor) -> Tensor:
+        """All products of an element of one vector with an element of the other."""
+    def ger(self, vec2: Tensor) -> Tensor:
+        """All products of an element of one vector with an element of the other."""
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta * input + alpha * (mat1 @ mat2)` for matrices."""
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of `addmm`; returns the tensor itself."""
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of `addmv`; returns the tensor itself."""
+    def baddbmm(
+        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
+        """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices."""
+    def baddbmm_(
+        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
+        """In-place form of `baddbmm`; returns the tensor itself."""
+    def addbmm(
+        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
+        """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices."""
+    def addbmm_(
+        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
+    ) -> Tensor:
+        """In-place form of `addbmm`; returns the tensor itself."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta * input + alpha * outer(vec1, vec2)`."""
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """In-place form of `addr`; returns the tensor itself."""
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix."""
+    def kron(self, other: Tensor) -> Tensor:
+        """The Kronecker product: every element of `input` times all of `other`, as blocks."""
+    def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+        """The cross product along a dimension of size 3, by default the first such one."""
+    def diagonal(
+        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    ) -> Tensor:
+        """A view of a diagonal in the plane of two dimensions, as a new last dimension."""
+    def diag_embed(
+        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+    ) -> Tensor:
+        """Matrices of zeros with the last dimension of `input` on a diagonal."""
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """A matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """A matrix with all elements of `input` on its diagonal."""
+    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+        """The lower triangle of matrices up to a diagonal, zeros above it."""
+    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
+        """In-place form of `tril`; returns the tensor itself."""
+    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+        """The upper triangle of matrices from a diagonal on, zeros below it."""
+    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
+        """In-place form of `triu`; returns the tensor itself."""
+    def triangular_solve(
+        self,
+        A: Tensor,
+        upper: builtins.bool = True,
+        transpose: builtins.bool = False,
+        unitriangular: builtins.bool = False,
+    ) -> TriangularSolution:
+        """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """`linalg.cholesky`."""
+    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor:
+        """X of A X = B, given the Cholesky factor of A."""
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverse of a matrix whose Cholesky factor is given."""
+    def qr(self, some: builtins.bool = True) -> QR:
+        """`linalg.qr`: reduced, or complete with `some=False`."""
+    def geqrf(self) -> Reflections:
+        """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """`linalg.householder_product`."""
+    def ormqr(
+        self,
+        tau: Tensor,
+        other: Tensor,
+        left: builtins.bool = True,
+        transpose: builtins.bool = False,
+    ) -> Tensor:
+        """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
+        """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
+    def det(self) -> Tensor:
+        """`linalg.det`."""
+    def slogdet(self) -> SignLogDet:
+        """`linalg.slogdet`."""
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """`linalg.matrix_power`."""
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """`linalg.pinv` with a tolerance relative to the largest singular value."""
+    def lu(
+        self, pivot: builtins.bool = True, get_infos: builtins.bool = False
+    ) -> LUFactor | LUFactorInfo:
+        """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve` with its arguments in an older order."""
+    def bernoulli(
+        self, p: builtins.float | None = None, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Ones with the probabilities in `input`, or with probability `p` in the shape of `input`."""
+    def multinomial(
+        self,
+        num_samples: builtins.int,
+        replacement: builtins.bool = False,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Indices drawn with probabilities proportional to the weights in each row of `input`."""
+    def uniform_(
+        self,
+        from_: builtins.float = 0,
+        to: builtins.float = 1,
+        *,
+        generator: Generator | None = None,
+        **bounds: builtins.float,
+    ) -> Tensor:
+        """Fill with uniform numbers in [from, to)."""
+    def normal_(
+        self,
+        mean: builtins.float = 0,
+        std: builtins.float = 1,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Fill with normal numbers of the given mean and standard deviation."""
+    def log_normal_(
+        self,
+        mean: builtins.float = 1,
+        std: builtins.float = 2,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Fill with exp of normal numbers of the given mean and standard deviation."""
+    def bernoulli_(
+        self, p: Tensor | builtins.float = 0.5, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with ones with probability `p` (a number, or a tensor that broadcasts), else zeros."""
+    def random_(
+        self,
+        from_: builtins.int | None = None,
+        to: builtins.int | EllipsisType | None = ...,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Fill with integers: `random_(to)` below to, `random_(from, to)` from from."""
+    def exponential_(
+        self, lambd: builtins.float = 1, *, generator: Generator | None = None
+    ) -> Tensor:
+        """Fill with exponential numbers of the given rate; never exactly zero."""
+    def geometric_(self, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Fill with the number of trials up to the first success, each of probability `p`."""
+    def cauchy_(
+        self,
+        median: builtins.float = 0,
+        sigma: builtins.float = 1,
+        *,
+        generator: Generator | None = None,
+    ) -> Tensor:
+        """Fill with Cauchy numbers of the given median and scale."""
     def sort(
         self,
         dim: builtins.int = -1,
@@ -1308,60 +1601,6 @@ class TensorMethods:
         dim: builtins.int | None = None,
     ) -> Tensor | tuple[Tensor, ...]:
         """The elements, or the slices along `dim`, with all but the first of each run left out."""
-    def matmul(self, other: Tensor) -> Tensor:
-        """The matrix product; vectors and batches as in NumPy's `@`, batch dimensions broadcast."""
-    def __matmul__(self, other: Tensor) -> Tensor: ...
-    def __rmatmul__(self, other: Tensor) -> Tensor: ...
-    def mm(self, mat2: Tensor) -> Tensor:
-        """The product of two matrices."""
-    def bmm(self, mat2: Tensor) -> Tensor:
-        """The products of two batches of matrices of one size."""
-    def mv(self, vec: Tensor) -> Tensor:
-        """A matrix times a vector."""
-    def dot(self, tensor: Tensor) -> Tensor:
-        """The sum of the products of two vectors' elements."""
-    def vdot(self, other: Tensor) -> Tensor:
-        """`dot`, with the first vector conjugated if it is complex."""
-    def inner(self, other: Tensor) -> Tensor:
-        """The sum of products over the last dimension of both; with a zero-d tensor, the product."""
-    def outer(self, vec2: Tensor) -> Tensor:
-        """All products of an element of one vector with an element of the other."""
-    def ger(self, vec2: Tensor) -> Tensor:
-        """All products of an element of one vector with an element of the other."""
-    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        """`beta * input + alpha * (mat1 @ mat2)` for matrices."""
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        """In-place form of `addmm`; returns the tensor itself."""
-    def addmv(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        """`beta * input + alpha * (mat @ vec)` for a matrix and a vector."""
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        """In-place form of `addmv`; returns the tensor itself."""
-    def baddbmm(
-        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
-    ) -> Tensor:
-        """`beta * input + alpha * (batch1 @ batch2)` for batches of matrices."""
-    def baddbmm_(
-        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
-    ) -> Tensor:
-        """In-place form of `baddbmm`; returns the tensor itself."""
-    def addbmm(
-        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
-    ) -> Tensor:
-        """`beta * input + alpha * (batch1 @ batch2).sum(0)` for batches of matrices."""
-    def addbmm_(
-        self, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
-    ) -> Tensor:
-        """In-place form of `addbmm`; returns the tensor itself."""
-    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        """`beta * input + alpha * outer(vec1, vec2)`."""
-    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        """In-place form of `addr`; returns the tensor itself."""
-    def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix."""
-    def kron(self, other: Tensor) -> Tensor:
-        """The Kronecker product: every element of `input` times all of `other`, as blocks."""
-    def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
-        """The cross product along a dimension of size 3, by default the first such one."""
     def softmax(self, dim: builtins.int | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """`exp(input)` divided by its sum along `dim`; never overflows."""
     def log_softmax(
@@ -1372,161 +1611,81 @@ class TensorMethods:
         """`input` with each slice along `dim` whose p-norm is above `maxnorm` scaled down to it."""
     def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """In-place form of `renorm`; returns the tensor itself."""
-    @property
-    def is_cpu(self) -> builtins.bool: ...
-    @property
-    def is_cuda(self) -> builtins.bool: ...
-    @property
-    def is_ipu(self) -> builtins.bool: ...
-    @property
-    def is_maia(self) -> builtins.bool: ...
-    @property
-    def is_meta(self) -> builtins.bool: ...
-    @property
-    def is_mps(self) -> builtins.bool: ...
-    @property
-    def is_mtia(self) -> builtins.bool: ...
-    @property
-    def is_vulkan(self) -> builtins.bool: ...
-    @property
-    def is_xla(self) -> builtins.bool: ...
-    @property
-    def is_xpu(self) -> builtins.bool: ...
-    @property
-    def is_mkldnn(self) -> builtins.bool: ...
-    @property
-    def is_nested(self) -> builtins.bool: ...
-    @property
-    def is_quantized(self) -> builtins.bool: ...
-    @property
-    def is_sparse(self) -> builtins.bool: ...
-    @property
-    def is_sparse_csr(self) -> builtins.bool: ...
-    @property
-    def layout(self) -> Layout: ...
-    def get_device(self) -> builtins.int:
-        """The number of its device; -1 for the CPU."""
-    def cuda(
-        self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None
-    ) -> Tensor:
-        """The tensor on a CUDA device; an error where there is none."""
-    def xpu(
-        self, device: Any = None, non_blocking: builtins.bool = False, memory_format: Any = None
-    ) -> Tensor:
-        """The tensor on an XPU device; an error where there is none."""
-    def pin_memory(self, device: DeviceLike | None = None) -> Tensor:
-        """The tensor itself: no device here copies faster from pinned memory."""
-    def is_pinned(self, device: DeviceLike | None = None) -> builtins.bool:
-        """Whether its memory is pinned: never."""
-    def record_stream(self, stream: Any) -> None:
-        """Nothing: an operation has ended when it returns."""
-    def is_shared(self) -> builtins.bool:
-        """Whether other processes see its memory: no."""
-    def share_memory_(self) -> Tensor:
-        """An error: memory is not shared in place; a DataLoader's workers do it by themselves."""
-    def is_set_to(self, tensor: Tensor) -> builtins.bool:
-        """Whether two tensors are the same memory in the same way: shape, strides and start."""
-    def is_nonzero(self) -> builtins.bool:
-        """Whether its one element is not zero."""
-    def is_distributed(self) -> builtins.bool:
-        """Whether it lies on several machines: no."""
-    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[builtins.int, ...]:
-        """The dimensions from the largest stride to the smallest."""
-    def const_data_ptr(self) -> builtins.int:
-        """The address of the first element."""
-    def to_dense(self, dtype: Any = None, *, masked_grad: builtins.bool | None = None) -> Tensor:
-        """The tensor itself, in another dtype if one is given: it is dense already."""
-    def sparse_dim(self) -> builtins.int:
-        """0: a dense tensor has no sparse dimensions."""
-    def dense_dim(self) -> builtins.int:
-        """The number of its dimensions: all are dense."""
-    def to_sparse(
+    def cov(
         self,
-        sparse_dim: builtins.int | None = None,
         *,
-        layout: Any = None,
-        blocksize: Any = None,
-        dense_dim: builtins.int | None = None,
-    ) -> Any:
-        """The elements that are not zero with their coordinates, or by rows: see `ut.sparse`."""
-    def to_sparse_coo(self) -> Any:
-        """The elements that are not zero with their coordinates: `to_sparse()`."""
-    def to_sparse_csr(self, dense_dim: builtins.int | None = None) -> Any:
-        """The matrix by rows, of which the elements that are not zero are stored."""
-    def to_sparse_csc(self, dense_dim: builtins.int | None = None) -> Any:
-        """The matrix by columns, of which the elements that are not zero are stored."""
-    def to_sparse_bsr(self, blocksize: Any, dense_dim: builtins.int | None = None) -> Any:
-        """The matrix by rows, of which the blocks that are not zero are stored."""
-    def to_sparse_bsc(self, blocksize: Any, dense_dim: builtins.int | None = None) -> Any:
-        """The matrix by columns, of which the blocks that are not zero are stored."""
-    def sparse_mask(self, mask: Any) -> Any:
-        """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
-    def new(self, *args: Any, size: Ints | None = None, device: Any = None) -> Tensor:
-        """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
-    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
-        """Replace each element by what a Python function makes of it; slow, and without gradients."""
-    def map_(self, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-        """Replace each element by a Python function of it and of another tensor's; slow."""
-    def map2_(
-        self, tensor1: Tensor, tensor2: Tensor, callable: Callable[[Any, Any, Any], Any]
+        correction: builtins.int = 1,
+        fweights: Tensor | None = None,
+        aweights: Tensor | None = None,
     ) -> Tensor:
-        """Replace each element by a Python function of it and of two other tensors'; slow."""
-    def as_subclass(self, cls: builtins.type[Tensor]) -> Tensor:
-        """The same memory as an instance of a subclass of Tensor."""
-    def resize_(self, *sizes: Ints, memory_format: Any = None) -> Tensor:
-        """Give it another shape in place: elements are kept in order, further ones have any value."""
-    def resize_as_(self, the_template: Tensor, memory_format: Any = None) -> Tensor:
-        """`resize_` to the shape of another tensor."""
-    def fill_diagonal_(self, fill_value: Any, wrap: builtins.bool = False) -> Tensor:
-        """Set the main diagonal to a number; `wrap` begins again below it in a tall matrix."""
-    def is_same_size(self, other: Tensor) -> builtins.bool:
-        """Whether two tensors have the same shape."""
-    def is_conj(self) -> builtins.bool:
-        """Whether it is a conjugation that waits to be done: never, it is done at once."""
-    def is_neg(self) -> builtins.bool:
-        """Whether it is a negation that waits to be done: never, it is done at once."""
-    def ccol_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `ccol_indices` is for sparse tensors."""
-    def coalesce(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `coalesce` is for sparse tensors."""
-    def col_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `col_indices` is for sparse tensors."""
-    def crow_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `crow_indices` is for sparse tensors."""
-    def indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `indices` is for sparse tensors."""
-    def is_coalesced(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `is_coalesced` is for sparse tensors."""
-    def row_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `row_indices` is for sparse tensors."""
-    def values(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `values` is for sparse tensors."""
+        """The covariance matrix of variables in rows; of one variable, its variance."""
+    def corrcoef(self) -> Tensor:
+        """The correlation coefficients of variables in rows: their covariance on a common scale."""
+    def histogram(
+        self,
+        bins: Tensor | builtins.int,
+        *,
+        range: Sequence[builtins.float] | None = None,
+        weight: Tensor | None = None,
+        density: builtins.bool = False,
+    ) -> Histogram:
+        """How many elements lie between each two edges, or the sum of their weights."""
+    def var(
+        self,
+        dim: Ints | None = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """The variance over all or some dimensions: squared deviations over `n - correction`."""
+    def std(
+        self,
+        dim: Ints | None = None,
+        unbiased: builtins.bool | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        correction: builtins.float | None = None,
+    ) -> Tensor:
+        """The standard deviation over all or some dimensions: the root of `var`."""
     @overload
-    def sum_to_size(self, *sizes: builtins.int) -> Tensor:
-        """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
+    def median(self, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
+        """The median of all elements, or along a dim with its index; NaN if any element is."""
     @overload
-    def sum_to_size(self, size: Sequence[builtins.int]) -> Tensor:
-        """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
-    def diagonal(
-        self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1
+    def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+        """The median of all elements, or along a dim with its index; NaN if any element is."""
+    @overload
+    def nanmedian(self, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
+        """The median of the elements that are not NaN, of all or along a dim with its index."""
+    @overload
+    def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
+        """The median of the elements that are not NaN, of all or along a dim with its index."""
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Selection:
+        """The most frequent element along `dim` (the smallest of several), and its last index."""
+    def quantile(
+        self,
+        q: Tensor | builtins.float,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
     ) -> Tensor:
-        """A view of a diagonal in the plane of two dimensions, as a new last dimension."""
-    def diag_embed(
-        self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1
+        """The q-th quantiles of all elements, or along a dim; NaN if any element is."""
+    def nanquantile(
+        self,
+        q: Tensor | builtins.float,
+        dim: builtins.int | None = None,
+        keepdim: builtins.bool = False,
+        *,
+        interpolation: str = "linear",
     ) -> Tensor:
-        """Matrices of zeros with the last dimension of `input` on a diagonal."""
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
-        """A matrix with a vector on its diagonal, or a copy of the diagonal of a matrix."""
-    def diagflat(self, offset: builtins.int = 0) -> Tensor:
-        """A matrix with all elements of `input` on its diagonal."""
-    def tril(self, diagonal: builtins.int = 0) -> Tensor:
-        """The lower triangle of matrices up to a diagonal, zeros above it."""
-    def tril_(self, diagonal: builtins.int = 0) -> Tensor:
-        """In-place form of `tril`; returns the tensor itself."""
-    def triu(self, diagonal: builtins.int = 0) -> Tensor:
-        """The upper triangle of matrices from a diagonal on, zeros below it."""
-    def triu_(self, diagonal: builtins.int = 0) -> Tensor:
-        """In-place form of `triu`; returns the tensor itself."""
+        """The q-th quantiles of the elements that are not NaN; see `quantile`."""
+    def histc(
+        self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0
+    ) -> Tensor:
+        """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
+    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+        """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
     def as_strided(
         self,
         size: Sequence[builtins.int],
@@ -1550,43 +1709,6 @@ class TensorMethods:
         self, dim: builtins.int, start: builtins.int | Tensor, length: builtins.int
     ) -> Tensor:
         """A copy of the view that `narrow` gives: it shares no memory with `input`."""
-    def cov(
-        self,
-        *,
-        correction: builtins.int = 1,
-        fweights: Tensor | None = None,
-        aweights: Tensor | None = None,
-    ) -> Tensor:
-        """The covariance matrix of variables in rows; of one variable, its variance."""
-    def corrcoef(self) -> Tensor:
-        """The correlation coefficients of variables in rows: their covariance on a common scale."""
-    def frexp(self) -> Parts:
-        """`input` as mantissa times two to the exponent, the mantissa at least 0.5 and below 1."""
-    def nextafter(self, other: Tensor) -> Tensor:
-        """The next floating number after `input` towards `other`."""
-    def nextafter_(self, other: Tensor) -> Tensor:
-        """In-place form of `nextafter`; returns the tensor itself."""
-    def histogram(
-        self,
-        bins: Tensor | builtins.int,
-        *,
-        range: Sequence[builtins.float] | None = None,
-        weight: Tensor | None = None,
-        density: builtins.bool = False,
-    ) -> Histogram:
-        """How many elements lie between each two edges, or the sum of their weights."""
-    def igamma(self, other: Tensor) -> Tensor:
-        """The regularized lower incomplete gamma function P of `input` (a) and `other` (x)."""
-    def igamma_(self, other: Tensor) -> Tensor:
-        """In-place form of `igamma`; returns the tensor itself."""
-    def igammac(self, other: Tensor) -> Tensor:
-        """The regularized upper incomplete gamma function, 1 - `igamma`, accurate where it is small."""
-    def igammac_(self, other: Tensor) -> Tensor:
-        """In-place form of `igammac`; returns the tensor itself."""
-    def mvlgamma(self, p: builtins.int) -> Tensor:
-        """The logarithm of the multivariate gamma function of dimension `p`."""
-    def mvlgamma_(self, p: builtins.int) -> Tensor:
-        """In-place form of `mvlgamma`; returns the tensor itself."""
     def squeeze_(self, dim: Ints | None = None) -> Tensor:
         """`squeeze` of the tensor itself: the same memory, without dimensions of size 1."""
     def unsqueeze_(self, dim: builtins.int) -> Tensor:
@@ -1606,70 +1728,6 @@ class TensorMethods:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """`as_strided` of the tensor itself; views that were made before have no gradient any more."""
-    def gcd(self, other: Tensor) -> Tensor:
-        """The greatest common divisor; that of 0 and 0 is 0."""
-    def gcd_(self, other: Tensor) -> Tensor:
-        """In-place form of `gcd`; returns the tensor itself."""
-    def lcm(self, other: Tensor) -> Tensor:
-        """The least common multiple; 0 if one of them is 0."""
-    def lcm_(self, other: Tensor) -> Tensor:
-        """In-place form of `lcm`; returns the tensor itself."""
-    def nonzero_static(self, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
-        """`nonzero`, cut off after `size` rows, or filled up to them with rows of `fill_value`."""
-    def hash_tensor(
-        self, dim: Ints | None = None, keepdim: builtins.bool = False, *, mode: builtins.int = 0
-    ) -> Tensor:
-        """A number (uint64) that tells tensors apart: exclusive or of the bits of all elements."""
-    def triangular_solve(
-        self,
-        A: Tensor,
-        upper: builtins.bool = True,
-        transpose: builtins.bool = False,
-        unitriangular: builtins.bool = False,
-    ) -> TriangularSolution:
-        """X of A X = B, or of Aᵀ X = B, for a triangular A; and a copy of A."""
-    def cholesky(self, upper: builtins.bool = False) -> Tensor:
-        """`linalg.cholesky`."""
-    def cholesky_solve(self, L: Tensor, upper: builtins.bool = False) -> Tensor:
-        """X of A X = B, given the Cholesky factor of A."""
-    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
-        """The inverse of a matrix whose Cholesky factor is given."""
-    def qr(self, some: builtins.bool = True) -> QR:
-        """`linalg.qr`: reduced, or complete with `some=False`."""
-    def geqrf(self) -> Reflections:
-        """LAPACK's packed QR: R, the reflections' vectors below its diagonal, and their factors."""
-    def orgqr(self, input2: Tensor) -> Tensor:
-        """`linalg.householder_product`."""
-    def ormqr(
-        self,
-        tau: Tensor,
-        other: Tensor,
-        left: builtins.bool = True,
-        transpose: builtins.bool = False,
-    ) -> Tensor:
-        """The whole Q of `geqrf`'s reflections times a matrix: Q C, or C Q with `left=False`."""
-    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> OldSVD:
-        """U, S and V of A = U S Vᴴ, full matrices with `some=False`; U and V zero if not wanted."""
-    def inverse(self) -> Tensor:
-        """`linalg.inv`."""
-    def det(self) -> Tensor:
-        """`linalg.det`."""
-    def slogdet(self) -> SignLogDet:
-        """`linalg.slogdet`."""
-    def logdet(self) -> Tensor:
-        """The logarithm of the determinant: NaN where that is negative, minus infinity at zero."""
-    def matrix_exp(self) -> Tensor:
-        """`linalg.matrix_exp`."""
-    def matrix_power(self, n: builtins.int) -> Tensor:
-        """`linalg.matrix_power`."""
-    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
-        """`linalg.pinv` with a tolerance relative to the largest singular value."""
-    def lu(
-        self, pivot: builtins.bool = True, get_infos: builtins.bool = False
-    ) -> LUFactor | LUFactorInfo:
-        """`linalg.lu_factor`, or with `get_infos` `linalg.lu_factor_ex`."""
-    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-        """`linalg.lu_solve` with its arguments in an older order."""
     def new_empty_strided(
         self,
         size: Ints,
@@ -1736,62 +1794,6 @@ class TensorMethods:
         storage_offset: builtins.int | None = None,
     ) -> Tensor:
         """A copy with `src` in place of `as_strided(size, stride, storage_offset)`."""
-    def var(
-        self,
-        dim: Ints | None = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> Tensor:
-        """The variance over all or some dimensions: squared deviations over `n - correction`."""
-    def std(
-        self,
-        dim: Ints | None = None,
-        unbiased: builtins.bool | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        correction: builtins.float | None = None,
-    ) -> Tensor:
-        """The standard deviation over all or some dimensions: the root of `var`."""
-    @overload
-    def median(self, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
-        """The median of all elements, or along a dim with its index; NaN if any element is."""
-    @overload
-    def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
-        """The median of all elements, or along a dim with its index; NaN if any element is."""
-    @overload
-    def nanmedian(self, dim: None = None, keepdim: builtins.bool = False) -> Tensor:
-        """The median of the elements that are not NaN, of all or along a dim with its index."""
-    @overload
-    def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> Selection:
-        """The median of the elements that are not NaN, of all or along a dim with its index."""
-    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Selection:
-        """The most frequent element along `dim` (the smallest of several), and its last index."""
-    def quantile(
-        self,
-        q: Tensor | builtins.float,
-        dim: builtins.int | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        interpolation: str = "linear",
-    ) -> Tensor:
-        """The q-th quantiles of all elements, or along a dim; NaN if any element is."""
-    def nanquantile(
-        self,
-        q: Tensor | builtins.float,
-        dim: builtins.int | None = None,
-        keepdim: builtins.bool = False,
-        *,
-        interpolation: str = "linear",
-    ) -> Tensor:
-        """The q-th quantiles of the elements that are not NaN; see `quantile`."""
-    def histc(
-        self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0
-    ) -> Tensor:
-        """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
-    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
-        """How often each of 0, 1, 2 … occurs, or the sum of the weights of its occurrences."""
     def stft(
         self,
         n_fft: builtins.int,

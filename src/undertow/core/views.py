@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..backends.registry import OF_CLASS, backend_of
 from .modes import current
 from .op import Op
 from .record import record_alone
@@ -33,6 +34,8 @@ def viewed(op: Op, x: Tensor, array: Any, params: tuple[Any, ...]) -> Tensor:
     if state.around is not None:
         out: Tensor = state.around(op, (x,), params)
         return out
+    if array.__class__ not in OF_CLASS and array.backend.steps is not None:
+        array = array.backend.of_view(op, x, array, params)
     if x._alias is None:
         share(x)
         node = x._node
@@ -58,7 +61,7 @@ def viewed_together(
     """
     state = current()
     array = x._array
-    if state.around is not None or len(places) == 1:
+    if state.around is not None or len(places) == 1 or backend_of(array).steps is not None:
         pieces = [viewed(step, x, look(array, place), (place,)) for place in places]
         node = node_of(x) if len(places) > 1 else None
     else:

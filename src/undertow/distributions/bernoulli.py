@@ -9,9 +9,9 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
 from ..nn.functional import binary_cross_entropy_with_logits, softplus
-from ..ops.comparison import where
-from ..ops.creation import arange
-from ..ops.distributions import bernoulli
+from ..ops.create.creation import arange
+from ..ops.elementwise.comparison import where
+from ..ops.random.distributions import bernoulli
 from . import constraints
 from .distribution import Distribution
 from .exp_family import ExponentialFamily

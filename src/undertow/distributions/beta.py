@@ -9,8 +9,8 @@ from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ShapeError
 from ..nn.functional import one_hot
-from ..ops.comparison import where
-from ..ops.joining import stack
+from ..ops.elementwise.comparison import where
+from ..ops.shape.joining import stack
 from . import constraints
 from .exp_family import ExponentialFamily
 from .gamma_samples import log_standard_gamma

@@ -11,9 +11,9 @@ from ..core.tensor import Tensor
 from ..dtypes import finfo, int64
 from ..errors import ArgumentError
 from ..nn.functional import one_hot
-from ..ops.comparison import where
-from ..ops.creation import arange
-from ..ops.distributions import multinomial
+from ..ops.create.creation import arange
+from ..ops.elementwise.comparison import where
+from ..ops.random.distributions import multinomial
 from ..shapes import Size
 from . import constraints
 from .counts import Binomial

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import UnsupportedError
-from ..ops.creation import zeros
-from ..ops.joining import cat as _cat
-from ..ops.joining import stack as _stack
+from ..ops.create.creation import zeros
+from ..ops.shape.joining import cat as _cat
+from ..ops.shape.joining import stack as _stack
 
 __all__ = [
     "Constraint",
@@ -306,7 +306,7 @@ class _Symmetric(_Square):
 
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
-        from ..linalg import eigvalsh
+        from ..ops.linalg.spectra import eigvalsh
 
         symmetric_too = super().check(value)
         return symmetric_too & (eigvalsh(value) >= 0).all(-1)
@@ -314,7 +314,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
-        from ..linalg import cholesky_ex
+        from ..ops.linalg.triangular import cholesky_ex
 
         return super().check(value) & (cholesky_ex(value).info == 0)
 

@@ -8,10 +8,10 @@ from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..errors import UnsupportedError
 from ..nn.functional import logsigmoid, softplus
-from ..ops.binomial import binomial
-from ..ops.comparison import where
-from ..ops.creation import arange
-from ..ops.distributions import poisson
+from ..ops.create.creation import arange
+from ..ops.elementwise.comparison import where
+from ..ops.random.binomial import binomial
+from ..ops.random.distributions import poisson
 from . import constraints
 from .bernoulli import Binary
 from .exp_family import ExponentialFamily

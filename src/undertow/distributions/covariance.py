@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
-from ..linalg import cholesky, solve_triangular
+from ..ops.linalg.triangular import cholesky, solve_triangular
 from . import constraints
 from .distribution import Distribution
 from .utils import lazy_property

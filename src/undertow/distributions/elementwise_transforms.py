@@ -8,7 +8,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..nn.functional import softplus
-from ..ops.creation import zeros_like
+from ..ops.create.creation import zeros_like
 from ..shapes import Size
 from . import constraints
 from .transform import Transform
@@ -67,7 +67,7 @@ class PowerTransform(Transform):
 
 
 def _broadcast(*shapes: Any) -> Size:
-    from ..ops.joining import broadcast_shapes
+    from ..ops.shape.joining import broadcast_shapes
 
     return Size(broadcast_shapes(*(tuple(s) for s in shapes)))
 

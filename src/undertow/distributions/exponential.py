@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.comparison import where
+from ..ops.elementwise.comparison import where
 from . import constraints
 from .distribution import Distribution
 from .exp_family import ExponentialFamily

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..dtypes import finfo
-from ..ops.comparison import where
-from ..ops.random import randn
+from ..ops.elementwise.comparison import where
+from ..ops.elementwise.incomplete_gamma import gammainc
+from ..ops.random.random import randn
 from . import constraints
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
@@ -63,8 +64,6 @@ class Gamma(ExponentialFamily):
         return a.xlogy(self.rate) + (a - 1).xlogy(v) - self.rate * v - a.lgamma()
 
     def cdf(self, value: Tensor) -> Tensor:
-        from ..special import gammainc  # its kernels are large, and few ask for a cdf
-
         return gammainc(self.concentration, self.rate * self._checked(value))
 
     def entropy(self) -> Tensor:

@@ -20,8 +20,8 @@ from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..dtypes import float64
 from ..errors import UnsupportedError
-from ..ops.comparison import where
-from ..ops.random import rand, randn
+from ..ops.elementwise.comparison import where
+from ..ops.random.random import rand, randn
 
 LARGE = 100.0
 

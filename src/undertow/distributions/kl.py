@@ -11,8 +11,8 @@ from ..autograd import grad
 from ..core.modes import enable_grad
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, UnsupportedError
-from ..linalg import solve_triangular
-from ..ops.comparison import where
+from ..ops.elementwise.comparison import where
+from ..ops.linalg.triangular import solve_triangular
 from .bernoulli import Bernoulli, ContinuousBernoulli
 from .beta import Beta, Dirichlet
 from .categorical import Categorical, OneHotCategorical
@@ -253,7 +253,7 @@ def _low_rank_to_normal(p: Any, q: Any) -> Tensor:
 
 
 def _together(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    from ..ops.joining import broadcast_shapes
+    from ..ops.shape.joining import broadcast_shapes
 
     batch = tuple(broadcast_shapes(a.shape[:-2], b.shape[:-2]))
     return a.expand(*batch, *a.shape[-2:]), b.expand(*batch, *b.shape[-2:])

@@ -9,8 +9,8 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ArgumentError
-from ..ops.comparison import where
-from ..ops.random import rand
+from ..ops.elementwise.comparison import where
+from ..ops.random.random import rand
 from . import constraints
 from .distribution import Distribution
 from .utils import euler_constant

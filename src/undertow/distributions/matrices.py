@@ -8,12 +8,12 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ArgumentError, ShapeError
-from ..linalg import cholesky
 from ..nn.functional import pad
-from ..ops.comparison import where
-from ..ops.creation import arange
-from ..ops.joining import broadcast_shapes
-from ..ops.random import randn
+from ..ops.create.creation import arange
+from ..ops.elementwise.comparison import where
+from ..ops.linalg.triangular import cholesky
+from ..ops.random.random import randn
+from ..ops.shape.joining import broadcast_shapes
 from ..shapes import Size
 from . import constraints
 from .beta import Beta

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ShapeError
-from ..linalg import cholesky, solve_triangular
-from ..ops.joining import broadcast_shapes
-from ..ops.random import randn
+from ..ops.linalg.triangular import cholesky, solve_triangular
+from ..ops.random.random import randn
+from ..ops.shape.joining import broadcast_shapes
 from ..shapes import Size
 from . import constraints
 from .covariance import OfCovariance, half_log_det, squared_length

@@ -7,8 +7,8 @@ from math import inf
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.comparison import where
-from ..ops.random import randn
+from ..ops.elementwise.comparison import where
+from ..ops.random.random import randn
 from . import constraints
 from .exp_family import ExponentialFamily
 from .transformed_distribution import TransformedDistribution

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, ShapeError, UnsupportedError
-from ..ops.creation import zeros_like
+from ..ops.create.creation import zeros_like
 from ..shapes import Size
 from . import constraints
 from .utils import broadcast_all, sum_rightmost

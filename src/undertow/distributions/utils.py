@@ -11,9 +11,9 @@ from ..core.tensor import Tensor
 from ..dtypes import finfo, get_default_dtype
 from ..errors import DTypeError
 from ..nn.functional import pad
-from ..ops.from_data import tensor
-from ..ops.joining import broadcast_tensors
-from ..ops.random import randn
+from ..ops.create.from_data import tensor
+from ..ops.random.random import randn
+from ..ops.shape.joining import broadcast_tensors
 
 euler_constant = 0.57721566490153286060
 T = TypeVar("T")
@@ -31,14 +31,16 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     >>> ut.distributions.utils.broadcast_all(ut.zeros(2), 1)
     (tensor([0., 0.]), tensor([1., 1.]))
     """
+    given = [v for v in values if hasattr(type(v), "__torch_function__")]
+    if len(given) == len(values):
+        return broadcast_tensors(*values)
     for v in values:
-        if not isinstance(v, (Tensor, *NUMBERS)):
+        if not isinstance(v, NUMBERS) and not hasattr(type(v), "__torch_function__"):
             raise DTypeError(f"[broadcast_all] takes tensors and numbers, got {type(v).__name__}")
-    given = [v for v in values if isinstance(v, Tensor)]
-    like = given[0] if given else tensor(0.0)
+    like = next((v for v in given if isinstance(v, Tensor)), tensor(0.0))
     dtype = like.dtype if like.is_floating_point() else get_default_dtype()
     made = [
-        v if isinstance(v, Tensor) else tensor(v, dtype=dtype, device=like.device) for v in values
+        tensor(v, dtype=dtype, device=like.device) if isinstance(v, NUMBERS) else v for v in values
     ]
     return broadcast_tensors(*made)
 

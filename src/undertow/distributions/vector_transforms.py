@@ -10,7 +10,7 @@ from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ShapeError
 from ..nn.functional import logsigmoid, pad, softplus
-from ..ops.joining import cat, stack
+from ..ops.shape.joining import cat, stack
 from ..shapes import Size
 from . import constraints
 from .elementwise_transforms import SigmoidTransform
@@ -88,7 +88,7 @@ class PositiveDefiniteTransform(Transform):
         return factor @ factor.mT
 
     def _inverse(self, y: Tensor) -> Tensor:
-        from ..linalg import cholesky
+        from ..ops.linalg.triangular import cholesky
 
         return LowerCholeskyTransform().inv(cholesky(y))
 

@@ -8,10 +8,10 @@ from typing import Any
 from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..dtypes import float64
-from ..ops.comparison import where
-from ..ops.creation import arange
-from ..ops.random import rand
-from ..ops.special import i0
+from ..ops.create.creation import arange
+from ..ops.elementwise.comparison import where
+from ..ops.elementwise.special import i0
+from ..ops.random.random import rand
 from . import constraints
 from .distribution import Distribution
 

@@ -110,12 +110,13 @@ def load(
     """What `ut.save` or `torch.save` wrote to a path or file object.
 
     A file can hold nothing but data: a name in it that is neither a tensor nor plain data is an
-    error, unless `ut.serialization.add_safe_globals` allows it. Attributes and classes that tensors
-    had of their own are left out.
+    error, unless `ut.serialization.add_safe_globals` allows it. Classes that tensors had of
+    their own are left out.
 
     With `weights_only=False` also modules, optimisers and datasets that were saved whole are read,
     those of torch as those of the same name here, and others if `add_safe_globals` allows their
-    classes. That runs code with what the file gives it: do it only with files that you trust.
+    classes. That runs code with what the file gives it: do it only with files that you trust. The
+    variable TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 of the environment forbids it.
 
     `map_location` is a device for all tensors, a dict from the device of the file to another, or
     a function of a storage and its device. With `mmap=True` the file of that path is mapped and
@@ -150,7 +151,8 @@ def load(
         raise DTypeError(f"[load] reads a path or a file object, got {type(f).__name__}")
     if not len(content):
         raise FileError("[load] the file is empty")
-    trusted = Trusted() if weights_only is False else allowed_names()
+    forced = os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "0") in ("1", "y", "yes", "true")
+    trusted = Trusted() if weights_only is False and not forced else allowed_names()
     if bytes(content[:4]) == b"PK\3\4":
         return _Zip(content, map_location, bool(mapped)).load(encoding, trusted)
     if mapped:

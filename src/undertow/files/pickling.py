@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..core.foreign import is_foreign
@@ -95,6 +95,8 @@ class Pickle:
             self._storage(obj)
         elif isinstance(obj, OtherKind) and hasattr(obj, "_saved"):
             self._sparse(obj)
+        elif isinstance(obj, OtherKind) and getattr(obj, "is_nested", False):
+            self._nested(obj)
         elif is_foreign(obj):
             number = plain_number(obj) if not obj.shape and hasattr(obj, "item") else obj
             if number is obj:  # also an array without dimensions
@@ -228,6 +230,24 @@ class Pickle:
             self._remember(id(obj), obj)
             self._kept.append(data)
 
+    def _nested(self, obj: Any) -> None:
+        """A nested tensor, in the manner of its layout."""
+        if self._known(id(obj)):
+            return
+        home, kind, *parts = obj._saved_as()
+        self._kept.append(parts)
+        if home == "torch._utils":
+            self._call(home, kind, *parts)
+        else:
+            self._global("torch._tensor", "_rebuild_from_type_v2")
+            self._out.append(b"(")
+            self._global(home, kind)
+            self._global(home, "NestedTensor")
+            self._items((("", part) for part in parts), b"t")
+            self._save({})
+            self._out.append(b"tR")
+        self._remember(id(obj), obj)
+
     def _device(self, obj: Device) -> None:
         index = () if obj.index is None else (obj.index,)
         self._call("torch", "device", obj.type, *index)
@@ -235,20 +255,39 @@ class Pickle:
     def _tensor(self, obj: Tensor) -> None:
         if self._known(id(obj)):
             return
+        state = dict(vars(obj))  # the attributes that a program gave it
+        self._kept.append(state)
         if isinstance(obj, Parameter):
             data = obj.detach()
             self._kept.append(data)
-            self._call("torch._utils", "_rebuild_parameter", data, obj.requires_grad, OrderedDict())
-        elif type(obj) is Tensor and obj.is_meta:
-            self._call(
-                *("torch._utils", "_rebuild_meta_tensor_no_storage"),
-                *(obj.dtype, tuple(obj.shape), tuple(obj.stride()), obj.requires_grad),
-            )
+            kind = "_rebuild_parameter_with_state" if state else "_rebuild_parameter"
+            given = (data, obj.requires_grad, OrderedDict(), *([state] if state else ()))
+            self._call("torch._utils", kind, *given)
+        elif state:
+            self._global("torch._tensor", "_rebuild_from_type_v2")
+            self._out.append(b"(")
+            write = self._maker(obj)
+            self._global("torch", "Tensor")
+            write()
+            self._save(state)
+            self._out.append(b"tR")
         else:
-            found = self._storages.find(obj, self._where())
-            t = found[2]
-            named = t.dtype in STORAGE_NAMES  # the others are bytes, and their dtype is told apart
-            self._global("torch._utils", f"_rebuild_tensor_v{2 if named else 3}")
+            self._maker(obj)()
+            self._out.append(b"R")
+        self._remember(id(obj), obj)
+
+    def _maker(self, obj: Tensor) -> Callable[[], None]:
+        """Name what makes a plain tensor; what is returned writes the arguments of that."""
+        if type(obj) is Tensor and obj.is_meta:
+            self._global("torch._utils", "_rebuild_meta_tensor_no_storage")
+            facts = (obj.dtype, tuple(obj.shape), tuple(obj.stride()), obj.requires_grad)
+            return lambda: self._items((("", fact) for fact in facts), b"t")
+        found = self._storages.find(obj, self._where())
+        t = found[2]
+        named = t.dtype in STORAGE_NAMES  # the others are bytes, and their dtype is told apart
+        self._global("torch._utils", f"_rebuild_tensor_v{2 if named else 3}")
+
+        def write() -> None:
             self._out.append(b"(")
             self._mention(found, named)
             for thing in (t.storage_offset(), tuple(t.shape), tuple(t.stride())):
@@ -257,8 +296,9 @@ class Pickle:
             self._call("collections", "OrderedDict")
             if not named:
                 self._dtype(t.dtype)
-            self._out.append(b"tR")
-        self._remember(id(obj), obj)
+            self._out.append(b"t")
+
+        return write
 
     def _mention(self, found: tuple[int, int, Tensor], typed: bool) -> None:
         """The place of a storage, among others as one of its dtype, or of bytes."""

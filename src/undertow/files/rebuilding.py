@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections import Counter, OrderedDict
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from .. import dtypes, layouts
@@ -174,18 +175,89 @@ def _check_metadata(metadata: Any) -> None:
         )
 
 
-def _parameter(data: Any = None, requires_grad: Any = True, *hooks_and_state: Any) -> Parameter:
+def _parameter(
+    data: Any = None, requires_grad: Any = True, hooks: Any = None, state: Any = None
+) -> Parameter:
     if not isinstance(data, Tensor):
         raise FileError(f"[load] the file has a parameter made of a {type(data).__name__}")
-    return _with_grad(Parameter(data, False), requires_grad)  # type: ignore[return-value]
+    made = _with_grad(Parameter(data, False), requires_grad)
+    return _with_attributes(made, state)
 
 
 def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    """A tensor that had attributes, or a class, of its own: it is read without them."""
-    known = isinstance(function, Global) and function.name.startswith("torch._utils._rebuild")
+    """A tensor with attributes, or of a class of its own: that is not read."""
+    known = isinstance(function, Global) and function.name.startswith(_MAKERS)
     if not known or type(args) is not tuple:
         raise FileError("[load] the file has a tensor that is made in an unknown way")
-    return function.call(*args)
+    return _with_attributes(function.call(*args), state)
+
+
+_MAKERS = ("torch._utils._rebuild", "torch.nested._internal.nested_tensor._rebuild_njt")
+
+
+def _with_attributes(made: Any, state: Any) -> Any:
+    """Give a tensor what a program had set on it; nothing that a tensor has anyway."""
+    values = state[0] if type(state) is tuple and len(state) == 2 else state
+    if values is not None and type(values) is not dict:
+        raise FileError(f"[load] the file has a tensor whose attributes are {brief(values)}")
+    for name, value in (values or {}).items():
+        if type(name) is not str:
+            raise FileError(f"[load] the file has a tensor with an attribute {brief(name)}")
+        ours = name.startswith(("_dynamo", "__")) or hasattr(type(made), name)
+        if not ours and isinstance(made, Tensor):
+            vars(made)[name] = value
+    return made
+
+
+# Nested tensors ----------------------------------------------------------------------------------
+def _room_of_nested() -> Any:
+    """It is above this one."""
+    return import_module(f"{__name__.partition('.')[0]}.nested")
+
+
+def _jagged(facts: Any) -> Any:
+    """A nested tensor of torch's layout jagged, whose offsets are checked."""
+    facts = facts if type(facts) is dict else {}
+    values, offsets, lengths = (facts.get(name) for name in ("values", "offsets", "lengths"))
+    ragged = facts.get("_ragged_idx", 1)
+    whole = all(
+        type(t) is Tensor and not t.is_floating_point() for t in (offsets, lengths or offsets)
+    )
+    if not isinstance(values, Tensor) or not whole or ragged not in range(1, values.ndim + 1):
+        raise FileError(f"[load] the file has a nested tensor made of {brief(facts)}")
+    try:
+        found = _room_of_nested().nested_tensor_from_jagged(
+            values.detach(), offsets, lengths, ragged
+        )
+    except UndertowError as error:
+        raise FileError(f"[load] the file has a nested tensor that cannot be: {error}") from None
+    return found.requires_grad_() if facts.get("requires_grad") is True else found
+
+
+def _nested(buffer: Any, sizes: Any, strides: Any, starts: Any) -> Any:
+    """A nested tensor of torch's layout strided: views of a row of elements."""
+    tables = [t.tolist() for t in (sizes, strides, starts) if type(t) is Tensor]
+    if type(buffer) is not Tensor or len(tables) != 3 or buffer.ndim != 1:
+        raise FileError(f"[load] the file has a nested tensor made of a {type(buffer).__name__}")
+    try:
+        parts = []
+        for size, stride, start in zip(*tables, strict=True):
+            shape, steps = _sizes("shape", size), _sizes("stride", stride)
+            (first,) = _sizes("offset", (start,))
+            last = first + sum((n - 1) * s for n, s in zip(shape, steps, strict=True))
+            if 0 not in shape and last >= buffer.numel():
+                raise FileError("[load] the file has a nested tensor that reaches outside")
+            parts.append(buffer.as_strided(shape, steps, first))
+        return _room_of_nested().as_nested_tensor(parts)
+    except (UndertowError, TypeError, ValueError) as error:
+        raise FileError(f"[load] the file has a nested tensor that cannot be: {error}") from None
+
+
+class _Remark:
+    """What torch's compiler noted of a tensor in a file; nobody reads it here."""
+
+
+BUILDS[_Remark] = lambda remark, state: None
 
 
 def _from_cpu(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Tensor:
@@ -273,6 +345,10 @@ def _table() -> dict[str, Any]:
         "torch.serialization._get_layout": _layout,
         "torch._utils._rebuild_parameter": _parameter,
         "torch._utils._rebuild_parameter_with_state": _parameter,
+        "torch._utils._rebuild_nested_tensor": _nested,
+        "torch.nested._internal.nested_tensor._rebuild_njt": _jagged,
+        "torch.nested._internal.nested_tensor.NestedTensor": _oldest,
+        "torch._dynamo.decorators._DimRange": _Remark,
         "torch.nn.parameter.Parameter": _parameter,
         "torch._tensor._rebuild_from_type_v2": _from_type,
         "torch._utils._rebuild_device_tensor_from_cpu_tensor": _from_cpu,
@@ -309,7 +385,6 @@ def _table() -> dict[str, Any]:
 # What torch has and Undertow has not: it is told by name, where other names are refused.
 _MISSING = {
     "torch._utils._rebuild_qtensor": "a quantised tensor",
-    "torch._utils._rebuild_nested_tensor": "a nested tensor",
     "torch._utils._rebuild_wrapper_subclass": "a tensor of another class",
     "torch._utils._rebuild_device_tensor_from_numpy": "a tensor made of a NumPy array",
 }

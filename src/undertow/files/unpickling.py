@@ -262,7 +262,8 @@ class Unpickler:
                 target.__setstate__(state)
             else:
                 values, slots = state if type(state) is tuple and len(state) == 2 else (state, None)
-                vars(target).update(values or {})
+                if values:
+                    vars(target).update(values)
                 for name, value in (slots or {}).items():
                     setattr(target, name, value)
         else:

@@ -12,13 +12,13 @@ import copyreg
 import functools
 import importlib
 import sys
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 from ..errors import FileError
 from ..nn.modules.module import Module
-from ..nn.modules.state import TORCH_HOOKS
+from ..nn.modules.state import hooks_as_torchs
 from .safe_globals import allowed_modules, allowed_names
 
 _PACKAGE = __name__.partition(".")[0]
@@ -123,7 +123,7 @@ def words(obj: Any) -> tuple[str, str]:
             module = importlib.import_module(f"{_PACKAGE}.{space}" if space else _PACKAGE)
             if getattr(module, name, None) is obj:
                 return (f"torch.{space}" if space else "torch"), name
-        return "torch" + home.removeprefix(_PACKAGE), name
+        return "torch" + home.removeprefix(_PACKAGE).removeprefix(".compat"), name
     if getattr(sys.modules.get(home), name, None) is not obj:
         raise FileError(
             f"[save] {home}.{name} cannot be found by its name; define it at the top of a module, "
@@ -140,13 +140,8 @@ def reduced(obj: Any) -> tuple[Any, ...]:
     call, args, state, *items = (*found, None, None, None)[:5]
     if isinstance(obj, Module) and isinstance(state, dict):
         state = dict(state)
-        hooks = state.pop("_hooks", None)
-        if hooks is not None and any(vars(hooks).values()):
-            raise FileError(
-                f"[save] the {type(obj).__name__} has hooks, which files do not hold: remove "
-                "them, or save the state_dict()"
-            )
-        state |= {name: OrderedDict() for name in TORCH_HOOKS} | {"_is_full_backward_hook": None}
+        state.pop("_hooks", None)
+        state |= hooks_as_torchs(obj)
         if "_all_weights" in state:  # a recurrent layer
             state["_flat_weights_names"] = [n for layer in state["_all_weights"] for n in layer]
             state["_flat_weights"] = [getattr(obj, n) for n in state["_flat_weights_names"]]

@@ -16,12 +16,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd.api import grad as gradients
+from ..autograd.forward_ad import with_tangent
+from ..autograd.forward_mode import unpacked
+from ..backends.batch import enclosing
+from ..backends.dual import Level
+from ..core.batching import lifted
+from ..core.inplace import zeros_of
 from ..core.modes import current, enable_grad, inference_mode, is_grad_enabled
 from ..core.node import AccumulateGrad
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
-from ..ops.joining import stack
+from ..ops.create.creation import eye
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+from .batches import _mapped, over_rows
 
 ArgNums = int | tuple[int, ...]
 
@@ -39,9 +46,13 @@ def _own(op: str, tree: Any) -> tuple[list[Tensor], TreeSpec]:
 
 
 def _own_tensor(x: Tensor) -> Tensor:
+    frame = enclosing.get()
+    while frame is not None:  # else the derivative would be the sum over the batch
+        x = lifted(x, (frame,))
+        frame = frame.outer
     if x.is_inference():  # its memory alone: what it is itself can have no history
         return wrap(x._array).requires_grad_()
-    return x.view(x.shape) if x.requires_grad else x.detach().requires_grad_()
+    return x.view(x.shape) if x.requires_grad else x._same().requires_grad_()
 
 
 def _recording() -> Any:
@@ -116,14 +127,14 @@ class _Call:
     def result(self, tensors: list[Tensor] | None = None, spec: TreeSpec | None = None) -> Any:
         """The output, or a tree of derivatives, with a history only if it has one outside."""
         found = self.leaves if tensors is None else tensors
-        found = found if self.recorded else [x.detach() for x in found]
+        found = found if self.recorded else [_alone(x) for x in found]
         return tree_unflatten(found, self.outputs if spec is None else spec)
 
     def kept(self) -> Any:
         """What the function returned beside its output."""
         if self.recorded:
             return self.aux
-        return tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, self.aux)
+        return tree_map(lambda x: x._same() if isinstance(x, Tensor) else x, self.aux)
 
     def pull(
         self, outputs: list[Tensor], by: list[Tensor], seeds: list[Tensor], record: bool
@@ -147,6 +158,11 @@ class _Call:
         if spec != self.outputs and not (self.outputs.is_leaf() and len(found) == 1):
             raise ArgumentError(f"[{self.op}] cotangents have another structure than the outputs")
         return _fitting(self.op, "cotangent", found, self.leaves)
+
+
+def _alone(x: Tensor) -> Tensor:
+    """`x` without a history; itself if it has none, and shares its memory with nobody."""
+    return x if x._node is None and x._alias is None else x._same()
 
 
 def _fitting(op: str, what: str, given: list[Any], like: list[Tensor]) -> list[Tensor]:
@@ -220,7 +236,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         outer = is_grad_enabled() and (call.depends or any(s.requires_grad for s in seeds))
         record = outer if create_graph is None else create_graph
         found = call.pull(call.leaves, call.own, seeds, record)
-        found = found if record else [x.detach() for x in found]
+        found = found if record else [_alone(x) for x in found]
         return tree_unflatten(found, call.inputs)
 
     return (call.result(), pull, call.kept()) if has_aux else (call.result(), pull)
@@ -239,7 +255,7 @@ def _pushed(call: _Call) -> Callable[..., Any]:
         given = _fitting(call.op, "tangent", found, call.own)
         outer = is_grad_enabled() and (call.depends or any(t.requires_grad for t in given))
         result = call.pull(rows, probes, given, outer)
-        return tree_unflatten(result if outer else [x.detach() for x in result], call.outputs)
+        return tree_unflatten(result if outer else [_alone(x) for x in result], call.outputs)
 
     return push
 
@@ -270,11 +286,34 @@ def jvp(
         raise ArgumentError("[jvp] needs at least one tensor to differentiate by")
     if tree_flatten(primals)[1] != tree_flatten(tangents)[1]:
         raise ArgumentError("[jvp] tangents have another structure than the arguments")
-    call = _Call("jvp", func, primals, {}, tuple(range(len(primals))), has_aux)
-    if strict and not all(x.requires_grad for x in call.leaves):
+    leaves, spec = tree_flatten(primals)
+    if not leaves:
+        raise ArgumentError("[jvp] needs at least one tensor to differentiate by")
+    level = Level()
+    try:
+        duals = [
+            with_tangent("jvp", x, t, level)
+            for x, t in zip(leaves, tree_flatten(tangents)[0], strict=True)
+        ]
+        result = func(*tree_unflatten(duals, spec))
+        aux: Any = None
+        if has_aux:
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise DTypeError("[jvp] has_aux=True wants the function to return (output, aux)")
+            result, aux = result
+            aux = tree_map(lambda x: unpacked(x, level)[0] if isinstance(x, Tensor) else x, aux)
+        outputs, shape = tree_flatten(result)
+        for x in outputs:
+            if not isinstance(x, Tensor):
+                raise DTypeError(f"[jvp] the function must return tensors, got {type(x).__name__}")
+        parts = [unpacked(x, level) for x in outputs]
+    finally:
+        level.end()
+    if strict and any(t is None for _, t in parts):
         raise GradientError("[jvp] strict=True, but an output does not depend on the arguments")
-    out = call.result(), _pushed(call)(*tangents)
-    return (*out, call.kept()) if has_aux else out
+    changes = [zeros_of(x) if t is None else t for x, t in parts]
+    out = tree_unflatten([x for x, _ in parts], shape), tree_unflatten(changes, shape)
+    return (*out, aux) if has_aux else out
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
@@ -298,7 +337,8 @@ def jacrev(
 ) -> Callable[..., Any]:
     """A function that returns all derivatives of `func`, of shape (*output, *argument).
 
-    A tree of outputs gives a tree, of trees over the arguments. The rows are computed one by one.
+    A tree of outputs gives a tree, of trees over the arguments. With `chunk_size` so many rows are
+    computed at a time, else all of an output.
 
     >>> import undertow as ut
     >>> ut.func.jacrev(ut.sin)(ut.zeros(2))
@@ -309,35 +349,37 @@ def jacrev(
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         call = _Call("jacrev", func, args, kwargs, argnums, has_aux)
-        _check_real("inputs", call.own)
-        _check_real("outputs", call.leaves)
-        found = [call.result(_rows(call, output), call.inputs) for output in call.leaves]
+        _check_real("jacrev", "inputs", call.own)
+        _check_real("jacrev", "outputs", call.leaves)
+        found = [call.result(_rows(call, o, chunk_size), call.inputs) for o in call.leaves]
         whole = tree_unflatten(found, call.outputs)
         return (whole, call.kept()) if has_aux else whole
 
     return jacobian
 
 
-def _check_real(what: str, tensors: Sequence[Tensor]) -> None:
+def _check_real(op: str, what: str, tensors: Sequence[Tensor]) -> None:
     """Raise for complex tensors: a derivative of their parts is no complex number."""
     for x in tensors:
         if x.is_complex():
             raise DTypeError(
-                f"[jacrev] takes real {what}, got one of {x.dtype}; give the parts by view_as_real"
+                f"[{op}] takes real {what}, got one of {x.dtype}; give the parts by view_as_real"
             )
 
 
-def _rows(call: _Call, output: Tensor) -> list[Tensor]:
-    """The Jacobian of one output by each input."""
-    rows = []
-    for j in range(output.numel()):
-        seed = output.detach().new_zeros(output.numel())
-        seed[j] = 1
-        rows.append(call.pull([output], call.own, [seed.reshape(output.shape)], call.recorded))
+def _rows(call: _Call, output: Tensor, chunk_size: int | None) -> list[Tensor]:
+    """The Jacobian of one output by each input: all rows at once, or some."""
+    count = output.numel()
     shapes = [output.shape + x.shape for x in call.own]
-    if not rows:
+    if not count:
         return [x.detach().new_zeros(s) for x, s in zip(call.own, shapes, strict=True)]
-    return [stack(c).reshape(s) for c, s in zip(zip(*rows, strict=True), shapes, strict=True)]
+    seeds = eye(count, dtype=output.dtype, device=output.device)
+
+    def row(seed: Tensor) -> tuple[Tensor, ...]:
+        return tuple(call.pull([output], call.own, [seed], call.recorded))
+
+    rows = over_rows(row, chunk_size)(seeds.reshape(count, *output.shape))
+    return [r.reshape(s) for r, s in zip(rows, shapes, strict=True)]
 
 
 def jacfwd(
@@ -347,25 +389,117 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """What `jacrev` returns: there is one direction of differentiation here.
+    """What `jacrev` returns, column by column, in forward mode: for few inputs and many outputs.
 
     >>> import undertow as ut
     >>> ut.func.jacfwd(lambda x: x[0] * x)(ut.tensor([2.0, 3.0]))
     tensor([[4., 0.],
             [3., 2.]])
     """
-    return jacrev(func, argnums, has_aux=has_aux)
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        several = isinstance(argnums, tuple)
+        numbers = _numbers("jacfwd", argnums, len(args))
+        chosen = tuple(args[n] for n in numbers)
+        leaves, spec = tree_flatten(chosen)
+        for x in leaves:
+            if not isinstance(x, Tensor):
+                raise DTypeError(f"[jacfwd] differentiates by tensors, got {type(x).__name__}")
+        _check_real("jacfwd", "inputs", leaves)
+
+        def of_chosen(*given: Any) -> Any:
+            replaced = list(args)
+            for n, value in zip(numbers, given, strict=True):
+                replaced[n] = value
+            return func(*replaced, **kwargs)
+
+        def column(*tangents: Tensor) -> Any:
+            found = jvp(of_chosen, chosen, tree_unflatten(list(tangents), spec), has_aux=has_aux)
+            return found[1], found[2] if has_aux else None
+
+        columns = _mapped(column, 0, (-1, None), randomness, None, None, False)
+        found, aux = columns(*_basis(leaves))
+        outputs, shape = tree_flatten(found)
+        _check_real("jacfwd", "outputs", outputs)
+        sizes = [x.numel() for x in leaves]
+        rows = []
+        for output in outputs:
+            parts = [
+                part.reshape(*output.shape[:-1], *x.shape)
+                for part, x in zip(output.split(sizes, -1), leaves, strict=True)
+            ]
+            by = tree_unflatten(parts, spec)
+            rows.append(by if several else by[0])
+        whole = tree_unflatten(rows, shape)
+        return (whole, aux) if has_aux else whole
+
+    return jacobian
+
+
+def _basis(leaves: list[Tensor]) -> list[Tensor]:
+    """For each tensor the tangents along every element of all of them, one after the other."""
+    total = sum(x.numel() for x in leaves)
+    found, start = [], 0
+    for x in leaves:
+        whole = eye(total, dtype=x.dtype, device=x.device)
+        found.append(whole[:, start : start + x.numel()].reshape(total, *x.shape))
+        start += x.numel()
+    return found
 
 
 def hessian(func: Callable[..., Any], argnums: ArgNums = 0) -> Callable[..., Any]:
-    """A function that returns all second derivatives of `func`.
+    """A function that returns all second derivatives of `func`, forward over reverse.
 
     >>> import undertow as ut
     >>> ut.func.hessian(lambda x: x.prod())(ut.tensor([2.0, 3.0]))
     tensor([[0., 1.],
             [1., 0.]])
     """
-    return jacrev(jacrev(func, argnums), argnums)
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def hvp(func: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    """The value of `func`, and the product of its Hessian with `tangents`, forward over reverse.
+
+    `func` returns one number. The product has the structure of the arguments.
+
+    >>> import undertow as ut
+    >>> x, v = ut.tensor([1.0, 2.0]), ut.tensor([1.0, 0.0])
+    >>> ut.func.hvp(lambda x: (x**3).sum(), (x,), (v,))
+    (tensor(9.), (tensor([6., 0.]),))
+    """
+    both = grad_and_value(func, tuple(range(len(primals))))
+    (_, value), (product, _) = jvp(both, primals, tangents)
+    return value, product
+
+
+def laplacian(func: Callable[..., Any], argnum: int = 0) -> Callable[..., Any]:
+    """A function that returns the sum of the unmixed second derivatives of each output of `func`.
+
+    The derivatives along all elements of one argument are taken at once, in forward mode twice.
+
+    >>> import undertow as ut
+    >>> ut.func.laplacian(lambda x: (x**3).sum())(ut.tensor([1.0, 2.0]))
+    tensor(18.)
+    """
+
+    @functools.wraps(func)
+    def summed(*args: Any, **kwargs: Any) -> Any:
+        (n,) = _numbers("laplacian", argnum, len(args))
+        x = args[n]
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"[laplacian] differentiates by a tensor, got {type(x).__name__}")
+
+        def along(x: Tensor) -> Any:
+            return func(*args[:n], x, *args[n + 1 :], **kwargs)
+
+        def twice(v: Tensor) -> Any:
+            return jvp(lambda x: jvp(along, (x,), (v,))[1], (x,), (v,))[1]
+
+        return tree_map(lambda t: t.sum(0), over_rows(twice)(_basis([x])[0]))
+
+    return summed
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from ..errors import ArgumentError
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
 from ..nn.utils import stateless
-from ..ops.joining import stack
+from ..ops.shape.joining import stack
 
 
 def functional_call(

@@ -29,6 +29,7 @@ def ai(x: Expr) -> Expr:
     whole, rest, power = _zeta(abs(x))
     above = 0.28125 + _quotient(1.0 / (whole + rest), tables.AI_HIGH, tables.AI_HIGH_Q)
     decayed = above / power * (call("exp", -whole) * call("exp", -rest))
+    decayed = where(x > 1000.0, 0.0, decayed)  # not the product of inf and 0
     p, q, c, s = _waves(whole, rest, tables.AI_P, tables.AI_P_Q, tables.AI_W, tables.AI_W_Q)
     wave = (p * c + q * s) / power
     return where(x < -2.1, wave, where(x < 0.0, low, where(x < 1.0, middle, decayed)))

@@ -1,4 +1,4 @@
-"""Copies between arrays that lie along different dimensions.
+"""Copies between arrays that lie along different dimensions, and with zeros around them.
 
 Note [transposed copies]
 Where the result is contiguous along one dimension and x along another, neither order of the loops
@@ -56,4 +56,33 @@ def transpose_function(
         with f.loop(rows) as r, f.vector(columns) as c:
             found = f.load(tiles, tile + r * TILE + c)
             f.store(out, into + r * out_steps[-1] + c, converted(f, found, out.scalar), stream)
+    return f
+
+
+def pad_function(name: str, dtype: str, dense: bool) -> Function:
+    """A copy with zeros around it, of images, groups and channels with three dimensions each.
+
+    Buffers: out, x. Parameters: the sizes of x's first three dimensions; of the others those of the
+    part that is copied, and where in out it begins, with the steps of the first two there; all
+    elements of a channel of out; the steps of x, but for the last if it is `dense`. A channel is
+    filled with zeros and then copied into, while it is in the first cache.
+    """
+    f = Function(name)
+    out, x = f.buffer("out", dtype, written=True), f.buffer("x", dtype)
+    images, groups, channels = (f.param(n) for n in ("images", "groups", "channels"))
+    planes, rows, columns = (f.param(n) for n in ("planes", "rows", "columns"))
+    first, by_plane, by_row, whole = (f.param(n) for n in ("first", "by_plane", "by_row", "whole"))
+    steps = [f.param(f"step{d}") for d in range(5 if dense else 6)]
+    zero = f.const(0.0, out.scalar)
+    with f.parallel(images * groups * channels) as task:
+        into = task * whole
+        with f.vector(whole) as column:
+            f.store(out, into + column, zero)
+        rest = task // channels
+        at = (task % channels) * steps[2] + (rest % groups) * steps[1] + (rest // groups) * steps[0]
+        with f.loop(planes) as plane, f.loop(rows) as row:
+            to = into + first + plane * by_plane + row * by_row
+            of = at + plane * steps[3] + row * steps[4]
+            with f.vector(columns) as column:
+                f.store(out, to + column, f.load(x, of + (column if dense else column * steps[5])))
     return f

@@ -7,8 +7,8 @@ interval and the polynomial's largest relative error, as a power of two, for f32
 
 Note [errors]
 Errors are in units in the last place (ulp) of the exact result, the worst that
-tests/test_elementary.py finds, on machines with fused multiply-add. Without it they grow a little,
-never beyond 2.
+tests/kernel/test_elementary.py finds, on machines with fused multiply-add. Without it they grow
+a little, never beyond 2.
 """
 
 from __future__ import annotations

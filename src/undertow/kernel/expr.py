@@ -259,3 +259,6 @@ def polynomial(x: Operand, coefficients: tuple[float, ...]) -> Operand:
     for c in coefficients[1:]:
         result = result * x + c
     return result
+
+
+RELU = trace(lambda a: where(a < 0, 0, a), 1)  # NaN stays

@@ -173,11 +173,6 @@ def digamma(x: Expr) -> Expr:
     return where(_negative_integer(x), nan, value)
 
 
-def trigamma(x: Expr) -> Expr:
-    """The derivative of `digamma`: `polygamma` of order 1."""
-    return polygamma(1, x)
-
-
 def polygamma(order: int, x: Expr) -> Expr:
     """The derivative of `digamma` of the given order, 0 being `digamma` itself.
 

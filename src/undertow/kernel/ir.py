@@ -41,6 +41,11 @@ A streaming store goes past the caches, which pays for results that are larger t
 a hint, but for one promise: in a vector loop, where the store's offset is a multiple of the lanes,
 its address is a multiple of STREAM bytes, or of the vector's bytes if these are fewer.
 
+Note [whole vectors]
+A `whole` store of neighbours writes, in a vector loop's last iterations, what belongs to none of
+them too, up to a whole vector: anything, zeros if it was loaded from neighbours. Memory must be
+there. It is for CPUs, where masks cost most of what a short loop takes.
+
 Note [neighbours]
 A load `ahead` of an offset is one of several of neighbouring elements. A generator may read whole
 vectors from the offset on and shift them, since loads across the borders of cache lines are slow.
@@ -50,7 +55,8 @@ Note [groups]
 On a device whose threads run in groups, an iteration of the parallel loop is a group, and vector
 loops are shared by its threads. There a kernel may use memory of the group (`shared`), and a
 `barrier` where threads wait for each other; in a vector loop only if that has as many iterations as
-the group has threads, so that each thread runs one. Offsets and sizes are of the type `index`.
+the group has threads, so that each thread runs one. Offsets and sizes are of the type `index`. On a
+CPU a group is one thread, and its memory is on the stack: a kernel has room there for its tables.
 
 Note [kernels in kernels]
 `invoke` runs another kernel by its address, on this thread alone, with buffers that begin at given
@@ -65,6 +71,13 @@ Note [rare lanes]
 `any` says whether a condition holds in some lane of those that run together, so that a branch can
 skip work that few lanes ever need. How many lanes run together must not show in the result: the
 branch computes what lanes without the condition throw away. `Function.rare` does all of that.
+
+Note [one lane after the other]
+`each`, at the end of a vector loop, runs statements for those iterations in which a condition
+holds, in order. Its index is that of the vector loop, as one number, and states that it sets are
+not the lanes' but the kernel's own, so that it may append to a list. The conditions of later
+iterations may be computed before it runs. `lanes` is how many iterations run together. Both are for
+CPUs; how many lanes there are must not show in the result.
 """
 
 from __future__ import annotations
@@ -218,16 +231,30 @@ class Buffer:
         return "f32" if self.dtype in ("f16", "bf16") else self.dtype
 
 
+class Moved(Buffer):
+    """A buffer that begins so many bytes after another one, from where it stands on."""
+
+    __slots__ = ("bytes", "origin")
+
+    def __init__(self, name: str, origin: Buffer, bytes: Value) -> None:
+        super().__init__(name, origin.dtype, origin.written)
+        self.origin = origin
+        self.bytes = bytes
+
+
 class Store:
-    """`buffer[offset] = value`; see Note [streams]."""
+    """`buffer[offset] = value`; see Note [streams] and Note [whole vectors]."""
 
-    __slots__ = ("buffer", "offset", "stream", "value")
+    __slots__ = ("buffer", "offset", "stream", "value", "whole")
 
-    def __init__(self, buffer: Buffer, offset: Value, value: Value, stream: bool) -> None:
+    def __init__(
+        self, buffer: Buffer, offset: Value, value: Value, stream: bool, whole: bool
+    ) -> None:
         self.buffer = buffer
         self.offset = offset
         self.value = value
         self.stream = stream
+        self.whole = whole
 
 
 class Barrier:
@@ -315,6 +342,17 @@ class Loop:
         self.body: list[Any] = []
 
 
+class Each:
+    """`body` for each lane with the condition; see Note [one lane after the other]."""
+
+    __slots__ = ("body", "condition", "index")
+
+    def __init__(self, condition: Value, index: Value) -> None:
+        self.condition = condition
+        self.index = index
+        self.body: list[Any] = []
+
+
 class Branch:
     """`if condition: body`, for what all lanes agree on."""
 
@@ -332,13 +370,15 @@ class Function:
         self.name = name
         self.index = index  # the type of offsets, sizes and loops' indices
         self.double = double  # whether f64 may be used where nothing else asks for it
+        self.element = 0  # bytes of what lanes hold, if no buffer of floats tells
         self.exact = True  # of the loops that follow, see `Loop`
         self.buffers: list[Buffer] = []
         self.tiles: list[Buffer] = []  # the memory of a group
+        self.views: list[Buffer] = []
         self.params: list[Value] = []
         self.body: list[Any] = []
         self._open: list[list[Any]] = [self.body]
-        self._counts = {"v": 0, "i": 0, "s": 0}
+        self._counts = {"v": 0, "i": 0, "s": 0, "b": 0}
 
     # Arguments ----------------------------------------------------------------------------
     def buffer(self, name: str, dtype: str, written: bool = False) -> Buffer:
@@ -350,6 +390,15 @@ class Function:
         """Memory of the group for so many elements; see Note [groups]."""
         self.tiles.append(Buffer(name, dtype, True, count))
         return self.tiles[-1]
+
+    def view(self, buffer: Buffer, dtype: str) -> Buffer:
+        """The memory of a buffer as elements of another type, on a CPU."""
+        self.views.append(Buffer(buffer.name, dtype, buffer.written, buffer.count))
+        return self.views[-1]
+
+    def moved(self, buffer: Buffer, bytes: Operand) -> Buffer:
+        """The buffer that begins so many bytes after another one, on a CPU."""
+        return self.append(Moved(self._fresh("b"), buffer, self.value(bytes, "i64")))
 
     def param(self, name: str, dtype: str = "") -> Value:
         """A further scalar argument, of the type of offsets unless told."""
@@ -406,7 +455,7 @@ class Function:
         ...     f.store(x, i, f.rare(v < 0, v, lambda: -v))
         """
         given = _tuple(usual)
-        state = self.state(*given, combine=lambda *values: values[len(given) :])
+        state = self.state(*given)
         with self.branch(self.call("any", condition)):
             found = _tuple(compute())
             state.set(*[self.select(condition, a, b) for a, b in zip(found, given, strict=True)])
@@ -439,10 +488,17 @@ class Function:
         args = (buffer, self.value(offset, self.index), ahead)
         return self.append(Value(self, "load", args, buffer.scalar))
 
-    def store(self, buffer: Buffer, offset: Operand, value: Operand, stream: bool = False) -> None:
-        """`buffer[offset] = value`; for `stream` see Note [streams]."""
+    def store(
+        self,
+        buffer: Buffer,
+        offset: Operand,
+        value: Operand,
+        stream: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """`buffer[offset] = value`; see Note [streams] and Note [whole vectors]."""
         place = self.value(offset, self.index)
-        self.append(Store(buffer, place, self.value(value, buffer.scalar), stream))
+        self.append(Store(buffer, place, self.value(value, buffer.scalar), stream, whole))
 
     def prefetch(self, buffer: Buffer, offset: Operand) -> None:
         """Fetch `buffer[offset]` into the caches; any offset of the buffer's memory will do."""
@@ -464,8 +520,14 @@ class Function:
         """The number of the thread that runs this iteration of the parallel loop."""
         return self.append(Value(self, "thread", (), "i64"))
 
-    def state(self, *inits: Value, combine: Callable[..., Any]) -> State:
+    def lanes(self) -> Value:
+        """How many iterations of a vector loop run together on this machine, a constant."""
+        return self.append(Value(self, "lanes", (), "i64"))
+
+    def state(self, *inits: Value, combine: Callable[..., Any] | None = None) -> State:
         """Variables set together; `combine(*left, *right)` joins two of their values.
+
+        Without it the right ones are taken, as for variables that no lanes share.
 
         >>> f = Function("total")
         >>> x, out, n = f.buffer("x", "f32"), f.buffer("out", "f32", True), f.param("n")
@@ -474,6 +536,8 @@ class Function:
         ...     total.add(f.load(x, i))
         >>> f.store(out, 0, total.get()[0])
         """
+        if combine is None:
+            combine = lambda *both: both[len(inits) :]
         state = State(self, self._fresh("s"), inits, combine)
         self.append(state)
         return state
@@ -501,6 +565,28 @@ class Function:
     def loop(self, extent: Operand) -> Any:
         """`with f.loop(n) as i`: iterations in order."""
         return self._loop("loop", extent, 1)
+
+    @contextmanager
+    def each(self, condition: Value) -> Iterator[Value]:
+        """`with f.each(c) as i`, in a vector loop; see Note [one lane after the other].
+
+        >>> f = Function("negative")
+        >>> x, out = f.buffer("x", "f32"), f.buffer("out", "i64", True)
+        >>> n, number = f.param("n"), f.state(f.const(0, "i64"))
+        >>> with f.vector(n) as i, f.each(f.load(x, i) < 0) as found:
+        ...     (at,) = number.get()
+        ...     f.store(out, at, found)
+        ...     number.set(at + 1)
+        """
+        index = Value(self, "index", (), self.index)
+        index.name = self._fresh("i")
+        each = Each(condition, index)
+        self.append(each)
+        self._open.append(each.body)
+        try:
+            yield index
+        finally:
+            self._open.pop()
 
     @contextmanager
     def branch(self, condition: Value) -> Iterator[None]:
@@ -542,7 +628,7 @@ def traced_combine(state: State) -> tuple[list[Any], list[Value], tuple[Value, .
 
 
 def set_inside(body: Sequence[Any]) -> list[State]:
-    """The states that the statements set, each once, in order."""
+    """The states of lanes that the statements set, each once, in order."""
     found: dict[int, State] = {}
     for s in body:
         if isinstance(s, Set):

@@ -12,9 +12,12 @@ from .ir import (
     WIDTH,
     Barrier,
     Branch,
+    Each,
     Function,
     Invoke,
     IRError,
+    Loop,
+    Moved,
     Prefetch,
     Set,
     State,
@@ -40,7 +43,7 @@ def check(f: Function) -> None:
 class _Checker:
     def __init__(self, f: Function) -> None:
         self.f = f
-        self.memory = [*f.buffers, *f.tiles]
+        self.memory = [*f.buffers, *f.tiles, *f.views]
         self.impure: set[int] = set()  # values that depend on memory or a state
 
     def fail(self, what: str) -> None:
@@ -55,7 +58,7 @@ class _Checker:
     def block(
         self, body: Sequence[Any], seen: set[int], states: set[int], kinds: tuple[str, ...]
     ) -> None:
-        seen, states = set(seen), set(states)
+        seen, states, count = set(seen), set(states), len(self.memory)
         for s in body:
             if isinstance(s, Value):
                 self.operation(s, seen, states)
@@ -71,6 +74,11 @@ class _Checker:
                     self.fail(f"store to {s.buffer.name}, which is not declared as written")
                 self.known(s.offset, seen, self.f.index)
                 self.known(s.value, seen, s.buffer.scalar)
+            elif isinstance(s, Moved):
+                if s.origin not in self.memory:
+                    self.fail(f"{s.origin.name} is moved, which is no argument")
+                self.known(s.bytes, seen, "i64")
+                self.memory.append(s)
             elif isinstance(s, Prefetch):
                 if s.buffer not in self.memory:
                     self.fail(f"prefetch from {s.buffer.name}, which is no argument")
@@ -96,18 +104,27 @@ class _Checker:
             elif isinstance(s, Branch):
                 self.known(s.condition, seen, "bool")
                 self.block(s.body, seen, states, (*kinds, "branch"))
+            elif isinstance(s, Each):
+                self.known(s.condition, seen, "bool")
+                if kinds[-1:] != ("vector",) or s is not body[-1]:
+                    self.fail("one lane after the other, but not at the end of a vector loop")
+                self.block(s.body, seen | {id(s.index)}, states, (*kinds, "each"))
             else:
-                self.known(s.extent, seen, self.f.index)
-                if s.kind == "parallel" and kinds:
-                    self.fail("a parallel loop stands inside another block")
-                if s.kind == "vector" and "vector" in kinds:
-                    self.fail("a vector loop stands inside another")
-                known, inside = seen | {id(s.index)}, states
-                if s.kind == "parallel":
-                    # Parallel iterations share no state, see Note [loops], and each thread computes
-                    # what stands before the loop again, as far as that is pure.
-                    known, inside = known - self.impure, set()
-                self.block(s.body, known, inside, (*kinds, s.kind))
+                self.loop(s, seen, states, kinds)
+        del self.memory[count:]
+
+    def loop(self, s: Loop, seen: set[int], states: set[int], kinds: tuple[str, ...]) -> None:
+        self.known(s.extent, seen, self.f.index)
+        if s.kind == "parallel" and kinds:
+            self.fail("a parallel loop stands inside another block")
+        if s.kind == "vector" and "vector" in kinds:
+            self.fail("a vector loop stands inside another")
+        known = seen | {id(s.index)}
+        if s.kind == "parallel":
+            # Parallel iterations share no state, see Note [loops], and each thread computes what
+            # stands before the loop again, as far as that is pure.
+            known, states = known - self.impure, set()
+        self.block(s.body, known, states, (*kinds, s.kind))
 
     def operation(self, v: Value, seen: set[int], states: set[int]) -> None:
         if v.op == "load":
@@ -117,7 +134,7 @@ class _Checker:
             if buffer not in self.memory:
                 self.fail(f"load from {buffer.name}, which is no argument")
             self.known(offset, seen, self.f.index)
-        elif v.op == "thread":
+        elif v.op in ("thread", "lanes"):
             pass
         elif v.op == "get":
             if id(v.args[0]) not in states:

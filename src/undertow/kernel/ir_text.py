@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .ir import Barrier, Branch, Function, Invoke, Prefetch, Set, State, Store, Value
+from .ir import Barrier, Branch, Each, Function, Invoke, Moved, Prefetch, Set, State, Store, Value
 
 SYMBOLS = {
     "add": "+",
@@ -44,6 +44,9 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
         elif isinstance(s, Store):
             past = "  // streamed" if s.stream else ""
             lines.append(f"{indent}{s.buffer.name}[{s.offset!r}] = {s.value!r};{past}")
+        elif isinstance(s, Moved):
+            to = f"({s.dtype}*) ((char*) {s.origin.name} + {s.bytes!r})"
+            lines.append(f"{indent}{s.dtype}* {s.name} = {to};")
         elif isinstance(s, Prefetch):
             lines.append(f"{indent}prefetch({s.buffer.name} + {s.offset!r});")
         elif isinstance(s, Barrier):
@@ -63,6 +66,9 @@ def _block(body: Sequence[Any], indent: str) -> list[str]:
                 *_block(s.body, indent + "  "),
                 indent + "}",
             ]
+        elif isinstance(s, Each):
+            head = f"{indent}for (each {s.index.dtype} {s.index.name} with {s.condition!r}) {{"
+            lines += [head, *_block(s.body, indent + "  "), indent + "}"]
         else:
             i, n = s.index.name, s.extent
             kind = "" if s.kind == "loop" else s.kind + " "

@@ -43,16 +43,7 @@ class Loops(NamedTuple):
     split: int  # which of the reduced
 
 
-def reduce_function(
-    name: str,
-    kind: str,
-    expr: Expr,
-    inputs: Sequence[Operand],
-    compute: str,
-    element: str,
-    outs: Sequence[Operand],
-    loops: Loops,
-) -> Function:
+def reduce_function(name: str, *given: Any) -> Function:
     """The kernel that computes `expr` in the type `compute` and reduces it as of type `element`.
 
     Operand steps are along the dimension of the lanes. Its buffers are the outputs, scratch memory
@@ -62,7 +53,7 @@ def reduce_function(
     each input its kept and its reduced steps (but for those along the lanes that are known); the
     numbers.
     """
-    return _Builder(name, kind, expr, inputs, compute, element, outs, loops).build()
+    return _Builder(name, *given).build()
 
 
 class _Builder:

@@ -35,17 +35,7 @@ COMBINE: dict[str, Callable[[Function, Value, Value], Value]] = {
 }
 
 
-def rows_function(
-    name: str,
-    program: Program,
-    operands: Sequence[Operand],
-    outputs: Sequence[Operand],
-    dtype: str,
-    rank: int,
-    short: bool,
-    stream: bool,
-    cut: bool,
-) -> Function:
+def rows_function(name: str, *given: Any) -> Function:
     """The kernel of a program, whose operands' steps are along the row.
 
     Buffers: outputs, operands that are no numbers, for each output of columns its memory of
@@ -58,7 +48,7 @@ def rows_function(
     segment to segment, and before the numbers how many segments there are. Such a program has no
     outputs of columns, and keeps nothing.
     """
-    return _Rows(name, program, operands, outputs, dtype, rank, short, stream, cut).function()
+    return _Rows(name, *given).function()
 
 
 def kept_again(p: Program) -> list[int]:

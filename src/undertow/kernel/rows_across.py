@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from .ir import Buffer, Function, Value
 from .maps import ZERO, Operand, converted
@@ -19,14 +20,7 @@ STRIPE = 64  # rows that a stripe has, or a multiple
 PIECE = 128  # elements that are summed before their sum is added to the row's
 
 
-def rows_across_function(
-    name: str,
-    program: Program,
-    operands: Sequence[Operand],
-    outputs: Sequence[Operand],
-    dtype: str,
-    rank: int,
-) -> Function:
+def rows_across_function(name: str, *given: Any) -> Function:
     """The kernel of a program without outputs of columns.
 
     The operands' steps are along the innermost of the `rank` kept dimensions. Buffers: outputs,
@@ -34,7 +28,7 @@ def rows_across_function(
     many rows make a stripe, the sizes of the kept dimensions, for each output and operand the steps
     along them (but for an innermost one that is known) and along the row, then the numbers.
     """
-    return _Across(name, program, operands, outputs, dtype, rank).function()
+    return _Across(name, *given).function()
 
 
 def slots(p: Program) -> int:

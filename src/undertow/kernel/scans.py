@@ -16,7 +16,7 @@ extremes. A product could overflow in a piece where the running product does not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .accumulators import Kept, accumulator, wide
 from .ir import FLOATS, Function, State, Value
@@ -117,14 +117,7 @@ class Lines(NamedTuple):
         return self.pieces or (self.across and not self.narrow)
 
 
-def scan_function(
-    name: str,
-    kind: str,
-    dtype: str,
-    outs: Sequence[Operand],
-    inputs: Sequence[Operand],
-    lines: Lines,
-) -> Function:
+def scan_function(name: str, *given: Any) -> Function:
     """The kernel of a scan.
 
     Steps of operands are along the last kept dimension; they count across lines only. Buffers: the
@@ -133,7 +126,7 @@ def scan_function(
     make a block, the width of a strip; then for each output and input the kept steps (but for one
     that is known) and the step along the line.
     """
-    return _Builder(name, kind, dtype, outs, inputs, lines).build()
+    return _Builder(name, *given).build()
 
 
 class _Builder:

@@ -1,9 +1,10 @@
-"""Time-series classifiers: convolutions, the mean over time, and one linear layer."""
+"""Models of time series: convolutions over time, and one linear layer."""
 
 from collections.abc import Callable
 
 from .classifier import Classifier
 from .fcn import FCN
+from .forecaster import Forecaster
 from .inception_time import InceptionTime
 from .resnet1d import ResNet1d
 
@@ -14,4 +15,17 @@ MODELS: dict[str, Callable[[int, int], Classifier]] = {
     "inception": InceptionTime,
 }
 
-__all__ = ["FCN", "InceptionTime", "MODELS", "ResNet1d", "Classifier"]
+# Last, since they ask for MODELS.
+from .estimators import TimeSeriesClassifier, TimeSeriesForecaster, TimeSeriesRegressor  # noqa: E402
+
+__all__ = [
+    "FCN",
+    "Classifier",
+    "Forecaster",
+    "InceptionTime",
+    "MODELS",
+    "ResNet1d",
+    "TimeSeriesClassifier",
+    "TimeSeriesForecaster",
+    "TimeSeriesRegressor",
+]

@@ -1,8 +1,19 @@
-"""What the classifiers share: features over time, their mean, a linear layer, how they begin."""
+"""What the classifiers share: features over time, their mean, a linear layer, how they begin.
+
+Note [uneven lengths]
+Series of a batch that are shorter than the longest are padded at their end, and `lengths` says
+where each ends. What stands in the padding never influences a result: a layer sees zeros there, as
+beyond the end of a series that is alone (convolutions pad with zeros), batch norms count only the
+moments that are there and leave zeros elsewhere, maxima see minus infinity, and the mean over time
+is over each series' own moments. So a series has the same features alone and in any batch.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import nn
+from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..errors import ShapeError
 
@@ -14,9 +25,49 @@ def convolution(inputs: int, outputs: int, kernel: int, bias: bool = True) -> nn
     return nn.Conv1d(inputs, outputs, kernel, padding="same", bias=bias)
 
 
-def norm(channels: int) -> nn.BatchNorm1d:
-    """A batch norm; see Note [statistics] in training.py for its momentum."""
-    return nn.BatchNorm1d(channels, eps=EPSILON)
+class Masked:
+    """Layers that are told which moments are there: (number, length) of bool, or None for all."""
+
+
+class Norm(Masked, nn.BatchNorm1d):
+    """A batch norm of the moments that are there; elsewhere it gives zeros.
+
+    See Note [statistics] in training.py for its momentum.
+    """
+
+    def forward(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
+        """The normalised features."""
+        if valid is None:
+            return super().forward(x)
+        rows = x.transpose(1, 2)
+        normal = super().forward(rows[valid])
+        return FUNCTIONS["zeros_like"](rows).index_put((valid,), normal).transpose(1, 2)
+
+
+def norm(channels: int) -> Norm:
+    """A batch norm as in Keras."""
+    return Norm(channels, eps=EPSILON)
+
+
+class Chain(Masked, nn.Sequential):
+    """Layers one after the other, of which some are `Masked`."""
+
+    def forward(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
+        """The output of the last."""
+        for layer in self:
+            x = layer(x, valid) if isinstance(layer, Masked) else layer(x)
+        return x
+
+
+def moments(lengths: Tensor, longest: int) -> Tensor:
+    """Which moments of padded series are there.
+
+    >>> import undertow as ut
+    >>> from undertow.models.classifier import moments
+    >>> moments(ut.tensor([1, 3]), 3).tolist()
+    [[True, False, False], [True, True, True]]
+    """
+    return FUNCTIONS["arange"](longest, device=lengths.device) < lengths.reshape(-1, 1)
 
 
 class Classifier(nn.Module):
@@ -42,27 +93,51 @@ class Classifier(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
         """What is found at each moment of the series."""
         raise NotImplementedError(f"[{type(self).__name__}] has no features")
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The scores (logits) of the classes, of shape (number, classes)."""
-        scores: Tensor = self.head(self._checked_features(x).mean(dim=2))
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The scores (logits) of the classes, of shape (number, classes).
+
+        Series that end before the last moment have their `lengths`: Note [uneven lengths].
+        """
+        found = self._checked_features(x, lengths)
+        if lengths is None:
+            mean = found.mean(dim=2)
+        else:  # beyond a series' end the features are zero
+            mean = found.sum(dim=2) / lengths.to(found.dtype).reshape(-1, 1)
+        scores: Tensor = self.head(mean)
         return scores
 
-    def activation_maps(self, x: Tensor) -> Tensor:
+    def activation_maps(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """How much each moment speaks for each class, of shape (number, classes, length).
 
         These are the class activation maps of B. Zhou et al. (2016): the scores before the mean
         over time. In evaluation their mean, plus the bias, is what `forward` returns.
         """
-        return self.head.weight @ self._checked_features(x)
+        return self.head.weight @ self._checked_features(x, lengths)
 
-    def _checked_features(self, x: Tensor) -> Tensor:
+    def _checked_features(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         if x.dim() != 3 or x.shape[1] != self.in_channels:
             raise ShapeError(
                 f"[{type(self).__name__}] expects series of shape (number, {self.in_channels}, "
                 f"length), got {tuple(x.shape)}"
             )
-        return self.features(x)
+        if lengths is None:
+            return self.features(x)
+        if tuple(lengths.shape) != (len(x),):
+            raise ShapeError(
+                f"[{type(self).__name__}] expects a length for each of {len(x)} series, got "
+                f"lengths of shape {tuple(lengths.shape)}"
+            )
+        valid = moments(lengths, x.shape[2])
+        return self.features(masked(x, valid), valid)
+
+
+def masked(x: Tensor, valid: Tensor | None, value: float = 0.0) -> Tensor:
+    """The series with `value` wherever they have ended."""
+    if valid is None:
+        return x
+    filled: Any = x.masked_fill(~valid.unsqueeze(1), value)
+    return filled

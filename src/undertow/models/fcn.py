@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import nn
 from ..core.tensor import Tensor
-from .classifier import Classifier, convolution, norm
+from .classifier import Chain, Classifier, convolution, norm
 
 
 class FCN(Classifier):
@@ -28,10 +28,10 @@ class FCN(Classifier):
         for outputs, kernel in ((128, 8), (256, 5), (128, 3)):
             layers += [convolution(inputs, outputs, kernel), norm(outputs), nn.ReLU()]
             inputs = outputs
-        self.body = nn.Sequential(*layers)
+        self.body = Chain(*layers)
         self.begin()
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
         """128 channels."""
-        found: Tensor = self.body(x)
+        found: Tensor = self.body(x, valid)
         return found

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import nn
 from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..nn import functional as F
-from .classifier import Classifier, convolution, norm
+from .classifier import Chain, Classifier, Masked, convolution, masked, norm
 
 _FILTERS = 32  # of the bottleneck and of each of the four branches
 _WIDTH = 4 * _FILTERS
 _KERNELS = (40, 20, 10)
 
 
-class _Inception(nn.Module):
+class _Inception(Masked, nn.Module):
     """Convolutions of three widths behind a bottleneck, beside one behind a maximum."""
 
     def __init__(self, inputs: int) -> None:
@@ -30,25 +32,27 @@ class _Inception(nn.Module):
         )
         self.norm = norm(_WIDTH)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
         """All four branches, side by side."""
         thin = self.bottleneck(x)
-        parts = [*(branch(thin) for branch in self.branches), self.pool(x)]
-        return F.relu(self.norm(FUNCTIONS["cat"](parts, dim=1)))
+        largest, narrow = self.pool
+        highest = masked(largest(masked(x, valid, -math.inf)), valid)
+        parts = [*(branch(thin) for branch in self.branches), narrow(highest)]
+        return F.relu(self.norm(FUNCTIONS["cat"](parts, dim=1), valid))
 
 
-class _Group(nn.Module):
+class _Group(Masked, nn.Module):
     """Three inception modules around a shortcut."""
 
     def __init__(self, inputs: int, depth: int) -> None:
         super().__init__()
         widths = [inputs] + [_WIDTH] * (depth - 1)
-        self.body = nn.Sequential(*[_Inception(width) for width in widths])
-        self.shortcut = nn.Sequential(convolution(inputs, _WIDTH, 1, bias=False), norm(_WIDTH))
+        self.body = Chain(*[_Inception(width) for width in widths])
+        self.shortcut = Chain(convolution(inputs, _WIDTH, 1, bias=False), norm(_WIDTH))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
         """The ReLU of both ways' sum."""
-        return F.relu(self.body(x) + self.shortcut(x))
+        return F.relu(self.body(x, valid) + self.shortcut(x, valid))
 
 
 class InceptionTime(Classifier):
@@ -65,10 +69,10 @@ class InceptionTime(Classifier):
 
     def __init__(self, in_channels: int = 1, num_classes: int = 2) -> None:
         super().__init__(in_channels, num_classes, width=_WIDTH)
-        self.body = nn.Sequential(_Group(in_channels, 3), _Group(_WIDTH, 3))
+        self.body = Chain(_Group(in_channels, 3), _Group(_WIDTH, 3))
         self.begin()
 
-    def features(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor, valid: Tensor | None = None) -> Tensor:
         """128 channels."""
-        found: Tensor = self.body(x)
+        found: Tensor = self.body(x, valid)
         return found

@@ -7,7 +7,7 @@ from typing import Any
 from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
 from ..layouts import jagged, strided
 from .tensor import NestedTensor, ends_of
 
@@ -55,8 +55,13 @@ def as_nested_tensor(
     tensor([[1., 1.]])
     """
     if isinstance(ts, NestedTensor):
-        moved = ts._values if dtype is None else ts._values.to(dtype)
-        return ts._with(moved if device is None else moved.to(device))
+        if layout not in (None, ts.layout):
+            raise UnsupportedError(
+                f"[as_nested_tensor] a nested tensor keeps its layout {ts.layout}, got {layout}; "
+                "make it of unbind()"
+            )
+        found: NestedTensor = FUNCTIONS["as_tensor"](ts, dtype=dtype, device=device)
+        return found
     parts = [FUNCTIONS["as_tensor"](t, dtype=dtype, device=device) for t in ts]
     if not parts:
         raise ArgumentError("[as_nested_tensor] needs at least one tensor, got none")

@@ -8,22 +8,23 @@ from typing import Any
 from ..core.register import FUNCTIONAL, FUNCTIONS
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, ShapeError, UnsupportedError
-from .tensor import NestedTensor, ends_of
+from ..layouts import jagged
+from .tensor import NestedInt, NestedTensor, ends_of
 
 # What is done to each element by itself, whatever the operands.
 ELEMENTWISE = set(
     """
-    abs absolute acos acosh add addcdiv addcmul asin asinh atan atan2 atanh bfloat16 bitwise_and
-    bitwise_not bitwise_or bitwise_xor bool ceil celu clamp clamp_max clamp_min clip clone cos
-    cosh deg2rad detach digamma div divide double dropout elu eq erf erfc erfinv exp exp2 expm1
-    fill_ float floor floor_divide fmod frac ge gelu greater gt half hardshrink hardsigmoid
-    hardswish hardtanh int isfinite isinf isnan le leaky_relu less lerp lgamma log log10 log1p
-    log2 logical_and logical_not logical_or logical_xor logit logsigmoid long lt masked_fill
-    maximum minimum mish mul multiply nan_to_num ne neg negative ones_like positive pow rad2deg
-    rand_like randn_like reciprocal relu relu6 remainder round rsqrt rsub selu short sigmoid
-    sign silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh
-    tanhshrink threshold to true_divide trunc type type_as where xlogy zero_ zeros_like
-    full_like empty_like contiguous cpu
+    abs absolute acos acosh add addcdiv addcmul angle asin asinh atan atan2 atanh bfloat16
+    bitwise_and bitwise_not bitwise_or bitwise_xor bool ceil celu clamp clamp_max clamp_min clip
+    clone cos cosh deg2rad detach digamma div divide double elu eq erf erfc erfinv exp
+    exp2 expm1 fill_ float floor floor_divide fmod frac ge gelu greater gt half hardshrink
+    hardsigmoid hardswish hardtanh int isfinite isinf isnan isneginf isposinf le leaky_relu less
+    lerp lgamma log log10 log1p log2 logical_and logical_not logical_or logical_xor logit
+    logsigmoid long lt masked_fill maximum minimum mish mul multiply nan_to_num ne neg negative
+    ones_like positive pow rad2deg rand_like randint_like randn_like reciprocal relu relu6
+    remainder round rsqrt rsub selu short sigmoid sgn sign signbit silu sin sinc sinh softplus
+    softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold to true_divide
+    trunc type type_as where xlogy zero_ zeros_like copy_ full_like empty_like contiguous cpu
     """.split()  # noqa: SIM905
 )
 
@@ -66,6 +67,8 @@ def _beside(op: str, x: Any, like: NestedTensor) -> Any:
                 f"{x._lengths()[:6]}"
             )
         return x._values
+    if isinstance(x, NestedInt):
+        raise ArgumentError(f"[{op}] the size {x!r} differs from part to part and is no number")
     if not isinstance(x, Tensor) or not x.ndim:
         return x
     at = like._ragged - like.ndim  # from the end, as broadcasting counts
@@ -145,6 +148,54 @@ def _reduced(name: str) -> Callable[..., Any]:
     return run
 
 
+def _extreme(name: str) -> Callable[..., Any]:
+    """`max` and `min`: of all elements, along one dimension with positions, or of two tensors."""
+
+    def run(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+        if other is not None or isinstance(dim, (Tensor, NestedTensor)):
+            return answer(f"{name}imum", (input, dim if other is None else other), {})
+        fn = FUNCTIONS[name]
+        if dim is None:
+            return fn(input._values)
+        found = [fn(t, at, True) for t, at in _rows(name, input, dim)]
+        pair = type(found[0])
+        return pair(
+            *(_joined(input, dim, list(part), keepdim) for part in zip(*found, strict=True))
+        )
+
+    return run
+
+
+def _place(name: str) -> Callable[..., Any]:
+    """`argmax` and `argmin`: the position among all values, or along one dimension."""
+
+    def run(input: NestedTensor, dim: int | None = None, keepdim: bool = False) -> Any:
+        if dim is None:
+            return FUNCTIONS[name](input._values)
+        found = [FUNCTIONS[name](t, at, True) for t, at in _rows(name, input, dim)]
+        return _joined(input, dim, found, keepdim)
+
+    return run
+
+
+def _rows(op: str, x: NestedTensor, dim: int) -> list[tuple[Tensor, int]]:
+    """What is looked at along `dim`: all values at once, or part by part if that is the ragged."""
+    d = x._dim(op, dim)
+    if d == 0:
+        raise DimError(f"[{op}] is not defined for the batch dimension of a nested tensor")
+    return [(t, d - 1) for t in (x.unbind() if d == x._ragged else (x._values,))]
+
+
+def _joined(x: NestedTensor, dim: int, found: list[Tensor], keepdim: bool) -> Any:
+    """The results of `_rows`, with a size of 1 at the dimension that was looked along."""
+    d = x._dim("dim", dim)
+    if d == x._ragged:
+        stacked = FUNCTIONS["stack"](found)
+        return stacked if keepdim else stacked.squeeze(d)
+    (values,) = found
+    return x._with(values) if keepdim else _squeeze(x._with(values), d)
+
+
 def _divided(name: str) -> Callable[..., Any]:
     """`chunk` and `split`: of an inner dimension, or of the parts themselves."""
 
@@ -167,6 +218,12 @@ def _split(
 ) -> tuple[NestedTensor, ...]:
     size = split_size if split_size_or_sections is None else split_size_or_sections
     return _divided("split")(tensor, size, dim)
+
+
+def _split_with_sizes(
+    input: NestedTensor, split_sizes: Any, dim: int = 0
+) -> tuple[NestedTensor, ...]:
+    return _divided("split")(input, list(split_sizes), dim)
 
 
 def _some(x: NestedTensor, numbers: list[int]) -> NestedTensor:
@@ -212,7 +269,13 @@ def _unsqueeze(x: NestedTensor, dim: int) -> NestedTensor:
     return x._with(x._values.unsqueeze(at - 1), x._ragged + (at <= x._ragged))
 
 
-def _squeeze(x: NestedTensor, dim: int) -> NestedTensor:
+def _squeeze(x: NestedTensor, dim: Any = None) -> NestedTensor:
+    if dim is None:
+        raise UnsupportedError("[squeeze] of a nested tensor needs its dim")
+    if not isinstance(dim, int):
+        for d in sorted((x._dim("squeeze", d) for d in dim), reverse=True):
+            x = _squeeze(x, d)
+        return x
     at = _inner("squeeze", x, dim)
     gone = x._values.shape[at] == 1 and at + 1 < x._ragged
     return x._with(x._values.squeeze(at), x._ragged - gone)
@@ -270,18 +333,30 @@ def _linear(input: NestedTensor, weight: Tensor, bias: Tensor | None = None) -> 
     return input._with(FUNCTIONAL["linear"](input._values, weight, bias))
 
 
-def _matmul(a: Any, b: Any) -> NestedTensor:
+def _matmul(a: Any, b: Any) -> Any:
     if isinstance(a, NestedTensor) and isinstance(b, Tensor) and b.ndim == 2:
         _last("matmul", a)
         return a._with(FUNCTIONS["matmul"](a._values, b))
-    if not isinstance(a, NestedTensor) or len(a) != len(b):
+    x: NestedTensor = a if isinstance(a, NestedTensor) else b
+    fits = [t.ndim == 2 or (t.ndim == x.ndim and len(t) == len(x)) for t in (a, b)]
+    if x.ndim < 3 or not all(fits):
         raise UnsupportedError(
-            "[matmul] of nested tensors takes a nested tensor, and a matrix or a batch as large"
+            "[matmul] of nested tensors takes matrices, and batches as large as the nested one, "
+            f"got {a.ndim} and {b.ndim} dimensions"
         )
-    parts = [FUNCTIONS["matmul"](p, q) for p, q in zip(a.unbind(), b.unbind(), strict=True)]
-    rows = a._ragged == a.ndim - 2
-    if rows and not isinstance(b, NestedTensor):
-        return a._with(FUNCTIONS["cat"](parts, a._ragged - 1))
+    if isinstance(a, Tensor) and a.ndim == 2:
+        lefts = (a,) * len(x)
+    else:
+        lefts = a.unbind()
+    parts = [FUNCTIONS["matmul"](p, q) for p, q in zip(lefts, b.unbind(), strict=True)]
+    rows, columns = x.ndim - 2, x.ndim - 1
+    kept = {rows} if x is a else {columns}
+    if not (isinstance(a, NestedTensor) and isinstance(b, NestedTensor)):
+        if x._ragged in kept or x._ragged < rows:
+            return x._with(FUNCTIONS["cat"](parts, x._ragged - 1))
+        return FUNCTIONS["stack"](parts)
+    if a._ragged == columns and b._ragged == rows and x.layout is jagged:  # summed over
+        return FUNCTIONS["stack"](parts)
     differ = [d for d in range(parts[0].ndim) if len({p.shape[d] for p in parts}) > 1]
     if differ not in ([], [parts[0].ndim - 2]) and differ != [parts[0].ndim - 1]:
         raise UnsupportedError(
@@ -296,7 +371,12 @@ def _matmul(a: Any, b: Any) -> NestedTensor:
 def _norm(name: str) -> Callable[..., Any]:
     def run(input: NestedTensor, normalized_shape: Any, *args: Any, **kwargs: Any) -> NestedTensor:
         shape = [normalized_shape] if isinstance(normalized_shape, int) else normalized_shape
-        if len(shape) > input._values.ndim - input._ragged:
+        inner = input._values.ndim - input._ragged
+        if len(shape) == inner + 1 and shape[0] is input._size:  # each part, whatever its length
+            at = input._ragged - 1
+            parts = [FUNCTIONAL[name](p, p.shape[at:], *args, **kwargs) for p in input.unbind()]
+            return input._with(FUNCTIONS["cat"](parts, at))
+        if len(shape) > inner:
             raise DimError(f"[{name}] is not defined over the ragged dimension")
         return input._with(FUNCTIONAL[name](input._values, normalized_shape, *args, **kwargs))
 
@@ -338,6 +418,25 @@ def _select(x: NestedTensor, dim: int, index: int) -> Any:
     return x._with(x._values.select(at, index), x._ragged - (at + 1 < x._ragged))
 
 
+def _dropout(
+    input: NestedTensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    train: bool | None = None,
+) -> NestedTensor:
+    """Of `nn.functional`; `ut.dropout` says `train`."""
+    wanted = training if train is None else train
+    found = FUNCTIONAL["dropout"](input._values, p, wanted, inplace)
+    return input if found is input._values else input._with(found)
+
+
+def _as_tensor(data: NestedTensor, dtype: Any = None, device: Any = None) -> NestedTensor:
+    moved = data._values.to(device, dtype) if device is not None else data._values.to(dtype)
+    return data if moved is data._values else data._with(moved)
+
+
 def _equal(a: Any, b: Any) -> bool:
     nested = isinstance(a, NestedTensor) and isinstance(b, NestedTensor)
     return nested and a._list == b._list and bool(FUNCTIONS["equal"](a._values, b._values))
@@ -347,7 +446,10 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     **{name: _softmax(name) for name in ("softmax", "log_softmax")},
     **{name: _reduced(name) for name in ("sum", "mean", "prod", "amax", "amin", "any", "all")},
     **{name: _norm(name) for name in ("layer_norm", "rms_norm")},
+    **{name: _extreme(name) for name in ("max", "min")},
+    **{name: _place(name) for name in ("argmax", "argmin")},
     "chunk": _chunk,
+    "split_with_sizes": _split_with_sizes,
     "split": _split,
     "flip": _flip,
     "cumsum": _cumsum,
@@ -368,6 +470,8 @@ HANDLERS: dict[str, Callable[..., Any]] = {
     "embedding": _embedding,
     "scaled_dot_product_attention": _attention,
     "select": _select,
+    "as_tensor": _as_tensor,
+    "dropout": _dropout,
     "equal": _equal,
     "unbind": NestedTensor.unbind,
     "is_floating_point": NestedTensor.is_floating_point,

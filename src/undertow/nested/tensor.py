@@ -51,6 +51,24 @@ class NestedInt(int):
     def __repr__(self) -> str:
         return f"j{self._number}"
 
+    def __gt__(self, other: Any) -> bool:  # as in torch: it may be any size from 2 on
+        return self is not other and (other < 2 or bool(self._refuse()))
+
+    def __ge__(self, other: Any) -> bool:
+        return self is other or other <= 2 or bool(self._refuse())
+
+    def __lt__(self, other: Any) -> bool:
+        return not self >= other
+
+    def __le__(self, other: Any) -> bool:
+        return not self > other
+
+    def _refuse(self, *_: Any) -> Any:
+        raise ArgumentError(f"[{self!r}] a size that differs from part to part is no number")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __neg__ = _refuse
+
 
 class NestedTensor(OtherKind):
     """Tensors that differ in one size, as a batch.
@@ -155,6 +173,16 @@ class NestedTensor(OtherKind):
     def __len__(self) -> int:
         return len(self._list) - 1
 
+    @property
+    def _ragged_idx(self) -> int:
+        return self._ragged
+
+    def _get_max_seqlen(self) -> int:
+        return max(self._lengths(), default=0)
+
+    def _get_min_seqlen(self) -> int:
+        return min(self._lengths(), default=0)
+
     # Parts ------------------------------------------------------------------------------------
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The parts, as views of the values."""
@@ -233,10 +261,43 @@ class NestedTensor(OtherKind):
         found = self._values.grad
         return None if found is None else self._with(found)
 
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        self._values.grad = None if value is None else self._seed(value)
+
     def backward(self, gradient: Any = None, *args: Any, **kwargs: Any) -> None:
         """The backward pass from its values; a gradient is nested, too."""
-        given = gradient._values if isinstance(gradient, NestedTensor) else gradient
-        self._values.backward(given, *args, **kwargs)
+        seed = None if gradient is None else self._seed(gradient)
+        self._values.backward(seed, *args, **kwargs)
+
+    def _differentiated(self, op: str) -> Tensor:
+        return self._values
+
+    def _gradient(self, values: Tensor) -> NestedTensor:
+        return self._with(values)
+
+    def _seed(self, gradient: Any) -> Any:
+        return gradient._values if isinstance(gradient, NestedTensor) else gradient
+
+    def _saved_as(self) -> tuple[Any, ...]:
+        """Which function of torch's makes it again in a file, and of what."""
+        values, offsets = self._values.detach(), self._offsets
+        if self.layout is jagged:
+            facts: dict[str, Any] = {
+                "values": values,
+                "offsets": offsets,
+                "lengths": None,
+                "_ragged_idx": self._ragged,
+                "_metadata_cache": {},
+                "requires_grad": self.requires_grad,
+            }
+            return "torch.nested._internal.nested_tensor", "_rebuild_njt", facts
+        rows = [part.contiguous() for part in self._with(values).unbind()]
+        make = FUNCTIONS["tensor"]
+        starts = ends_of([row.numel() for row in rows], offsets)[:-1]
+        buffer = FUNCTIONS["cat"]([row.reshape(-1) for row in rows])
+        sizes, strides = (make([tuple(get(r)) for r in rows]) for get in (_shape, _strides))
+        return "torch._utils", "_rebuild_nested_tensor", buffer, sizes, strides, starts
 
     # What the functions of the library ask ------------------------------------------------------
     def _answer(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -264,6 +325,14 @@ class NestedTensor(OtherKind):
             for part in self.unbind()
         )
         return f"nested_tensor([\n{lines}\n])"
+
+
+def _shape(x: Tensor) -> Any:
+    return x.shape
+
+
+def _strides(x: Tensor) -> Any:
+    return x.stride()
 
 
 def _called(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -305,8 +374,9 @@ def _alone(name: str) -> Any:
 
 for _name, _dunder in _OPERATORS.items():
     setattr(NestedTensor, _dunder, _operator(_name, False))
-    if _name in ("add", "sub", "mul", "div", "pow"):
+    if _name in ("add", "sub", "mul", "div", "pow", "matmul"):
         setattr(NestedTensor, f"__r{_dunder[2:]}", _operator(_name, True))
+    if _name in ("add", "sub", "mul", "div", "pow"):
         setattr(NestedTensor, f"__i{_dunder[2:]}", _operator(f"{_name}_", False))
 for _name, _dunder in {"neg": "__neg__", "bitwise_not": "__invert__", "abs": "__abs__"}.items():
     setattr(NestedTensor, _dunder, _alone(_name))

@@ -6,7 +6,7 @@ from typing import Literal, overload
 
 from ..core.tensor import Tensor
 from ..dtypes import DTypeLike, Number
-from ..ops.linear_cross_entropy import LinearCrossEntropyOptions
+from ..ops.nn.linear_cross_entropy import LinearCrossEntropyOptions
 from ..shapes import Ints
 
 def relu_(input: Tensor) -> Tensor:
@@ -116,6 +116,16 @@ def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic tangent of each element."""
+
+def grouped_mm(
+    mat_a: Tensor,
+    mat_b: Tensor,
+    *,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: DTypeLike | None = None,
+) -> Tensor:
+    """The products of groups of matrices; group i ends at `offs[i]`, where the next one begins."""
 
 @overload
 def max_pool1d(
@@ -869,16 +879,6 @@ def local_response_norm(
 ) -> Tensor:
     """`input / (k + alpha · m)^beta`, where m is the mean square of `size` neighbouring channels."""
 
-def grouped_mm(
-    mat_a: Tensor,
-    mat_b: Tensor,
-    *,
-    offs: Tensor | None = None,
-    bias: Tensor | None = None,
-    out_dtype: DTypeLike | None = None,
-) -> Tensor:
-    """The products of groups of matrices; group i ends at `offs[i]`, where the next one begins."""
-
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -1021,21 +1021,6 @@ def grid_sample(
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The grid for `grid_sample` that maps an output of `size` through affine matrices."""
 
-def unfold(
-    input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
-) -> Tensor:
-    """Every window of images (N, C, H, W) or (C, H, W), laid out as a column: (N, C·kH·kW, L)."""
-
-def fold(
-    input: Tensor,
-    output_size: Ints,
-    kernel_size: Ints,
-    dilation: Ints = 1,
-    padding: Ints = 0,
-    stride: Ints = 1,
-) -> Tensor:
-    """Columns as `unfold` lays them out, added up where their windows were: its transpose."""
-
 native_channel_shuffle = channel_shuffle
 
 def max_pool1d_with_indices(
@@ -1141,6 +1126,21 @@ def rrelu(
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """`conv1d` of (time, batch, channels) with a weight (width, channels in, channels out)."""
+
+def unfold(
+    input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1
+) -> Tensor:
+    """Every window of images (N, C, H, W) or (C, H, W), laid out as a column: (N, C·kH·kW, L)."""
+
+def fold(
+    input: Tensor,
+    output_size: Ints,
+    kernel_size: Ints,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    stride: Ints = 1,
+) -> Tensor:
+    """Columns as `unfold` lays them out, added up where their windows were: its transpose."""
 
 __all__ = [
     "adaptive_avg_pool1d",

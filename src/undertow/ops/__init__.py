@@ -4,96 +4,86 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from . import (  # noqa: F401
+from .create import compatibility, conversion, creation, from_data  # noqa: F401
+from .elementwise import (  # noqa: F401
     activation,
-    adaptive_pooling,
     arithmetic,
-    attention,
-    batch_norm,
-    binomial,
-    classification,
     comparison,
-    compatibility,
     complex_numbers,
-    composite,
-    conversion,
-    convolution,
-    copies,
-    covariance,
-    creation,
-    ctc,
-    diagonal,
-    distributions,
-    dropout,
-    einsum,
-    embedding,
     extremes,
     fake_quantize,
-    finite_differences,
     float_parts,
-    fractional_pooling,
-    from_data,
-    group_norm,
-    grouped,
-    histograms,
     incomplete_gamma,
-    indexing,
-    inplace_views,
     integers,
-    joining,
-    linear_cross_entropy,
+    rounding,
+    special,
+    transcendental,
+)
+from .index import indexing, scatter, selection  # noqa: F401
+from .linalg import (  # noqa: F401
+    einsum,
+    grouped,
     lobpcg,
-    losses,
     low_rank,
-    margin,
-    masked,
     matmul,
     matrix_functions,
     matrix_norms,
-    movement,
+    orthogonal,
+    pivoted,
+    solving,
+    spectra,
+    triangular,
+)
+from .nn import (  # noqa: F401
+    adaptive_pooling,
+    attention,
+    batch_norm,
+    classification,
+    composite,
+    convolution,
+    ctc,
+    dropout,
+    embedding,
+    fractional_pooling,
+    group_norm,
+    linear_cross_entropy,
+    losses,
+    margin,
     multihead,
     native,
     normalisation,
-    orthogonal,
-    padding,
-    pivoted,
     pooling,
     positional,
     positional_losses,
-    random,
+    recurrent,
+    resampling,
+    sampling,
+    softmax,
+    variants,
+)
+from .random import binomial, distributions, random  # noqa: F401
+from .reduce import covariance, histograms, masked, reduction, scan, segments, sort, statistics  # noqa: F401
+from .shape import (  # noqa: F401
+    copies,
+    diagonal,
+    inplace_views,
+    joining,
+    movement,
+    padding,
     raw_memory,
     rearrange,
-    recurrent,
-    reduction,
     replacing,
-    resampling,
-    rounding,
-    sampling,
-    scan,
-    scatter,
-    segments,
-    selection,
-    softmax,
-    solving,
-    sort,
-    special,
-    spectra,
-    statistics,
-    stft,
     strided,
-    transcendental,
-    triangular,
     unfolding,
-    variants,
-    windows,
 )
+from .signal import finite_differences, stft, windows  # noqa: F401
 
 
 def __getattr__(name: str) -> Any:
-    """`ops.aten` and the libraries of operators, as torch has them: see `torch_names._ops`."""
-    if name.startswith("__") or (Path(__file__).parent / f"{name}.py").exists():
+    """`ops.aten` and the libraries of operators, as torch has them: see `compat._ops`."""
+    if name.startswith("__") or (Path(__file__).parent / name).is_dir():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    operators = import_module(f"{__name__.partition('.')[0]}.torch_names._ops")
+    operators = import_module(f"{__name__.partition('.')[0]}.compat._ops")
     found = operators.load_library if name == "load_library" else operators.namespace(name)
     globals()[name] = found
     return found

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
-from ..ops.arithmetic import sqrt
+from ..ops.elementwise.arithmetic import sqrt
 from .arguments import not_negative
 from .elementwise import Elementwise, Numbers
 from .optimizer import Group, ParamsT

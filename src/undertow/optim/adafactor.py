@@ -8,7 +8,7 @@ from ..core.modes import no_grad
 from ..core.tensor import Tensor
 from ..dtypes import finfo
 from ..errors import ArgumentError
-from ..ops.creation import full
+from ..ops.create.creation import full
 from .arguments import as_scalars, not_negative, scalar_dtype
 from .optimizer import Closure, Group, Optimizer, ParamsT
 

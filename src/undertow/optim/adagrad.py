@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.arithmetic import sqrt
+from ..ops.elementwise.arithmetic import sqrt
 from .arguments import check_ways, not_negative
 from .elementwise import Elementwise, Numbers
 from .optimizer import Group, ParamsT

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
-from ..ops.arithmetic import sqrt
-from ..ops.extremes import maximum
+from ..ops.elementwise.arithmetic import sqrt
+from ..ops.elementwise.extremes import maximum
 from .arguments import check_betas, check_ways, not_negative
 from .elementwise import Elementwise, Numbers
 from .optimizer import Group, ParamsT

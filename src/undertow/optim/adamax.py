@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.extremes import maximum
-from ..ops.rounding import abs
+from ..ops.elementwise.extremes import maximum
+from ..ops.elementwise.rounding import abs
 from .arguments import check_betas, not_negative
 from .elementwise import Elementwise, Numbers
 from .optimizer import Group, ParamsT

@@ -8,7 +8,7 @@ from typing import Any
 from ..core.tensor import Tensor
 from ..dtypes import DType, float32, float64, get_default_dtype
 from ..errors import ArgumentError, DTypeError
-from ..ops.creation import full
+from ..ops.create.creation import full
 
 _WORDS = {"lr": "learning rate", "eps": "epsilon value"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.tensor import Tensor
-from ..ops.creation import full
+from ..ops.create.creation import full
 from .arguments import not_negative, scalar_dtype
 from .elementwise import Elementwise, Numbers
 from .optimizer import Group, ParamsT

@@ -19,14 +19,18 @@ moving rows which this step's gradient has not: with one, the gradient is made d
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from operator import is_, itemgetter
 from typing import Any, ClassVar
 
 from ..core.modes import enable_grad, no_grad
+from ..core.recording import RECORDERS, recorder
 from ..core.tensor import Tensor
 from ..core.update import Update
 from ..errors import UnsupportedError
-from ..ops.complex_numbers import view_as_complex, view_as_real
-from ..ops.creation import full, full_like
+from ..ops.create.creation import full, full_like
+from ..ops.elementwise.complex_numbers import view_as_complex, view_as_real
 from .arguments import as_scalars, scalar_dtype
 from .optimizer import Closure, Group, Optimizer
 
@@ -90,9 +94,17 @@ class Elementwise(Optimizer):
         # One that acts when `with` does, so that no interrupt comes between and leaves it on.
         with enable_grad() if self.defaults.get("differentiable", False) else no_grad():
             loss = self._evaluate(closure)
-            for group in self.param_groups:
-                self._step_group(group)
+            if RECORDERS and recorder() is not None:
+                for p in chain.from_iterable(g["params"] for g in self.param_groups):
+                    recorder().leaf(p)
+                recorder().quietly(self._step_groups)
+                return loss
+            self._step_groups()
         return loss
+
+    def _step_groups(self) -> None:
+        for group in self.param_groups:
+            self._step_group(group)
 
     def _step_group(self, group: Group) -> None:
         states = self.states(group)
@@ -130,12 +142,20 @@ class Elementwise(Optimizer):
             if "step" in kept:
                 kept["step"] += 1
             kept["fresh"], kept["state"] = fresh, members[0][2]
-            self._apply(group, tuple(states), kept, members)
+            asked = None
+            if RECORDERS and recorder() is not None:
+                asked = Asked(self, group, tuple(states), members)
+            self._apply(group, tuple(states), kept, members, asked)
             for name, before in zip(self.scalars, counts, strict=True):
                 if isinstance(kept[name], Tensor):
                     members[0][2][name] = kept[name]
+                elif asked is not None:
+                    recorder().asks(partial(asked.kept, name))
+                    _set([(state[name],) for _, _, state in members], (kept[name],))
                 elif kept[name] != before:
                     _set([(state[name],) for _, _, state in members], (kept[name],))
+        if copies and RECORDERS and recorder() is not None:
+            recorder().refuse("sparse gradients")
         for target, at, part in copies:
             if len(at) == 1:
                 target.index_copy_(0, at[0], part)
@@ -155,12 +175,8 @@ class Elementwise(Optimizer):
                     f"[{name}] {option} does not go with sparse gradients, got {group[option]}"
                 )
 
-    def _apply(
-        self, group: Group, states: tuple[str, ...], kept: Numbers, members: list[Any]
-    ) -> None:
-        """The formula, for parameters that the numbers are the same of."""
-        recorded = group.get("differentiable", False)
-        options = group if recorded else _plain(group)
+    def _all_numbers(self, options: Group, kept: Numbers) -> Numbers:
+        """The numbers of this step's formula, with those of the weights' decay."""
         numbers = self.numbers(options, kept)
         decay = options.get("weight_decay", 0)
         if isinstance(decay, Tensor) or decay != 0:
@@ -168,14 +184,33 @@ class Elementwise(Optimizer):
                 numbers["shrink"] = 1 - options["lr"] * decay
             else:
                 numbers["weight_decay"] = decay
+        return numbers
+
+    def _apply(
+        self,
+        group: Group,
+        states: tuple[str, ...],
+        kept: Numbers,
+        members: list[Any],
+        asked: Asked | None,
+    ) -> None:
+        """The formula, for parameters that the numbers are the same of."""
+        recorded = group.get("differentiable", False)
+        options = group if recorded else _plain(group)
+        numbers = self._all_numbers(options, kept)
         cls = type(self)
         maximize = bool(group.get("maximize"))
         if not recorded:
             update = _update(cls, states, tuple(numbers), maximize)
             rows = [_in_parts((p, g, *[state[name] for name in states])) for p, g, state in members]
+            if asked is not None:
+                asked.names = tuple(numbers)
+                recorder().step(asked, rows)
             update(rows, tuple([float(n) for n in numbers.values()]))
             return
         formula = _formula(cls, states, tuple(numbers), maximize)
+        if asked is not None:
+            recorder().refuse("an optimiser's step that is differentiated")
         for p, g, state in members:
             old = _in_parts((p.clone(), g, *[state[name] for name in states]))
             new = formula(*old, *numbers.values())
@@ -200,6 +235,89 @@ class Elementwise(Optimizer):
             for name in [n for n, value in kept.items() if value is None]:
                 del kept[name]
             as_scalars(kept, self.scalars)
+
+
+_AHEAD = 16  # more steps than one program makes
+
+
+class Asked:
+    """The numbers of a recorded step, asked for again in each call of a program.
+
+    Rates, betas and so on may change in between; what is changed by which formula may not.
+    """
+
+    def __init__(
+        self, optimizer: Elementwise, group: Group, states: tuple[str, ...], members: list[Any]
+    ) -> None:
+        self.optimizer, self.group, self.states = optimizer, group, states
+        self.names: tuple[str, ...] = ()
+        self._params = [p for p, _, _ in members]
+        self._dicts = [state for _, _, state in members]
+        names = (*states, *optimizer.scalars)
+        self._get = itemgetter(*names) if names else None
+        self._tensors = [self._get(d) for d in self._dicts] if self._get else []
+        self._counts = {n: [d[n]._array for d in self._dicts] for n in optimizer.scalars}
+        self._options = self._described()
+        self._groups = self._listed()
+        self._kept: Numbers = {}
+
+    def _listed(self) -> list[Any]:
+        groups = self.optimizer.param_groups
+        hooks = [h for kind in self.optimizer._hooks.values() for h in kind]
+        return [(id(g), id(g["params"]), len(g["params"])) for g in groups] + hooks
+
+    def _described(self) -> Any:
+        group = self.group
+        options = {k: v for k, v in group.items() if k != "params" and not _is_number(v)}
+        return options, tuple(self.optimizer.states(group)), type(group["lr"])
+
+    def holds(self) -> bool:
+        """Whether a step would still change the same tensors, by the same formula."""
+        optimizer = self.optimizer
+        if self._listed() != self._groups:
+            return False
+        try:
+            if self._described() != self._options:
+                return False
+            if self._get is not None:
+                get = optimizer.state.get
+                if not all(map(is_, map(get, self._params), self._dicts)):
+                    return False
+                for found, known in zip(map(self._get, self._dicts), self._tensors, strict=True):
+                    if found is not known and not all(map(is_, found, known)):
+                        return False
+        except (KeyError, TypeError, RuntimeError):
+            return False
+        if any(len({a.item() for a in arrays}) > 1 for arrays in self._counts.values()):
+            return False
+        # Some begin with another formula: that of the steps to come must be the recorded one.
+        return all(tuple(self._numbers(ahead)[0]) == self.names for ahead in (1, _AHEAD))
+
+    def _numbers(self, ahead: int) -> tuple[Numbers, Numbers]:
+        """The numbers of a step to come, and what is kept of them."""
+        kept: Numbers = {n: arrays[0].item() for n, arrays in self._counts.items()}
+        if "step" in kept:
+            kept["step"] += ahead
+        kept["fresh"], kept["state"] = False, self._dicts[0]
+        return self.optimizer._all_numbers(_plain(self.group), kept), kept
+
+    def __call__(self) -> tuple[float, ...]:
+        """The numbers of this step."""
+        numbers, self._kept = self._numbers(1)
+        if tuple(numbers) != self.names:
+            raise RuntimeError("[compile] the formula of an optimiser has changed inside a step")
+        return tuple([float(n) for n in numbers.values()])
+
+    def kept(self, name: str) -> tuple[float]:
+        """What is kept of them for the next step."""
+        return (self._kept[name],)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether an option is one of the numbers that are asked for in each step."""
+    return value.__class__ is float or (
+        value.__class__ is tuple and all(v.__class__ is float for v in value)
+    )
 
 
 def _in_parts(row: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

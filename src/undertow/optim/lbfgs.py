@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ..core.modes import enable_grad, no_grad
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
-from ..ops.complex_numbers import view_as_real
-from ..ops.joining import cat
+from ..ops.elementwise.complex_numbers import view_as_real
+from ..ops.shape.joining import cat
 from .arguments import not_negative
 from .optimizer import Closure, Optimizer, ParamsT
 

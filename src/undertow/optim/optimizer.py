@@ -12,6 +12,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from ..core.modes import enable_grad, set_grad_enabled
 from ..core.node import RemovableHandle
+from ..core.recording import RECORDERS, changed, touched
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError
 
@@ -140,6 +141,8 @@ class Optimizer:
         """Forget the gradients of all parameters, or fill them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
+                if RECORDERS:
+                    touched(p)
                 grad = p._grad
                 if grad is None:
                     continue
@@ -210,6 +213,7 @@ class Optimizer:
                     f"[{self._name}] some parameters appear in more than one parameter group"
                 )
         self.param_groups.append(param_group)
+        changed()
 
     def _check_parameter(self, p: Any) -> None:
         if not isinstance(p, Tensor):
@@ -315,6 +319,7 @@ class Optimizer:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        changed()
         self.__dict__.update(state)
         if "_hooks" not in self.__dict__:
             self._make_hooks()

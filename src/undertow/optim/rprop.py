@@ -6,9 +6,9 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError
-from ..ops.comparison import where
-from ..ops.extremes import maximum, minimum
-from ..ops.rounding import sign
+from ..ops.elementwise.comparison import where
+from ..ops.elementwise.extremes import maximum, minimum
+from ..ops.elementwise.rounding import sign
 from .arguments import not_negative
 from .elementwise import Elementwise, Numbers
 from .optimizer import Group, ParamsT

@@ -15,7 +15,7 @@ from ..dtypes import int64
 from ..errors import ArgumentError
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
-from ..ops.from_data import tensor
+from ..ops.create.from_data import tensor
 from .lr_scheduler.scheduler import LRScheduler, Rates, one_each
 from .optimizer import Optimizer
 

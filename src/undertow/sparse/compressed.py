@@ -14,10 +14,10 @@ from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, ShapeError
 from ..layouts import layout as Layout
 from ..layouts import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-from ..ops.creation import arange
-from ..ops.joining import stack
-from ..ops.scatter import index_select
-from ..ops.selection import index_put
+from ..ops.create.creation import arange
+from ..ops.index.scatter import index_select
+from ..ops.index.selection import index_put
+from ..ops.shape.joining import stack
 from ..shapes import as_int, wrap_dim
 from .pattern import Pattern
 from .tensor import SparseTensor
@@ -184,8 +184,10 @@ class SparseCompressed(SparseTensor):
         """One matrix of a batch; of a matrix, one of its rows or columns, by coordinates."""
         at = wrap_dim("select", dim, self.ndim)
         size, number = self.shape[at], as_int("select", "index", index)
-        if not -size <= number < size or at >= self._batch:
+        if not -size <= number < size or self._batch <= at < self.ndim - self.dense_dim():
             return self.to_sparse_coo().select(at, number)
+        if at >= self._batch:
+            return self._with(self._stored.select(at - self.ndim, number))
         p = self._places
         begins, columns = p.begins.select(at, number), p.columns.select(at, number)
         values = self._stored.select(at, number)

@@ -10,8 +10,8 @@ from ..core.tensor import Tensor
 from ..dtypes import bool as bool_
 from ..errors import ArgumentError, DimError, UnsupportedError
 from ..layouts import sparse_coo
-from ..ops.joining import stack
-from ..ops.scatter import index_add, index_select
+from ..ops.index.scatter import index_add, index_select
+from ..ops.shape.joining import stack
 from ..shapes import wrap_dim
 from .pattern import Pattern
 from .tensor import SparseTensor

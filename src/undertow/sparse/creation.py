@@ -6,18 +6,19 @@ from typing import Any
 
 from .. import dtypes
 from ..core.modes import no_grad
+from ..core.overriding import covers
 from ..core.tensor import Tensor
 from ..devices import DeviceLike
 from ..dtypes import DTypeLike
 from ..errors import ArgumentError, ShapeError
 from ..layouts import layout as Layout
 from ..layouts import sparse_coo, sparse_csc, sparse_csr, strided
-from ..ops.creation import arange, zeros
-from ..ops.embedding import require_within
-from ..ops.from_data import as_tensor
-from ..ops.joining import cat, stack
-from ..ops.scatter import index_select
-from ..ops.selection import index_put
+from ..ops.create.creation import arange, zeros
+from ..ops.create.from_data import as_tensor
+from ..ops.index.scatter import index_select
+from ..ops.index.selection import index_put
+from ..ops.nn.embedding import require_within
+from ..ops.shape.joining import cat, stack
 from ..shapes import Ints
 from .checking import check_sparse_tensor_invariants
 from .compressed import (
@@ -303,6 +304,21 @@ def sparse_bsc_tensor(
     """
     parts = (ccol_indices, row_indices, values, size, dtype, device, requires_grad)
     return _compressed(SparseBSC, *parts, check_invariants)
+
+
+covers(
+    {
+        fn.__name__: fn
+        for fn in (
+            sparse_coo_tensor,
+            sparse_csr_tensor,
+            sparse_csc_tensor,
+            sparse_bsr_tensor,
+            sparse_bsc_tensor,
+            sparse_compressed_tensor,
+        )
+    }
+)
 
 
 def spdiags(

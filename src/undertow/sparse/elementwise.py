@@ -9,9 +9,9 @@ from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor
 from ..dtypes import promote_types
 from ..errors import DTypeError, ShapeError
-from ..ops.joining import cat
-from ..ops.scatter import index_select
-from ..ops.sort import searchsorted
+from ..ops.index.scatter import index_select
+from ..ops.reduce.sort import searchsorted
+from ..ops.shape.joining import cat
 from ..shapes import broadcast_shapes
 from .coo import SparseCOO
 from .tensor import SparseTensor

@@ -18,11 +18,11 @@ from ..errors import (
     UnsupportedError,
 )
 from ..layouts import sparse_coo, strided
-from ..ops.creation import arange, zeros
-from ..ops.creation import zeros_like as dense_zeros_like
-from ..ops.joining import cat as dense_cat
-from ..ops.scatter import index_select as dense_index_select
-from ..ops.sort import searchsorted
+from ..ops.create.creation import arange, zeros
+from ..ops.create.creation import zeros_like as dense_zeros_like
+from ..ops.index.scatter import index_select as dense_index_select
+from ..ops.reduce.sort import searchsorted
+from ..ops.shape.joining import cat as dense_cat
 from ..shapes import as_int, wrap_dim
 from .compressed import SparseCompressed
 from .coo import SparseCOO
@@ -79,8 +79,9 @@ def index_select(x: SparseCOO, dim: int, index: Tensor) -> SparseCOO:
     """What has the indices of a list in a dimension, each as often as it is listed."""
     at, sparse = wrap_dim("index_select", dim, x.ndim), x.sparse_dim()
     size, count = x.shape[at], index.numel()
-    if index.numel() and not (bool(index.min() >= 0) and bool(index.max() < size)):
+    if index.numel() and not (bool(index.min() >= -size) and bool(index.max() < size)):
         raise BoundsError(f"[index_select] an index is out of range for dim {at} of size {size}")
+    index = index % size if size else index  # negative ones count from the end
     shape = (*x.shape[:at], count, *x.shape[at + 1 :])
     if at >= sparse:
         values = dense_index_select(x._stored, at - sparse + 1, index)

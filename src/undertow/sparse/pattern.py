@@ -11,11 +11,11 @@ from ..core.dispatch import apply
 from ..core.op import Op
 from ..core.tensor import Tensor
 from ..dtypes import DType, int64
-from ..ops.creation import arange
-from ..ops.joining import cat
-from ..ops.scan import cumsum
-from ..ops.scatter import index_select, take_along_dim
-from ..ops.sort import argsort
+from ..ops.create.creation import arange
+from ..ops.index.scatter import index_select, take_along_dim
+from ..ops.reduce.scan import cumsum
+from ..ops.reduce.sort import argsort
+from ..ops.shape.joining import cat
 from ..shapes import Ints
 
 
@@ -114,6 +114,13 @@ def product(values: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
 
 
 def sampled(left: Tensor, right: Tensor, pattern: Pattern) -> Tensor:
-    """The elements of left @ right.T in the pattern."""
-    chosen: Any = index_select(left, 0, pattern.rows) * index_select(right, 0, pattern.columns)
+    """The elements of left @ right.T in the pattern; of each matrix of a batch."""
+    chosen: Any = _lines(left, pattern.rows) * _lines(right, pattern.columns)
     return chosen.sum(-1)
+
+
+def _lines(matrices: Tensor, which: Tensor) -> Tensor:
+    """Some rows of a matrix, or of each of a batch."""
+    if which.ndim == 1:
+        return index_select(matrices, 0, which)
+    return take_along_dim(matrices, which.unsqueeze(-1), -2)

@@ -7,12 +7,12 @@ from typing import Any
 
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DTypeError, ShapeError
-from ..ops.creation import arange
-from ..ops.creation import zeros_like as dense_zeros_like
-from ..ops.joining import stack
-from ..ops.matmul import mm as dense_mm
-from ..ops.scan import cumsum
-from ..ops.scatter import index_select
+from ..ops.create.creation import arange
+from ..ops.create.creation import zeros_like as dense_zeros_like
+from ..ops.index.scatter import index_select
+from ..ops.linalg.matmul import mm as dense_mm
+from ..ops.reduce.scan import cumsum
+from ..ops.shape.joining import stack
 from .compressed import SparseCompressed, SparseCSR
 from .coo import SparseCOO
 from .movement import zeros_like as sparse_zeros_like
@@ -176,9 +176,17 @@ def mv(input: Any, vec: Any) -> Any:
 
 
 def sampled_addmm(
-    input: SparseCSR, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0
+    input: SparseCSR,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: Any = 1.0,
+    alpha: Any = 1.0,
+    out: SparseCSR | None = None,
 ) -> SparseCSR:
     """`beta * input + alpha * (mat1 @ mat2)` at the positions of the sparse input alone.
+
+    Batches of matrices go with a batch of as many sparse ones.
 
     >>> import undertow as ut
     >>> at = ut.eye(2).to_sparse_csr()
@@ -187,14 +195,24 @@ def sampled_addmm(
     """
     if not isinstance(input, SparseCSR):
         raise DTypeError("[sparse.sampled_addmm] input is sparse_csr; use to_sparse_csr()")
-    _check("sparse.sampled_addmm", mat1, mat2)
-    if (mat1.shape[0], mat2.shape[1]) != tuple(input.shape):
+    if mat1.dtype is not mat2.dtype:
+        raise DTypeError(
+            f"[sparse.sampled_addmm] expects one dtype, got {mat1.dtype} and {mat2.dtype}"
+        )
+    *batch, rows, columns = input.shape
+    fits = mat1.ndim >= 2 and mat2.ndim >= 2 and mat1.shape[-1] == mat2.shape[-2]
+    if (
+        not fits
+        or tuple(mat1.shape[:-1]) != (*batch, rows)
+        or (*mat2.shape[:-2], mat2.shape[-1]) != (*batch, columns)
+    ):
         raise ShapeError(
             f"[sparse.sampled_addmm] {mat1.shape} @ {mat2.shape} does not have the shape of input, "
             f"{tuple(input.shape)}"
         )
-    found = sampled(mat1, mat2.t(), input._places)
-    return input._with(input._stored * beta + found * alpha)
+    found = sampled(mat1, mat2.transpose(-1, -2), input._places)
+    result: SparseCSR = input._with(input._stored * beta + found * alpha)
+    return result if out is None else out._receive("sparse.sampled_addmm", result)
 
 
 def smm(input: Any, mat: Tensor) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 from .. import dtypes
 from ..core.tensor import Tensor
 from ..errors import DTypeError
-from ..ops.creation import full
-from ..ops.scatter import index_add, index_select, scatter_reduce
+from ..ops.create.creation import full
+from ..ops.index.scatter import index_add, index_select, scatter_reduce
 from ..shapes import Ints, wrap_dim, wrap_dims
 from .coo import SparseCOO
 from .tensor import SparseTensor

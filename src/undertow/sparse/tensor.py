@@ -34,7 +34,7 @@ from ..errors import (
     UnsupportedError,
 )
 from ..layouts import layout as Layout
-from ..ops.selection import index_put
+from ..ops.index.selection import index_put
 from ..shapes import SIZES, Size
 
 
@@ -227,9 +227,16 @@ class SparseTensor(OtherKind):
         inputs: Any = None,
     ) -> None:
         """Send a gradient of the shape of this tensor, sparse or dense, back to the leaves."""
-        if gradient is not None:
-            gradient = import_module("undertow.sparse").sparse_mask(gradient, self)._stored
-        self._stored.backward(gradient, retain_graph, create_graph, inputs)
+        seed = None if gradient is None else self._seed(gradient)
+        self._stored.backward(seed, retain_graph, create_graph, inputs)
+
+    def _differentiated(self, op: str) -> Tensor:
+        return self._stored
+
+    def _seed(self, gradient: Any) -> Tensor:
+        """The elements of a gradient of this shape, sparse or dense, at the stored positions."""
+        found: Tensor = import_module("undertow.sparse").sparse_mask(gradient, self)._stored
+        return found
 
     def register_hook(self, hook: Callable[[Any], Any]) -> Any:
         """Call `hook(grad)` in each backward with the gradient at these positions."""

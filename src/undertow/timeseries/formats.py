@@ -6,6 +6,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FileError
+from .long import IDS, LABELS, Columns, places_of, read_long
 from .series import TimeSeries
 
-LABEL_COLUMNS = ("label", "class", "target", "y")
 _VALUES, _LABELS = ("X", "x", "values", "data", "series"), ("y", "labels", "label", "Y")
 _NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _EXACT = 2**53  # up to here every integer is a float
@@ -77,56 +78,30 @@ def number_of(path: Path, line: int, cell: str) -> float:
 
 
 def assembled(path: Path, name: str, rows: Sequence[Row]) -> TimeSeries:
-    """Rows as one array; an error names the first that is ragged or has a missing value."""
+    """Rows as one array; an error names the first that is wrong."""
     if not rows:
         raise Failure(path, "there are no series in the file")
-    channels, length = len(rows[0][1]), len(rows[0][1][0])
+    channels, made = len(rows[0][1]), []
     for line, series, label in rows:
         if len(series) != channels:
             raise Failure(path, f"line {line} has {len(series)} channels, the first {channels}")
-        for channel in series:
-            if len(channel) != length:
-                raise Failure(
-                    path,
-                    f"line {line} has {len(channel)} values, the first series {length}: series "
-                    "must have one length; cut or pad them",
-                )
-            finite(path, f"line {line}", channel)
         if label == "":
             raise Failure(path, f"line {line} has no label")
+        longest = max(map(len, series))
+        padded = [[*channel, *[math.nan] * (longest - len(channel))] for channel in series]
+        made.append(np.array(padded, np.float64))
     labels = tuple(label for _, _, label in rows if label is not None)
-    return checked(path, name, np.array([series for _, series, _ in rows]), labels)
-
-
-def finite(path: Path, where: str, values: Sequence[float] | NDArray[np.float64]) -> None:
-    """An error if a value is missing or infinite."""
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
-        raise Failure(
-            path,
-            f"{where}: {len(wrong)} of {len(values)} values are missing, NaN or infinite, the "
-            f"first is number {wrong[0] + 1}; fill them in or leave the series out",
-        )
-
-
-def checked(path: Path, name: str, values: NDArray[Any], labels: Sequence[str]) -> TimeSeries:
-    """The series in float32, if there is anything in them and it is within that range."""
-    if not values.size:
-        raise Failure(path, f"there is nothing in series of shape {values.shape}")
-    if values.shape[2] < 2:
-        raise Failure(path, "the series have one value each; a time series needs at least two")
-    with np.errstate(over="ignore"):
-        narrow = values.astype(np.float32)
-    if not np.isfinite(narrow).all():
-        raise Failure(path, "a value is too large for float32; scale the series")
-    return TimeSeries(name, narrow, tuple(labels) or None)
+    found = TimeSeries.gathered(path.name, made, [f"line {line}" for line, _, _ in rows])
+    return replace(found, name=name, labels=labels or None)
 
 
 # CSV ---------------------------------------------------------------------------------------------
-def read_csv(
-    path: Path, column: str | None, labelled: bool | None, length: int | None
-) -> TimeSeries:
-    """One series a row. A header is not needed: then the label is the first column."""
+def read_csv(path: Path, columns: Columns, labelled: bool | None, length: int | None) -> TimeSeries:
+    """One series a row, or one moment a row: Note [long or wide] in long.py.
+
+    A header is not needed: then the label of a series is in the first column.
+    """
+    column = columns.label
     lines = text_of(path).splitlines()
     first = next(line for line in lines if line.strip())
     separator = max(",;\t", key=first.count)
@@ -135,7 +110,12 @@ def read_csv(
         cells = (line.split() for line in lines)
     table = [(n, row) for n, row in enumerate(cells, 1) if any(cell.strip() for cell in row)]
     head = [cell.strip() for cell in table[0][1]]
-    named = _has_header(head, column)
+    named = _has_header(head, table[1][1] if len(table) > 1 else [], columns)
+    long = places_of(path.name, head, named, table[named:], columns, labelled)
+    if long is not None:
+        if not table[named:]:
+            raise Failure(path, "there are no series in the file")
+        return read_long(path, table[named:], long)
     at = _label_column(path, head, named, column, labelled, length)
     if at == 0 and not named and column is None and not _numeric(head[-1]) and len(head) > 1:
         raise Failure(
@@ -143,27 +123,51 @@ def read_csv(
             f"line {table[0][0]}: {head[-1][:40]!r} in the last column is not a number; if the "
             "labels are there and not in the first one, say --label-column -1",
         )
+    who = _id_column(path, head, named, columns, at)
     rows: list[Row] = []
+    ids = []
     for line, row in table[named:]:
+        if named and len(row) > len(head):
+            raise Failure(path, f"line {line} has {len(row)} cells, the header {len(head)}")
+        if who is not None:
+            ids.append(label_of(row[who]) if who < len(row) else "")
         label = label_of(row[at]) if at is not None and at < len(row) else None
-        values = [number_of(path, line, c) for i, c in enumerate(row) if i != at]
+        values = [number_of(path, line, c) for i, c in enumerate(row) if i not in (at, who)]
         rows.append((line, [values], label if labelled is not False else None))
-    if named and rows and len(rows[0][1][0]) + (at is not None) != len(head):
+    widest = max((len(row) for _, row in table[named:]), default=len(head))
+    if named and rows and widest < len(head):
         raise Failure(
             path,
-            f"line {rows[0][0]} has {len(rows[0][1][0]) + (at is not None)} cells, the header "
-            f"{len(head)}: a column is missing",
+            f"line {rows[0][0]} has {len(table[1][1])} cells, the header {len(head)}: a column is "
+            "missing",
         )
-    return assembled(path, path.stem, rows)
+    found = assembled(path, path.stem, rows)
+    target = head[at] if named and at is not None and labelled is not False else ""
+    return replace(found, ids=tuple(ids) or None, target=target)
 
 
-def _has_header(head: list[str], column: str | None) -> bool:
+def _id_column(
+    path: Path, head: list[str], named: bool, columns: Columns, label: int | None
+) -> int | None:
+    """Where a wide table has the names of its series, which are no values."""
+    if columns.id is not None:
+        if columns.id in head:
+            return head.index(columns.id)
+        raise Failure(path, f"there is no column {columns.id!r}")
+    lower = [cell.lower() for cell in head] if named else []
+    return next((i for i, cell in enumerate(lower) if cell in IDS and i != label), None)
+
+
+def _has_header(head: list[str], second: list[str], columns: Columns) -> bool:
     """Whether the first row names columns: the label's is among them, or several are no numbers."""
-    if column is not None and column in head:
-        return not _numeric(column)
-    if any(cell.lower() in LABEL_COLUMNS for cell in head):
+    for column in (columns.label, columns.id, columns.time, columns.value, columns.dimension):
+        if column is not None and column in head:
+            return not _numeric(column)
+    if any(cell.lower() in LABELS for cell in head):
         return True
-    return sum(not _numeric(cell) for cell in head) > 1
+    words = [i for i, cell in enumerate(head) if not _numeric(cell)]
+    below = [i for i in words if i < len(second) and not _numeric(second[i].strip())]
+    return len(words) > 1 and below != words  # words in both rows are no names
 
 
 def _numeric(cell: str) -> bool:
@@ -194,16 +198,18 @@ def _label_column(
             raise Failure(path, f"there is no column {column!r}; {len(head)} columns, {what}")
         return None
     if named:
-        found = [i for i, cell in enumerate(head) if cell.lower() in LABEL_COLUMNS]
+        found = [i for i, cell in enumerate(head) if cell.lower() in LABELS]
         if found:
             return found[0]
         if labelled:
             raise Failure(
                 path,
-                f"no column is named {', '.join(LABEL_COLUMNS)}; the columns are {shown}: name "
+                f"no column is named {', '.join(LABELS)}; the columns are {shown}: name "
                 "the one with the labels by --label-column",
             )
         return None
+    if labelled is False and length is None:  # all are values, but for names in front
+        return None if _numeric(head[0]) else 0
     if labelled is None:  # what a model learnt from tells whether there is a label in front
         return None if len(head) == length else 0
     return 0 if labelled or len(head) != length else None
@@ -212,7 +218,7 @@ def _label_column(
 # .ts ---------------------------------------------------------------------------------------------
 def read_ts(path: Path, labelled: bool | None) -> TimeSeries:
     """The format of the time series classification archives: a header of @words, then series."""
-    name, has_label, data, known = path.stem, None, False, None
+    name, has_label, data, known, numbers = path.stem, None, False, None, False
     rows: list[Row] = []
     for number, line in enumerate(text_of(path).splitlines(), 1):
         line = line.strip()
@@ -231,7 +237,7 @@ def read_ts(path: Path, labelled: bool | None) -> TimeSeries:
         elif word == "timestamps" and flag:
             raise Failure(path, "series with time stamps (@timeStamps true) cannot be read")
         elif word == "targetlabel" and flag:
-            raise Failure(path, "@targetLabel is for regression; a classifier needs @classLabel")
+            has_label = numbers = True
         elif word == "classlabel":
             if flag is None:
                 raise Failure(path, f"line {number}: @classLabel must be true or false")
@@ -240,7 +246,9 @@ def read_ts(path: Path, labelled: bool | None) -> TimeSeries:
     if not data:
         raise Failure(path, "there is no @data line, so this is no .ts file or only a part of one")
     if labelled and not has_label:
-        raise Failure(path, "the series have no labels (@classLabel true 1 2 …)")
+        raise Failure(
+            path, "the series have no labels (@classLabel true 1 2 …, or @targetLabel true)"
+        )
     for number, _, label in rows:
         if known and label is not None and label not in known:
             raise Failure(
@@ -248,7 +256,7 @@ def read_ts(path: Path, labelled: bool | None) -> TimeSeries:
             )
     if labelled is False:
         rows = [(number, series, None) for number, series, _ in rows]
-    return assembled(path, name, rows)
+    return replace(assembled(path, name, rows), numbers=numbers)
 
 
 def _ts_row(path: Path, number: int, line: str, has_label: bool) -> Row:
@@ -305,10 +313,11 @@ def read_npz(path: Path, labelled: bool | None, part: str | None = None) -> Time
             labels = np.char.decode(labels, "utf-8")
         except UnicodeDecodeError:
             raise Failure(path, f"y{tail} has bytes that are not UTF-8; save it as text") from None
-    for i, series in enumerate(values):
-        finite(path, f"series {i}", series.astype(np.float64).reshape(-1))
+    if not values.size:
+        raise Failure(path, f"there is nothing in series of shape {values.shape}")
     given = () if labels is None else [label_of(label) for label in labels.tolist()]
-    return checked(path, path.stem, values, given)
+    found = TimeSeries.gathered(path.name, list(values))
+    return replace(found, name=path.stem, labels=tuple(given) or None)
 
 
 def _array(

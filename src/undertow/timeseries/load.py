@@ -8,6 +8,7 @@ from pathlib import Path
 from ..errors import FileError
 from . import ucr
 from .formats import read_csv, read_npz, read_ts
+from .long import Columns
 from .series import TimeSeries
 
 _TABLES = (".csv", ".tsv", ".txt")
@@ -17,7 +18,7 @@ SUFFIXES = (*_TABLES, ".ts", ".npz")
 def read(
     path: str | os.PathLike[str],
     *,
-    label_column: str | None = None,
+    columns: Columns | None = None,
     labelled: bool | None = None,
     length: int | None = None,
 ) -> TimeSeries:
@@ -25,6 +26,7 @@ def read(
 
     `labelled` says whether they must have labels (True), whether to ignore them (False), or that
     the file tells (None): a CSV file without a header has none if its rows are `length` long.
+    `columns` names columns of a table that does not tell them itself.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -36,7 +38,7 @@ def read(
     ((2, 1, 3), ('up', 'down'))
     """
     path = _existing(Path(path))
-    found = _read(path, label_column, labelled, length, None)
+    found = _read(path, columns or Columns(), labelled, length, None)
     assert found is not None  # only a part may be missing
     return found
 
@@ -45,13 +47,16 @@ def load(
     data: str | os.PathLike[str],
     test: str | os.PathLike[str] | None = None,
     *,
-    label_column: str | None = None,
+    columns: Columns | None = None,
+    labelled: bool = True,
+    fetch: bool | None = None,
 ) -> tuple[TimeSeries, TimeSeries | None]:
-    """Labelled series to learn from, and those to test with if the source has any.
+    """Series to learn from, and those to test with if the source has any.
 
     `data` is a file or a name of the UCR archive (`undertow.timeseries.names()`). The test part of
     `X_TRAIN.ts` is `X_TEST.ts`, that of a `.npz` file its arrays `X_test` and `y_test`; `test`
-    names another file.
+    names another file. With `labelled=False` their labels are not looked at. A name of the archive
+    that is not here is fetched with `fetch=True`, and not with `fetch=False`; else a terminal asks.
 
     >>> from undertow.timeseries import load
     >>> train, test = load("GunPoint")
@@ -63,29 +68,30 @@ def load(
         path = _existing(path)
         twin = path.with_name(path.name.replace("_TRAIN", "_TEST"))
     else:
-        path, twin = ucr.files(str(data))
-    train = _read(path, label_column, True, None, "train") or read(
-        path, label_column=label_column, labelled=True
+        path, twin = ucr.files(str(data), fetch)
+    columns = columns or Columns()
+    train = _read(path, columns, labelled, None, "train") or read(
+        path, columns=columns, labelled=labelled
     )
     if test is not None:
-        other: TimeSeries | None = read(test, label_column=label_column, labelled=True)
+        other: TimeSeries | None = read(test, columns=columns, labelled=labelled)
     elif twin != path and twin.is_file():
-        other = read(twin, label_column=label_column, labelled=True)
+        other = read(twin, columns=columns, labelled=labelled)
     else:
-        other = _read(path, label_column, True, None, "test")
+        other = _read(path, columns, labelled, None, "test")
     if other is not None:
         fits(other, train)
     return train, other
 
 
 def fits(series: TimeSeries, like: TimeSeries) -> None:
-    """An error unless `series` has as many channels and values as `like`, and no other labels."""
-    if series.values.shape[1:] != like.values.shape[1:]:
+    """An error unless `series` has as many channels as `like`, and as many values if all have."""
+    even = series.lengths is None and like.lengths is None
+    if series.channels != like.channels or (even and series.length != like.length):
         raise FileError(
-            f"[{series.name}] the test series have {series.channels} channels of length "
+            f"[{series.name}] the other series have {series.channels} channels of length "
             f"{series.length}, the training series {like.channels} of length {like.length}"
         )
-    series.encoded(like.classes)
 
 
 def _existing(path: Path) -> Path:
@@ -100,11 +106,7 @@ def _existing(path: Path) -> Path:
 
 
 def _read(
-    path: Path,
-    label_column: str | None,
-    labelled: bool | None,
-    length: int | None,
-    part: str | None,
+    path: Path, columns: Columns, labelled: bool | None, length: int | None, part: str | None
 ) -> TimeSeries | None:
     try:
         if path.suffix.lower() == ".npz":
@@ -113,6 +115,6 @@ def _read(
             return None  # in a file of its own
         if path.suffix.lower() == ".ts":
             return read_ts(path, labelled)
-        return read_csv(path, label_column, labelled, length)
+        return read_csv(path, columns, labelled, length)
     except OSError as error:
         raise FileError(f"[{path.name}] cannot be read: {error.strerror or error}") from None

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
@@ -19,6 +20,8 @@ from ..errors import FileError
 
 _PACKAGE = "aeon"
 _INSIDE = "aeon/datasets/data/"
+# What its wheel is known to carry, so that a name is no typo.
+_WHEEL = ("ItalyPowerDemand", "OSULeaf")
 _LARGEST = 64 << 20  # bytes of one file: what is larger is not what we look for
 
 
@@ -27,20 +30,52 @@ def data_folder() -> Path:
     return cache_folder() / "ucr"
 
 
-def files(name: str) -> tuple[Path, Path]:
-    """The training and the test file of a set."""
+def files(name: str, fetch: bool | None = None) -> tuple[Path, Path]:
+    """The training and the test file of a set.
+
+    One that is not here is fetched if its name is known to be in the wheel, or with `fetch=True`;
+    else it may be a typo, and a terminal is asked before anything is downloaded.
+    """
     if not name.replace("_", "").isalnum():
         raise FileError(f"[{name}] a UCR name has letters and digits only; a file needs its suffix")
     found = _known(name)
-    if found is None:
+    if found is None and _wanted(name, fetch):
         _fetch(name)
         found = _known(name)
     if found is None:
         raise FileError(
-            f"[{name}] is no set that can be had by its name; these can: {', '.join(names())}. "
-            f"For another one give its file: --data {name}_TRAIN.ts"
+            f"[{name}] is no set that can be had by its name; {_nearest(name)}. For another one "
+            f"give its file: --data {name}_TRAIN.ts"
         )
     return found
+
+
+def _wanted(name: str, fetch: bool | None) -> bool:
+    """Whether to download for a name that is not here."""
+    if fetch is not None:
+        return fetch
+    if name in _WHEEL:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(
+        f"There is no set {name!r} here; {_nearest(name)}.\n"
+        f"Look for it in the {_PACKAGE} wheel (a download by pip)? [y/N] ",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _nearest(name: str) -> str:
+    """The names that are most like this one, or all that can be had."""
+    can = sorted({*names(), *_WHEEL})
+    lower = {other.lower(): other for other in can}
+    close = [lower[n] for n in get_close_matches(name.lower(), lower, 3, 0.6)]
+    if close:
+        return f"the nearest names are {', '.join(close)}"
+    return f"these can: {', '.join(can)}"
 
 
 def names() -> list[str]:

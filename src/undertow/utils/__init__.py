@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..on_demand import on_demand
+from ..compat.on_demand import on_demand
 from . import checkpoint
 
 if TYPE_CHECKING:

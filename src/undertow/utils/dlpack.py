@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any
 
 from ..core.tensor import Tensor
-from ..ops.from_data import from_dlpack
+from ..ops.create.from_data import from_dlpack
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 

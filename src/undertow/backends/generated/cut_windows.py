@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.expr import call, trace, where
+from ...kernel.expr import RELU, call, trace
 from ...kernel.layout import Sizes
 from ...kernel.windows import Geometry
 from ..memory_types import is_half
@@ -24,7 +24,6 @@ from .memory import TooLarge
 
 _SINGLE, _INT32, _INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _SUM = trace(lambda a, b: a + b, 2)
-_RELU = trace(lambda a: where(call("lt", a, 0), 0, a), 1)
 # A place in flattened dimensions, one of which was cut: how many of them go before, the rest.
 _PLACE = trace(lambda p, inner, more, before: call("floor_div", p, inner) * more + p + before, 4)
 
@@ -194,7 +193,7 @@ class _Convolution:
             column = k.reshape(k.cast(bias, wide), (*bias.shape, *(1,) * len(g.size)))
             total = k.map(_SUM, (total, column), wide)
         if relu:
-            total = k.map(_RELU, (total,), wide)
+            total = k.map(RELU, (total,), wide)
         k.assign(out, total)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,27 +16,17 @@ from ...kernel.groups.indexing import (
     scatter_function,
     search_function,
 )
-from ...kernel.layout import Sizes, coalesce, row_major, some
+from ...kernel.layout import coalesce, row_major, some
 from ...kernel.lower import NotCompiled
+from ..indirect import Space, gather_space, take_space
 from ..memory_types import is_half
 from ..strided import StridedArray
 from .launching import Made, sharing
-from .layouts import as_words, broadcast, countable, overlap, padded, steps_in
+from .layouts import as_words, countable, overlap, padded, steps_in
 from .scans import Scans
 
 _SINGLE, _INT32, _INT64 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int64)
 _IS_NONZERO = trace(lambda a: where(call("ne", a, 0), 1, 0), 1)
-
-
-class Space(NamedTuple):
-    """The loop of Note [indirect offsets] in kernel/indexing: its shape, and steps in elements."""
-
-    shape: Sizes
-    free: list[int]  # the dimensions that no index array picks from
-    x: Sizes
-    indices: list[Sizes]
-    reaches: list[int]
-    lasts: list[int]
 
 
 class Indexing(Scans):
@@ -212,35 +202,3 @@ def _one_word(x: StridedArray) -> StridedArray:
     if len(words.shape) != len(x.shape):
         raise NotCompiled(f"elements of {x.dtype.itemsize} bytes")
     return words
-
-
-def gather_space(x: StridedArray, dim: int, index: StridedArray) -> Space:
-    """The loop of gather and scatter."""
-    steps, own = _own_steps(x), _own_steps(index)
-    free = [d for d in range(len(x.shape)) if d != dim]
-    moves = tuple([0 if d == dim else s for d, s in enumerate(steps)])
-    return Space(index.shape, free, moves, [own], [steps[dim]], [x.shape[dim] - 1])
-
-
-def take_space(x: StridedArray, dims: Sequence[int], arrays: Sequence[StridedArray]) -> Space:
-    """The loop of take and put, with index arrays for these dimensions."""
-    steps = _own_steps(x)
-    common = broadcast(*[a.shape for a in arrays])
-    together = dims[-1] - dims[0] == len(dims) - 1
-    kept = [d for d in range(len(x.shape)) if d not in dims]
-    lead = [d for d in kept if together and d < dims[0]]  # else the indexed dimensions go first
-    rest = kept[len(lead) :]
-    shape = tuple([x.shape[d] for d in lead]) + common + tuple([x.shape[d] for d in rest])
-    before, after = (0,) * len(lead), (0,) * len(rest)
-    moves = tuple([steps[d] for d in lead]) + (0,) * len(common) + tuple([steps[d] for d in rest])
-    wide = [before + steps_in(a, common) + after for a in arrays]
-    free = [*range(len(lead)), *range(len(shape) - len(rest), len(shape))]
-    lasts = [x.shape[d] - 1 for d in dims]
-    return Space(shape, free, moves, wide, [steps[d] for d in dims], lasts)
-
-
-def _own_steps(a: StridedArray) -> Sizes:
-    """The steps of an array in elements, whatever its sizes."""
-    if a.size and any(s % a.dtype.itemsize for s in a.strides):
-        raise NotCompiled("elements that are no whole number of them apart")
-    return tuple([s // a.dtype.itemsize for s in a.strides])

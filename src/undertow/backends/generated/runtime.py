@@ -50,14 +50,6 @@ class Limits:
     tiles: tuple[Tile, ...] = (Tile(8, 8), Tile(4, 4))  # of products, the largest first
 
 
-class DeviceBuffer(Protocol):
-    """What `alloc` hands out: whatever the device has, with its size in bytes."""
-
-    @property
-    def nbytes(self) -> int:
-        """At least as many as were asked for."""
-
-
 class Runtime(Protocol):
     """A device under a `GeneratedBackend`; see the notes."""
 

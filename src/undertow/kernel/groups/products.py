@@ -345,20 +345,27 @@ def product_function(name: str, double: bool, p: Product) -> Function:
     if p.tile:
         tiles(f, sizes, p.compute, p.tile, p.along, factors)
         return f
+    one_by_one(f, sizes, p.compute, [sizes.terms], factors)
+    return f
+
+
+def one_by_one(
+    f: Function, sizes: Sizes, compute: str, terms: Term, factors: Callable[..., Factors]
+) -> None:
+    """A thread for each element; `terms` are the sizes of all digits of a term."""
     f.exact = False
     with each(f, sizes.batches * sizes.rows * sizes.columns) as i:
         column, rest = i % sizes.columns, i // sizes.columns
         row = rest % sizes.rows
         given = factors(rest // sizes.rows, None)
-        total = summed(f, given, row, column, [sizes.terms], p.compute)
+        total = _summed(f, given, row, column, terms, compute)
         given.store(row, given.into(column), column, total)
-    return f
 
 
-def summed(
+def _summed(
     f: Function, given: Factors, row: Value, column: Value, terms: Term, compute: str
 ) -> Value:
-    """One element of a product, by one thread; `terms` are the sizes of all digits of a term."""
+    """One element of a product."""
     total = f.state(f.const(0, compute), combine=lambda x, y: x + y)
     left, right = given.left(row), given.right(column)
     seen = given.seen(column) if given.seen is not None else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from ..accumulators import wide
 from ..ir import FLOATS, Function, State, Value
@@ -18,23 +19,14 @@ from ..row_program import NEUTRAL, Output, Program, Stage
 from .elements import each, number_of, steps_of
 
 
-def row_function(
-    name: str,
-    double: bool,
-    program: Program,
-    arrays: Sequence[str],
-    compute: str,
-    outs: Sequence[str],
-    ranks: tuple[int, int],
-    alone: bool,
-) -> Function:
+def row_function(name: str, *given: Any) -> Function:
     """The kernel of a program over arrays of these types, a thread for each row if `alone`.
 
     Buffers: the outputs, and the arrays (of elements, then of rows). Parameters: the number of
     rows, the length of each, the kept sizes, the sizes along a row; for each buffer its kept steps,
     then its steps along a row; the numbers.
     """
-    return _Builder(name, double, program, arrays, compute, outs, ranks, alone).build()
+    return _Builder(name, *given).build()
 
 
 class _Builder:

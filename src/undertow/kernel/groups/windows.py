@@ -15,7 +15,7 @@ from ..ir import FLOATS, Function, Value
 from ..maps import converted
 from ..offsets import Offset, at_row, plus
 from .elements import each, number_of, steps_of
-from .products import Element, Factors, Seen, Sizes, Term, Tile, apart, summed, tiles
+from .products import Element, Factors, Seen, Sizes, Term, Tile, apart, one_by_one, tiles
 
 
 class _Window:
@@ -232,12 +232,6 @@ def conv_function(name: str, double: bool, c: Convolution) -> Function:
     if c.tile:
         tiles(f, sizes, c.compute, c.tile, c.along, factors)
         return f
-    f.exact = False
-    with each(f, sizes.batches * sizes.rows * sizes.columns) as i:
-        column, rest = i % sizes.columns, i // sizes.columns
-        row = rest % sizes.rows
-        given = factors(rest // sizes.rows, None)
-        terms = [sizes.terms // math.prod(kernel, start=f.value(1, "i32")), *kernel]
-        total = summed(f, given, row, column, terms, c.compute)
-        given.store(row, given.into(column), column, total)
+    terms = [sizes.terms // math.prod(kernel, start=f.value(1, "i32")), *kernel]
+    one_by_one(f, sizes, c.compute, terms, factors)
     return f

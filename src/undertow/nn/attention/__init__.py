@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 
-from ...backends import cuda
+from ...compat.on_demand import on_demand
 from ...errors import ArgumentError
-from ...on_demand import on_demand
 from . import bias as bias
 
 __all__ = ["WARN_FOR_UNFUSED_KERNELS", "SDPBackend", "sdpa_kernel"]
 
 WARN_FOR_UNFUSED_KERNELS = False
+# What `backends.cuda` shows and sets; attention has one kernel here, whatever is allowed.
+ALLOWED = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 __getattr__ = on_demand(globals(), {n: n for n in ("experimental", "flex_attention", "varlen")})
 
 
@@ -52,10 +53,21 @@ def sdpa_kernel(
         raise ArgumentError(
             f"[sdpa_kernel] expects an SDPBackend or a list of them, got {backends!r}"
         )
-    with cuda.sdp_kernel(
-        enable_flash=SDPBackend.FLASH_ATTENTION in chosen,
-        enable_math=SDPBackend.MATH in chosen,
-        enable_mem_efficient=SDPBackend.EFFICIENT_ATTENTION in chosen,
-        enable_cudnn=SDPBackend.CUDNN_ATTENTION in chosen,
+    with allowing(
+        flash=SDPBackend.FLASH_ATTENTION in chosen,
+        math=SDPBackend.MATH in chosen,
+        mem_efficient=SDPBackend.EFFICIENT_ATTENTION in chosen,
+        cudnn=SDPBackend.CUDNN_ATTENTION in chosen,
     ):
         yield {}
+
+
+@contextmanager
+def allowing(**kernels: bool) -> Iterator[None]:
+    """A block in which `backends.cuda` shows other settings."""
+    before = dict(ALLOWED)
+    ALLOWED.update(kernels)
+    try:
+        yield
+    finally:
+        ALLOWED.update(before)

@@ -10,7 +10,7 @@ from ... import dtypes
 from ...core.register import FUNCTIONAL, FUNCTIONS
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, ShapeError
-from ...ops.softmax import masked_softmax
+from ...ops.nn.softmax import masked_softmax
 from .block_mask import (
     BlockMask,
     _sliced_mask_mod_error,

@@ -8,8 +8,8 @@ from typing import Any
 from ...core.register import FUNCTIONAL, FUNCTIONS
 from ...core.tensor import Tensor
 from ...errors import UnsupportedError
-from ...ops.dropout import dropout
-from ...ops.softmax import masked_softmax
+from ...ops.nn.dropout import dropout
+from ...ops.nn.softmax import masked_softmax
 
 
 def _scores(q: Tensor, k: Tensor, mask: Tensor | None, causal: bool, scale: float | None) -> Tensor:

@@ -1,6 +1,6 @@
 """Every module class, under the paths that torch has (`nn.modules.linear` …)."""
 
-from ...ops.linear_cross_entropy import LinearCrossEntropyOptions
+from ...ops.nn.linear_cross_entropy import LinearCrossEntropyOptions
 from .activation import (
     CELU,
     ELU,

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
-from ...ops.multihead import attend
+from ...ops.nn.multihead import attend
 from .. import init
 from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear, new_parameter

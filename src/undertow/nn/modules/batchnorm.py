@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from ... import dtypes
 from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
-from ...errors import ShapeError
+from ...errors import ShapeError, UnsupportedError
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -247,12 +247,14 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """A batch norm of any number of dimensions, over all processes: here there is one.
+    """A batch norm of any number of dimensions, over all processes: it trains in one only.
 
     >>> import undertow as ut
     >>> ut.nn.SyncBatchNorm(3)(ut.rand(4, 3, 2)).shape
     (4, 3, 2)
     """
+
+    processes = 1  # set when a process group is made
 
     def __init__(
         self,
@@ -276,6 +278,11 @@ class SyncBatchNorm(_BatchNorm):
         if input.ndim < 2:
             raise ShapeError(
                 f"[SyncBatchNorm] expected at least 2D input (got {input.ndim}D input)"
+            )
+        if self.training and self.processes > 1:
+            raise UnsupportedError(
+                f"[SyncBatchNorm] cannot bring the statistics of {self.processes} processes "
+                "together; use BatchNorm, whose statistics are those of the batch of each"
             )
 
     @classmethod

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
-from ...ops.linear_cross_entropy import LinearCrossEntropyOptions
-from ...ops.losses import legacy_reduction
+from ...ops.nn.linear_cross_entropy import LinearCrossEntropyOptions
+from ...ops.nn.losses import legacy_reduction
 from .. import functional as F
 from .distance import PairwiseDistance
 from .linear import Linear

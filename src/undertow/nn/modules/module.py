@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 from ...core.modes import no_grad
 from ...core.node import RemovableHandle
 from ...core.other_kinds import OtherKind
+from ...core.recording import changed
 from ...core.tensor import Tensor
 from ...dtypes import DType
 from ...errors import ArgumentError, DTypeError
@@ -129,6 +130,7 @@ class Module:
 
     # What it is made of -----------------------------------------------------------------------
     def __setattr__(self, name: str, value: Any) -> None:
+        changed()
         fields = self.__dict__
         if isinstance(value, Parameter):
             self._ready("parameters")
@@ -174,6 +176,7 @@ class Module:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
+        changed()
         for register in _REGISTERS:
             if name in self.__dict__[register]:
                 del self.__dict__[register][name]
@@ -212,6 +215,7 @@ class Module:
                     "parameter is a leaf: compute it in forward() instead"
                 )
             param = registered("parameter", self, name, param)
+        changed()
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -225,6 +229,7 @@ class Module:
                     "(undertow.Tensor or None required)"
                 )
             tensor = registered("buffer", self, name, tensor)
+        changed()
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -237,6 +242,7 @@ class Module:
         if not isinstance(module, Module) and module is not None:
             raise DTypeError(f"[add_module] {type(module).__name__} is not a Module subclass")
         self._new_name("add_module", name, "_modules")
+        changed()
         self._modules[name] = registered("module", self, name, module)
 
     register_module = add_module
@@ -525,7 +531,7 @@ class Module:
                     grad.zero_()
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted as in torch: kernels are generated in any case, so there is nothing to do."""
+        """Accepted as in torch, without effect: `ut.compile(module)` gives a compiled one."""
 
     # State --------------------------------------------------------------------------------------
     def state_dict(self, *args: Any, **kwargs: Any) -> dict[str, Any]:

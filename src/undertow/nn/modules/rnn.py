@@ -130,12 +130,12 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless an input fits."""
         wanted = 3 if batch_sizes is None else 2
-        if input.ndim != wanted:
+        if input.dim() != wanted:
             raise ShapeError(
-                f"[{type(self).__name__}] input must have {wanted} dimensions, got {input.ndim}: "
+                f"[{type(self).__name__}] input must have {wanted} dimensions, got {input.dim()}: "
                 f"shape {input.shape}"
             )
-        if input.shape[-1] != self.input_size:
+        if input.size(-1) != self.input_size:
             raise ShapeError(
                 f"[{type(self).__name__}] input.size(-1) must be equal to input_size, expected "
                 f"{self.input_size}, got {input.shape[-1]}"
@@ -146,7 +146,7 @@ class RNNBase(Module):
     ) -> tuple[int, int, int]:
         """The shape of the states for such an input."""
         if batch_sizes is None:
-            batch = input.shape[0 if self.batch_first else 1]
+            batch = input.size(0 if self.batch_first else 1)
         else:
             batch = int(batch_sizes[0])
         return self._states(batch, self.proj_size or self.hidden_size)
@@ -206,20 +206,21 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             return self._packed(input, hx)
         name = type(self).__name__
-        if not isinstance(input, Tensor):
+        if not hasattr(type(input), "__torch_function__"):
             raise ArgumentError(
                 f"[{name}] input must be a Tensor or a PackedSequence, got {type(input).__name__}"
             )
-        if input.ndim not in (2, 3):
+        ndim = input.dim()  # by methods: what answers for itself has these
+        if ndim not in (2, 3):
             raise ShapeError(
-                f"[{name}] Expected input to be 2D or 3D, got {input.ndim}D: shape {input.shape}"
+                f"[{name}] Expected input to be 2D or 3D, got {ndim}D: shape {input.shape}"
             )
-        batched = input.ndim == 3
+        batched = ndim == 3
         along = 0 if self.batch_first else 1
         if not batched:
             input = input.unsqueeze(along)
         if hx is None:
-            hx = self._first(input, input.shape[along])
+            hx = self._first(input, input.size(along))
         elif not batched:
             hx = self._batched(hx, 2)
         else:

@@ -64,20 +64,21 @@ class RNNCellBase(Module):
     def _run(self, function: str, input: Tensor, hx: Any) -> Any:
         """One step; a state of an input without a batch has none either."""
         name = type(self).__name__
-        if input.ndim not in (1, 2):
+        ndim = input.dim()  # by methods: what answers for itself has these
+        if ndim not in (1, 2):
             raise ShapeError(
-                f"[{name}] Expected input to be 1D or 2D, got {input.ndim}D: shape {input.shape}"
+                f"[{name}] Expected input to be 1D or 2D, got {ndim}D: shape {input.shape}"
             )
-        if input.shape[-1] != self.input_size:
+        if input.size(-1) != self.input_size:
             raise ShapeError(
                 f"[{name}] input has {input.shape[-1]} features, expected input_size="
                 f"{self.input_size}"
             )
         pair = function == "lstm_cell"
-        batched = input.ndim == 2
+        batched = ndim == 2
         x = input if batched else input.unsqueeze(0)
         if hx is None:
-            zeros = _zeros(x.shape[0], self.hidden_size, dtype=x.dtype, device=x.device)
+            zeros = _zeros(x.size(0), self.hidden_size, dtype=x.dtype, device=x.device)
             hx = (zeros, zeros) if pair else zeros
         else:
             if pair and (isinstance(hx, Tensor) or len(hx) != 2):

@@ -12,6 +12,7 @@ from ...core.other_kinds import OtherKind
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, DTypeError, FileError
 from ..parameter import Parameter, is_lazy
+from .calling import Hooks
 
 if TYPE_CHECKING:
     from .module import Module
@@ -240,10 +241,62 @@ _state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks
 """.split()  # noqa: SIM905
 
 
+# Our events, and with which names torch marks hooks that have an option.
+_EVENTS: dict[str, tuple[str, dict[str, str]]] = {
+    "_forward_pre_hooks": ("forward_pre", {"with_kwargs": "_forward_pre_hooks_with_kwargs"}),
+    "_forward_hooks": (
+        "forward",
+        {
+            "with_kwargs": "_forward_hooks_with_kwargs",
+            "always_call": "_forward_hooks_always_called",
+        },
+    ),
+    "_backward_pre_hooks": ("backward_pre", {}),
+    "_backward_hooks": ("backward", {}),
+    "_state_dict_pre_hooks": ("state_dict_pre", {}),
+    "_state_dict_hooks": ("state_dict", {}),
+    "_load_state_dict_post_hooks": ("load", {}),
+}
+
+
 def as_ours(state: dict[str, Any]) -> dict[str, Any]:
     """The state of a module of ours, from one of torch's."""
-    hooked = [name for name in TORCH_HOOKS if state.get(name)]
-    if hooked:
-        raise FileError(f"[load] the file has a module with {hooked[0]}; save it without hooks")
     other = {*TORCH_HOOKS, "_is_full_backward_hook", "_flat_weights", "_flat_weights_names"}
-    return {name: value for name, value in state.items() if name not in other}
+    found = {name: value for name, value in state.items() if name not in other}
+    if state.get("_load_state_dict_pre_hooks"):
+        raise FileError("[load] the file has a module with hooks of load_state_dict; remove them")
+    if any(state.get(name) for name in _EVENTS):
+        hooks = Hooks()
+        for name, (event, options) in _EVENTS.items():
+            if name == "_backward_hooks" and state.get("_is_full_backward_hook") is False:
+                event = "backward_old"
+            for key, fn in (state.get(name) or {}).items():
+                given = {option: key in (state.get(of) or ()) for option, of in options.items()}
+                hooks.add(event, fn, False, **given)
+        found["_hooks"] = hooks
+    return found
+
+
+def hooks_as_torchs(module: Module) -> dict[str, Any]:
+    """The hooks of a module, as the state of one of torch's has them."""
+    found: dict[str, Any] = {name: OrderedDict() for name in TORCH_HOOKS}
+    hooks = module._hooks
+    found["_is_full_backward_hook"] = None
+    if hooks is None:
+        return found
+    if hooks.load_pre:
+        raise FileError(
+            f"[save] the {type(module).__name__} has hooks of load_state_dict, which files do not "
+            "hold: remove them, or save the state_dict()"
+        )
+    for name, (event, options) in _EVENTS.items():
+        for key, hook in getattr(hooks, event).items():
+            found[name][key] = hook.fn
+            for option, of in options.items():
+                if hook.wants(option):
+                    found[of][key] = True
+    for key, hook in hooks.backward_old.items():
+        found["_backward_hooks"][key] = hook.fn
+    if found["_backward_hooks"]:
+        found["_is_full_backward_hook"] = not hooks.backward_old
+    return found

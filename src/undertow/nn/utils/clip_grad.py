@@ -9,12 +9,13 @@ from typing import Any
 
 from ...backends.registry import backend_of
 from ...core.modes import no_grad
+from ...core.recording import RECORDERS, recorder
 from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
 from ...core.update import Update
 from ...errors import ArgumentError
-from ...ops.extremes import maximum, minimum
-from ...ops.joining import flat
+from ...ops.elementwise.extremes import maximum, minimum
+from ...ops.shape.joining import flat
 
 Tensors = Tensor | Iterable[Tensor]
 
@@ -69,6 +70,10 @@ def _norm(x: Tensor, order: float) -> Tensor:
     return FUNCTIONS["norm"](x, order)
 
 
+def _below_one(scale: float) -> float:
+    return 1.0 if scale >= 1 else scale  # NaN stays
+
+
 def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
@@ -81,10 +86,17 @@ def clip_grads_with_norm_(
     >>> w.grad
     tensor([2.0000])
     """
-    scale = float(max_norm) / (total_norm.item() + 1e-6)
-    if scale >= 1:
+
+    def factor(norm: float) -> float:
+        return float(max_norm) / (norm + 1e-6)
+
+    rows = [(p.grad,) for p in _listed(parameters) if p.grad is not None]
+    if RECORDERS and recorder() is not None:  # a program computes the factor, and 1 leaves all
+        _scale(rows, recorder().asks_of(total_norm, lambda norm: (_below_one(factor(norm)),)))
         return
-    _scale([(p.grad,) for p in _listed(parameters) if p.grad is not None], (scale,))
+    scale = factor(total_norm.item())
+    if not scale >= 1:
+        _scale(rows, (scale,))
 
 
 def clip_grad_norm_(

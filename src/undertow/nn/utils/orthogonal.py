@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ... import linalg
 from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...dtypes import finfo
 from ...errors import ArgumentError, ShapeError, UnsupportedError
-from ...ops.creation import eye
-from ...ops.joining import cat
-from ...ops.orthogonal import geqrf
-from ...ops.random import randn
+from ...ops.create.creation import eye
+from ...ops.linalg.matrix_functions import matrix_exp
+from ...ops.linalg.orthogonal import geqrf, householder_product
+from ...ops.linalg.solving import solve
+from ...ops.random.random import randn
+from ...ops.shape.joining import cat
 from ..modules.module import Module
 from . import parametrize
 
@@ -24,7 +25,7 @@ def _with_positive_diagonal(a: Tensor) -> Tensor:
     """The orthogonal factor of QR whose R has no negative elements on its diagonal."""
     packed, tau = geqrf(a)
     signs = packed.diagonal(0, -2, -1).sgn().unsqueeze(-2)
-    return linalg.householder_product(packed, tau) * signs
+    return householder_product(packed, tau) * signs
 
 
 def _is_orthogonal(q: Tensor) -> bool:
@@ -69,16 +70,16 @@ class _Orthogonal(Module):
             x = cat([x, x.new_zeros((*x.shape[:-1], n - k))], -1)
         skew = x - x.mH
         if self.orthogonal_map == "matrix_exp":
-            return linalg.matrix_exp(skew)[..., :k]
+            return matrix_exp(skew)[..., :k]
         identity = eye(n, dtype=x.dtype, device=x.device)
-        return linalg.solve(identity - skew / 2, identity + skew / 2)[..., :k]
+        return solve(identity - skew / 2, identity + skew / 2)[..., :k]
 
     def _reflected(self, x: Tensor) -> Tensor:
         """Reflections at the columns below the diagonal, whose elements are signs."""
         vectors = x.tril(-1)
         tau = 2.0 / (1.0 + (vectors * vectors).sum(-2))
         signs = x.detach().diagonal(0, -2, -1).trunc().unsqueeze(-2)
-        return linalg.householder_product(vectors, tau) * signs
+        return householder_product(vectors, tau) * signs
 
     @no_grad()
     def right_inverse(self, Q: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from ... import dtypes
 from ...core.register import FUNCTIONAL, FUNCTIONS
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, ShapeError
-from ...ops.packing import Packing
+from ...ops.nn.packing import Packing
 
 __all__ = [
     "PackedSequence",

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from ...core.recording import told
 from ...errors import ArgumentError, DTypeError
 from ..optimizer import Optimizer
 from .plateau import ReduceLROnPlateau
@@ -106,6 +107,8 @@ class SequentialLR(_Composed):
 
     def step(self, epoch: int | None = None) -> None:
         """Set the learning rates of the next epoch, by the schedule whose turn it is."""
+        if told(self.step, epoch):
+            return
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -147,6 +150,8 @@ class ChainedScheduler(_Composed):
 
     def step(self, epoch: int | None = None) -> None:
         """Set the learning rates of the next epoch, by all schedules in turn."""
+        if told(self.step, epoch):
+            return
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = self._current()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ...core.recording import told
 from ...errors import ArgumentError
 from ..optimizer import Optimizer
 from .scheduler import LRScheduler, Rates, one_each, saved_function, set_option
@@ -52,6 +53,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Set the learning rates of the next epoch, or of any, which may be a fraction."""
+        if told(self.step, epoch):
+            return
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:

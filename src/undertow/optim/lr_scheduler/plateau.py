@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from ...core.recording import RECORDERS, recorder
 from ...errors import ArgumentError
 from ..optimizer import Optimizer
 from .scheduler import EPOCH_DEPRECATION_WARNING, LRScheduler, one_each, set_option
@@ -57,6 +58,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at this epoch's metric, and set the learning rates of the next one."""
+        if RECORDERS and recorder() is not None:
+            recorder().refuse("a schedule that looks at the loss (ReduceLROnPlateau)")
         value = float(metrics)
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)

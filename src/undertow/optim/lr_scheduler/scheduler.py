@@ -14,6 +14,7 @@ from functools import wraps
 from typing import Any
 from weakref import ref
 
+from ...core.recording import told
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, DTypeError
 from ..optimizer import Optimizer
@@ -100,6 +101,8 @@ class LRScheduler:
     # The next epoch -----------------------------------------------------------------------
     def step(self, epoch: int | None = None) -> None:
         """Set the learning rates of the next epoch; call it after `optimizer.step()`."""
+        if told(self.step, epoch):
+            return
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
                 warnings.warn(_OVERRIDDEN, UserWarning, stacklevel=2)

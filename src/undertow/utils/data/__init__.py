@@ -1,6 +1,6 @@
 """Datasets, samplers and the DataLoader, with torch's names: `undertow.utils.data`."""
 
-from ...on_demand import on_demand
+from ...compat.on_demand import on_demand
 from . import dataloader, dataset, distributed, sampler
 from .dataloader import DataLoader, default_collate, default_convert, get_worker_info
 from .dataset import (

@@ -40,6 +40,64 @@ def _exclusive(text: str) -> ArgumentError:
     return ArgumentError(f"[DataLoader] {text}")
 
 
+def _check_workers(
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool
+) -> None:
+    """Options of processes that do not fit together."""
+    if num_workers < 0:
+        raise ArgumentError(
+            "[DataLoader] num_workers option should be non-negative; use num_workers=0 to "
+            f"disable multiprocessing, got {num_workers}"
+        )
+    if timeout < 0:
+        raise ArgumentError(f"[DataLoader] timeout option should be non-negative, got {timeout}")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise _exclusive(
+            "prefetch_factor option could only be specified in multiprocessing: let "
+            f"num_workers > 0, or leave out prefetch_factor={prefetch_factor}"
+        )
+    if prefetch_factor is not None and prefetch_factor < 0:
+        raise _exclusive(f"prefetch_factor option should be non-negative, got {prefetch_factor}")
+    if persistent_workers and num_workers == 0:
+        raise _exclusive("persistent_workers option needs num_workers > 0")
+
+
+def _check_order(
+    iterable: bool,
+    batch_size: int | None,
+    shuffle: bool | None,
+    sampler: Any,
+    batch_sampler: Any,
+    drop_last: bool,
+) -> None:
+    """Options of order and of batches that do not fit together."""
+    if iterable:
+        for name, given in (
+            ("shuffle", shuffle or None),
+            ("sampler", sampler),
+            ("batch_sampler", batch_sampler),
+        ):
+            if given is not None:
+                raise _exclusive(
+                    f"with IterableDataset: expected unspecified {name} option, but got "
+                    f"{name}={given}; the dataset itself says what comes when"
+                )
+    if sampler is not None and shuffle:
+        raise _exclusive(
+            "sampler option is mutually exclusive with shuffle; let the sampler shuffle"
+        )
+    if batch_sampler is not None:
+        if batch_size != 1 or shuffle or sampler is not None or drop_last:
+            raise _exclusive(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, "
+                "sampler, and drop_last, all of which it decides"
+            )
+    elif batch_size is None and drop_last:
+        raise _exclusive(
+            "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+        )
+
+
 class DataLoader(Generic[T_co]):
     """The batches of a dataset, in order or shuffled, loaded here or in worker processes.
 
@@ -93,54 +151,11 @@ class DataLoader(Generic[T_co]):
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        if num_workers < 0:
-            raise ArgumentError(
-                "[DataLoader] num_workers option should be non-negative; use num_workers=0 to "
-                f"disable multiprocessing, got {num_workers}"
-            )
-        if timeout < 0:
-            raise ArgumentError(
-                f"[DataLoader] timeout option should be non-negative, got {timeout}"
-            )
-        if num_workers == 0 and prefetch_factor is not None:
-            raise _exclusive(
-                "prefetch_factor option could only be specified in multiprocessing: let "
-                f"num_workers > 0, or leave out prefetch_factor={prefetch_factor}"
-            )
-        if prefetch_factor is not None and prefetch_factor < 0:
-            raise _exclusive(
-                f"prefetch_factor option should be non-negative, got {prefetch_factor}"
-            )
-        if persistent_workers and num_workers == 0:
-            raise _exclusive("persistent_workers option needs num_workers > 0")
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         iterable = isinstance(dataset, IterableDataset)
-        if iterable:
-            for name, given in (
-                ("shuffle", shuffle or None),
-                ("sampler", sampler),
-                ("batch_sampler", batch_sampler),
-            ):
-                if given is not None:
-                    raise _exclusive(
-                        f"with IterableDataset: expected unspecified {name} option, but got "
-                        f"{name}={given}; the dataset itself says what comes when"
-                    )
-        if sampler is not None and shuffle:
-            raise _exclusive(
-                "sampler option is mutually exclusive with shuffle; let the sampler shuffle"
-            )
+        _check_order(iterable, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if batch_sampler is not None:
-            if batch_size != 1 or shuffle or sampler is not None or drop_last:
-                raise _exclusive(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, "
-                    "sampler, and drop_last, all of which it decides"
-                )
             batch_size = None
-        elif batch_size is None and drop_last:
-            raise _exclusive(
-                "batch_size=None option disables auto-batching and is mutually exclusive with "
-                "drop_last"
-            )
         if sampler is None:
             if iterable:
                 sampler = _Endless()

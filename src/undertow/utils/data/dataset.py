@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar, cast
 from ...core.generator import Generator, default_generator
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, UnsupportedError
-from ...ops.from_data import tensor
-from ...ops.random import randperm
+from ...ops.create.from_data import tensor
+from ...ops.random.random import randperm
 
 __all__ = [
     "Dataset",

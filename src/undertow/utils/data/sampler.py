@@ -10,10 +10,10 @@ from ... import dtypes
 from ...core.generator import Generator
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, DTypeError
-from ...ops.creation import empty
-from ...ops.distributions import multinomial
-from ...ops.from_data import as_tensor
-from ...ops.random import randint, randperm
+from ...ops.create.creation import empty
+from ...ops.create.from_data import as_tensor
+from ...ops.random.distributions import multinomial
+from ...ops.random.random import randint, randperm
 
 __all__ = [
     "BatchSampler",

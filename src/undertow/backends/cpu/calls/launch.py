@@ -26,6 +26,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -46,39 +47,86 @@ _ndarray = np.ndarray
 _BYTE = np.dtype(np.uint8)
 
 
+# Who is told of launches ------------------------------------------------------------------------
+def _printed(
+    name: str, arrays: Sequence[Any], numbers: Sequence[Any], work: int, go: Callable[[], None]
+) -> None:
+    debug.launch(name, arrays, numbers, work)
+    go()
+
+
+_watcher: debug.Watcher | None = _printed if debug.wants("launches") else None
+_launches: weakref.WeakSet[Launch] = weakref.WeakSet()
+
+
+def watch(watcher: debug.Watcher | None) -> debug.Watcher | None:
+    """Let `watcher(kernel, arrays, numbers, work, go)` run every launch by `go()`; None: nobody.
+
+    Returns who did so before. Launches that nobody watches are the native calls themselves.
+    """
+    global _watcher
+    before, _watcher = _watcher, watcher
+    for launch in list(_launches):
+        launch.run = launch.bare if watcher is None else launch.told(watcher)
+    return before
+
+
+debug.WATCHED.append(watch)
+
+
 # What a plan is ---------------------------------------------------------------------------------
 class Launch:
     """A call of a kernel, but for the pool, the arrays and the numbers, which `run` takes."""
 
-    __slots__ = ("buffers", "ints", "kernel", "run", "work")
+    __slots__ = ("__weakref__", "bare", "buffers", "holds", "ints", "kernel", "run", "work")
 
     def __init__(
         self, kernel: Kernel, buffers: int, ints: Sequence[int], release: bool = True, work: int = 0
     ) -> None:
         """`release` is that of Note [native calls]; `work` counts operations, for those who ask."""
         self.kernel, self.buffers, self.ints, self.work = kernel, buffers, tuple(ints), work
+        self.holds: tuple[Any, ...] = ()  # a plan's tables, and what it remembers
         numbers = kernel.kinds[1 + buffers + len(ints) :]
-        if native.possible():
-            run = native.launcher(kernel.address, buffers, ints, numbers, release)
-        else:
-            run = self._by_addresses
-        self.run: Callable[..., None] = self._told(run) if debug.wants("launches") else run
+        self.bare: Callable[..., None] = (
+            native.launcher(kernel.address, buffers, ints, numbers, release)
+            if native.possible()
+            else _by_addresses(kernel, buffers, self.ints)
+        )
+        if tapped:
+            self.bare = self._tapped(self.bare)
+        self.run = self.bare if _watcher is None else self.told(_watcher)
+        _launches.add(self)
 
-    def _by_addresses(self, pool: int, *given: Any) -> None:
-        buffers = self.buffers
-        self.kernel(pool, *map(address, given[:buffers]), *self.ints, *given[buffers:])
+    def told(self, watcher: debug.Watcher) -> Callable[..., None]:
+        """`run` by way of a watcher."""
+        bare, count, name, work = self.bare, self.buffers, self.kernel.name, self.work
 
-    def _told(self, run: Callable[..., None]) -> Callable[..., None]:
-        """`run` that prints each launch first."""
+        def run(pool: int, *given: Any) -> None:
+            watcher(name, given[:count], given[count:], work, lambda: bare(pool, *given))
 
-        def told(pool: int, *given: Any) -> None:
-            debug.launch(self.kernel.name, given[: self.buffers], given[self.buffers :], self.work)
+        return run
+
+    def _tapped(self, run: Callable[..., None]) -> Callable[..., None]:
+        """`run` that writes each launch down first, for who has asked on this thread."""
+
+        def noted(pool: int, *given: Any) -> None:
+            if _tap.found is not None:
+                _tap.found.append((self, pool, given))
             run(pool, *given)
 
-        return told
+        return noted
 
     def __repr__(self) -> str:
         return f"Launch({self.kernel.name}, {self.buffers} buffers, {list(self.ints)})"
+
+
+def _by_addresses(kernel: Kernel, buffers: int, ints: Sequence[int]) -> Callable[..., None]:
+    """A launch where there are no native calls."""
+
+    def run(pool: int, *given: Any) -> None:
+        kernel(pool, *map(address, given[:buffers]), *ints, *given[buffers:])
+
+    return run
 
 
 class Room(NamedTuple):
@@ -130,6 +178,9 @@ def planned(
     if len(makers) < len(rooms):
         makers = []
     lists = tuple(results), tuple(scratch), tuple(tables)
+    for each in (launch, stream):
+        if each is not None:
+            each.holds = (*tables, more)
     return Plan(launch, *lists, alone, stream, tuple(makers), more)
 
 
@@ -144,11 +195,17 @@ class Plans(dict[Any, Any]):
     bytes = 0  # of tables
 
     def make(self, key: Any, make: Callable[..., Any], *given: Any) -> Any:
-        """The plan for what is given, which is remembered."""
+        """The plan for what is given, which is remembered.
+
+        Not if the lists were exchanged meanwhile: its launches might be those of the other list.
+        """
+        switched = _tap_count if self is PLANS else -1
         try:
             plan = make(*given) or False
         except NotCompiled:
             plan = False
+        if switched != _tap_count:
+            return plan
         size = sum([t.nbytes for t in plan.tables]) if plan.__class__ is Plan else 0
         if len(self) >= MOST or self.bytes + size > TABLES:
             self.clear()
@@ -164,6 +221,36 @@ class Plans(dict[Any, Any]):
 
 
 PLANS = Plans()
+
+
+# Writing launches down --------------------------------------------------------------------------
+class _Tap(threading.local):
+    """What this thread has launched, as (launch, pool, given), while somebody asks."""
+
+    found: list[Any] | None = None
+
+
+_tap = _Tap()
+_lists = PLANS, Plans()  # for eager calls, and those whose launches are written down
+tapped = False  # whether plans come from the second one
+_tap_count = 0  # how often that has changed
+
+
+def tap(on: bool) -> None:
+    """Take plans whose launches can be written down, or no longer: eager ones have no such wrap."""
+    global PLANS, tapped, _tap_count
+    _tap_count += 1
+    PLANS, tapped = _lists[on], on
+
+
+def launches(work: Callable[[], Any]) -> tuple[Any, list[Any]]:
+    """What `work` gives, and the launches that it consists of; None is one of unknown content."""
+    before, found = _tap.found, []  # type: ignore[var-annotated]
+    _tap.found = found
+    try:
+        return work(), found
+    finally:
+        _tap.found = before
 
 
 def described(*operands: Any) -> Any:
@@ -258,9 +345,13 @@ def _room(room: Room, threads: int) -> Any:
 
 def launch_once(kernel: Kernel, arrays: Sequence[Any], *numbers: Any, threads: int = 0) -> None:
     """A launch that no plan is worth: its sizes, the first of the numbers, differ call by call."""
-    if debug.wants("launches"):
-        debug.launch(kernel.name, arrays, numbers, 0)
-    kernel(pointer(threads), *map(address, arrays), *numbers)
+    if _tap.found is not None:
+        _tap.found.append(None)
+    if _watcher is None:
+        kernel(pointer(threads), *map(address, arrays), *numbers)
+    else:
+        go = functools.partial(kernel, pointer(threads), *map(address, arrays), *numbers)
+        _watcher(kernel.name, arrays, numbers, 0, go)
 
 
 # Scratch memory ---------------------------------------------------------------------------------
@@ -279,6 +370,12 @@ def keep(size: int) -> Any:
     if block.size < size:
         block = _own.block = _pages(size)
     return block
+
+
+def is_kept(root: Any) -> bool:
+    """Whether this is memory of which nobody needs the content."""
+    block = _own.block
+    return root is block or root is block.base
 
 
 def take_kept(size: int) -> Any:

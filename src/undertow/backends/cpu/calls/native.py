@@ -4,7 +4,7 @@ Note [native calls]
 Around a small kernel ctypes and `struct` take a microsecond: the address of each array, the tuple
 of numbers, their bytes, the call. A function of CPython's is a machine address with a signature,
 `PyObject *f(PyObject *self, PyObject **args, Py_ssize_t count)`, and LLVM can make one as well as a
-C compiler. So there are four kinds, made once for all kernels and all ufuncs; what they are about
+C compiler. So there are five kinds, made once for all kernels and all ufuncs; what they are about
 is a table of 64-bit numbers, the `self` of the function:
   launch  puts the pool, the addresses of arrays, what the plan knows and numbers side by side (Note
           [packed arguments]) on the stack, and calls a kernel.
@@ -15,6 +15,7 @@ is a table of 64-bit numbers, the `self` of the function:
           third of the time; the four operations are rounded exactly, so the bits are the same.
   layout  writes down, as bytes, all that a plan depends on of its operands (`plan_of`): an array's
           dtype, shape and strides, and the class of a number.
+  many    calls one kernel after the other, each with words that are there already: a program.
 All read an array's fields where NumPy's own headers, and so every compiled extension, have them;
 `possible` has looked whether they are there. They are called with the arrays that they were made
 for. The caller holds these, and Python's lock unless `launch` was told to let it go.
@@ -84,6 +85,13 @@ def launcher(
     names = "Py_IncRef PyFloat_AsDouble PyLong_AsUnsignedLongLongMask PyErr_Occurred"
     names += " PyEval_SaveThread PyEval_RestoreThread"
     return _function("launch", [*head, *_symbols(names), *[_KINDS[k] for k in kinds], *known])
+
+
+def many(calls: Sequence[tuple[int, int]], release: bool) -> Callable[[], None]:
+    """Kernels, by their addresses and those of their packed arguments, as one function."""
+    head = [len(calls), int(release), id(None)]
+    names = "Py_IncRef PyEval_SaveThread PyEval_RestoreThread"
+    return _function("many", [*head, *_symbols(names), *[word for call in calls for word in call]])
 
 
 def guard(
@@ -275,6 +283,36 @@ done:
   ret ptr %Nothing
 error:
   ret ptr null
+}}
+"""
+
+
+_ONE = """
+  %m.at = shl i64 %m.i, 1
+  %m.entry.from = getelementptr ptr, ptr %calls, i64 %m.at
+  %m.words.from = getelementptr ptr, ptr %m.entry.from, i64 1
+  %m.entry = load ptr, ptr %m.entry.from
+  %m.words = load ptr, ptr %m.words.from
+  call void %m.entry(ptr %m.words)"""
+_MANY = f"""
+define ptr @many(ptr %self, ptr %args, i64 %given) {{
+{_table("count release Nothing Incref Save Restore")}
+  %calls = getelementptr i64, ptr %table, i64 6
+  %released = icmp ne i64 %release, 0
+  br i1 %released, label %apart, label %begin
+apart:
+  %saved = call ptr %Save()
+  br label %begin
+begin:
+  %state = phi ptr [ null, %0 ], [ %saved, %apart ]
+{_loop("m", "%count", _ONE)}
+  br i1 %released, label %back, label %done
+back:
+  call void %Restore(ptr %state)
+  br label %done
+done:
+  call void %Incref(ptr %Nothing)
+  ret ptr %Nothing
 }}
 """
 
@@ -660,6 +698,7 @@ declare i64 @llvm.abs.i64(i64, i1)
 
 _TEXTS = {
     "launch": _LAUNCH,
+    "many": _MANY,
     "guard": _GUARD,
     "layout": _LAYOUT,
     **{f"quick_{name}": _quick(name, operation) for name, operation in ARITHMETIC.items()},

@@ -64,7 +64,7 @@ class Function:
 
     def op(self, instruction: str) -> str:
         """Write an instruction, and name its result."""
-        result = f"%t{self._fresh()}"
+        result = f"%t{self.fresh()}"
         self.put(f"{result} = {instruction}")
         return result
 
@@ -81,7 +81,7 @@ class Function:
 
     def slot(self, type: str) -> str:
         """The address of memory for a value, which lives as long as the call."""
-        slot = f"%v{self._fresh()}"
+        slot = f"%v{self.fresh()}"
         self._slots.append(f"  {slot} = alloca {type}")
         return slot
 
@@ -232,7 +232,7 @@ class Function:
     @contextmanager
     def loop(self, begin: Value, end: Value, step: Value = 1) -> Iterator[str]:
         """Count from `begin` by `step` while below `end`."""
-        counter, number = self.variable("i64", begin), self._fresh()
+        counter, number = self.variable("i64", begin), self.fresh()
         self._label(f"head{number}")
         i = counter.get()
         below = self.compare("slt", i, end)
@@ -246,7 +246,7 @@ class Function:
     @contextmanager
     def when(self, condition: str) -> Iterator[None]:
         """Only if the condition holds."""
-        number = self._fresh()
+        number = self.fresh()
         self.put(f"br i1 {condition}, label %then{number}, label %over{number}")
         self._lines.append(f"then{number}:")
         yield
@@ -256,7 +256,13 @@ class Function:
         self.put(f"br label %{name}")
         self._lines.append(f"{name}:")
 
-    def _fresh(self) -> int:
+    def take(self, slots: Sequence[str], lines: Sequence[str]) -> None:
+        """Write lines that somebody else has made, with memory that they need."""
+        self._slots += slots
+        self._lines += lines
+
+    def fresh(self) -> int:
+        """A number that no name has yet."""
         self._names += 1
         return self._names
 

@@ -97,18 +97,6 @@ def _found(name: str, told: str, make: Callable[[], Function], tuned: bool) -> K
     return Kernel(name, address, kinds.split())
 
 
-def written(form: str, write: Callable[..., str], *given: Any, buffers: int, ints: int) -> Kernel:
-    """A kernel whose LLVM IR is `write(name, *given)`, of so many buffers and integers."""
-    told = repr(given)
-    found = _kernels.get((form, told))
-    if found is None:
-        name = _named(form, told)
-        address, _ = jit.lookup(name, told, lambda: (write(name, *given), ""), told, tuned=True)
-        found = Kernel(name, address, ["ptr"] * (1 + buffers) + ["i64"] * ints)
-        _kernels[form, told] = found
-    return found
-
-
 def compiled(f: Function, tuned: bool = False) -> Kernel:
     """`f` as a kernel."""
     if CHECKED:

@@ -38,9 +38,11 @@ from typing import Any
 
 from ....kernel.ir import (
     Branch,
+    Each,
     Function,
     Invoke,
     Loop,
+    Moved,
     Prefetch,
     Set,
     State,
@@ -67,7 +69,7 @@ def _text(module: Module, packed: bool) -> str:
         if isinstance(s, Loop) and s.kind == "parallel"
     ]
     head = ", ".join(f"{t} {a}" for a, t in [("%pool", "ptr"), *arguments])
-    e = _Emitter(module)
+    e = Emitter(module)
     if bodies:
         e.line(f"%context = alloca [{len(arguments)} x i64], align 8", alloca=True)
         for i, (a, t) in enumerate(arguments):
@@ -88,15 +90,12 @@ def _text(module: Module, packed: bool) -> str:
     else:
         name = f"void {name}"
     main = f"define {name}({head}) {{\n{e.text()}\n}}"
-    tables = [f"{name} = {body}" for body, name in module.tables.items()]
-    metadata = ["!0 = !{i32 1}"] if module.streams else []
-    metadata += ['!1 = !{!"branch_weights", i32 1, i32 1048576}'] if module.rare else []
-    return "\n\n".join([*tables, *module.functions, main, *module.declared.values(), *metadata])
+    return "\n\n".join([*module.functions, main, *module.globals()])
 
 
 def _job(module: Module, number: int, loop: Loop, arguments: list[tuple[str, str]]) -> str:
     name = f"@{module.f.name}.job{number}"
-    e = _Emitter(module)
+    e = Emitter(module)
     e.thread = "%thread"
     for i, (a, t) in enumerate(arguments):
         place = e.new(f"getelementptr i64, ptr %context, i64 {i}")
@@ -126,7 +125,7 @@ def _unpacking(name: str, arguments: Sequence[tuple[str, str]]) -> str:
     return f"define void {name}(ptr %packed) {{\n{body}\n}}"
 
 
-class _Emitter(Memory):
+class Emitter(Memory):
     """One LLVM function: its statements, loops and states."""
 
     # Statements ---------------------------------------------------------------------------
@@ -155,6 +154,9 @@ class _Emitter(Memory):
             self.store(s)
         elif isinstance(s, Prefetch):
             self.prefetch(s)
+        elif isinstance(s, Moved):
+            there = f"getelementptr i8, ptr {self.pointer(s.origin)}, i64 {self.scalar(s.bytes)}"
+            self.values[id(s)] = Reg(self.new(there))
         elif isinstance(s, Invoke):
             self.invoke(s)
         elif isinstance(s, State):
@@ -183,7 +185,7 @@ class _Emitter(Memory):
         for a in s.args:
             if isinstance(a, tuple):
                 kind, at = IN_MEMORY[a[0].dtype], self.scalar(a[1])
-                place = self.new(f"getelementptr {kind}, ptr %{a[0].name}, i64 {at}")
+                place = self.new(f"getelementptr {kind}, ptr {self.pointer(a[0])}, i64 {at}")
                 given.append(f"ptr {place}")
             else:
                 given.append(f"{TYPES[a.dtype]} {self.scalar(a)}")
@@ -219,6 +221,42 @@ class _Emitter(Memory):
         self.line(f"br label {head}")
         self.label(after)
 
+    def bits(self, condition: Value, before: int) -> str:
+        """A bit for each lane with a condition, shifted by so many lanes."""
+        lanes = self.lanes
+        text, flags = self.vector(self.reg(condition), "bool"), f"<{lanes} x i1>"
+        if self.mask:
+            text = self.new(f"and {flags} {text}, {self.mask}")
+        bits = self.new(f"bitcast {flags} {text} to i{lanes}")
+        if lanes < 64:
+            bits = self.new(f"zext i{lanes} {bits} to i64")
+        return self.new(f"shl i64 {bits}, {before}") if before else bits
+
+    def each(self, s: Each, first: str, bits: str) -> None:
+        """The lanes from `first` on whose bits are set, one after the other."""
+        before, head, inside, latch, after = (
+            self.name(part) for part in ("before", "each", "lane", "latch", "after")
+        )
+        left, following = self.name("bits"), self.name("next")
+        self.line(f"br label {before}")
+        self.label(before)
+        self.line(f"br label {head}")
+        self.label(head)
+        self.line(f"{left} = phi i64 [{bits}, {before}], [{following}, {latch}]")
+        more = self.new(f"icmp ne i64 {left}, 0")
+        self.line(f"br i1 {more}, label {inside}, label {after}")
+        self.label(inside)
+        name = self.module.declare("@llvm.cttz.i64", "i64", ["i64", "i1"])
+        lane = self.new(f"call i64 {name}(i64 {left}, i1 true)")
+        self.values[id(s.index)] = Reg(self.new(f"add nsw i64 {first}, {lane}"))
+        self.block(s.body)
+        self.line(f"br label {latch}")
+        self.label(latch)
+        less = self.new(f"sub i64 {left}, 1")
+        self.line(f"{following} = and i64 {left}, {less}")
+        self.line(f"br label {head}")
+        self.label(after)
+
     def run_job(self, name: str, count: str) -> None:
         """Give the iterations of a parallel loop to the pool; without one, run them here."""
         alone, together, after = self.name("alone"), self.name("together"), self.name("after")
@@ -240,6 +278,8 @@ class _Emitter(Memory):
         lanes = self.module.lanes
         wide = lanes * loop.unroll
         extent = self.scalar(loop.extent)
+        last = loop.body[-1] if loop.body and isinstance(loop.body[-1], Each) else None
+        body = loop.body[:-1] if last else loop.body
         outer = [s for s in set_inside(loop.body) if id(s) in self.states]
         scalars = {id(s): self.states[id(s)][0] for s in outer}
         copies = {id(s): [self.lane_state(s, lanes) for _ in range(loop.unroll)] for s in outer}
@@ -251,27 +291,34 @@ class _Emitter(Memory):
             for s in outer:
                 self.states[id(s)] = (copies[id(s)][copy], True)
             self.values[id(loop.index)] = Reg(i, step=1)
-            self.block(loop.body)
+            self.block(body)
 
-        def full(i: str) -> None:
-            for copy in range(loop.unroll):
+        def full(i: str, copies: int = loop.unroll) -> None:
+            found = "0"
+            for copy in range(copies):
                 self.before = lanes * copy
                 once(self.new(f"add nsw i64 {i}, {lanes * copy}") if copy else i, copy)
+                if last:
+                    bits = self.bits(last.condition, self.before)
+                    found = self.new(f"or i64 {found}, {bits}")
             self.before = 0
+            if last:
+                self.each(last, i, found)
 
         def partial(i: str) -> None:
             left = self.new(f"sub nsw i64 {extent}, {i}")
+            self.last = self.new(f"sub nsw i64 {left}, 1")
             left = self.new(f"trunc i64 {left} to i32")
             self.left = self.splat(left, "i32", lanes)
             self.mask = self.below(self.left)
-            once(i, 0)
+            full(i, 1)
             self.mask = ""
 
         self.steps("0", whole, wide, full)
         if loop.unroll > 1:
             done, rest = whole, self.new(f"srem i64 {extent}, {lanes}")
             whole = self.new(f"sub nsw i64 {extent}, {rest}")
-            self.steps(done, whole, lanes, lambda i: once(i, 0))
+            self.steps(done, whole, lanes, lambda i: full(i, 1))
         self.steps(whole, extent, lanes, partial)
         self.lanes = 0
         for s in outer:
@@ -379,6 +426,8 @@ class _Emitter(Memory):
             return self.load(*v.args)
         if v.op == "thread":
             return Reg(self.thread)
+        if v.op == "lanes":
+            return Reg(str(self.module.lanes))
         if v.op == "get":
             state, i = v.args
             variables, wide = self.states[id(state)]

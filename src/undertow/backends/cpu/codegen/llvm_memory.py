@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ....kernel.ir import STREAM, WIDTH, Buffer, IRError, Prefetch, Store, Value
+from ....kernel.ir import STREAM, WIDTH, Buffer, IRError, Moved, Prefetch, Store, Value
 from . import halves
 from .llvm_values import IN_MEMORY, TYPES, Reg, Values, suffix, zero
 
-_TURNED = ("f32", "f64", "i32", "i64")  # types that are the same in memory and in registers
+HALVES = ("f16", "bf16")
+_TURNED = ("f32", "f64", "i32", "i64", *HALVES)
 
 
 class Memory(Values):
@@ -24,7 +25,7 @@ class Memory(Values):
                 return self.shifted(buffer, at, ahead)
             at = at._replace(text=self.integer("add", at.text, str(ahead)))
         if not at.varying and at.step == 0:
-            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {at.text}")
+            place = self.new(f"getelementptr {kind}, ptr {self.pointer(buffer)}, i64 {at.text}")
             return Reg(self.widen(self.new(f"load {kind}, ptr {place}"), buffer.dtype, 0))
         lanes = self.lanes
         if at.step == 1:
@@ -37,11 +38,17 @@ class Memory(Values):
             text = self.gather(self.places(buffer, at, kind), kind, WIDTH[buffer.dtype])
         return Reg(self.widen(text, buffer.dtype, lanes), varying=True)
 
+    def pointer(self, buffer: Buffer) -> str:
+        """Where a buffer begins."""
+        if not isinstance(buffer, Moved):
+            return f"%{buffer.name}"
+        return self.values[id(buffer)].text
+
     def contiguous(self, buffer: Buffer, offset: str, mask: str) -> str:
         """A vector of neighbours; zero in lanes that are masked off."""
         lanes, kind, align = self.lanes, IN_MEMORY[buffer.dtype], WIDTH[buffer.dtype]
         vector = f"<{lanes} x {kind}>"
-        place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {offset}")
+        place = self.new(f"getelementptr {kind}, ptr {self.pointer(buffer)}, i64 {offset}")
         if not mask:
             return self.new(f"load {vector}, ptr {place}, align {align}")
         name = f"@llvm.masked.load.v{lanes}{suffix(kind)}.p0"
@@ -81,7 +88,7 @@ class Memory(Values):
         )
         for half, start, mask in zip((0, lanes // 2), offsets, masks, strict=True):
             text = self.picked(re, kind, [half + i // 2 + (i % 2) * lanes for i in every], im)
-            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {start}")
+            place = self.new(f"getelementptr {kind}, ptr {self.pointer(buffer)}, i64 {start}")
             if mask:
                 name = f"@llvm.masked.store.v{lanes}{suffix(kind)}.p0"
                 self.module.declare(name, "void", [vector, "ptr", "i32", f"<{lanes} x i1>"])
@@ -142,30 +149,49 @@ class Memory(Values):
 
     # Transposes -------------------------------------------------------------------------------
     def transpose(self, group: Sequence[Any]) -> bool:
-        """As many loads or stores as there are lanes as whole vectors; see Note [transposes]."""
+        """As many loads or stores as there are lanes as whole vectors; see Note [transposes].
+
+        Loads of lanes that are masked off read again what the last one reads.
+        """
         buffer, offset = touched(group[0])
         at = self.reg(offset)
-        if self.mask or at.varying or at.step in (-1, 0, 1, 2) or buffer.dtype not in _TURNED:
+        if at.varying or at.step in (-1, 0, 1, 2) or buffer.dtype not in _TURNED:
             return False
         kind, align = IN_MEMORY[buffer.dtype], WIDTH[buffer.dtype]
-        places = [at.text]
-        for _ in group[1:]:
-            places.append(self.integer("add", places[-1], str(at.step)))
         if isinstance(group[0], Store):
+            if self.mask or buffer.dtype in HALVES:
+                return False
             rows = [self.vector(self.reg(s.value), s.value.dtype) for s in group]
-            for place, text in zip(places, self.turned(rows, kind), strict=True):
-                where = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {place}")
+            for lane, text in enumerate(self.turned(rows, kind)):
+                place = self.of_lane(at, lane)
+                of = f"getelementptr {kind}, ptr {self.pointer(buffer)}, i64 {place}"
+                where = self.new(of)
                 self.line(f"store <{self.lanes} x {kind}> {text}, ptr {where}, align {align}")
         else:
-            rows = self.turned([self.contiguous(buffer, place, "") for place in places], kind)
-            for v, text in zip(group, rows, strict=True):
+            rows = []
+            for lane in range(self.lanes):
+                text = self.contiguous(buffer, self.of_lane(at, lane), "")
+                rows.append(self.widen(text, buffer.dtype, self.lanes))
+            for v, text in zip(group, self.turned(rows, TYPES[buffer.scalar]), strict=True):
                 self.values[id(v)] = Reg(text, varying=True)
         return True
 
+    def of_lane(self, at: Reg, lane: int) -> str:
+        """An affine offset in a lane; beyond the last one, of that."""
+        number = str(lane)
+        if self.mask and lane:
+            inside = self.new(f"icmp sle i64 {lane}, {self.last}")
+            number = self.new(f"select i1 {inside}, i64 {lane}, i64 {self.last}")
+        return self.integer("add", at.text, self.integer("mul", str(at.step), number))
+
     def turned(self, rows: list[str], kind: str) -> list[str]:
-        """The columns of a square matrix: blocks change places, in every round larger ones."""
-        lanes, size = self.lanes, 1
-        while size < lanes:
+        """The columns of a square matrix: blocks change places, in every round smaller ones.
+
+        The first round takes halves of vectors, which come from memory as they are wanted.
+        """
+        lanes = self.lanes
+        size = lanes // 2
+        while size:
             low = [i if i & size == 0 else lanes + i - size for i in range(lanes)]
             high = [i + size if i & size == 0 else lanes + i for i in range(lanes)]
             for i in range(lanes):
@@ -173,7 +199,7 @@ class Memory(Values):
                     a, b = rows[i], rows[i + size]
                     rows[i] = self.picked(a, kind, low, b)
                     rows[i + size] = self.picked(a, kind, high, b)
-            size *= 2
+            size //= 2
         return rows
 
     def shifted(self, buffer: Buffer, at: Reg, ahead: int) -> Reg:
@@ -202,13 +228,13 @@ class Memory(Values):
 
     def places(self, buffer: Buffer, at: Reg, kind: str) -> str:
         offsets = f"<{self.lanes} x i64> {self.vector(at, 'i64')}"
-        return self.new(f"getelementptr {kind}, ptr %{buffer.name}, {offsets}")
+        return self.new(f"getelementptr {kind}, ptr {self.pointer(buffer)}, {offsets}")
 
     def store(self, s: Store) -> None:
         at = self.reg(s.offset)
         kind = IN_MEMORY[s.buffer.dtype]
         if not at.varying and at.step == 0:
-            place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
+            place = self.new(f"getelementptr {kind}, ptr {self.pointer(s.buffer)}, i64 {at.text}")
             value = self.reg(s.value)
             if value.varying:  # lanes that store at one offset store one value: the first does
                 vector = self.type(s.value.dtype, self.lanes)
@@ -224,13 +250,13 @@ class Memory(Values):
             self.store_every_other(s.buffer, at.text, text)
             return
         if at.step == 1:
-            place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
+            place = self.new(f"getelementptr {kind}, ptr {self.pointer(s.buffer)}, i64 {at.text}")
             if not self.mask and s.stream:
                 self.streams = self.module.streams = True
                 align = min(STREAM, lanes * align)
                 self.line(f"store {vector} {text}, ptr {place}, align {align}, !nontemporal !0")
                 return
-            if not self.mask:
+            if not self.mask or s.whole:
                 self.line(f"store {vector} {text}, ptr {place}, align {align}")
                 return
             name, pointer, places = f"@llvm.masked.store.v{lanes}{suffix(kind)}.p0", "ptr", place
@@ -259,7 +285,7 @@ class Memory(Values):
                 mask = self.new(f"and {flags} {below}, {even}")
             part = self.picked(text, kind, [(first + j) // 2 for j in range(lanes)])
             start = self.integer("add", offset, str(first))
-            place = self.new(f"getelementptr {kind}, ptr %{buffer.name}, i64 {start}")
+            place = self.new(f"getelementptr {kind}, ptr {self.pointer(buffer)}, i64 {start}")
             self.line(
                 f"call void {name}({vector} {part}, ptr {place}, i32 {WIDTH[buffer.dtype]}, "
                 f"{flags} {mask})"
@@ -272,7 +298,7 @@ class Memory(Values):
             raise IRError(f"a prefetch of {s.buffer.name} at places without order")
         if at.step == 1 and self.before * WIDTH[s.buffer.dtype] % STREAM:
             return  # an unrolled copy before this one asks for the line
-        place = self.new(f"getelementptr {kind}, ptr %{s.buffer.name}, i64 {at.text}")
+        place = self.new(f"getelementptr {kind}, ptr {self.pointer(s.buffer)}, i64 {at.text}")
         self.module.declare("@llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
         self.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
@@ -281,7 +307,7 @@ class Memory(Values):
         if dtype == "bool":
             byte = f"<{lanes} x i8>" if lanes else "i8"
             return self.new(f"icmp ne {byte} {text}, {zero('i8', lanes)}")
-        if dtype in ("f16", "bf16"):
+        if dtype in HALVES:
             native = self.module.machine.half
             return halves.widen(self.new, text, IN_MEMORY[dtype], lanes, native)
         return text
@@ -291,7 +317,7 @@ class Memory(Values):
         if dtype == "bool":
             byte = f"<{lanes} x i8>" if lanes else "i8"
             return self.new(f"zext {self.type('bool', lanes)} {text} to {byte}")
-        if dtype in ("f16", "bf16"):
+        if dtype in HALVES:
             native = self.module.machine.half
             return halves.narrow(self.new, text, IN_MEMORY[dtype], lanes, native)
         return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -55,9 +56,9 @@ class Reg(NamedTuple):
 
 
 def lanes_of(f: Function, machine: Machine) -> int:
-    """Lanes per vector: what a vector holds of the narrowest floating type, else of 4 bytes."""
+    """Lanes per vector: what one holds of the narrowest floating type, else of `f.element`."""
     widths = [WIDTH[b.scalar] for b in f.buffers if b.scalar in FLOATS]
-    return machine.vector // min(widths, default=4)
+    return machine.vector // min(widths, default=f.element or 4)
 
 
 class Module:
@@ -78,7 +79,15 @@ class Module:
         kind = TYPES[dtype]
         texts = [f"{kind} {real(e, dtype) if dtype in FLOATS else e}" for e in entries]
         body = f"private unnamed_addr constant [{len(texts)} x {kind}] [{', '.join(texts)}]"
-        return self.tables.setdefault(body, f"@table{len(self.tables)}")
+        mark = hashlib.blake2b(body.encode(), digest_size=6).hexdigest()
+        return self.tables.setdefault(body, f"@table_{mark}")
+
+    def globals(self) -> list[str]:
+        """What stands beside the functions: tables, declarations, what metadata mean."""
+        found = [f"{name} = {body}" for body, name in self.tables.items()]
+        found += ["!0 = !{i32 1}"] if self.streams else []
+        found += ['!1 = !{!"branch_weights", i32 1, i32 1048576}'] if self.rare else []
+        return [*found, *self.declared.values()]
 
     def declare(self, name: str, result: str, arguments: Sequence[str]) -> str:
         self.declared.setdefault(name, f"declare {result} {name}({', '.join(arguments)})")
@@ -94,11 +103,13 @@ class Values:
         self.allocas: list[str] = []
         self.lines: list[str] = []
         self.count = 0
+        self.mark = ""  # of the names in here, beside others
         self.values: dict[int, Reg] = {}
         self.states: dict[int, tuple[list[str], bool]] = {}  # variables, whether they are vectors
         self.lanes = 0  # of the vector loop we are in
         self.mask = ""  # of its last iteration
         self.left = ""  # the lanes that this has, in each lane
+        self.last = ""  # the number of the last of them
         self.before = 0  # elements that unrolled copies before this one have taken
         self.depth = 0
         self.initial: dict[int, list[Reg]] = {}
@@ -120,7 +131,7 @@ class Values:
 
     def name(self, prefix: str = "t") -> str:
         self.count += 1
-        return f"%{prefix}{self.count}"
+        return f"%{self.mark}{prefix}{self.count}"
 
     def new(self, text: str) -> str:
         name = self.name()
@@ -132,6 +143,10 @@ class Values:
 
     # Values -------------------------------------------------------------------------------
     def define_params(self) -> None:
+        """The kernel's parameters, and its own memory; see Note [groups] of the loop IR."""
+        for tile in self.module.f.tiles:
+            kind = f"[{tile.count} x {IN_MEMORY[tile.dtype]}]"
+            self.line(f"%{tile.name} = alloca {kind}, align {self.machine.vector}", alloca=True)
         for p in self.module.f.params:
             self.values[id(p)] = Reg(f"%{p.name}")
 

@@ -4,8 +4,9 @@ Note [which forms]
 The more outputs a tile has, the fewer products there are, and the larger are the rounding errors;
 sums over channels are most of them, so those are made in short blocks where there are many points.
 "auto" uses forms whose error is at most twice that of a plain sum, "fast" others too;
-`tests/test_cook_toom.py` measures them. Whether a form is used for results at positions depends on
-shapes, but not on the size of the batch, so that a result has the same bits in every batch.
+tests/convolution/test_cook_toom.py measures them. Whether a form is used for results at positions
+depends on shapes, but not on the size of the batch, so that a result has the same bits in every
+batch.
 
 Note [phases]
 With a stride s, taps that are s apart see elements that are s apart. So the elements of each
@@ -32,8 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....errors import ArgumentError
-from ....kernel.windows import Geometry, Phase
-from ....kernel.windows import phases as phases_of
+from ....kernel.windows import Geometry
 from ...base import Backend, Shape
 from ..products.gemm_tiles import evenly
 
@@ -43,11 +43,8 @@ LINES = {2: 4, 3: 4, 4: 4, 5: 4, 6: 2, 7: 2}
 SQUARES = {2: 2, 3: 2, 4: 2, 5: 2}
 FASTER_SQUARES = {2: 4, 3: 4}
 BESIDE = {1: 2}  # along a dimension of one tap, beside one of several
-WASTE = 1.25  # places that dilated tiles compute, for one that is wanted
 MOST_TAPS = 5  # of a phase along a dimension
 MOST_PHASES = 8  # the code has all of them one after the other, and must be compiled
-GAIN = 0.7  # products by phases for one without, at most
-WOVEN = 0.8  # the same by phases of results
 
 
 def outputs_of(taps: Shape, mode: str) -> Shape | None:
@@ -77,14 +74,14 @@ class Slides(NamedTuple):
     gaps: Shape  # between taps
 
 
-def _slides(geometry: Geometry) -> Slides:
+def slides_of(geometry: Geometry) -> Slides:
     taps, places, strides, gaps = geometry.kernel, geometry.output, *geometry.steps[::3]
     if math.prod(taps) > math.prod(places):
         taps, places, strides, gaps = places, taps, gaps, strides
-    return Slides(taps, places, strides, tuple(map(_gap, gaps, taps)))
+    return Slides(taps, places, strides, tuple(map(gap_of, gaps, taps)))
 
 
-def _gap(gap: int, taps: int) -> int:
+def gap_of(gap: int, taps: int) -> int:
     return gap if taps > 1 else 1
 
 
@@ -143,10 +140,10 @@ class Phases:
             found.append((there[0], there[-1] + 1))
         return tuple(found)
 
-    def pay(self, outputs: Shape) -> bool:
-        """Whether there are few enough products to be worth it."""
+    def share(self, outputs: Shape) -> float:
+        """The products that are made, of those that would be without phases."""
         products = sum(end - begin for begin, end in self.ranges(outputs))
-        return products <= GAIN * math.prod(self.whole) * math.prod(outputs)
+        return products / (math.prod(self.whole) * math.prod(outputs))
 
     def places(self) -> list[tuple[slice, ...]]:
         """The taps of each phase among all of them."""
@@ -224,86 +221,21 @@ class Tiling:
         self.low = [pair[0] for pair in geometry.padding]  # elements of padding before the first
         self.windows = max(outputs) == 1  # tiles of one, and nothing is transformed
 
+    @property
+    def waste(self) -> float:
+        """The places that tiles compute, for one that is wanted; gaps make them reach far."""
+        tiles = map(tiles_along, self.slides.places, self.outputs, self.slides.gaps)
+        return math.prod(tiles) * math.prod(self.outputs) / math.prod(self.slides.places)
+
 
 @functools.lru_cache(maxsize=1024)
 def tiling(geometry: Geometry, mode: str) -> Tiling | None:
     """How to compute with fewer products; None if there is no form for it."""
-    slides, phases = _slides(geometry), None
+    slides, phases = slides_of(geometry), None
     if max(slides.strides) > 1 or (max(slides.gaps) == 1 and max(slides.taps[-2:]) > MOST_TAPS):
         if max(slides.gaps) > 1 or _count(slides) > MOST_PHASES:
             return None
         phases = Phases(slides.taps, slides.strides)
         slides = slides._replace(taps=phases.taps)
     outputs = outputs_of(slides.taps, mode)
-    if outputs is None or (phases and not phases.pay(outputs)):
-        return None
-    if max(slides.gaps) > 1:  # tiles of all remainders should not reach far beyond the end
-        tiles = map(tiles_along, slides.places, outputs, slides.gaps)
-        if math.prod(tiles) * math.prod(outputs) > WASTE * math.prod(slides.places):
-            return None
-    return Tiling(geometry, slides, outputs, phases)
-
-
-@functools.lru_cache(maxsize=1024)
-def windows(geometry: Geometry) -> Tiling | None:
-    """How to sum over windows, of any stride; None for taps that are apart."""
-    slides = _slides(geometry)
-    if max(slides.gaps) > 1:
-        return None
-    return Tiling(geometry, slides, (1,) * len(slides.taps))
-
-
-class Weaving(NamedTuple):
-    """Phases of results as one convolution of all of them."""
-
-    order: tuple[int, ...]  # of the phases
-    parts: tuple[Phase, ...]
-    tiling: Tiling
-
-
-@functools.lru_cache(maxsize=256)
-def weaving(geometry: Geometry, mode: str) -> Weaving | None:
-    """How to compute all phases of results together; None if that takes too many products."""
-    parts = phases_of(geometry) or ()
-    geometries = [part.geometry for part in parts]
-    if not 1 < len(parts) <= MOST_PHASES:
-        return None
-    if any(max(*g.stride, *map(_gap, g.dilation, g.kernel)) > 1 for g in geometries):
-        return None
-    taps = tuple(map(max, *(g.kernel for g in geometries)))
-    low = tuple(map(max, *([low for low, _ in g.padding] for g in geometries)))
-    shifts = [[a - pair[0] for a, pair in zip(low, g.padding, strict=True)] for g in geometries]
-    ends = [
-        list(map(sum, zip(s, g.output, strict=True)))
-        for s, g in zip(shifts, geometries, strict=True)
-    ]
-    places = tuple(map(max, *ends))
-    begins = [[place.start or 0 for place in part.positions] for part in parts]
-    steps = tuple([place.step or 1 for place in parts[0].positions])
-    firsts = [
-        tuple([b - a * s for b, a, s in zip(begin, shift, steps, strict=True)])
-        for begin, shift in zip(begins, shifts, strict=True)
-    ]
-    order = tuple(sorted(range(len(parts)), key=firsts.__getitem__))
-    beginning = [firsts[n] for n in order[:: steps[-1]]]
-    if [firsts[n] for n in order] != [
-        (*above, column + k) for *above, column in beginning for k in range(steps[-1])
-    ]:
-        return None
-    each = max(taps) == 1  # an element of the input, by a tap for each phase
-    outputs = taps if each else outputs_of(taps, mode)
-    if outputs is None:
-        return None
-    woven = Woven(tuple(beginning), steps, tuple([geometries[n].kernel for n in order]))
-    slides = Slides(taps, places, *((1,) * len(taps),) * 2)
-    tiles = math.prod(map(tiles_along, places, outputs, slides.gaps))
-    products = sum(woven.there(outputs, taps)) * tiles
-    terms = sum(math.prod(g.kernel) * math.prod(g.output) for g in geometries)
-    if (products > WOVEN * terms and not each) or math.prod(taps) > math.prod(places):
-        return None
-    size, ones = geometry.size, (1,) * len(taps)
-    padding = tuple(
-        [(a, p + r - 1 - n - a) for a, p, r, n in zip(low, places, taps, size, strict=True)]
-    )
-    joint = Geometry(size, taps, ones, padding, ones, ones)
-    return Weaving(order, parts, Tiling(joint, slides, outputs, woven=woven))
+    return None if outputs is None else Tiling(geometry, slides, outputs, phases)

@@ -20,27 +20,16 @@ from ...threads import current_limit
 from ..calls.launch import Launch, Plan, plan_of, planned, put_back, take_kept
 from ..codegen.jit import address
 from ..codegen.kernels import Kernel
-from ..products.gemm import ANY, PAGE, gemm, load, micro_kernels
+from ..products.gemm import ANY, gemm, load, micro_kernels, pages
 from ..products.gemm_micro import RELU, Epilogue, tile_text
 from ..products.gemm_micro import Shape as TileShape
 from ..products.gemm_tiles import Tile, cache_sizes, evenly, host, largest_tile
 from ..threads.pool import pointer
-from .cook_toom_forms import Ranges, Tiling, Woven, tiles_along
-from .cook_toom_text import (
-    APART,
-    CALL,
-    FLAG,
-    FORWARD,
-    IN_LINE,
-    INSIDE,
-    ONE_PIECE,
-    WEIGHT,
-    WHOLE,
-    forward_text,
-    weight_text,
-)
+from . import cook_toom_text as text
+from .cook_toom_forms import Phases, Ranges, Tiling, Woven, tiles_along
 from .cook_toom_tiles import PIECE, SIZE, Form, reads, span_of
 from .padded import LINE, padded
+from .problem import Arrays, Problem, Way
 
 SINGLE = np.dtype(np.float32)
 MANY_POINTS = 7  # in one dimension: with so many, sums are short
@@ -50,6 +39,9 @@ OFTEN = 0.5  # panels whose tiles begin one after the other, for which there is 
 DEPTH = 128  # tiles that a weight's gradient multiplies at a time
 LAID_OUT = 3 << 19  # bytes of them at all points, about
 PARTS = 4 << 20  # bytes of all sums of a weight's gradient
+TAPS = 128  # of a window: the code has all of them one after the other, and must be compiled
+LONGEST = 1 << 31  # elements of a line in place, where positions have 32 bits
+TILES = 1 << 15  # of as many images as are computed at a time: a plan has tables of them
 
 
 class Tiled(NamedTuple):
@@ -97,9 +89,9 @@ class Convolution:
             for t, m, s, n in zip(self.tiles, outputs, strides, last, strict=True)
         ]
 
-    def padded(self, x: Any, backend: Backend) -> Any:
+    def padded(self, x: Any) -> Any:
         """A copy of the input with everything around it that is read."""
-        return padded(x, self.low, self.reach, max(reads(self.form.width), PIECE), backend)
+        return padded(x, self.low, self.reach, max(reads(self.form.width), PIECE))
 
     def as_it_is(self, x: Any) -> bool:
         """Whether an input needs no copy: its padding is minded, or nothing beyond it is read."""
@@ -109,14 +101,11 @@ class Convolution:
         return not any(self.low) and self.fits(x, self.reach, count)
 
     # Results at positions --------------------------------------------------------------------
-    def forward(
-        self, out: Any, x: Any, weights: Any, bias: Any, relu: bool, backend: Backend
-    ) -> bool:
+    def forward(self, out: Any, x: Any, weights: Any, bias: Any, relu: bool) -> bool:
         """Write them into `out`; whether all of them are finite."""
-        options = (self, relu, current_limit(), backend)
-        plan = plan_of(_make_forward, (out, x, weights), *options)
+        plan = plan_of(_make_forward, (out, x, weights), self, relu, current_limit())
         if plan.more.copies_x:
-            x = self.padded(x, backend)
+            x = self.padded(x)
         # The code is the same with and without one: compiling it again would take longer.
         bias = _zeros(math.prod(out.shape[1:3])) if bias is None else np.ascontiguousarray(bias)
         return not _run(plan, x, weights, out, bias)
@@ -137,101 +126,39 @@ class Convolution:
         gemm(given, right, into)
         return made
 
-    def plan_forward(
-        self, form: Form, out: Any, x: Any, weights: Any, threads: int, backend: Backend
-    ) -> Plan:
-        """The plan of `forward`."""
-        n, groups, channels = x.shape[:3]
-        copies = not self.as_it_is(x)
-        if copies:
-            x = self.padded(x, backend)
-        elif not form.in_place:
-            x = x.reshape(n, groups, channels, -1)
-        rows, wide = form.rows, form.vectors * host().vector // SIZE
-        grid = np.indices((n, *self.tiles)).reshape(1 + len(self.tiles), -1)
+    def read(self, form: Form, grid: Any, x: Any, panels: int) -> tuple[Form, list[Any]]:
+        """The first three tables, by tile or by panel; and the form that knows of them."""
+        wide = form.vectors * host().vector // SIZE
         starts = self.starts_in_x(grid, x)
         begins = grid[0] * x.strides[0] + self.steps_in_x(grid) - self.before * SIZE
-        panels = evenly(len(begins), wide)
         behind = panels * wide - len(begins)  # tiles of which nothing is a result
         inside = (starts >= 0) & (starts + span_of(form.width, form.gap) <= x.shape[-1])
-        inside = np.pad(
-            inside | (not form.in_place), (0, behind), constant_values=not form.in_place
-        )
+        anywhere = not form.in_place
+        inside = np.pad(inside | anywhere, (0, behind), constant_values=anywhere)
         starts = np.pad(starts, (0, behind), constant_values=x.shape[-1])  # nothing is read
-        to, rows_there, columns_there = self.results(grid, out)
-        tables: list[Any] = [
-            np.pad(begins, (0, behind)),
-            starts,
-            inside.reshape(panels, wide).all(1) * INSIDE,
-        ]
-        steps = np.diff(tables[0].reshape(panels, wide))
-        line = (steps == form.step * SIZE).all(1) & (form.gap == 1)
+        begins = np.pad(begins, (0, behind))
+        found = inside.reshape(panels, wide).all(1) * text.INSIDE
+        line = (np.diff(begins.reshape(panels, wide)) == form.step * SIZE).all(1) & (form.gap == 1)
         form = form._replace(in_line=bool(line.mean() >= OFTEN))
         if form.in_line:
-            tables[2] = np.where(line, tables[2] * IN_LINE, tables[2])
-        tables += [np.pad(t, ((0, 0), (0, behind))) for t in (to, *rows_there, *columns_there)]
-        *_, first_row, end_row, first_column, end_column = tables
+            found = np.where(line, found * text.IN_LINE, found)
+        return form, [begins, starts, found]
+
+    def written(self, form: Form, grid: Any, out: Any, panels: int) -> list[Any]:
+        """The next six: where results are, which of them are, and which panels are whole."""
+        wide = form.vectors * host().vector // SIZE
+        to, rows, columns = self.results(grid, out)
+        behind = panels * wide - grid.shape[1]
+        tables = [np.pad(t, ((0, 0), (0, behind))) for t in (to, *rows, *columns)]
+        to, first_row, end_row, first_column, end_column = tables
         size = (end_row - first_row) * (end_column - first_column)
         whole = (size == math.prod(self.outputs) * form.weave).reshape(-1, panels, wide).all(2)
-        tables.append(whole * WHOLE)
+        found = whole * text.WHOLE
         if form.one_piece:
-            steps = np.diff(tables[3].reshape(-1, panels, wide))
+            steps = np.diff(to.reshape(-1, panels, wide))
             one = (steps == form.outputs[-1] * form.weave * SIZE).all(2)
-            tables[-1] = np.where(whole & one, ONE_PIECE, tables[-1])
-        # A block stays in the second cache, beside what passes by; threads get several each.
-        terms = channels * (math.prod(self.taps) if form.windows else self.phases)
-        points = 1 if form.windows else self.points
-        tables += self.terms(terms // self.phases)
-        tables = [np.ascontiguousarray(t, np.int64) for t in tables]
-        fits = max(cache_sizes()[1] // 2 // (points * terms * wide * SIZE), 1)
-        blocks = max(evenly(panels, fits), min(panels, evenly(4 * threads, groups)))
-        block = -(-panels // blocks)
-        blocks = -(-panels // block)
-        outputs = weights.shape[2] // len(self.woven.taps)
-        row_panels = evenly(outputs, rows)
-        panel_rows, longer = divmod(outputs, row_panels)
-        numbers = {
-            "tasks": groups * blocks,
-            "blocks": blocks,
-            "block": block,
-            "panels": panels,
-            "channels": channels,
-            "terms": terms,
-            "depth": self.depth(terms),
-            "outputs": outputs,
-            "first_terms": address(tables[9]),
-            "end_terms": address(tables[10]),
-            "parts": len(self.woven.firsts),
-            "row_panels": row_panels,
-            "panel_rows": panel_rows,
-            "longer_panels": longer,
-            "x_group": x.strides[1],
-            "x_channel": x.strides[2],
-            "x_plane": self.step(-3) * self.gap(-3),
-            "x_row": self.step(-2) * self.gap(-2),
-            "x_size": x.shape[-1],
-            "from": address(tables[0]),
-            "starts": address(tables[1]),
-            "inside": address(tables[2]),
-            "to": address(tables[3]),
-            "first_row": address(tables[4]),
-            "end_row": address(tables[5]),
-            "first_column": address(tables[6]),
-            "end_column": address(tables[7]),
-            "whole": address(tables[8]),
-            "w_group": weights.strides[0],
-            "w_point": weights.strides[1],
-            "w_row": weights.strides[2],
-            "y_group": out.strides[1],
-            "y_output": out.strides[2],
-            "y_row": out.strides[-2] * self.gap(-2) * (1, *self.woven.steps)[-2],
-            "y_step": out.strides[-1] * self.gap(-1),
-            "tiles": _kernels(form, {panel_rows, panel_rows + bool(longer)}),
-            "thread_bytes": _pages(
-                points * (block * wide * SIZE * (terms + rows * form.weave) + APART)
-            ),
-        }
-        return _planned(forward_text, form, FORWARD, numbers, tables, threads, copies_x=copies)
+            found = np.where(whole & one, text.ONE_PIECE, found)
+        return [*tables, found]
 
     def results(self, grid: Any, out: Any) -> tuple[Any, list[Any], list[Any]]:
         """By part and tile: where it begins in the result, and the rows that are there; columns."""
@@ -303,13 +230,13 @@ class Convolution:
     # The gradient of a weight ----------------------------------------------------------------
     def weight(self, x: Any, w: Any, backend: Backend) -> Any:
         """The gradient, or None if it is not finite; see Note [what is not finite]."""
-        plan = plan_of(_make_weight, (x, w), self, current_limit(), backend)
+        plan = plan_of(_make_weight, (x, w), self, current_limit())
         more = plan.more
         groups, parts, points, high, wide = more.sums
         channels, outputs, rank = len(x), w.shape[1], len(self.taps)
         sums = empty(more.sums, SINGLE)
-        x = self.padded(x, backend) if more.copies_x else x
-        w = self.padded_cotangent(w, backend) if more.copies_w else w
+        x = self.padded(x) if more.copies_x else x
+        w = self.padded_cotangent(w) if more.copies_w else w
         _run(plan, x, w, sums)
         del x, w  # copies are no longer needed
         if self.form.windows:
@@ -321,9 +248,11 @@ class Convolution:
         for point, (first, end) in enumerate(self.ranges if self.phases > 1 else ()):
             each = high // self.phases  # of which some have no such tap
             sums[:, :, point, : first * each] = sums[:, :, point, end * each :] = 0
-        result = empty((groups, more.matrix.shape[2], high * wide), SINGLE)
+        result = empty((groups, len(more.matrix), high * wide), SINGLE)
         right = sums.reshape(groups, parts, points, -1).swapaxes(0, 1)
-        gemm(more.matrix, right, result, summed=True)
+        gemm(
+            np.broadcast_to(more.matrix, (parts, 1, *more.matrix.shape)), right, result, summed=True
+        )
         if not np.isfinite(backend.reduce("sum", result, (0, 1, 2), False)):
             return None
         shaped = result.reshape(groups, *self.taps, self.phases, -1, wide)
@@ -335,10 +264,10 @@ class Convolution:
         """The places of all tiles along each dimension."""
         return [t * m for t, m in zip(self.tiles, self.outputs, strict=True)]
 
-    def padded_cotangent(self, w: Any, backend: Backend) -> Any:
+    def padded_cotangent(self, w: Any) -> Any:
         """A copy of the cotangent with everything that is read."""
         behind = max(reads(self.outputs[-1]), PIECE)
-        return padded(w, [0] * len(self.taps), self.sizes, behind, backend)
+        return padded(w, [0] * len(self.taps), self.sizes, behind)
 
     def fits(self, a: Any, sizes: Sequence[int], count: int) -> bool:
         """Whether an array is whole tiles of neighbours, so many along a line: no more are read."""
@@ -346,94 +275,67 @@ class Convolution:
         along = reads(count) == count and self.form.gap == 1
         return along and list(a.shape[3:]) == list(sizes) and list(a.strides[3:]) == steps
 
-    def plan_weight(self, x: Any, w: Any, threads: int, backend: Backend) -> Plan:
-        """The plan of `weight`."""
-        groups, images = x.shape[1:3]
-        channels = len(x) * math.prod(self.spread)
-        form, outputs, sizes = self.form, w.shape[1], self.sizes
-        copies_x = not self.as_it_is(x)
-        copies_w = not (form.in_place or self.fits(w, sizes, self.outputs[-1]))
-        if copies_x:
-            x = self.padded(x, backend)
-        if copies_w:
-            w = self.padded_cotangent(w, backend)
-        lanes = host().vector // SIZE
-        wide = form.vectors * lanes
-        grid = np.indices((images, *self.tiles)).reshape(1 + len(self.tiles), -1)
-        row_panels, column_panels = evenly(channels, form.rows), evenly(outputs, wide)
-        x_lanes = np.minimum(np.arange(row_panels * form.rows + lanes), channels - 1)
-        w_lanes = np.minimum(np.arange(column_panels * wide), outputs - 1)
-        steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
-        gaps = [s * d for s, d in zip(steps, self.gaps, strict=True)]
-        w_plane, w_row = [0, 0, *gaps[:-1]][-2:]
+    def summed(
+        self, x: Any, w: Any, grid: Any, steps: Sequence[int], x_end: int, w_end: int
+    ) -> list[Any]:
+        """Where tiles begin in both arrays, where lanes do, and where tiles do in their lines."""
+        x_lanes = np.minimum(np.arange(x_end), len(x) * math.prod(self.spread) - 1)
+        w_lanes = np.minimum(np.arange(w_end), w.shape[1] - 1)
         channel, *tap = np.unravel_index(x_lanes, (len(x), *self.spread))
         taps = sum(t * self.step(d - len(tap)) for d, t in enumerate(tap))
-        tables = [
+        return [
             grid[0] * x.strides[2] + self.steps_in_x(grid) - self.before * SIZE,
             grid[0] * w.strides[2] + self.steps(grid, steps),
             channel * x.strides[0] + taps,
             w_lanes * w.strides[1],
             self.starts_in_x(grid, x),
             self.firsts(grid)[-1],
-            *self.terms(row_panels),
         ]
-        tables += [_runs(tables[0], self.strides[-1] * SIZE), _runs(tables[1], SIZE)]
-        column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
-        column_blocks = -(-column_panels // column_block)
-        high = self.phases * row_panels
-        # By the shapes alone, since it shows in the last bits.
-        bytes = self.points * self.phases * channels * outputs * SIZE
-        parts = min(4, PARTS // bytes, images * math.prod(self.tiles) // DEPTH)
-        parts = 1 << max(parts, 1).bit_length() - 1  # of two, so that threads have as many
-        y_row = column_panels * wide * SIZE
-        y_point = high * form.rows * y_row
-        each = SIZE * (high * form.rows + column_block * wide)  # of a tile at one point
-        fits = min(cache_sizes()[1] // 2 // each, LAID_OUT // (self.points * each))
-        depth = max(16, min(DEPTH, fits)) // PIECE * PIECE
-        numbers = {
-            "tasks": groups * parts * column_blocks,
-            "parts": parts,
-            "column_blocks": column_blocks,
-            "column_block": column_block,
-            "row_panels": row_panels,
-            "first_panels": address(tables[6]),
-            "end_panels": address(tables[7]),
-            "column_panels": column_panels,
-            "steps": grid.shape[1],
-            "depth": depth,
-            "x_group": x.strides[1],
-            "x_plane": self.step(-3) * self.gap(-3),
-            "x_row": self.step(-2) * self.gap(-2),
-            "w_group": w.strides[0],
-            "w_plane": w_plane,
-            "w_row": w_row,
-            "x_from": address(tables[0]),
-            "w_from": address(tables[1]),
-            "x_runs": address(tables[8]),
-            "w_runs": address(tables[9]),
-            "x_lanes": address(tables[2]),
-            "w_lanes": address(tables[3]),
-            "x_starts": address(tables[4]),
-            "w_starts": address(tables[5]),
-            "x_size": x.shape[-1],
-            "w_size": w.shape[-1],
-            "y_task": self.points * y_point,
-            "y_point": y_point,
-            "y_row": y_row,
-            "tiles": _kernels(form, {form.rows}),
-            "thread_bytes": _pages(self.points * (each * depth + high * host().vector + APART)),
-        }
-        sums = groups, parts, self.points, high * form.rows, column_panels * wide
-        matrix = None
-        if not form.windows:
-            matrix = _matrix("outputs", self.taps, self.outputs)
-            matrix = np.broadcast_to(matrix, (parts, groups, *matrix.shape))
-        more = {"copies_x": copies_x, "copies_w": copies_w, "sums": sums, "matrix": matrix}
-        return _planned(weight_text, form, WEIGHT, numbers, tables, threads, **more)
 
 
 # The same one for the same tiling, since it is a key of plans.
 convolution = functools.lru_cache(maxsize=2048)(Convolution)
+
+
+def tiled(p: Problem, tiling: Tiling) -> Way | None:
+    """How to compute by tiles; None if the code is not for it."""
+    taps, left = tiling.slides.taps, tiling.left
+    if len(taps) > 3 or math.prod(taps) > TAPS or p.x.dtype != SINGLE:
+        return None
+    in_place = len(taps) == 1 and p.x.strides[-1] == SIZE and (p.w.strides[-1] == SIZE or not left)
+    in_place = in_place and max(p.x.shape[-1], p.w.shape[-1]) < LONGEST
+    found = convolution(tiling, in_place)
+    images, several = p.x.shape[2 if left else 0], max(1, TILES // math.prod(found.tiles))
+    parts = [slice(n, n + several) for n in range(0, images, several)]
+    if left:
+        return Way(functools.partial(_gradient, found, parts, tiling.phases), False, False)
+    return Way(functools.partial(_results, found, parts, tiling.phases, p.relu), True, True)
+
+
+def _results(
+    of: Convolution, parts: list[slice], phases: Phases | None, relu: bool, a: Arrays, k: Backend
+) -> bool:
+    """Results at positions; False as Note [what is not finite] tells."""
+    out, x, w, bias = a
+    weights = of.transformed(phases.weights(w, k) if phases else w, k)
+    return all(of.forward(out[n], x[n], weights, bias, relu) for n in parts)
+
+
+def _gradient(
+    of: Convolution, parts: list[slice], phases: Phases | None, a: Arrays, backend: Backend
+) -> bool:
+    """The gradient of a weight; likewise."""
+    total: Any = 0
+    for part in parts:
+        found = of.weight(a.x[:, :, part], a.w[:, :, part], backend)
+        if found is None:
+            return False
+        total = found if len(parts) == 1 else total + found
+    if phases is None:
+        backend.assign(a.out, total[0])
+    else:
+        phases.spread(a.out, total, backend)
+    return True
 
 
 def _runs(begins: Any, step: int) -> Any:
@@ -476,17 +378,127 @@ def _matrix(which: str, m: Shape, r: Shape) -> Any:
 
 
 def _make_forward(
-    operands: tuple[Any, Any, Any], of: Convolution, relu: bool, threads: int, backend: Backend
+    operands: tuple[Any, Any, Any], of: Convolution, relu: bool, threads: int
 ) -> Plan:
     out, x, weights = operands
     form = of.form._replace(spread=out.strides[-1] != SIZE, relu=relu)
-    return of.plan_forward(form, out, x, weights, threads, backend)
+    n, groups, channels = x.shape[:3]
+    copies = not of.as_it_is(x)
+    if copies:
+        x = of.padded(x)
+    elif not form.in_place:
+        x = x.reshape(n, groups, channels, -1)
+    rows, wide = form.rows, form.vectors * host().vector // SIZE
+    grid = np.indices((n, *of.tiles)).reshape(1 + len(of.tiles), -1)
+    panels = evenly(grid.shape[1], wide)
+    form, tables = of.read(form, grid, x, panels)
+    tables += of.written(form, grid, out, panels)
+    # A block stays in the second cache, beside what passes by; threads get several each.
+    terms = channels * (math.prod(of.taps) if form.windows else of.phases)
+    points = 1 if form.windows else of.points
+    tables += of.terms(terms // of.phases)
+    fits = max(cache_sizes()[1] // 2 // (points * terms * wide * SIZE), 1)
+    blocks = max(evenly(panels, fits), min(panels, evenly(4 * threads, groups)))
+    block = -(-panels // blocks)
+    blocks = -(-panels // block)
+    outputs = weights.shape[2] // len(of.woven.taps)
+    row_panels = evenly(outputs, rows)
+    panel_rows, longer = divmod(outputs, row_panels)
+    numbers = {
+        "tasks": groups * blocks,
+        "blocks": blocks,
+        "block": block,
+        "panels": panels,
+        "channels": channels,
+        "terms": terms,
+        "depth": of.depth(terms),
+        "outputs": outputs,
+        "parts": len(of.woven.firsts),
+        "row_panels": row_panels,
+        "panel_rows": panel_rows,
+        "longer_panels": longer,
+        "x_group": x.strides[1],
+        "x_channel": x.strides[2],
+        "x_plane": of.step(-3) * of.gap(-3),
+        "x_row": of.step(-2) * of.gap(-2),
+        "x_size": x.shape[-1],
+        "w_group": weights.strides[0],
+        "w_point": weights.strides[1],
+        "w_row": weights.strides[2],
+        "y_group": out.strides[1],
+        "y_output": out.strides[2],
+        "y_row": out.strides[-2] * of.gap(-2) * (1, *of.woven.steps)[-2],
+        "y_step": out.strides[-1] * of.gap(-1),
+        "tiles": _kernels(form, {panel_rows, panel_rows + bool(longer)}),
+        "thread_bytes": pages(
+            points * (block * wide * SIZE * (terms + rows * form.weave) + text.APART)
+        ),
+    }
+    return _planned(
+        text.forward_text, form, text.FORWARD, numbers, tables, threads, copies_x=copies
+    )
 
 
-def _make_weight(
-    operands: tuple[Any, Any], of: Convolution, threads: int, backend: Backend
-) -> Plan:
-    return of.plan_weight(*operands, threads, backend)
+def _make_weight(operands: tuple[Any, Any], of: Convolution, threads: int) -> Plan:
+    x, w = operands
+    groups, images = x.shape[1:3]
+    channels = len(x) * math.prod(of.spread)
+    form, outputs, sizes = of.form, w.shape[1], of.sizes
+    copies_x = not of.as_it_is(x)
+    copies_w = not (form.in_place or of.fits(w, sizes, of.outputs[-1]))
+    if copies_x:
+        x = of.padded(x)
+    if copies_w:
+        w = of.padded_cotangent(w)
+    lanes = host().vector // SIZE
+    wide = form.vectors * lanes
+    grid = np.indices((images, *of.tiles)).reshape(1 + len(of.tiles), -1)
+    row_panels, column_panels = evenly(channels, form.rows), evenly(outputs, wide)
+    steps = [math.prod(sizes[d:]) * SIZE for d in range(1, len(sizes) + 1)]
+    gaps = [s * d for s, d in zip(steps, of.gaps, strict=True)]
+    w_plane, w_row = [0, 0, *gaps[:-1]][-2:]
+    ends = row_panels * form.rows + lanes, column_panels * wide
+    tables = of.summed(x, w, grid, steps, *ends) + of.terms(row_panels)
+    tables += [_runs(tables[0], of.strides[-1] * SIZE), _runs(tables[1], SIZE)]
+    column_block = -(-column_panels // evenly(column_panels, max(1, DEPTH // wide)))
+    column_blocks = -(-column_panels // column_block)
+    high = of.phases * row_panels
+    # By the shapes alone, since it shows in the last bits.
+    bytes = of.points * of.phases * channels * outputs * SIZE
+    parts = min(4, PARTS // bytes, images * math.prod(of.tiles) // DEPTH)
+    parts = 1 << max(parts, 1).bit_length() - 1  # of two, so that threads have as many
+    y_row = column_panels * wide * SIZE
+    y_point = high * form.rows * y_row
+    each = SIZE * (high * form.rows + column_block * wide)  # of a tile at one point
+    fits = min(cache_sizes()[1] // 2 // each, LAID_OUT // (of.points * each))
+    depth = max(16, min(DEPTH, fits)) // PIECE * PIECE
+    numbers = {
+        "tasks": groups * parts * column_blocks,
+        "parts": parts,
+        "column_blocks": column_blocks,
+        "column_block": column_block,
+        "row_panels": row_panels,
+        "column_panels": column_panels,
+        "steps": grid.shape[1],
+        "depth": depth,
+        "x_group": x.strides[1],
+        "x_plane": of.step(-3) * of.gap(-3),
+        "x_row": of.step(-2) * of.gap(-2),
+        "w_group": w.strides[0],
+        "w_plane": w_plane,
+        "w_row": w_row,
+        "x_size": x.shape[-1],
+        "w_size": w.shape[-1],
+        "y_task": of.points * y_point,
+        "y_point": y_point,
+        "y_row": y_row,
+        "tiles": _kernels(form, {form.rows}),
+        "thread_bytes": pages(of.points * (each * depth + high * host().vector + text.APART)),
+    }
+    sums = groups, parts, of.points, high * form.rows, column_panels * wide
+    matrix = None if form.windows else _matrix("outputs", of.taps, of.outputs)
+    more = {"copies_x": copies_x, "copies_w": copies_w, "sums": sums, "matrix": matrix}
+    return _planned(text.weight_text, form, text.WEIGHT, numbers, tables, threads, **more)
 
 
 def _planned(
@@ -500,11 +512,15 @@ def _planned(
 ) -> Plan:
     """Compile, and put the numbers in the order of the code."""
     debug.note(f"convolution with fewer products: {form}, {numbers}")
-    kernel = Kernel("cook_toom", load("cook_toom", write, form, host()), ["ptr"] * (1 + len(CALL)))
+    kernel = Kernel(
+        "cook_toom", load("cook_toom", write, form, host()), ["ptr"] * (1 + len(text.CALL))
+    )
+    tables = [np.ascontiguousarray(t, np.int64) for t in tables]
+    numbers |= zip(fields[-len(tables) :], map(address, tables), strict=True)
     table = np.array([numbers[name] for name in fields], np.int64)
     threads = min(threads, numbers["tasks"])
-    size = FLAG + threads * numbers["thread_bytes"]
-    launch = Launch(kernel, len(CALL), ())
+    size = text.FLAG + threads * numbers["thread_bytes"]
+    launch = Launch(kernel, len(text.CALL), ())
     return planned(launch, tables=[table, *tables], more=Tiled(threads, size, **more))
 
 
@@ -517,8 +533,3 @@ def _run(plan: Plan, x: Any, w: Any, y: Any, bias: Any = None) -> bool:
     wrong = bool(scratch[:8].any())
     put_back(scratch)
     return wrong
-
-
-def _pages(bytes: int) -> int:
-    """Rounded up to whole pages."""
-    return -(-bytes // PAGE) * PAGE

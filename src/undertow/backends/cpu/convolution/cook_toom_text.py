@@ -23,6 +23,7 @@ import math
 from collections.abc import Sequence
 
 from ....kernel.cook_toom import Matrix, transforms
+from ..codegen.inline import apply
 from ..codegen.irbuilder import Function, Value
 from ..products.gemm_micro import ADD, FINISH, LINE, PARAMETERS, RELU
 from ..products.gemm_tiles import MOST_ROWS, Target
@@ -37,77 +38,45 @@ WHOLE, ONE_PIECE = 1, 2  # all tiles of a panel are results; and these one piece
 CALL = ["x", "w", "y", "bias", "scratch", "plan"]
 
 
+# The numbers of a plan. The last ones are addresses of tables, in the order in which they are made.
 FORWARD = [
     "tasks",
-    "blocks",  # of tiles, in one group
-    "block",  # panels of one
-    "panels",  # of tiles
+    *("blocks", "block", "panels"),  # blocks of tiles in one group, panels of one, and of all tiles
     "channels",
     "terms",  # of a sum at one point: channels, or channels and taps
-    "first_terms",  # tables, by phase of results and point: those that have a weight there
-    "end_terms",
     "depth",  # of them that are summed at a time
     "outputs",
     "parts",  # phases of results, those that are neighbours along the last dimension as one
-    "row_panels",
-    "panel_rows",
-    "longer_panels",
-    "x_group",
-    "x_channel",
-    "x_plane",
-    "x_row",
+    *("row_panels", "panel_rows", "longer_panels"),
+    *("x_group", "x_channel", "x_plane", "x_row"),
     "x_size",  # of a line in place
-    "starts",  # tables, by tile: its first position in the line; by panel: INSIDE or IN_LINE
-    "inside",
-    "from",  # tables, by tile: where it begins in x; by part and tile: where in y, and its rows
-    "to",
-    "first_row",
-    "end_row",
-    "first_column",  # by tile: its columns in y
-    "end_column",
-    "whole",  # by part and panel: WHOLE or ONE_PIECE
-    "w_group",
-    "w_point",
-    "w_row",
-    "y_group",
-    "y_output",
-    "y_row",
-    "y_step",
+    *("w_group", "w_point", "w_row"),
+    *("y_group", "y_output", "y_row", "y_step"),
     "tiles",  # micro-kernels by width and rows
     "thread_bytes",
+    *("from", "starts"),  # by tile: where it begins in x, and in the line
+    "inside",  # by panel: INSIDE or IN_LINE
+    *("to", "first_row", "end_row"),  # by part and tile: where it begins in y, and its rows
+    *("first_column", "end_column"),  # by tile: its columns in y
+    "whole",  # by part and panel: WHOLE or ONE_PIECE
+    *("first_terms", "end_terms"),  # by phase of results and point: those that have a weight there
 ]
 WEIGHT = [
     "tasks",
-    "parts",  # of the tiles, in one group
-    "column_blocks",
-    "column_block",  # panels of one
-    "row_panels",  # of one phase
-    "first_panels",  # tables, by point: those of all phases that are wanted there
-    "end_panels",
-    "column_panels",
+    *("parts", "column_blocks", "column_block"),  # of the tiles in a group; panels of one
+    *("row_panels", "column_panels"),  # rows are those of one phase
     "steps",  # tiles in all
     "depth",  # that are multiplied at a time
-    "x_group",
-    "x_plane",
-    "x_row",
-    "w_group",
-    "w_plane",
-    "w_row",
-    "x_size",  # of lines in place
-    "w_size",
-    "x_starts",  # tables, by tile: its first position in the line
-    "w_starts",
-    "x_from",  # tables, by tile: where it begins in x and w; how many from it on are in a line
-    "w_from",
-    "x_runs",
-    "w_runs",
-    "x_lanes",  # tables, by lane: where its channel begins
-    "w_lanes",
-    "y_task",  # steps in bytes: from one group and part to the next
-    "y_point",
-    "y_row",
-    "tiles",
-    "thread_bytes",
+    *("x_group", "x_plane", "x_row"),
+    *("w_group", "w_plane", "w_row"),
+    *("x_size", "w_size"),  # of lines in place
+    *("y_task", "y_point", "y_row"),  # steps in bytes, the first one from a part to the next
+    *("tiles", "thread_bytes"),
+    *("x_from", "w_from"),  # by tile: where it begins
+    *("x_lanes", "w_lanes"),  # by lane: where its channel begins
+    *("x_starts", "w_starts"),  # by tile: its first position in the line
+    *("first_panels", "end_panels"),  # by point: those of all phases that are wanted there
+    *("x_runs", "w_runs"),  # by tile: how many from it on are in a line
 ]
 
 
@@ -396,7 +365,7 @@ class _Forward(_Tasks):
         scalar = f.load("float", f.at(self.group_bias, f.mul(output, SIZE)), SIZE)
         value = f.op(f"fadd {self.vector} {value}, {f.splat('float', self.lanes, scalar)}")
         if self.form.relu:
-            value = RELU.emit(f, value, self.vector)
+            (value,) = apply(f, RELU, [value], "float", self.lanes, self.target.machine)
         return value
 
     def pieces(self, values: Sequence[str]) -> list[list[tuple[int, int, str]]]:

@@ -1,4 +1,4 @@
-"""Convolutions of few channels as kernels of their own: choose, lay out and call.
+"""Convolutions of few channels as kernels of their own: lay out and call.
 
 The kernels are kernel/direct_slide and direct_weigh; the notes of kernel/direct tell what `long`,
 `short` and tiles are.
@@ -6,6 +6,7 @@ The kernels are kernel/direct_slide and direct_weigh; the notes of kernel/direct
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -19,20 +20,16 @@ from ....kernel.direct_slide import Slide, slide_function
 from ....kernel.direct_weigh import Weigh, weigh_function
 from ....kernel.ir import STREAM, Function
 from ....kernel.windows import Geometry
+from ...base import Backend
 from ...threads import current_limit
-from ..calls import choice
-from ..calls.launch import Launch, Plan, keep, plan_of, planned
+from ..calls.launch import Launch, Plan, keep, planned
 from ..calls.layouts import STREAMED, aligned
 from ..codegen.kernels import address, kernel, machine, type_of
 from ..threads.pool import pointer
 from .direct_layout import ALIGNED, FIRST, TileLayout, classes_of, every, steps_of_six, three
+from .problem import Arrays, Problem, Way
 
 ALONE = 1 << 17  # multiplications for which no other thread is woken
-SMALL = 1 << 13  # multiplications up to which NumPy is as fast
-# Of a group: pairs of an input and an output channel up to which packing for a matrix product does
-# not pay, and outputs for which it does not, however many inputs they have. Measured with kernels
-# of 3 x 3, 5, 7 x 7 and 9.
-PAIRS, THIN = 64, 4
 TAPS = 32  # unrolled in the long array's kernel, at most
 UNROLLED = 96  # multiplications in it, to which it is compiled in a reasonable time
 WEIGHED = 12  # unrolled in the short array's kernel
@@ -53,18 +50,15 @@ class Scratch(NamedTuple):
     parts: int  # sums to be kept; 0: the kernel computes the long array
 
 
-def run_direct(out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool = False) -> bool:
-    """Write the form `conv` into `out`; False if a kernel of this module is not for it."""
-    plan = plan_of(_make, (out, x, w, bias), geometry, relu)
-    if not plan:
-        return False
-    run_plan(plan, out, x, w, bias)
+def plan(p: Problem) -> Way | None:
+    """How to compute it so; None if there is no kernel for it."""
+    found = kernel_plan(p)
+    return None if found is None else Way(functools.partial(_run, found), True, True)
+
+
+def _run(plan: Plan, a: Arrays, backend: Backend) -> bool:
+    run_plan(plan, *a)
     return True
-
-
-def _make(operands: tuple[Any, ...], geometry: Geometry, relu: bool) -> Plan | None:
-    out, x, w, bias = operands
-    return direct_plan(out, x, w, bias, geometry, relu)
 
 
 def run_plan(plan: Plan, out: Any, x: Any, w: Any, bias: Any) -> None:
@@ -90,36 +84,22 @@ def _lines(make: Callable[..., Any], size: int) -> Any:
     return block[-address(block) % STREAM :]
 
 
-def direct_plan(
-    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool, first: int = 0
-) -> Plan | None:
-    """The plan for operands like these; None if a matrix product or NumPy is better.
+def kernel_plan(p: Problem, first: int = 0) -> Plan | None:
+    """The plan of the kernel; None if there is none.
 
     The kernel is going to be told where an array is in which w begins at the element `first`.
     """
-    kind = type_of(x.dtype)
-    arrays = [a for a in (out, x, w, bias) if a is not None]
-    if (
-        kind not in ("f32", "f64", "f16", "bf16")
-        or any(a.dtype != x.dtype or 0 in a.shape or not aligned(a) for a in arrays)
-        or not 1 <= len(geometry.size) <= 3
-    ):
+    kind = type_of(p.x.dtype)
+    arrays = [a for a in (p.out, p.x, p.w, p.bias) if a is not None]
+    if kind not in ("f32", "f64", "f16", "bf16") or not 1 <= len(p.geometry.size) <= 3:
         return None
-    inputs, outputs = x.shape[2], w.shape[1]
-    taps, positions = math.prod(geometry.kernel), math.prod(geometry.output)
-    if out.size * inputs * taps < choice.threshold(SMALL):
+    if any(a.dtype != p.x.dtype or 0 in a.shape or not aligned(a) for a in arrays):
         return None
-    if min(taps, positions) == 1 and inputs * outputs > 4:
-        return None  # it is a matrix product
-    short = taps > positions
-    if short and max(geometry.input_dilation) > 1:
+    if not p.left:
+        return _slide(kind, *p[:6], first)
+    if p.dilated or p.bias is not None or first:  # its kernel begins with w's first element
         return None
-    pairs = outputs * (x.shape[0] if short else inputs)
-    if pairs > PAIRS and outputs > THIN:
-        return None
-    if short:  # whose kernel begins with w's first element
-        return None if bias is not None or first else _weigh(kind, out, x, w, geometry, relu)
-    return _slide(kind, out, x, w, bias, geometry, relu, first)
+    return _weigh(kind, p.out, p.x, p.w, p.geometry, p.relu)
 
 
 def _at_once(outputs: int, most: int) -> int:
@@ -153,7 +133,6 @@ def _slide(
         taps = every(geometry.kernel, geometry.dilation)
     windows = TileLayout(x, long, geometry.stride, taps, lows, channels, dtype.itemsize)
     more: list[int] = []
-    rounds: list[int] = []
     by_channel, *by_tap = steps_of_six(w)[2:]
     at_taps = [
         sum(map(operator.mul, t, by_tap))
@@ -161,27 +140,15 @@ def _slide(
     ]
     weights = at_taps  # of a run of them
     if dilated:
-        lines, first, weights = Lines(kind, windows.step, 1, 1, 0), [0], []
-        for at, sizes, members in classes:
-            place = sum(i * s for i, s in zip(at, steps_of_six(out)[3:], strict=True))
-            # The rounds follow the one entry of the table for the tap that is unrolled.
-            more += [place, *sizes, 1 + len(rounds), len(weights), channels * len(members)]
-            for c, (number, u) in itertools.product(range(channels), members):
-                rounds.append(c * windows.image + windows.tap(u))
-                weights.append(c * by_channel + at_taps[number])
+        lines, first = Lines(kind, windows.step, 1, 1, 0), [0]
+        at_channels = [c * by_channel for c in range(channels)]
+        rounds, weights, more = _dealt(windows, classes, out, at_channels, at_taps)
     else:
         lines, first, rounds = _unrolled(windows, kind, channels, min(TAPS, UNROLLED // many))
     sections = [first, rounds, windows.phases, windows.rows(1, [0, *steps[3:5]]), weights, more]
     table, starts = TileLayout.table(sections)
-    parts = rows = 1
     several = dilated or len(rounds) > 1
-    if several:
-        # As many sums at once as hide how long a multiplication takes.
-        sums = 4 if many <= 2 else 2 if many <= 4 else 1
-        if windows.tile[0] * windows.tile[1] >= sums:
-            rows = sums
-        elif windows.tile[2] >= PARTS:
-            parts = sums
+    parts, rows = _sums(windows, many) if several else (1, 1)
     size, alone = windows.image * channels, _alone(out, w)
     if size * dtype.itemsize > SCRATCH:
         return None
@@ -231,6 +198,35 @@ def _unrolled(
     return lines, [windows.tap(u, lines.ahead) for u in runs], rounds
 
 
+def _sums(windows: TileLayout, many: int) -> tuple[int, int]:
+    """Parts of a row and rows whose sums hide together how long a multiplication takes."""
+    sums = 4 if many <= 2 else 2 if many <= 4 else 1
+    if windows.tile[0] * windows.tile[1] >= sums:
+        return 1, sums
+    return sums if windows.tile[2] >= PARTS else 1, 1
+
+
+def _dealt(
+    windows: TileLayout,
+    classes: list[Any],
+    out: Any,
+    at_channels: Sequence[int],
+    at_taps: list[int],
+) -> tuple[list[int], list[int], list[int]]:
+    """Rounds and weights of all classes of positions, and what the kernel is told of each class."""
+    rounds: list[int] = []
+    weights: list[int] = []
+    more: list[int] = []
+    for at, sizes, members in classes:
+        place = sum(i * s for i, s in zip(at, steps_of_six(out)[3:], strict=True))
+        # The rounds follow the one entry of the table for the tap that is unrolled.
+        more += [place, *sizes, 1 + len(rounds), len(weights), len(at_channels) * len(members)]
+        for (c, at_channel), (number, u) in itertools.product(enumerate(at_channels), members):
+            rounds.append(c * windows.image + windows.tap(u))
+            weights.append(at_channel + at_taps[number])
+    return rounds, weights, more
+
+
 def _weigh(kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool) -> Plan | None:
     """The plan of the short array's kernel."""
     (variants, groups, images), outputs = x.shape[:3], w.shape[1]
@@ -252,17 +248,9 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool) 
     times = -(-images // together)
     out_steps, w_steps = steps_of_six(out), steps_of_six(w)
     places = list(itertools.product(*windows.taps))
-    row = len(windows.taps[2])
-    rows_of_taps = len(places) // row
-    whole = [m for m in range(1, rows_of_taps + 1) if not rows_of_taps % m and m * row <= WEIGHED]
-    if whole:
-        unrolled = whole[-1] * row
-        lines = windows.lines(kind, unrolled)
-    else:
-        unrolled = -(-row // -(-row // WEIGHED))
-        lines = Lines(kind, windows.step, unrolled, 1, 0)
-    blocks = -(-len(places) // unrolled)
-    padded = [*places, *places[:1] * (blocks * unrolled - len(places))]
+    lines = _weighed(windows, kind, len(places))
+    blocks = -(-len(places) // lines.taps)
+    padded = [*places, *places[:1] * (blocks * lines.taps - len(places))]
     taps = [windows.tap(u, lines.ahead) for u in padded[:: lines.run]]
     outs = [
         sum(i * s for i, s in zip(t, out_steps[3:], strict=True))
@@ -275,27 +263,25 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool) 
     if size * dtype.itemsize > SCRATCH:
         return None
     ints = windows.ints(blocks, 0, size, tiles == 1 and not alone, starts)
-    ints += [
-        variants,
-        groups,
-        images,
-        outputs,
-        len(places),
-        together,
-        times,
-        chunks,
-        starts[3],
-        *out_steps[:3],
-        *windows.steps[:2],
-        *w_steps,
-    ]
+    ints += [variants, groups, images, outputs, len(places), together, times, chunks, starts[3]]
+    ints += [*out_steps[:3], *windows.steps[:2], *w_steps]
     held = 24 if machine().vector == 64 else 10
-    many = _at_once(outputs, max(min(held // unrolled, 8), 1))
+    many = _at_once(outputs, max(min(held // lines.taps, 8), 1))
     tall = windows.tile[2] < FLAT and len(rows) > 3
     key = Weigh(lines, 1 if w_steps[5] == 1 else None, many, tall, relu)
     parts = groups * variants * chunks * -(-outputs // many) * many * len(padded)
     launch, more = _launch(weigh_function, key, ints), Scratch(0, size * dtype.itemsize, parts)
     return planned(launch, tables=[table], alone=alone, more=more)
+
+
+def _weighed(windows: TileLayout, kind: str, count: int) -> Lines:
+    """How taps are unrolled: whole rows of them, or the part of a row."""
+    row = len(windows.taps[2])
+    rows = count // row
+    whole = [m for m in range(1, rows + 1) if not rows % m and m * row <= WEIGHED]
+    if whole:
+        return windows.lines(kind, whole[-1] * row)
+    return Lines(kind, windows.step, -(-row // -(-row // WEIGHED)), 1, 0)
 
 
 def _alone(out: Any, w: Any) -> bool:

@@ -135,25 +135,9 @@ class TileLayout:
         self, rounds: int, first: int, per_thread: int, framed: bool, starts: list[int]
     ) -> list[int]:
         """The parameters of kernel/direct's `TileLoops`."""
-        return [
-            *self.long,
-            *self.tile,
-            *self.grid,
-            *self.by_long,
-            *self.low,
-            *self.size,
-            *self.seen,
-            self.line,
-            len(self.phases),
-            rounds,
-            self.image,
-            first,
-            per_thread,
-            framed,
-            *self.steps[3:],
-            self.steps[2],
-            *starts[:3],
-        ]
+        found = [*self.long, *self.tile, *self.grid, *self.by_long, *self.low, *self.size]
+        found += [*self.seen, self.line, len(self.phases), rounds, self.image, first, per_thread]
+        return [*found, framed, *self.steps[3:], self.steps[2], *starts[:3]]
 
     def lines(self, dtype: str, taps: int) -> Lines:
         """What the kernel is told; the taps of a row are one run if neighbours are."""

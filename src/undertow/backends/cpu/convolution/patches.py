@@ -12,86 +12,83 @@ Few taps along a line are faster without the copy; see Note [phases] in cook_too
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ....kernel.windows import Geometry
 from ...base import Backend, Shape
 from ...memory import empty
 from ..products.gemm import gemm
 from ..products.gemm_micro import RELU
-
-RUN = 8  # taps along a line, which are copied together: with fewer, windows and phases are faster
-LEAST = 16  # rows, columns and terms of a product
+from .problem import Arrays, Problem, Way
 
 
-def run_patches(
-    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
-) -> bool | None:
-    """Write a convolution into `out`; whether `relu` is part of it, or None if it is not for this.
+class Patches(NamedTuple):
+    """How an array is cut into patches."""
 
-    Inputs are floats of 32 or 64 bits, and not empty.
-    """
-    found = patches_of(x, w, geometry)
-    if found is None:
-        return None
-    run, patches, taps = found
-    return run(out, x, w, bias, patches, taps, backend, relu)
+    run: Callable[..., bool]
+    counts: Shape
+    taps: Shape
+    rows: int  # of the product, and its columns
+    columns: int
 
 
-def patches_of(
-    x: Any, w: Any, geometry: Geometry
-) -> tuple[Callable[..., bool], Shape, Shape] | None:
-    """How to convolve by patches, how many there are and of how many taps; None if not at all."""
-    g, ones = geometry, (1,) * len(geometry.size)
-    low = tuple([pair[0] for pair in g.padding])
+def patches(p: Problem) -> Patches | None:
+    """Those of a convolution; None where windows overlap or leave out elements between them."""
+    g, ones, zeros = p.geometry, (1,) * len(p.geometry.size), (0,) * len(p.geometry.size)
+    outputs, begins = p.w.shape[1], zeros
     if g.stride == g.kernel and g.input_dilation == g.dilation == ones:
-        run, patches, taps, begins, size = _results, g.output, g.kernel, (0,) * len(low), g.size
-        terms = x.shape[2] * math.prod(taps), w.shape[1]
+        run, counts, taps, size = _results, g.output, g.kernel, g.size
+        rows, columns = p.x.shape[2] * math.prod(taps), outputs
     elif g.dilation == g.output and g.input_dilation == g.stride == ones:
-        run, patches, taps, begins, size = _weight, g.kernel, g.output, (0,) * len(low), g.size
-        terms = x.shape[0] * math.prod(taps), w.shape[1]
+        run, counts, taps, size = _weight, g.kernel, g.output, g.size
+        rows, columns = p.x.shape[0] * math.prod(taps), outputs
     elif g.input_dilation == g.kernel and g.stride == g.dilation == ones:
-        run, patches, taps, size = _input, g.size, g.kernel, g.output
-        begins, terms = tuple([k - 1 for k in taps]), (w.shape[1] * math.prod(taps), x.shape[2])
+        run, counts, taps, size = _input, g.size, g.kernel, g.output
+        rows, columns = outputs * math.prod(taps), p.x.shape[2]
+        begins = tuple([k - 1 for k in taps])
     else:
         return None
-    room = all(p * k <= n for p, k, n in zip(patches, taps, size, strict=True))
-    if taps[-1] < RUN or low != begins or not room:
+    room = all(c * k <= n for c, k, n in zip(counts, taps, size, strict=True))
+    if not room or tuple([low for low, _ in g.padding]) != begins:
         return None
-    if min(*terms, math.prod(patches)) < LEAST:
-        return None
-    return run, patches, taps
+    return Patches(run, counts, taps, rows, columns)
 
 
-def _results(
-    out: Any, x: Any, w: Any, bias: Any, patches: Shape, taps: Shape, backend: Backend, relu: bool
-) -> bool:
+def plan(p: Problem) -> Way | None:
+    """How to compute it so; None if it has no patches."""
+    found = patches(p)
+    if found is None:
+        return None
+    run, counts, taps, *_ = found
+    single = run is _results and p.x.shape[1] == 1
+    last = run is _results and (single or p.bias is None)
+    return Way(functools.partial(run, counts, taps, p.relu and last), single, last)
+
+
+def _results(patches: Shape, taps: Shape, relu: bool, a: Arrays, backend: Backend) -> bool:
+    out, x, w, bias = a
     n, groups = x.shape[:2]
     right = _matrix(x, patches, taps, (0, 1), 2, backend).swapaxes(-1, -2)
     left = _copied(w, backend).reshape(groups, w.shape[1], -1)
     target = out if out.flags.c_contiguous else empty(out.shape, out.dtype)
-    rows = bias is not None and groups == 1
-    last = relu and (rows or bias is None)
     gemm(
         left,
         right,
         target.reshape(n, groups, w.shape[1], -1),
-        bias.reshape(-1, 1) if rows else None,
-        activation=RELU if last else None,
+        None if bias is None else bias.reshape(-1, 1),
+        activation=RELU if relu else None,
     )
     if target is not out:
         backend.assign(out, target)
-    _add(out, None if rows else bias)
-    return last
+    return True
 
 
-def _weight(
-    out: Any, x: Any, w: Any, bias: Any, patches: Shape, taps: Shape, backend: Backend, relu: bool
-) -> bool:
+def _weight(patches: Shape, taps: Shape, relu: bool, a: Arrays, backend: Backend) -> bool:
+    out, x, w, _ = a
     channels, groups, images = x.shape[:3]
     outputs, rank = w.shape[1], len(taps)
     right = _matrix(x, patches, taps, (2, 1), 0, backend)
@@ -100,13 +97,11 @@ def _weight(
     gemm(left, right, made, summed=True)
     made = made.reshape(groups, outputs, channels, *taps)
     backend.assign(out, made.transpose(2, 0, 1, *range(3, 3 + rank)))
-    _add(out, bias)
-    return False
+    return True
 
 
-def _input(
-    out: Any, x: Any, w: Any, bias: Any, patches: Shape, taps: Shape, backend: Backend, relu: bool
-) -> bool:
+def _input(patches: Shape, taps: Shape, relu: bool, a: Arrays, backend: Backend) -> bool:
+    out, x, w, _ = a
     n, groups, channels = x.shape[:3]
     wanted, rank = w.shape[1], len(taps)
     left = _copied(x, backend).reshape(n, groups, channels, -1).swapaxes(-1, -2)
@@ -121,13 +116,7 @@ def _input(
     order = _order(rank, (0, 1), 2)
     shaped = made.reshape(n, groups, *patches, wanted, *taps)
     backend.assign(places.transpose(order), shaped)
-    _add(out, bias)
-    return False
-
-
-def _add(out: Any, bias: Any) -> None:
-    if bias is not None:
-        out += bias.reshape(*bias.shape, *(1,) * (out.ndim - 3))
+    return True
 
 
 def _copied(x: Any, backend: Backend) -> Any:

@@ -3,7 +3,7 @@
 Note [shifts]
 An input that is copied once with its padding, rows of positions in one piece, holds the window of
 every tap: the elements that a tap meets begin so many places later. So
-  - windows on the right (see Note [two products] in conv.py) are a sum over the taps of
+  - windows on the right (see Note [two products] in problem.py) are a sum over the taps of
     (outputs × channels) @ (channels × positions), where the right factor of each tap is the same
     memory, shifted;
   - windows on the left are, for each position, a sum over the images of (batch × taps) @
@@ -16,72 +16,62 @@ Elements are summed tap by tap, each over blocks of channels, in an order that t
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ....kernel.windows import Geometry
-from ...base import Backend
+from ...base import Backend, Shape
 from ...memory import empty
 from ..products.gemm import gemm
 from ..products.gemm_micro import RELU
 from .padded import padded
-
-CHANNELS = 16  # summed by one product: fewer are not worth passing over the result for
-FAR = 4  # places of the copy for one of the input or the result: more are zeros between far taps
-WASTE = 1.2  # places per position in two dimensions, beyond which windows are faster
+from .problem import Arrays, Problem, Way
 
 
-def run_shifted(
-    out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, backend: Backend, relu: bool
-) -> bool | None:
-    """Write a convolution into `out`; whether `relu` is part of it, or None if it is not for this.
+class Shifts(NamedTuple):
+    """What is shifted along the positions, or along the taps if these are more."""
 
-    Shifts are along `inner`: the positions, or the taps if these are more.
-    """
-    rank = len(geometry.size)
-    inner, outer, steps, still = (
-        geometry.output,
-        geometry.kernel,
-        geometry.dilation,
-        geometry.stride,
+    along: Shape
+    reach: Shape  # the sizes of the input with its padding, as far as it is seen
+
+
+def shifts(p: Problem) -> Shifts | None:
+    """Those of a convolution; None where there are none."""
+    g = p.geometry
+    along, times, steps, still = g.output, g.kernel, g.dilation, g.stride
+    if p.left:
+        along, times, steps, still = times, along, still, steps
+    if p.dilated or len(along) > 2 or math.prod(times) < 2 or max(still) > 1:
+        return None
+    return Shifts(
+        along, tuple([n + (o - 1) * s for n, o, s in zip(along, times, steps, strict=True)])
     )
-    left = math.prod(outer) > math.prod(inner)
-    if left:
-        inner, outer, steps, still = outer, inner, still, steps
-    if rank > 2 or math.prod(outer) < 2 or any(s != 1 for s in still):
+
+
+def plan(p: Problem) -> Way | None:
+    """How to compute it so; None if it has no shifts."""
+    found = shifts(p)
+    if found is None:
         return None
-    reach = [n + (o - 1) * s for n, o, s in zip(inner, outer, steps, strict=True)]
-    if rank == 2 and reach[-1] > WASTE * inner[-1]:
-        return None
-    if math.prod(reach) > FAR * max(math.prod(inner), math.prod(geometry.size)):
-        return None
-    if (math.prod(inner) if left else w.shape[2]) < CHANNELS:
-        return None
-    if left and rank == 2 and not np.isfinite(backend.reduce("sum", x, tuple(range(5)), False)):
-        return None  # zeros between rows would spread what is not finite
+    if p.left:
+        return Way(functools.partial(_left, p.geometry, found), False, False)
+    single = p.x.shape[1] == 1
+    last = single or p.bias is None
+    return Way(functools.partial(_right, p.geometry, found, p.relu and last), single, last)
+
+
+def _laid_out(geometry: Geometry, shifts: Shifts, x: Any) -> Any:
     low = [pair[0] for pair in geometry.padding]
-    x = padded(x, low, reach, reach[-1] - inner[-1], backend)
-    if not left:
-        return _right(out, x, w, bias, geometry, backend, reach[-1], relu)
-    _left(out, x, w, geometry, backend, reach[-1])
-    if bias is not None:
-        out += bias.reshape(*bias.shape, *(1,) * rank)
-    return False
+    return padded(x, low, shifts.reach, shifts.reach[-1] - shifts.along[-1])
 
 
-def _right(
-    out: Any,
-    x: Any,
-    w: Any,
-    bias: Any,
-    geometry: Geometry,
-    backend: Backend,
-    width: int,
-    relu: bool,
-) -> bool:
+def _right(geometry: Geometry, shifts: Shifts, relu: bool, a: Arrays, backend: Backend) -> bool:
+    out, x, w, bias = a
+    x, width = _laid_out(geometry, shifts, x), shifts.reach[-1]
     n, groups, channels = x.shape[:3]
     outputs, size = w.shape[1], x.itemsize
     *above, along = geometry.kernel
@@ -92,8 +82,6 @@ def _right(
     flat = geometry.output[-1] + (width * (geometry.output[0] - 1) if above else 0)
     straight = not above and out.strides[-1] == size
     target = out if straight else empty((n, groups, outputs, flat), out.dtype)
-    single = bias is not None and groups == 1
-    last = relu and (bias is None or single)
     for row in range(rows):
         start = row * geometry.dilation[0] * width if above else 0
         b = as_strided(
@@ -101,26 +89,26 @@ def _right(
             (along, n, groups, channels, flat),
             (geometry.dilation[-1] * size, *x.strides[:3], size),
         )
-        a = np.broadcast_to(weights[row][:, None], (along, n, groups, outputs, channels))
+        by = np.broadcast_to(weights[row][:, None], (along, n, groups, outputs, channels))
         ends = row == rows - 1
         gemm(
-            a,
+            by,
             b,
             target,
-            bias.reshape(-1, 1) if single and ends else None,
+            bias.reshape(-1, 1) if bias is not None and ends else None,
             accumulate=row > 0,
-            activation=RELU if last and ends else None,
+            activation=RELU if relu and ends else None,
             summed=True,
         )
     if not straight:
         steps = (*target.strides[:3], *([width * size] if above else ()), size)
         backend.assign(out, as_strided(target, out.shape, steps))
-    if bias is not None and not single:
-        out += bias.reshape(*bias.shape, *(1,) * len(geometry.size))
-    return last
+    return True
 
 
-def _left(out: Any, x: Any, w: Any, geometry: Geometry, backend: Backend, width: int) -> None:
+def _left(geometry: Geometry, shifts: Shifts, arrays: Arrays, backend: Backend) -> bool:
+    out, given, w, _ = arrays
+    x, width = _laid_out(geometry, shifts, given), shifts.reach[-1]
     n, groups, images = x.shape[:3]
     outputs, size = w.shape[1], x.itemsize
     *above, along = geometry.kernel
@@ -147,3 +135,9 @@ def _left(out: Any, x: Any, w: Any, geometry: Geometry, backend: Backend, width:
     gemm(a, b, result, summed=True)
     rank = len(geometry.output)
     backend.assign(out, result.transpose(1 + rank, 0, 2 + rank, *range(1, 1 + rank)))
+    # Zeros between rows spread what is not finite.
+    return not above or _finite(result, backend) or _finite(given, backend)
+
+
+def _finite(a: Any, backend: Backend) -> bool:
+    return math.isfinite(backend.reduce("sum", a, tuple(range(a.ndim)), False))

@@ -14,12 +14,13 @@ from ....kernel.lower import NotCompiled
 from ....kernel.maps import Operand
 from ....kernel.scatter import INDICES, buckets_function, lines_function
 from ... import memory
+from ...indirect import Space, gather_space, take_space
 from ...threads import current_limit
 from ..calls.launch import Launch, Room, launch_once, plan_of, planned, run
 from ..calls.layouts import aligned, known, steps_of, typed
 from ..codegen.kernels import kernel, type_of
 from .copies import run_assign, run_cast
-from .indexing import WORDS, Space, gather_space, take_space
+from .indexing import WORDS
 
 # Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
 BUCKET = 512 << 10
@@ -49,10 +50,7 @@ def _space(dims: int | tuple[int, ...], out: Any, indices: Sequence[Any]) -> Spa
     """The loop of scatter along a dim, or of put at some of them."""
     if isinstance(dims, int):
         return gather_space(out, dims, indices[0])
-    index: list[Any] = [None] * out.ndim
-    for d, i in zip(dims, indices, strict=True):
-        index[d] = i
-    return take_space(out, tuple(index), indices)
+    return take_space(out, dims, indices)
 
 
 def _run(

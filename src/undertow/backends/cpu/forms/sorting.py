@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ....kernel.lower import NotCompiled
+from ....kernel.sorting import FEW, WIDEST, Keys, first_function, rank_function, sort_function
 from ...base import Backend
 from ..calls.launch import Launch, Plan, Room, for_each_thread, plan_of, planned, run
-from ..codegen.kernels import QUICK, type_of, written
-from ..products.gemm_tiles import host
-from .sorting_items import FEW, Keys
-from .sorting_text import ARRAYS, GROUPS, NUMBERS, RANK_NUMBERS, first_text, rank_text, sort_text
+from ..codegen.kernels import QUICK, Kernel, kernel, type_of
 
 SEVERAL = 1 << 13  # elements that threads share
 SAMPLED = 500  # elements of a row in which one is found sooner than it is sorted
 EARLY = 16  # part of a row whose elements are found sooner by Note [first of a row]
-LINE = 64  # bytes
-_BYTE, _INT64 = np.dtype(np.uint8), np.dtype(np.int64)
+GROUPS = 16  # groups of elements are a multiple of these, whole vectors on any machine
+LINE = 8  # words
+_INT64 = np.dtype(np.int64)
 _INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0xFF << 23, "f64": 0x7FF << 52}
 
 
@@ -49,41 +48,6 @@ def _run(x: Any, dim: int, backend: Backend, make: Callable[..., Plan], *given: 
     return (values, indices) if last else (values.swapaxes(dim, -1), indices.swapaxes(dim, -1))
 
 
-def _make_rank(arrays: tuple[Any], rank: int) -> Plan:
-    """The plan for an element of a rank of rows like these."""
-    (rows,) = arrays
-    keys, n = _keys(rows), rows.shape[-1]
-    if n < SAMPLED or rank < n // EARLY:
-        raise NotCompiled("sorted as quickly, or found sooner among the first")
-    samples = max(FEW, int(n ** (2 / 3)))
-    middle, apart = rank * samples // n, int(1.5 * samples**0.5) + 1
-    given = {"rank": rank, "flip": 0, "samples": samples}
-    given |= {"low": middle - apart, "high": middle + apart}
-    return _planned("rank", rank_text, keys, rows, 1, given, RANK_NUMBERS)
-
-
-def _planned(
-    form: str,
-    text: Callable[..., str],
-    keys: Keys,
-    rows: Any,
-    count: int,
-    given: dict[str, int],
-    names: Sequence[str],
-) -> Plan:
-    """The plan of a kernel that finds so many elements of each row."""
-    n = rows.shape[-1]
-    room = 2 * (-(-n * keys.item // LINE) + 2) * LINE  # n items twice, read by whole vectors
-    given |= {"rows": rows.size // n, "n": n, "room": room}
-    call = written(form, text, keys, host(), buffers=len(ARRAYS), ints=len(names))
-    launch = Launch(call, len(ARRAYS), [given[name] for name in names], rows.size >= QUICK)
-    shape = (*rows.shape[:-1], count)
-    results = [Room(shape, rows.dtype), Room(shape, _INT64)]
-    alone = rows.size < SEVERAL or given["rows"] == 1
-    scratch = [for_each_thread(room, _BYTE, alone)]
-    return planned(launch, results, scratch, alone=alone)
-
-
 def _keys(rows: Any) -> Keys:
     kind = type_of(rows.dtype)
     if not kind or not rows.size or rows.shape[-1] >= 1 << 31:
@@ -94,13 +58,40 @@ def _keys(rows: Any) -> Keys:
 
 
 def _make(arrays: tuple[Any], descending: bool, count: int | None) -> Plan:
-    """The plan for rows like these."""
+    """The plan for rows like these in order, or what comes first in them."""
     (rows,) = arrays
-    keys, n = _keys(rows), rows.shape[-1]
+    keys, n, flip = _keys(rows), rows.shape[-1], -int(descending)
     if count == 0:
         raise NotCompiled("nothing to find")
     wanted = n if count is None else count
     groups = -(-2 * wanted // GROUPS) * GROUPS
-    form, text = ("first", first_text) if n >= 2 * groups else ("sort", sort_text)
-    given = {"count": wanted, "flip": -int(descending), "groups": groups}
-    return _planned(form, text, keys, rows, wanted, given, NUMBERS)
+    if n < 2 * groups:
+        call = kernel("sort", sort_function, keys, tuned=True)
+        return _planned(call, keys, rows, wanted, flip)
+    call = kernel("first", first_function, keys, tuned=True)
+    return _planned(call, keys, rows, wanted, flip, groups)
+
+
+def _make_rank(arrays: tuple[Any], rank: int) -> Plan:
+    """The plan for an element of a rank of rows like these."""
+    (rows,) = arrays
+    keys, n = _keys(rows), rows.shape[-1]
+    if n < SAMPLED or rank < n // EARLY:
+        raise NotCompiled("sorted as quickly, or found sooner among the first")
+    samples = max(FEW, int(n ** (2 / 3)))
+    middle, apart = rank * samples // n, int(1.5 * samples**0.5) + 1
+    call = kernel("rank", rank_function, keys, tuned=True)
+    return _planned(call, keys, rows, 1, 0, rank, samples, middle - apart, middle + apart)
+
+
+def _planned(call: Kernel, keys: Keys, rows: Any, count: int, flip: int, *more: int) -> Plan:
+    """The plan of a kernel that finds so many elements of each row."""
+    n = rows.shape[-1]
+    # The items twice, and room to read a whole vector of them from the last one on.
+    room = 2 * (-(-n * keys.words // LINE) * LINE + WIDEST * keys.words)
+    alone = rows.size < SEVERAL or rows.size == n
+    shape = (*rows.shape[:-1], count)
+    results = [Room(shape, rows.dtype), Room(shape, _INT64)]
+    scratch = [for_each_thread(room, _INT64, alone)]
+    launch = Launch(call, 4, [rows.size // n, n, count, flip, room, *more], rows.size >= QUICK)
+    return planned(launch, results, scratch, alone=alone)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -16,18 +16,8 @@ from ..calls.layouts import scalar_type
 from ..codegen.kernels import address, kernel, type_of
 from ..threads import pool
 
-_TABLES = 32  # remembered for each plan
+_MET = 32  # addresses of rows that are remembered for each plan
 _NEW = object()
-
-
-class _Rows(NamedTuple):
-    """What a plan remembers: the tables of rows that it has met, by their addresses and sizes.
-
-    The table is None where one launch would be wrong: see `_table`.
-    """
-
-    widths: list[int]  # bytes of an element in each array of a row
-    tables: dict[tuple[int, ...], Any]
 
 
 def run_update(
@@ -47,21 +37,20 @@ def run_update(
         return left
     first = rows[0]
     dtypes = tuple([a.dtype for a in first])
-    plan = plan_of(_make, (), exprs, dtypes, places, len(numbers))
+    sizes = tuple([row[0].size for row in rows])
+    plan = plan_of(_make, (), exprs, dtypes, places, len(numbers), sizes)
     if not plan:
         return [*rows, *left]
-    addresses = [address(a) for row in rows for a in row]
-    sizes = [row[0].size for row in rows]
-    known = (*addresses, *sizes)
-    widths, tables = plan.more
-    table = tables.get(known, _NEW)
-    if table is _NEW:
-        if len(tables) >= _TABLES:
-            tables.clear()
-        table = tables[known] = _table(addresses, sizes, widths, places)
-    if table is None:
+    addresses = tuple([address(a) for row in rows for a in row])
+    met: dict[tuple[int, ...], Any] = plan.more  # what `_begins` says of them
+    begins = met.get(addresses, _NEW)
+    if begins is _NEW:
+        if len(met) >= _MET:
+            met.clear()
+        begins = met[addresses] = _begins(addresses, sizes, [t.itemsize for t in dtypes], places)
+    if begins is None:
         return [*rows, *left]
-    plan.launch.run(pool.pointer(), *first, table, len(table), *numbers)
+    plan.launch.run(pool.pointer(), *first, begins, plan.tables[0], *numbers)
     return left
 
 
@@ -71,13 +60,15 @@ def _make(
     dtypes: tuple[Any, ...],
     places: tuple[int, ...],
     numbers: int,
+    sizes: tuple[int, ...],
 ) -> Plan:
     types = [type_of(t) for t in dtypes]
     compute = {scalar_type(t) for t in types}
     if compute not in ({"f32"}, {"f64"}):
         raise NotCompiled(f"an update of {', '.join(map(str, dtypes))}")
     call = kernel("update", update_function, exprs, types, places, numbers, compute.pop())
-    return planned(Launch(call, len(types) + 1, []), more=_Rows([t.itemsize for t in dtypes], {}))
+    table = _table(sizes)
+    return planned(Launch(call, len(types) + 2, [len(table)]), tables=[table], more={})
 
 
 def _dense(row: Sequence[Any]) -> bool:
@@ -92,21 +83,27 @@ def _dense(row: Sequence[Any]) -> bool:
     return True
 
 
-def _table(
-    addresses: list[int], sizes: list[int], widths: list[int], places: tuple[int, ...]
-) -> Any:
-    """The blocks of all rows; see Note [rows of an update].
-
-    None if arrays do not lie apart, or not a whole number of elements.
-    """
-    at, counts = np.array(addresses).reshape(len(sizes), -1), np.array(sizes)
-    steps, rest = np.divmod(at - at[0], widths)
-    if rest.any() or not _apart(at, counts[:, None] * np.array(widths), places):
-        return None
+def _table(sizes: Sequence[int]) -> Any:
+    """The blocks of all rows; see Note [rows of an update]."""
+    counts = np.array(sizes)
     blocks = -(-counts // BLOCK)
     row = np.repeat(np.arange(len(counts)), blocks)
     done = (np.arange(len(row)) - (blocks.cumsum() - blocks)[row]) * BLOCK
-    return np.column_stack((np.minimum(counts[row] - done, BLOCK), steps[row] + done[:, None]))
+    return np.column_stack((np.minimum(counts[row] - done, BLOCK), row, done))
+
+
+def _begins(
+    addresses: Sequence[int], sizes: Sequence[int], widths: list[int], places: tuple[int, ...]
+) -> Any:
+    """Where the arrays of each row begin, in elements from those of the first.
+
+    None if one launch would be wrong: arrays do not lie apart, or not a whole number of elements.
+    """
+    at = np.array(addresses).reshape(len(sizes), -1)
+    begins, rest = np.divmod(at - at[0], widths)
+    if rest.any() or not _apart(at, np.outer(sizes, widths), places):
+        return None
+    return np.ascontiguousarray(begins)
 
 
 def _apart(addresses: Any, sizes: Any, places: tuple[int, ...]) -> bool:

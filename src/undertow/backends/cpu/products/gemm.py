@@ -4,8 +4,8 @@
     gemm_plan    chooses tiles, blocks, packing and tasks for a shape
     gemm_micro   the code of one tile: vectors along rows of the result
     gemm_thin    the code of one tile for few columns: vectors along k
-    gemm_pack    copies blocks of operands to where tiles want them
-    window_pack  the same for the windows of a convolution
+    window_pack  copies the windows of a convolution to where tiles want them, as kernel/packing
+                 does it for matrices
     gemm_driver  the loops around tiles and packing, and the tasks of the pool's threads
     gemm_tiles   sizes that come from the machine
 
@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ....kernel.expr import Expr
+from ....kernel.packing import pack_function
 from ... import debug
 from ...memory import empty
 from ...threads import current_limit
@@ -30,13 +32,13 @@ from ..calls.launch import Launch, Plan, Room, keep, plan_of, planned
 from ..codegen import jit
 from ..codegen.jit import address
 from ..codegen.kernels import Kernel
+from ..codegen.llvm import emit
 from ..threads.pool import pointer
 from .gemm_driver import CALL, COMMON, WIDE, wide_text
-from .gemm_micro import PLAIN, Activation, Epilogue, Shape, passing_text, tile_text, width
-from .gemm_pack import pack_text
+from .gemm_micro import Epilogue, Shape, passing_text, tile_text, width
 from .gemm_plan import Choice, Operands, Setting, choose, packed_row
 from .gemm_thin import ThinShape, thin_text, thin_tile_text
-from .gemm_tiles import MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
+from .gemm_tiles import IR_TYPES, MOST_ROWS, MOST_WIDTH, Target, Tile, cache_sizes, evenly, host
 from .window_pack import WindowPacking, window_text
 
 PAGE = 4096
@@ -62,7 +64,7 @@ def gemm(
     out: Any = None,
     bias: Any = None,
     accumulate: bool = False,
-    activation: Activation | None = None,
+    activation: Expr | None = None,
     summed: bool = False,
 ) -> Any:
     """`activation(a @ b + out + bias)` for arrays of one floating dtype; batches broadcast.
@@ -94,7 +96,7 @@ def _make(
     operands: tuple[Any, Any, Any, Any],
     threads: int,
     accumulate: bool,
-    activation: Activation | None,
+    activation: Expr | None,
     summed: bool,
 ) -> Plan | None:
     """The plan of a product; None for halves that packing cannot convert."""
@@ -111,13 +113,7 @@ def _converts(a: Any) -> bool:
 
 
 def _by_floats(
-    a: Any,
-    b: Any,
-    out: Any,
-    bias: Any,
-    accumulate: bool,
-    activation: Activation | None,
-    summed: bool,
+    a: Any, b: Any, out: Any, bias: Any, accumulate: bool, activation: Expr | None, summed: bool
 ) -> Any:
     """A product of halves for which there are no instructions, or more than one block of steps."""
     x, y, there, added = (None if z is None else z.astype(np.float32) for z in (a, b, out, bias))
@@ -144,7 +140,7 @@ def run_product(plan: Plan, a: Any, b: Any, out: Any, bias: Any = None) -> None:
     plan.launch.run(pointer(threads), a, b, out, bias, scratch, plan.tables[0])
 
 
-def _pages(bytes: int) -> int:
+def pages(bytes: int) -> int:
     """Rounded up to whole pages."""
     return -(-bytes // PAGE) * PAGE
 
@@ -156,7 +152,7 @@ def make_plan(
     out: Any = None,
     bias: Any = None,
     accumulate: bool = False,
-    activation: Activation | None = None,
+    activation: Expr | None = None,
     summed: bool = False,
     choice: Choice | None = None,
 ) -> Plan:
@@ -269,9 +265,9 @@ def _layout(
         b_bytes = (o.n + lanes) * row
     else:
         b_bytes = (choice.depth * choice.staying + lanes) * choice.tile.vectors * target.vector
-    b_bytes = _pages(b_bytes) if choice.pack_b else 0
+    b_bytes = pages(b_bytes) if choice.pack_b else 0
     group = min(choice.group, -(-choice.panels // choice.row_parts))
-    a_bytes = _pages((group * choice.tile.rows + lanes) * row) if choice.pack_a else 0
+    a_bytes = pages((group * choice.tile.rows + lanes) * row) if choice.pack_a else 0
     rows = {panel_rows, panel_rows + bool(longer_panels)} - {0}
     widths = {strip_width, strip_width + bool(wider_strips)} - {0}
     sizes = [Tile(r, w) for r in rows for w in widths]
@@ -362,7 +358,15 @@ def micro_kernels(
 def _packer(target: Target, how: str | WindowPacking, memory: str, type: str) -> int:
     if isinstance(how, WindowPacking):
         return load("window_pack", window_text, how, memory, type, target)
-    return load("gemm_pack", pack_text, how, memory, type, target) if how else 0
+    if not how:
+        return 0
+    told = f"{how}, {memory}, {type}, {target}"
+
+    def text() -> tuple[str, str]:
+        types, lanes = (IR_TYPES[memory], IR_TYPES[type]), target.vector // width(type)
+        return emit(pack_function("gemm_pack", how, *types, lanes), target.machine), ""
+
+    return jit.lookup("gemm_pack", told, text, why=told, tuned=how != "any")[0]
 
 
 @functools.cache
@@ -388,7 +392,4 @@ def nested(plans: Sequence[Plan]) -> tuple[Any, int]:
 def load(name: str, write: Callable[..., str], *given: Any) -> int:
     """The address of a function whose text `write` gives."""
     told = f"{write.__name__}: {', '.join(map(str, given))}"
-    if any(getattr(x, "epilogue", PLAIN).activation for x in given):
-        # What an activation writes is not told by its name, so the text itself is the key.
-        return jit.load(name, write(name, *given), why=told, tuned=True)
     return jit.lookup(name, told, lambda: (write(name, *given), ""), why=told, tuned=True)[0]

@@ -172,12 +172,14 @@ class Tasks:
         return f.add(f.mul(number, size), f.least(number, longer)), f.add(size, more)
 
     def pack(self, operand: str, numbers: Sequence[Value], to: str, row: Value) -> None:
-        """Call a packing function with (k0, k, first, count); see `gemm_pack`."""
+        """Call a packing function with (k0, k, first, count); see `kernel/packing`."""
         f, base = self.f, self.bases["ab".index(operand)]
         function = f.op(f"inttoptr i64 {self.field[f'pack_{operand}']} to ptr")
         map = f.op(f"inttoptr i64 {self.field[f'map_{operand}']} to ptr")
         given = ", ".join(f"i64 {number}" for number in numbers)
-        f.put(f"call void {function}(ptr {map}, ptr {base}, {given}, ptr {to}, i64 {row})")
+        f.put(
+            f"call void {function}(ptr null, ptr {map}, ptr {base}, ptr {to}, {given}, i64 {row})"
+        )
 
     def call_tile(
         self,

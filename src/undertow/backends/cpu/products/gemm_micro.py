@@ -25,15 +25,19 @@ further. Measured, one row by 768 x 3072 floats: 24 GB/s, tile by tile with pref
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
 from typing import NamedTuple
 
+from ....kernel.expr import RELU as RELU
+from ....kernel.expr import Expr
+from ....kernel.thin import ADD as ADD
+from ....kernel.thin import FINISH as FINISH
+from ..codegen.inline import apply
 from ..codegen.irbuilder import Function, Value, Variable, module
 from .gemm_tiles import Target, Tile
 
 LINE = 64  # bytes
 AHEAD = 8  # steps of B that are asked for in advance when it is read in place
-ADD, FINISH = 1, 2  # modes: add to the result that is there; apply the epilogue
 PARAMETERS = [
     ("i64", "k"),
     ("ptr", "a"),
@@ -51,35 +55,23 @@ PARAMETERS = [
 ]
 
 
-class Activation(NamedTuple):
-    """An elementwise function of the finished sum: its name, and how to write it.
-
-    `emit(f, value, vector)` writes instructions on a value of the LLVM type `vector` into `f` and
-    gives the result's name.
-    """
-
-    name: str
-    emit: Callable[[Function, str, str], str]
-
-
-def _relu(f: Function, value: str, vector: str) -> str:
-    lanes = f"<{vector[1:].split()[0]} x i1>"
-    below = f.op(f"fcmp olt {vector} {value}, zeroinitializer")  # false for NaN, which stays
-    return f.op(f"select {lanes} {below}, {vector} zeroinitializer, {vector} {value}")
-
-
-RELU = Activation("relu", _relu)
-
-
 class Epilogue(NamedTuple):
-    """What happens to a finished sum: a bias per "columns" or per "rows", then an activation."""
+    """What happens to a finished sum: a bias per "columns" or per "rows", then an expression."""
 
     bias: str = ""
-    activation: Activation | None = None
+    activation: Expr | None = None
 
-    def key(self) -> tuple[str, str]:
-        """What distinguishes the code."""
-        return self.bias, self.activation.name if self.activation else ""
+    @property
+    def plain(self) -> bool:
+        """Whether nothing does."""
+        return not self.bias and self.activation is None
+
+    def activated(self, f: Function, values: list[str], vector: str, target: Target) -> list[str]:
+        """Vectors after the activation."""
+        if self.activation is None:
+            return values
+        lanes, type = vector[1:-1].split(" x ")
+        return apply(f, self.activation, values, type, int(lanes), target.machine)
 
 
 PLAIN = Epilogue()
@@ -224,17 +216,18 @@ class _Tile:
             for r, v in tile:
                 there = self.result(places[r][v], v)
                 sums[r][v].set(f.op(f"fadd {self.vector} {sums[r][v].get()}, {there}"))
-        if self.shape.epilogue != PLAIN:
+        if not self.shape.epilogue.plain:
             with f.when(f.compare("uge", "%mode", FINISH)):
                 self.epilogue(sums)
         for r, v in tile:
             self.store(sums[r][v].get(), places[r][v], v)
 
     def epilogue(self, sums: list[list[Variable]]) -> None:
-        f, (bias, activation) = self.f, self.shape.epilogue
+        f, bias = self.f, self.shape.epilogue.bias
         if bias == "columns":
             places = [f.at(self.bias, v * self.target.vector) for v in range(self.vectors)]
             shared = [self.load(p, v) for v, p in enumerate(places)]
+        values = []
         for r in range(self.rows):
             if bias == "rows":
                 scalar = f.load(self.shape.type, f.at(self.bias, r * self.size), self.size)
@@ -243,9 +236,10 @@ class _Tile:
                 value = sums[r][v].get()
                 if bias:
                     value = f.op(f"fadd {self.vector} {value}, {shared[v]}")
-                if activation:
-                    value = activation.emit(f, value, self.vector)
-                sums[r][v].set(value)
+                values.append(value)
+        values = self.shape.epilogue.activated(f, values, self.vector, self.target)
+        for variable, value in zip(itertools.chain(*sums), values, strict=True):
+            variable.set(value)
 
     def load(self, place: str, v: int, whole: bool = False) -> str:
         """Vector number v of a row; of the last one only what is there."""

@@ -103,7 +103,7 @@ class Choice(NamedTuple):
     panels: int
     strips: int
     depth: int  # steps of k in a block
-    pack_a: str | WindowPacking = ""  # how, see `gemm_pack`; or in place
+    pack_a: str | WindowPacking = ""  # how, see kernel/packing; or in place
     pack_b: str | WindowPacking = ""
     group: int = 1  # panels of A that are packed together
     staying: int = 1  # strips of B that are packed together
@@ -312,7 +312,9 @@ def packed_row(depth: int, size: int, target: Target) -> int:
 
 def _how(slow: int, fast: int, o: Operands) -> str:
     """How to pack rows of `fast` steps, one for each `slow` step."""
-    return "rows" if fast == o.width else "transposed" if slow == o.width else "any"
+    if fast == o.width:
+        return "rows"
+    return "transposed" if slow == o.width and not fast % o.width else "any"
 
 
 def _depth(k: int, most: int) -> int:

@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..codegen import jit
+from ..codegen.llvm_values import Machine
 
+IR_TYPES = {"half": "f16", "i16": "bf16", "float": "f32", "double": "f64"}  # of the loop IR
 MOST_ROWS, MOST_WIDTH = 14, 8  # of tiles
 
 
@@ -36,6 +38,11 @@ class Target(NamedTuple):
     masks: bool  # loads and stores of some lanes in one instruction
     half: bool  # conversions of float16
     attributes: str = ""  # of the functions, to narrow what LLVM may use; "" for this machine
+
+    @property
+    def machine(self) -> Machine:
+        """The same for code from expressions."""
+        return Machine(self.vector, self.fma, self.half)
 
 
 class Tile(NamedTuple):

@@ -1,9 +1,9 @@
 """Packing the windows of a convolution: what stands under each tap at each position.
 
-    void pack(map, from, step0, steps, first, count, to, row)
+    void pack(pool, map, from, to, step0, steps, first, count, row)
 
 writes a table whose rows are steps, one for each channel and tap, and whose columns are positions,
-as `gemm_pack` does for matrices. Step number s is tap s % taps of channel s // taps. Tap
+as `kernel/packing` does for matrices. Step number s is tap s % taps of channel s // taps. Tap
 (t0, t1, t2) at position (q0, q1, q2) meets the element q·stride + t·dilation - padding of each
 dimension, or zero if there is none. Nothing else knows about windows: a product takes the packed
 blocks, and there is never more than a block of them.
@@ -22,11 +22,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from ....kernel import packing
 from ..codegen.irbuilder import Function, Value, module
 from .gemm_micro import suffix_of, width
-from .gemm_pack import PARAMETERS, transposed
 from .gemm_tiles import Target
 
+PARAMETERS = [
+    *(("ptr", name) for name in ("pool", "map", "from", "to")),
+    *(("i64", name) for name in packing.PARAMETERS),
+]
 RANK = 3
 # What the map holds: sizes of taps, positions and elements, and how they meet; steps in bytes.
 MAP = [
@@ -307,3 +311,18 @@ class _ChannelsLastPacker(_WindowPacker):
         mask = f.first_lanes(self.lanes, f.op(f"and i64 {count}, {there}"))
         at, suffix = f.at(place, f.mul(channel, size)), f"v{self.lanes}{suffix_of(self.source)}"
         return f.load_lanes(self.vector, suffix, at, mask, size)
+
+
+def transposed(f: Function, vector: str, rows: list[str]) -> list[str]:
+    """A square of vectors, transposed by exchanging ever smaller blocks off the diagonal."""
+    lanes = len(rows)
+    block = lanes // 2
+    while block:
+        low = [n if not n & block else n - block + lanes for n in range(lanes)]
+        high = [n + block if not n & block else n + lanes for n in range(lanes)]
+        for i in range(lanes):
+            if not i & block:
+                x, y = rows[i], rows[i + block]
+                rows[i], rows[i + block] = (f.shuffle(vector, x, y, n) for n in (low, high))
+        block //= 2
+    return rows

@@ -36,29 +36,6 @@ def job_text(
     return module(f, body)
 
 
-def packed_job(
-    name: str,
-    arrays: Sequence[str],
-    numbers: Sequence[str],
-    attributes: str,
-    tasks: Callable[[Function, dict[str, str]], None],
-) -> tuple[Function, Function]:
-    """A kernel of Note [packed arguments], and what it calls: of arrays and numbers by name.
-
-    The first number says how many tasks there are. `tasks` writes, with the values of all these,
-    the body of a function of `%begin`, `%end` and `%thread`.
-    """
-    f = Function(name, [("ptr", "packed")])
-    call = f.at("%packed", 8)
-    count = f.load("i64", f.at(call, 8 * len(arrays)), 8)
-    run_tasks(f, name, f.load("ptr", "%packed", 8), call, count)
-    body = Function(f"{name}_tasks", TASKS, attributes)
-    types = dict.fromkeys(arrays, "ptr") | dict.fromkeys(numbers, "i64")
-    places = enumerate(types.items())
-    tasks(body, {n: body.load(type, body.at("%call", 8 * i), 8) for i, (n, type) in places})
-    return f, body
-
-
 def run_tasks(f: Function, name: str, pool: str, call: str, count: str) -> None:
     """Run `count` tasks of the function `{name}_tasks`, by a pool or alone."""
     job, alone = f"@{name}_tasks", f.op(f"icmp eq ptr {pool}, null")

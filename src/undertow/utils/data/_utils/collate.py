@@ -13,8 +13,8 @@ from ....backends.shared_memory import stacked
 from ....core.modes import current
 from ....core.tensor import Tensor, node_of
 from ....errors import ArgumentError, DTypeError
-from ....ops.from_data import as_tensor, made, tensor
-from ....ops.joining import stack
+from ....ops.create.from_data import as_tensor, made, tensor
+from ....ops.shape.joining import stack
 
 CollateMap = dict[Any, Callable[..., Any]]  # by a type, or a tuple of types
 

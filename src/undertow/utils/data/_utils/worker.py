@@ -44,7 +44,7 @@ DATA, FAILURE, END = range(3)  # what a Result is
 RESUME = "resume"  # the task that begins a new pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, Python answers a new attribute with a strange TypeError
 class WorkerInfo:
     """Which worker this process is: its number of `num_workers`, its seed and its dataset."""
 

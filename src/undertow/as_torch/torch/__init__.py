@@ -1,5 +1,0 @@
-"""Undertow under torch's name; `undertow adopt` puts this file here, `adopt --undo` removes it."""
-
-from undertow.stand_in import stand_in_for
-
-stand_in_for(__name__)

@@ -1,0 +1,1 @@
+"""Modules of `autograd` that stand in higher rooms."""

@@ -1,0 +1,1 @@
+"""Ways to combine gradients, at torch's path."""

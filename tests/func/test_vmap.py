@@ -1,0 +1,347 @@
+"""`vmap` on all elements at once: the op table, gradients of layers, nesting, random numbers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import undertow as ut
+from op_cases import cases
+from op_samples import OpInfo, Sample
+from transform_table import as_function, other_element, same, stacked
+from undertow.backends.base import Backend
+from undertow.backends.batch import UnmappedWriteError, ValueLookedAtError
+from undertow.backends.batch.backend import BatchBackend
+from undertow.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
+
+close = ut.testing.assert_close
+F = ut.nn.functional
+
+# Functions whose result has a shape that depends on values, or whose way to it does: for some of
+# their samples they are called once for every element.
+LOOK = (
+    "argwhere", "bincount", "binomial", "full", "gru", "histc", "histogram", "histogramdd",
+    "index_put", "linalg.lstsq", "linspace", "lobpcg", "lstm", "masked_scatter",
+    "masked_select", "narrow", "nn.functional.ctc_loss", "nn.functional.embedding",
+    "nn.functional.embedding_bag", "nn.functional.grouped_mm", "nn.functional.one_hot",
+    "nonzero", "nonzero_static", "poisson", "repeat_interleave", "rnn_relu", "rnn_tanh",
+    "searchsorted", "segment_reduce", "special.chebyshev_polynomial_t",
+    "special.chebyshev_polynomial_u", "special.chebyshev_polynomial_v",
+    "special.chebyshev_polynomial_w", "special.hermite_polynomial_h",
+    "special.hermite_polynomial_he", "special.laguerre_polynomial_l",
+    "special.legendre_polynomial_p", "special.shifted_chebyshev_polynomial_t",
+    "special.shifted_chebyshev_polynomial_u", "special.shifted_chebyshev_polynomial_v",
+    "special.shifted_chebyshev_polynomial_w", "tensor_split", "unique", "unique_consecutive",
+)  # fmt: skip
+WRITE = ("nn.functional.batch_norm", "nn.functional.instance_norm")  # into running statistics
+LAYOUT = ("as_strided",)  # a stacked tensor lies in memory in another order
+
+
+def rows_of(info: OpInfo, sample: Sample, only_first: bool) -> Any:
+    """The op as a function of a sample's tensors, two rows of these, and which are mapped."""
+    run, xs = as_function(info, sample)
+    xs = [x.detach() for x in xs]
+    dims = tuple(0 if i == 0 or not only_first else None for i in range(len(xs)))
+    others = [x if d is None else other_element(x) for x, d in zip(xs, dims, strict=True)]
+    return run, [xs, others], dims
+
+
+def one_by_one(run: Callable[..., Any], rows: Any) -> Any:
+    """The results of each row, stacked; None where there is none, or a row is out of the domain."""
+    found = []
+    for row in rows:
+        ut.manual_seed(0)
+        try:
+            found.append([t.detach() for t in run(*[x.clone() for x in row])])
+        except (ValueError, RuntimeError):
+            return None
+    if not found[0] or any(a.shape != b.shape for a, b in zip(*found, strict=True)):
+        return None
+    return stacked(found)
+
+
+def together(rows: Any, dims: Any) -> list[Any]:
+    """The rows as batches."""
+    return [
+        ut.stack([row[i] for row in rows]) if d == 0 else rows[0][i].clone()
+        for i, d in enumerate(dims)
+    ]
+
+
+@pytest.mark.parametrize("info, sample", cases(lambda i, s: i.name not in LAYOUT, 3))
+def test_op(info: OpInfo, sample: Sample) -> None:
+    """All elements at once give what each alone gives, all arguments mapped or only the first."""
+    for only_first in (False, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run, rows, dims = rows_of(info, sample, only_first)
+            expected = one_by_one(run, rows) if dims else None
+            if expected is None:
+                return
+            ut.manual_seed(0)
+            try:
+                found = vmap(run, dims, loop=False, randomness="same")(*together(rows, dims))
+            except ValueLookedAtError:
+                assert info.name in LOOK
+                continue
+            except UnmappedWriteError:
+                assert info.name in WRITE
+                continue
+        same(found, expected)
+
+
+_FIRST = cases(
+    lambda i, s: i.grad and s is i.samples[0] and i.name not in (*LAYOUT, *LOOK, "is_nonzero")
+)
+
+
+@pytest.mark.parametrize("info, sample", _FIRST)
+def test_derivatives(info: OpInfo, sample: Sample) -> None:
+    """Gradients, and tangents, of each element; and a map of maps."""
+    run, rows, dims = rows_of(info, sample, False)
+    floats = tuple(i for i, x in enumerate(rows[0]) if x.dtype is ut.float64)
+    if not floats:
+        return
+
+    def loss(*xs: Any) -> Any:
+        ut.manual_seed(0)
+        parts = [o for o in run(*xs) if o.dtype.is_floating_point]
+        return sum((o.sin().sum() for o in parts), ut.zeros((), dtype=ut.float64))
+
+    def tangents(*xs: Any) -> Any:
+        def inner(*given: Any) -> Any:
+            whole = list(xs)
+            for i, g in zip(floats, given, strict=True):
+                whole[i] = g
+            return loss(*whole)
+
+        moved = tuple(xs[i] for i in floats)
+        return jvp(inner, moved, moved)[1:]
+
+    for function in (grad(loss, floats), tangents):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                expected = stacked([function(*row) for row in rows])
+            except (ValueError, RuntimeError):
+                return
+            batch = together(rows, dims)
+            found = vmap(function, loop=False, randomness="same")(*batch)
+            same(found, expected, 1e-5, 1e-7)
+            twice = vmap(
+                vmap(function, loop=False, randomness="same"), loop=False, randomness="same"
+            )
+            deep = twice(*[ut.stack([x, x.flip(0)]) for x in batch])
+        same([d[0] for d in deep], expected, 1e-5, 1e-7)
+        same([d[1].flip(0) for d in deep], expected, 1e-5, 1e-7)
+
+
+def test_every_form_is_answered() -> None:
+    """A form that is added to the contract has a rule here, or is a composition of others."""
+    compositions = {
+        "add_product", "all_plain", "bincount", "conv", "csr_matmul", "contiguous", "direct",
+        "map", "norms", "prepare", "recurrent", "recurrent_backward", "run", "transposed", "update",
+        "zero",
+    }  # fmt: skip
+    forms = {n for n, f in vars(Backend).items() if callable(f) and not n.startswith("_")}
+    assert forms - set(vars(BatchBackend)) == compositions
+
+
+LAYERS: dict[str, tuple[Any, Any]] = {
+    "linear": (lambda: ut.nn.Linear(4, 3), lambda: ut.randn(5, 4)),
+    "conv": (lambda: ut.nn.Conv2d(2, 4, 3, padding=1, groups=2), lambda: ut.randn(5, 1, 2, 6, 6)),
+    "conv of several": (lambda: ut.nn.Conv1d(2, 3, 3), lambda: ut.randn(5, 2, 2, 7)),
+    "transposed": (lambda: ut.nn.ConvTranspose1d(2, 3, 3, 2), lambda: ut.randn(5, 1, 2, 4)),
+    "embedding": (lambda: ut.nn.Embedding(7, 3), lambda: ut.randint(0, 7, (5, 4))),
+    "attention": (
+        lambda: ut.nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True),
+        lambda: ut.randn(5, 1, 3, 4),
+    ),
+    "lstm": (lambda: ut.nn.LSTM(3, 4), lambda: ut.randn(5, 6, 1, 3)),
+    "gru": (lambda: ut.nn.GRU(3, 4, batch_first=True), lambda: ut.randn(5, 2, 6, 3)),
+    "batch norm": (lambda: ut.nn.BatchNorm2d(3).eval(), lambda: ut.randn(5, 2, 3, 4, 4)),
+    "layer norm": (lambda: ut.nn.LayerNorm(4), lambda: ut.randn(5, 3, 4)),
+    "group norm": (lambda: ut.nn.GroupNorm(2, 4), lambda: ut.randn(5, 2, 4, 3)),
+    "rms norm": (lambda: ut.nn.RMSNorm(4), lambda: ut.randn(5, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_each_sample(name: str) -> None:
+    ut.manual_seed(0)
+    layer = LAYERS[name][0]()
+    x = LAYERS[name][1]()
+    layer.double()
+    x = x.double() if x.is_floating_point() else x
+    weights = {k: v.detach() for k, v in layer.named_parameters()}
+
+    def loss(weights: Any, x: Any) -> Any:
+        found = functional_call(layer, weights, (x,))
+        found = found[0] if isinstance(found, tuple) else found
+        return found.sin().sum()
+
+    each = vmap(grad(loss), (None, 0), loop=False)(weights, x)
+    for k, g in each.items():
+        close(g, ut.stack([grad(loss)(weights, row)[k] for row in x]))
+    whole = grad(lambda w: vmap(loss, (None, 0), loop=False)(w, x).sum())(weights)
+    for k, g in whole.items():
+        close(g, each[k].sum(0))
+
+
+def test_nested_towers() -> None:
+    """Gradients by what one level, the other, both or none maps."""
+    a, b, c = (ut.randn(*s, dtype=ut.float64).requires_grad_() for s in ((3, 2), (4, 2), (2,)))
+
+    def inner(x: Any, y: Any) -> Any:
+        return (x * y + c).sin().sum()
+
+    found = vmap(lambda x: vmap(lambda y: inner(x, y), loop=False)(b), loop=False)(a)
+    expected = (a[:, None] * b + c).sin().sum(-1)
+    close(found, expected)
+    seed = ut.randn(3, 4, dtype=ut.float64)
+    for f, e in zip(
+        ut.autograd.grad(found, (a, b, c), seed, create_graph=True),
+        ut.autograd.grad(expected, (a, b, c), seed, create_graph=True),
+        strict=True,
+    ):
+        close(f, e)
+        close(
+            ut.autograd.grad(f.square().sum(), a, retain_graph=True)[0],
+            ut.autograd.grad(e.square().sum(), a, retain_graph=True)[0],
+        )
+    each = vmap(lambda x: vmap(grad(lambda y: inner(x, y)), loop=False)(b), loop=False)(a.detach())
+    close(each, (a[:, None] * b + c).cos() * a[:, None])
+
+
+def test_jacobians() -> None:
+    w, x = ut.randn(4, 3, dtype=ut.float64), ut.randn(3, dtype=ut.float64)
+
+    def function(x: Any) -> Any:
+        return (w @ x).tanh()
+
+    expected = (1 - (w @ x).tanh() ** 2)[:, None] * w
+    for jacobian in (jacrev(function), jacrev(function, chunk_size=3), jacfwd(function)):
+        close(jacobian(x), expected)
+    xs = ut.stack([x, -x, 2 * x])
+    close(vmap(jacfwd(function), loop=False)(xs), ut.stack([jacrev(function)(row) for row in xs]))
+    second = ut.stack([hessian(lambda x: function(x).sum())(row) for row in xs])
+    close(vmap(hessian(lambda x: function(x).sum()), loop=False)(xs), second)
+    seeds = ut.eye(4, dtype=ut.float64)
+    x.requires_grad_()
+    (rows,) = ut.autograd.grad(function(x), x, seeds, is_grads_batched=True)
+    close(rows, expected)
+
+
+def test_chunks() -> None:
+    x = ut.randn(7, 3)
+    sizes = []
+
+    def function(x: Any) -> Any:
+        sizes.append(1)
+        return {"s": x.sum(), "t": x * 2}
+
+    found = vmap(function, out_dims={"s": 0, "t": 1}, chunk_size=3)(x)
+    close(found, {"s": x.sum(1), "t": (x * 2).T})
+    assert len(sizes) == 3
+
+
+def test_changes_in_place() -> None:
+    x = ut.randn(3, 4)
+
+    def function(x: Any) -> Any:
+        out = x.new_zeros(4)
+        out[1:] = x[:3]
+        other = ut.zeros_like(x)
+        other += x
+        other.mul_(2)
+        return out, other
+
+    out, other = vmap(function, loop=False)(x)
+    close(out[:, 1:], x[:, :3])
+    close(out[:, 0], ut.zeros(3))
+    close(other, 2 * x)
+    shared = ut.zeros(4)
+    for write in (shared.add_, shared.copy_, lambda x: shared.__setitem__(0, x[0])):
+        with pytest.raises(RuntimeError, match=r"\[vmap\].*a tensor that is not mapped"):
+            vmap(lambda x, write=write: (write(x), x)[1])(x)  # type: ignore[misc]
+    close(shared, ut.zeros(4))
+    mapped = x.clone()
+    vmap(lambda x: x.mul_(3), loop=False)(mapped)
+    close(mapped, 3 * x)
+
+
+def test_random_numbers() -> None:
+    x = ut.ones(5, 1000)
+    for name, alike in (("different", False), ("same", True)):
+        for draw in (
+            lambda x: F.dropout(x, 0.5),
+            lambda x: x * ut.rand(1000),
+            lambda x: x * ut.randint(0, 1000, (1000,)),
+            lambda x: ut.randn_like(x),
+        ):
+            found = vmap(draw, randomness=name, loop=False)(x)
+            assert bool((found[0] == found[1]).all()) is alike
+    kept = vmap(lambda x: F.dropout(x, 0.5), randomness="different", loop=False)(x)
+    assert 0.4 < float((kept > 0).float().mean()) < 0.6
+
+
+def test_what_escapes_is_refused() -> None:
+    kept: list[Any] = []
+    vmap(lambda x: kept.append(x) or x)(ut.ones(3))
+    with pytest.raises(ValueError, match="another call of vmap"):
+        vmap(lambda x: x + kept[0], loop=False)(ut.ones(3))
+
+
+def test_control_flow() -> None:
+    """Branches and loops by values that are mapped, and their gradients."""
+    from undertow._higher_order_ops import associative_scan, map, scan
+
+    x = ut.tensor([-1.0, 2.0, 0.5], dtype=ut.float64)
+
+    def branch(x: Any) -> Any:
+        return ut.cond(x > 0, lambda x: x * x, lambda x: -x, (x,))
+
+    close(vmap(branch, loop=False)(x), ut.tensor([1.0, 4.0, 0.25], dtype=ut.float64))
+    close(vmap(grad(branch), loop=False)(x), ut.tensor([-1.0, 4.0, 1.0], dtype=ut.float64))
+    close(vmap(lambda x: jvp(branch, (x,), (x,))[1], loop=False)(x), x * vmap(grad(branch))(x))
+
+    def doubled(x: Any) -> Any:
+        return ut.while_loop(
+            lambda x, n: x.abs() < 3, lambda x, n: (x * 2, n + 1), (x, ut.tensor(0))
+        )
+
+    found, steps = vmap(doubled, loop=False)(x)
+    close(found, ut.tensor([-4.0, 4.0, 4.0], dtype=ut.float64))
+    assert steps.tolist() == [2, 1, 3]
+    slopes = vmap(grad(lambda x: doubled(x)[0]), loop=False)(x)
+    close(slopes, ut.tensor([4.0, 2.0, 8.0], dtype=ut.float64))
+
+    rows = ut.randn(4, 5, dtype=ut.float64)
+    for loop in (
+        lambda row: scan(lambda c, x: (c * x + 1, c.sin()), row[0], row)[1].sum(),
+        lambda row: map(lambda x, c: x * c, row, row.sum()).sum(),
+        lambda row: associative_scan(lambda a, b: a * b, row, 0).sum(),
+    ):
+        close(vmap(loop, loop=False)(rows), ut.stack([loop(r) for r in rows]))
+        close(vmap(grad(loop), loop=False)(rows), ut.stack([grad(loop)(r) for r in rows]))
+        moved = vmap(lambda r, f=loop: jvp(f, (r,), (r,))[1], loop=False)(rows)
+        close(moved, (ut.stack([grad(loop)(r) for r in rows]) * rows).sum(1))
+
+
+def test_products_with_hessians() -> None:
+    from undertow.func import hvp, laplacian
+
+    x, v = ut.randn(3, dtype=ut.float64), ut.randn(3, dtype=ut.float64)
+
+    def function(x: Any) -> Any:
+        return x.prod() + x.sin().sum()
+
+    value, (product,) = hvp(function, (x,), (v,))
+    close(value, function(x))
+    close(product, hessian(function)(x) @ v)
+    close(laplacian(function)(x), hessian(function)(x).trace())
+    field = laplacian(lambda a, x: ut.stack([function(x), (a * x).sum()]), 1)
+    close(field(2.0, x), ut.stack([hessian(function)(x).trace(), ut.zeros((), dtype=x.dtype)]))
