@@ -15,6 +15,7 @@ import functools
 import gc
 import math
 import random
+import time
 import types
 import warnings
 from collections.abc import Callable
@@ -1857,3 +1858,25 @@ def test_memory_that_must_not_be_written_is_not() -> None:
     with pytest.raises(ut.errors.InplaceError):
         run(x)
     assert (held == 1).all()
+
+
+def test_callbacks_of_a_collection_are_not_the_functions() -> None:
+    """Tools that time collections (hypothesis, profilers) do not stop a function's compilation."""
+    model = ut.nn.Linear(3, 2)
+    run = ut.compile(lambda x: model(x).sum(), fullgraph=True)
+    ran = []
+
+    def tool(phase: str, info: Any) -> None:
+        ran.append(time.perf_counter())
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(tool)
+    gc.set_threshold(1)
+    try:
+        for i in range(8):
+            run(batch(i))
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(tool)
+    assert ran and gc.isenabled()
+    assert "launches" in run.explain()
