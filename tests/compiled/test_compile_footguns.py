@@ -1878,5 +1878,6 @@ def test_callbacks_of_a_collection_are_not_the_functions() -> None:
     finally:
         gc.set_threshold(*thresholds)
         gc.callbacks.remove(tool)
-    assert ran and gc.isenabled()
+    assert ran
+    assert gc.isenabled()
     assert "launches" in run.explain()
