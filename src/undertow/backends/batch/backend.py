@@ -96,9 +96,10 @@ class BatchBackend(Backend):
             hasattr(s, "dtype") and self.mapped(s) for s in sources
         ):
             target.grow()
-        if overlaps(target.whole.shape[:1], target.whole.strides[:1]):
+        whole = target.whole  # an empty one has strides of 0, and nothing to write to
+        if whole.size and overlaps(whole.shape[:1], whole.strides[:1]):
             raise UnmappedWriteError()
-        return target.whole
+        return whole
 
     # Memory ---------------------------------------------------------------------------------------
     def empty(self, shape: Shape, dtype: NumpyDType) -> Array:

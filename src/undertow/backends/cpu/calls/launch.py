@@ -199,7 +199,7 @@ class Plans(dict[Any, Any]):
 
         Not if the lists were exchanged meanwhile: its launches might be those of the other list.
         """
-        switched = _tap_count if self is PLANS else -1
+        switched = -1 if self is _lists[not tapped] else _tap_count
         try:
             plan = make(*given) or False
         except NotCompiled:
