@@ -63,6 +63,8 @@ def gradcheck(
     >>> ut.autograd.gradcheck(lambda x: x * x * x, (x,))
     True
     """
+    if not (check_forward_ad or check_backward_ad):
+        raise AssertionError("[gradcheck] there is nothing to check; ask for backward or forward")
     given = _listed(inputs)
     try:
         check = _Check(func, given, eps, atol, rtol, nondet_tol, fast_mode, seed)

@@ -33,7 +33,7 @@ from threading import Lock
 from typing import Any
 
 from ..backends.batch import towering
-from ..backends.dual import LEVELS
+from ..backends.dual import LEVELS, primal_of
 from ..backends.registry import OF_CLASS, backend_of
 from ..backends.strided import memory_order
 from ..core.dispatch import cast
@@ -430,11 +430,11 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
         own = leaf._array
         dtype = own.dtype if node.grad_dtype is False else _as_wanted(node, leaf, arrived, bare)
         array = arrived[0] if bare else arrived[0]._array
-        k = OF_CLASS.get(own.__class__) or own.backend
+        k = OF_CLASS.get(array.__class__) or array.backend
         if (
             array.shape != own.shape
             or array.dtype != dtype
-            or (OF_CLASS.get(array.__class__) or array.backend) is not k
+            or ((OF_CLASS.get(own.__class__) or own.backend) is not k and not _alike(array, own))
         ):
             raise _misfit(leaf, wrap(array))
         del array
@@ -458,6 +458,11 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
                         f"{leaf.shape} returned a value, which nobody would use; return None, and "
                         "change tensor.grad instead"
                     )
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two arrays are of one backend but for their tangents, in forward mode."""
+    return backend_of(primal_of(a)) is backend_of(primal_of(b))
 
 
 def _as_wanted(node: AccumulateGrad, leaf: Tensor, arrived: list[Any], bare: bool) -> Any:

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 
 from ..backends.dual import Level
 from ..core.tensor import Tensor
-from ..errors import DTypeError, GradientError, ShapeError
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from .forward_mode import dual, level_of, unpacked
 
 _open: ContextVar[tuple[Level, ...]] = ContextVar("undertow_dual_levels", default=())
+_current_level = -1  # torch's name for the number of the innermost level
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -33,13 +34,15 @@ class UnpackedDualTensor(NamedTuple):
 
 def enter_dual_level() -> int:
     """Begin a level, whose number is returned; `exit_dual_level` ends it. See `dual_level`."""
-    level = Level()
-    _open.set((*_open.get(), level))
-    return len(_open.get()) - 1
+    global _current_level
+    _current_level = len(_open.get())
+    _open.set((*_open.get(), Level()))
+    return _current_level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """End the innermost level: its tangents are forgotten."""
+    global _current_level
     levels = _open.get()
     if not levels:
         raise GradientError("[exit_dual_level] there is no level to leave")
@@ -50,6 +53,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         )
     levels[-1].end()
     _open.set(levels[:-1])
+    _current_level = len(levels) - 2
 
 
 class dual_level:
@@ -99,7 +103,7 @@ def with_tangent(op: str, x: Any, change: Any, level: Level) -> Tensor:
         if not isinstance(t, Tensor):
             raise DTypeError(f"[{op}] takes tensors, got {type(t).__name__}")
         if not t.dtype.is_differentiable:
-            raise DTypeError(f"[{op}] takes floating or complex tensors, got one of {t.dtype}")
+            raise ArgumentError(f"[{op}] takes floating or complex tensors, got one of {t.dtype}")
     if x.shape != change.shape:
         raise ShapeError(f"[{op}] a tangent of {change.shape} does not fit {x.shape}")
     if x.dtype is not change.dtype:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
+from ..backends.dual import level_at, parts
 from ..backends.registry import backend_of
 from ..errors import ArgumentError
 from .tensor import Tensor
@@ -222,6 +223,9 @@ def _suffixes(t: Tensor) -> Iterator[str]:
         yield f"grad_fn=<{node.name()}>"
     elif t.requires_grad:
         yield "requires_grad=True"
+    level = level_at(t._array)
+    if level is not None:
+        yield f"tangent={parts(t._array, level)[1]!r}"
 
 
 def elements(t: Tensor, prefix: str = "tensor(") -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.dual import primal_of
 from ..backends.registry import backend_of, backend_on
 from ..errors import (
     ArgumentError,
@@ -51,7 +52,7 @@ def host_array(op: str, t: Tensor) -> Any:
             f"[{op}] this tensor is on device {str(t.device)!r}, whose memory NumPy cannot share; "
             "use tensor.cpu().numpy()"
         )
-    return t._array.view()
+    return primal_of(t._array).view()
 
 
 # Python: numbers and sequences ---------------------------------------------------------------
