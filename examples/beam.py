@@ -2,9 +2,9 @@
 
     python examples/beam.py [--steps N] [--nested]
 
-w'''' = q on [0, 1], with w = w' = 0 at both ends. The network's value is multiplied by x²(1 - x)², so
-that the ends are as they should be, and learns from the equation alone. The fourth derivative comes
-from `func.jet`, in one pass; with --nested it comes from four nested gradients, to compare times.
+w'''' = q on [0, 1], with w = w' = 0 at both ends. The network's value is multiplied by x²(1 - x)²,
+so that the ends are as they should be. It learns from the equation alone. The fourth derivative
+comes from `func.jet`, in one pass; with --nested from four nested gradients, to compare times.
 """
 
 from __future__ import annotations

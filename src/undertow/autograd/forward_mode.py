@@ -487,7 +487,9 @@ def expanded(
     elif kind == "multilinear":
         makes = [lambda k: _leibniz(op, ins, params, k, level)]
     elif op.scalar is not None and arithmetic(op.expr):
-        makes = [_Arithmetic(op.expr, ins, plain[0], level).root]
+        makes = [_Arithmetic(op.expr, ins, level, plain[0]).root]
+    elif (rule := _rule_expr(op, ins, level)) is not None:
+        makes = [_by_rate(rule, ins, outs[0], level)]
     else:
         rates = _Rates(op, ins, params, outs, level)
         makes = [partial(rates.coefficient, i) for i in range(len(outs))]
@@ -581,6 +583,30 @@ class _Rates:
         return c if c is None or k == 1 else c * (1 / k)
 
 
+def _rule_expr(op: Op, ins: Any, level: Level) -> Any:
+    """The rules of an elementwise op as one arithmetic expression, or None; see `_fused`."""
+    if op.scalar is None or not all(isinstance(t, Tensor) for t in ins):
+        return None
+    if any(t._array.dtype.kind != "f" for t in ins):
+        return None
+    fused = _fused(op, tuple([tangent(t, level) is not None for t in ins]))
+    return fused.expr if fused is not None and arithmetic(fused.expr) else None
+
+
+def _by_rate(expr: Any, ins: Any, out: Tensor, level: Level) -> Any:
+    """What gives the coefficients of an output whose derivative is an arithmetic expression."""
+    found: list[_Arithmetic] = []
+
+    def make(k: int) -> Any:
+        if not found:  # now the output has its series
+            rates = [rate for t in ins if (rate := _rate(t, level)) is not None]
+            found.append(_Arithmetic(expr, [*rates, *ins, out], level))
+        c = found[0].root(k - 1)
+        return c if c is None or k == 1 else c * (1 / k)
+
+    return make
+
+
 def _rate(t: Any, level: Level) -> Any:
     """The derivative of a tensor along the curve, itself a tensor with a series, or None."""
     series = tangent(t, level)
@@ -601,9 +627,9 @@ def arithmetic(expr: Any) -> bool:
 class _Arithmetic:
     """The coefficients of an arithmetic expression, each node's once."""
 
-    def __init__(self, expr: Any, ins: Any, out: Tensor, level: Level) -> None:
+    def __init__(self, expr: Any, ins: Any, level: Level, out: Tensor | None = None) -> None:
         self.expr, self.ins, self.level = expr, ins, level
-        self.known: dict[tuple[int, int], Any] = {(id(expr), 0): out}
+        self.known: dict[tuple[int, int], Any] = {} if out is None else {(id(expr), 0): out}
 
     def root(self, k: int) -> Any:
         """A coefficient of the whole."""
@@ -629,7 +655,13 @@ class _Arithmetic:
         if node.head == "sub":
             return _plus(parts[0], None if parts[1] is None else -parts[1])
         if node.head == "mul":
-            return self._convolved(node.args[0], node.args[1], range(k + 1), k)
+            a, b = node.args
+            if a is b or (a.head == b.head == "arg" and a.args == b.args):
+                half = self._convolved(a, a, range((k + 1) // 2), k)
+                middle = self.at(a, k // 2) if k % 2 == 0 else None
+                square = None if middle is None else middle * middle
+                return _plus(None if half is None else half + half, square)
+            return self._convolved(a, b, range(k + 1), k)
         if k == 0:
             return parts[0] / parts[1]
         missing = self._convolved(node, node.args[1], range(k), k)
