@@ -4,7 +4,7 @@
 
 Milliseconds of processor time on one thread, interleaved, best of several, and the ratio to torch.
 Results are compared first. The rows of `jvp` also say how much longer they take than the forward
-of the same function.
+of the same function, that of `jet` how long beside four nested gradients.
 """
 
 from __future__ import annotations
@@ -128,6 +128,24 @@ def jacobian_forward(m: Any, data: Any) -> Any:
     return lambda: (found(x),), None
 
 
+def fourth(m: Any, data: Any) -> Any:
+    """The fourth derivative of a network along a direction: by jet, and by nested gradients."""
+    weights, (x, v) = _tensors(m, data[:-2]), _tensors(m, data[-2:])
+
+    def network(x: Any) -> Any:
+        return _mlp(m, weights, x)
+
+    def nested() -> Any:
+        # Rows do not depend on each other, so that a gradient of the sum has those of all.
+        t = m.zeros(x.shape[0], 1, requires_grad=True)
+        y = network(x + t * v)
+        for _ in range(4):
+            (y,) = m.autograd.grad(y.sum(), t, create_graph=True)
+        return (y,)
+
+    return (lambda: (m.func.jet(network, (x,), (v,), 4)[1][3],)) if m is ut else nested, nested
+
+
 def _labels(*shape: int) -> Any:
     return RNG.integers(0, 10, shape)
 
@@ -152,6 +170,8 @@ ROWS = {
     "hessian, 100 variables": (hessian, lambda: _arrays((100, 100), (100,))),
     "jacrev, 64 to 64": (jacobian, lambda: _arrays((64, 64), (64, 64), (64,))),
     "jacfwd, 64 to 64": (jacobian_forward, lambda: _arrays((64, 64), (64, 64), (64,))),
+    "fourth derivative, jet": (
+        fourth, lambda: _arrays(*_mlp_shapes((2, 64, 64, 64, 1)), (256, 2), (256, 2))),
 }  # fmt: skip
 
 
@@ -185,7 +205,8 @@ def main() -> None:
         line = f"{name:32} undertow {1e3 * times['ours']:8.2f} ms, torch "
         line += f"{1e3 * times['torch']:8.2f} ms, ratio {times['ours'] / times['torch']:.2f}"
         if forward is not None:
-            line += f", {times['ours'] / times['forward']:.2f} x its forward"
+            beside = "nested gradients" if build is fourth else "its forward"
+            line += f", {times['ours'] / times['forward']:.2f} x {beside}"
         print(line, flush=True)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import undertow as ut
-from op_cases import flat, tensors, within
+from op_cases import flat, seed_of, tensors, within
 from op_samples import OpInfo, Sample
 from undertow.utils._pytree import tree_flatten, tree_unflatten
 
@@ -47,3 +49,20 @@ def same(found: Any, expected: Any, rtol: float = 1e-6, atol: float = 1e-8) -> N
         assert f.shape == e.shape
         assert f.dtype is e.dtype
         ut.testing.assert_close(f, e, rtol=rtol, atol=atol, equal_nan=True)
+
+
+def of_floats(info: OpInfo, sample: Sample) -> Any:
+    """The op as a function of what is differentiated, these inputs, and tangents of them."""
+    run, xs = as_function(info, sample)
+    places = [i for i, x in enumerate(xs) if x.requires_grad]
+    xs = [x.detach() for x in xs]
+
+    def function(*given: Any) -> Any:
+        whole = [x.clone() for x in xs]
+        for i, g in zip(places, given, strict=True):
+            whole[i] = g
+        return tuple(o for o in run(*whole) if o.dtype.is_differentiable)
+
+    primals = tuple(xs[i] for i in places)
+    random = np.random.default_rng(0)
+    return function, primals, tuple(ut.tensor(seed_of(random, x)).to(x.dtype) for x in primals)

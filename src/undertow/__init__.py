@@ -116,7 +116,7 @@ _LAZY |= {
         "errors": "OutOfMemoryError",
         "compat._C": "Tag",
         "compiled.function": "compile",
-        "_higher_order_ops": "cond while_loop",
+        "_higher_order_ops": "associative_scan cond map scan while_loop",
         "foreach": " ".join(
             [
                 "_amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _foreach_clone",

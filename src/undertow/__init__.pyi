@@ -73,7 +73,10 @@ from .compat import version as version
 from .compat import webgpu as webgpu
 from .compat import xpu as xpu
 from .compat._C import Tag as Tag
+from .compat._higher_order_ops import associative_scan as associative_scan
 from .compat._higher_order_ops import cond as cond
+from .compat._higher_order_ops import map as map
+from .compat._higher_order_ops import scan as scan
 from .compat._higher_order_ops import while_loop as while_loop
 from .compat.foreach import (
     _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_,
@@ -3739,6 +3742,7 @@ __all__ = [
     "asin_",
     "asinh",
     "asinh_",
+    "associative_scan",
     "atan",
     "atan2",
     "atan_",
@@ -4109,6 +4113,7 @@ __all__ = [
     "lu_solve",
     "lu_unpack",
     "manual_seed",
+    "map",
     "margin_ranking_loss",
     "masked",
     "masked_fill",
@@ -4264,6 +4269,7 @@ __all__ = [
     "saddmm",
     "save",
     "scalar_tensor",
+    "scan",
     "scatter",
     "scatter_add",
     "scatter_reduce",

@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import undertow as ut
 import undertow.autograd.forward_ad as fw
-from op_cases import cases, has_float, seed_of
+from op_cases import cases, has_float
 from op_samples import OpInfo, Sample
-from transform_table import as_function, same
+from transform_table import of_floats, same
 from undertow.backends.base import Backend
 from undertow.backends.dual import DualBackend
 from undertow.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vmap
 
 close = ut.testing.assert_close
-
-
-def of_floats(info: OpInfo, sample: Sample) -> Any:
-    """The op as a function of what is differentiated, these inputs, and tangents of them."""
-    run, xs = as_function(info, sample)
-    places = [i for i, x in enumerate(xs) if x.requires_grad]
-    xs = [x.detach() for x in xs]
-
-    def function(*given: Any) -> Any:
-        whole = [x.clone() for x in xs]
-        for i, g in zip(places, given, strict=True):
-            whole[i] = g
-        return tuple(o for o in run(*whole) if o.dtype.is_differentiable)
-
-    primals = tuple(xs[i] for i in places)
-    random = np.random.default_rng(0)
-    return function, primals, tuple(ut.tensor(seed_of(random, x)).to(x.dtype) for x in primals)
 
 
 def number(*outputs: Any) -> Any:

@@ -297,8 +297,6 @@ def test_what_escapes_is_refused() -> None:
 
 def test_control_flow() -> None:
     """Branches and loops by values that are mapped, and their gradients."""
-    from undertow._higher_order_ops import associative_scan, map, scan
-
     x = ut.tensor([-1.0, 2.0, 0.5], dtype=ut.float64)
 
     def branch(x: Any) -> Any:
@@ -321,14 +319,40 @@ def test_control_flow() -> None:
 
     rows = ut.randn(4, 5, dtype=ut.float64)
     for loop in (
-        lambda row: scan(lambda c, x: (c * x + 1, c.sin()), row[0], row)[1].sum(),
-        lambda row: map(lambda x, c: x * c, row, row.sum()).sum(),
-        lambda row: associative_scan(lambda a, b: a * b, row, 0).sum(),
+        lambda row: ut.scan(lambda c, x: (c * x + 1, c.sin()), row[0], row)[1].sum(),
+        lambda row: ut.map(lambda x, c: x * c, row, row.sum()).sum(),
+        lambda row: ut.associative_scan(lambda a, b: a * b, row, 0).sum(),
     ):
         close(vmap(loop, loop=False)(rows), ut.stack([loop(r) for r in rows]))
         close(vmap(grad(loop), loop=False)(rows), ut.stack([grad(loop)(r) for r in rows]))
         moved = vmap(lambda r, f=loop: jvp(f, (r,), (r,))[1], loop=False)(rows)
         close(moved, (ut.stack([grad(loop)(r) for r in rows]) * rows).sum(1))
+
+
+def test_scan_with_checkpoints() -> None:
+    """The same gradients under every transform, and only some carries are kept."""
+    w = ut.tensor(0.9, dtype=ut.float64)
+    rows = ut.randn(3, 10, dtype=ut.float64)
+    calls = []
+
+    def total(w: Any, row: Any, checkpoint: bool, reverse: bool = False) -> Any:
+        def one(c: Any, x: Any) -> Any:
+            calls.append(1)
+            return (c * w + x).tanh(), c.sin()
+
+        last, outs = ut.scan(one, row[0], row, reverse=reverse, checkpoint=checkpoint)
+        return last + (outs * row).sum()
+
+    for reverse in (False, True):
+        plain = grad(total, (0, 1))(w, rows[0], False, reverse)
+        calls.clear()
+        close(grad(total, (0, 1))(w, rows[0], True, reverse), plain)
+        assert len(calls) > 15  # most steps ran again
+    close(total(w, rows[0], True), total(w, rows[0], False))
+    by_row = lambda kept: vmap(grad(lambda r: total(w, r, kept)), loop=False)(rows)
+    close(by_row(True), by_row(False))
+    moved = lambda kept: jvp(lambda w: total(w, rows[0], kept), (w,), (w,))[1]
+    close(moved(True), moved(False))
 
 
 def test_products_with_hessians() -> None:

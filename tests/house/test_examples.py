@@ -13,6 +13,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What is enough to see that it learns; and what must not be in the list.
 REDUCED = {
+    "beam": "--steps 100",
     "characters": "--steps 40 --width 32 --layers 1 --length 30",
     "digits": "--epochs 2",
     "forecast": "--steps 40",
@@ -59,6 +60,8 @@ def test_it_learns(name: str, tmp_path: Path) -> None:
         case "characters":
             now, first = numbers(said, r"([\d.]+) bits per character .* of ([\d.]+) at first")
             assert now < first - 0.5
+        case "beam":
+            assert numbers(said, r"largest error ([\d.]+) of 1")[0] < 0.6  # 1 where it is flat
         case "forecast":
             network, nothing = re.findall(r"error ([\d.]+) over 20", said)
             assert float(network) < float(nothing)

@@ -21,14 +21,17 @@ themselves (reverse over forward).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import product
 from sys import getrefcount
 from typing import Any
 
 from ..backends.batch import towering
-from ..backends.dual import LEVELS, STEPS, DualArray, Level, level_at, living, parts, primal_of
+from ..backends.dual import STEPS, DualArray, Level, Series, level_at, living, parts, primal_of
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..core import inplace
+from ..core.derived import ordered
 from ..core.dispatch import alike, apply, cast, expand
 from ..core.fused import traced
 from ..core.inplace import replay, zeros_of
@@ -38,7 +41,7 @@ from ..core.op import Op, elementwise_op
 from ..core.plan import Plan
 from ..core.record import record
 from ..core.saved import Group, Packed
-from ..core.tensor import Tensor, node_of, share, wrap, wrap_shared
+from ..core.tensor import Tensor, is_dual, node_of, share, wrap, wrap_shared
 from ..core.views import viewed
 from ..dtypes import of_array
 from ..errors import GradientError, UnsupportedError
@@ -79,8 +82,8 @@ def unpacked(t: Tensor, level: Level) -> tuple[Tensor, Tensor | None]:
     return p, change
 
 
-def tangent(t: Any, level: Level) -> Tensor | None:
-    """The tangent of a tensor at a level, or None."""
+def tangent(t: Any, level: Level) -> Any:
+    """The tangent of a tensor at a level, or None; a `Series` at a level of Taylor mode."""
     return parts(t._array, level)[1] if isinstance(t, Tensor) else None
 
 
@@ -98,12 +101,16 @@ def laid_out(t: Tensor, like: Any) -> Tensor:
 
 def dual(p: Tensor, t: Tensor, level: Level) -> Any:
     """The dual array of a primal and its tangent."""
-    array = p._array
+    return DualArray(p._array, fitted(t, p._array), level)
+
+
+def fitted(t: Tensor, array: Any) -> Tensor:
+    """A tangent in the shape, dtype and layout of its primal."""
     if t._array.shape != array.shape:
         t = expand(t, tuple(array.shape))
     if t._array.dtype != array.dtype:
         t = cast(t, of_array(array.dtype))
-    return DualArray(array, laid_out(t, array), level)
+    return laid_out(t, array)
 
 
 # The step of an op ------------------------------------------------------------------------------
@@ -120,10 +127,10 @@ def step(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
     tangents = [tangent(t, level) for t in inputs]
     state = current()
     if op.view:
-        seen = _unrecorded(op, primals, params)
+        seen = _of_primals(op, primals, params)
         view = DualArray(seen._array, None, level)
         return viewed(op, inputs[0], view, params)
-    result = _unrecorded(op, primals, params)
+    result = _of_primals(op, primals, params)
     several = op.outputs != 1
     outs = [wrap(t._array) for t in (result if several else (result,))]
     node = None
@@ -136,6 +143,11 @@ def step(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
         for out in outs:
             share(out).inference = True
     plain = [wrap(o._array, o._node, o._index) for o in outs]
+    if level.order > 1:
+        expanded(op, inputs, params, outs, plain, level)
+        if node is not None:
+            _save_duals(node, outs)
+        return tuple(outs) if several else outs[0]
     moved = pushed(op, primals, tangents, params, plain)
     for out, change in zip(outs, moved, strict=True):
         if change is not None:
@@ -156,7 +168,13 @@ def _without_dead(t: Any) -> Any:
     return t
 
 
-def _unrecorded(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
+def _of_primals(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
+    """The op of the primals, unrecorded, since the op of the dual inputs is.
+
+    Where they have tangents of levels below, these are recorded, and nothing else would do so.
+    """
+    if any(is_dual(t) for t in inputs):
+        return apply(op, inputs, params)
     state = current()
     enter(with_grad(state, False) if state.plain else state.but(grad=False))
     try:
@@ -186,6 +204,9 @@ def seen(op: Op, x: Tensor, view: Any, params: tuple[Any, ...]) -> Any:
     below = view.primal
     if below.__class__ is DualArray:
         below = seen(op, primal(x, view.level), below, params)
+    if isinstance(change, Series):
+        series = change.each(lambda c: apply(op, (c,), params))
+        return DualArray(below, forced(series, view.level), view.level)
     return DualArray(below, apply(op, (change,), params), view.level)
 
 
@@ -198,14 +219,10 @@ def pushed(
     outs: Sequence[Tensor],
 ) -> list[Tensor | None]:
     """The tangents of an op's outputs; None for those that do not vary."""
-    varying = [o._array.dtype.kind in "fcV" for o in outs[: op.differentiable]]
+    varying = varies(op, changes, outs)
     none: list[Tensor | None] = [None] * len(outs)
     if not any(varying):
         return none
-    for i, change in enumerate(changes):
-        name = op.inputs[min(i, op.arity - 1)]
-        if change is not None and name not in op.rules:
-            raise no_rule(op.name, name)
     real = not any(o._array.dtype.kind == "c" for o in (*outs, *ins) if isinstance(o, Tensor))
     kind = _kind(op)
     if kind == "same" and (real or (op.conjugate and outs[0]._array.dtype.kind == "c")):
@@ -218,6 +235,16 @@ def pushed(
         return _by_two_vjps(op, ins, changes, params, outs, varying)
     listed = list(found) if op.outputs > 1 else [found]
     return [t if i < len(varying) and varying[i] else None for i, t in enumerate(listed)]
+
+
+def varies(op: Op, changes: Sequence[Any], outs: Sequence[Tensor]) -> list[bool]:
+    """Which outputs have a derivative; an error if there is no rule for it."""
+    varying = [o._array.dtype.kind in "fcV" for o in outs[: op.differentiable]]
+    for i, change in enumerate(changes if any(varying) else ()):
+        name = op.inputs[min(i, op.arity - 1)]
+        if change is not None and name not in op.rules:
+            raise no_rule(op.name, name)
+    return varying
 
 
 def _kind(op: Op) -> str:
@@ -240,7 +267,8 @@ def _by_rules(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
     """The rules themselves, of tangents in the place of cotangents."""
     (out,) = outs
     shape = tuple(out._array.shape)
-    if op.scalar is not None and not LEVELS[1:] and not _recorded(*ins, *changes, out):
+    plain = not any(is_dual(t) for t in (*ins, *changes, out))
+    if op.scalar is not None and plain and not _recorded(*ins, *changes, out):
         fused = _fused(op, tuple([c is not None for c in changes]))
         operands = [*[c for c in changes if c is not None], *ins, out]
         if fused is not None and alike(operands, shape):
@@ -416,6 +444,245 @@ def _constant(value: Any) -> Any:
     return value
 
 
+# Taylor mode -------------------------------------------------------------------------------------
+# Note [Taylor mode]
+# At a level of an order above 1 the tangent is a series: the Taylor coefficients c1, c2 … of the
+# array along a curve x(t). Linear ops take each coefficient by itself, products are convolved, and
+# for all others there is one way: y(t) = f(x(t)) has the derivative y' = pushed(x, x', y), which
+# is a program of ops (Note [pushing forward]). It runs on the series themselves, and since the
+# coefficient k of y is that of y' at k - 1, over k, it asks only for those that are known by then.
+# So series are made when they are asked for, but only inside of one op: when it ends, all
+# coefficients of its results are there, so that nobody can change an input in between.
+def forced(series: Series, level: Level) -> Series:
+    """A series whose coefficients are there, but inside of an op."""
+    if not level.forcing:
+        level.forcing = True
+        try:
+            for k in range(1, level.order + 1):
+                series[k]
+        finally:
+            level.forcing = False
+    return series
+
+
+def coefficient(t: Any, k: int, level: Level) -> Any:
+    """A Taylor coefficient of a tensor, or number; None for zeros."""
+    if k == 0:
+        return primal(t, level) if isinstance(t, Tensor) else t
+    series = tangent(t, level)
+    return None if series is None else series[k]
+
+
+def expanded(
+    op: Op, ins: Sequence[Any], params: Any, outs: list[Tensor], plain: Any, level: Level
+) -> None:
+    """Give the outputs of an op their series; see Note [Taylor mode]."""
+    varying = varies(op, [tangent(t, level) for t in ins], outs)
+    if not any(varying):
+        return
+    kind = _kind(op)
+    makes: list[Any]
+    if kind == "linear":
+        makes = _each(len(outs), lambda k: _linear_term(op, ins, params, k, level))
+    elif kind == "multilinear":
+        makes = [lambda k: _leibniz(op, ins, params, k, level)]
+    elif op.scalar is not None and arithmetic(op.expr):
+        makes = [_Arithmetic(op.expr, ins, level, plain[0]).root]
+    elif (rule := _rule_expr(op, ins, level)) is not None:
+        makes = [_by_rate(rule, ins, outs[0], level)]
+    else:
+        rates = _Rates(op, ins, params, outs, level)
+        makes = [partial(rates.coefficient, i) for i in range(len(outs))]
+    made = []
+    for out, make, varies_ in zip(outs, makes, varying, strict=False):
+        if varies_:
+            array = out._array
+            series = Series(make).each(partial(fitted, array=array))
+            out._array = DualArray(array, series, level)
+            made.append(series)
+    if not level.forcing:
+        for series in made:
+            forced(series, level)
+        for series in made:
+            series.make = _beyond
+
+
+def _beyond(k: int) -> Any:
+    raise GradientError(f"[jet] a coefficient of order {k} was asked for, which is not computed")
+
+
+def _each(count: int, make: Any) -> list[Any]:
+    """For each of several outputs, which are made together, what gives its coefficients."""
+    known: dict[int, Any] = {}
+
+    def one(k: int, i: int) -> Any:
+        if k not in known:
+            known[k] = make(k)
+        found = known[k]
+        return found[i] if found is not None and count > 1 else found
+
+    return [partial(one, i=i) for i in range(count)]
+
+
+def _linear_term(op: Op, ins: Any, params: Any, k: int, level: Level) -> Any:
+    changes = [coefficient(t, k, level) if isinstance(t, Tensor) else None for t in ins]
+    if all(c is None for c in changes):
+        return None
+    return _linear(op, [coefficient(t, 0, level) for t in ins], changes, params)
+
+
+def _leibniz(op: Op, ins: Any, params: Any, k: int, level: Level) -> Any:
+    """The sum over all products of coefficients whose orders add up to k."""
+    asked = set().union(*(wants for _, wants in op.rules.values()))
+    ruled = [
+        i for i, name in enumerate(op.inputs) if name in op.rules and isinstance(ins[i], Tensor)
+    ]
+    factors = [i for i in ruled if op.inputs[i] in asked]
+    addends = [i for i in ruled if op.inputs[i] not in asked]
+    added = {i: coefficient(ins[i], k, level) for i in addends}
+    terms = []
+    for orders in product(range(k + 1), repeat=len(factors)):
+        if sum(orders) == k:
+            values = [coefficient(ins[i], n, level) for i, n in zip(factors, orders, strict=True)]
+            if all(v is not None for v in values):
+                terms.append(values)
+    if not terms:
+        if all(c is None for c in added.values()):
+            return None
+        values = [coefficient(ins[i], 0, level) for i in factors]
+        terms.append([zeros_of(values[0]), *values[1:]])
+    total: Any = None
+    for values in terms:
+        given = [coefficient(t, 0, level) for t in ins]
+        for i, v in zip(factors, values, strict=True):
+            given[i] = v
+        for i in addends:
+            c = added[i] if total is None else None
+            given[i] = zeros_of(given[i]) if c is None else c
+        part = apply(op, given, params)
+        total = part if total is None else total + part
+    return total
+
+
+class _Rates:
+    """The derivatives of an op's outputs along the curve, as series."""
+
+    def __init__(self, op: Op, ins: Any, params: Any, outs: Any, level: Level) -> None:
+        self.given = op, ins, params, outs
+        self.level = level
+        self.found: Any = None
+
+    def coefficient(self, i: int, k: int) -> Any:
+        """A coefficient of the output i."""
+        if self.found is None:
+            op, ins, params, outs = self.given
+            changes = [_rate(t, self.level) for t in ins]
+            self.found = pushed(op, ins, changes, params, outs)
+        rate = self.found[i]
+        c = None if rate is None else coefficient(rate, k - 1, self.level)
+        return c if c is None or k == 1 else c * (1 / k)
+
+
+def _rule_expr(op: Op, ins: Any, level: Level) -> Any:
+    """The rules of an elementwise op as one arithmetic expression, or None; see `_fused`."""
+    if op.scalar is None or not all(isinstance(t, Tensor) for t in ins):
+        return None
+    if any(t._array.dtype.kind != "f" for t in ins):
+        return None
+    fused = _fused(op, tuple([tangent(t, level) is not None for t in ins]))
+    return fused.expr if fused is not None and arithmetic(fused.expr) else None
+
+
+def _by_rate(expr: Any, ins: Any, out: Tensor, level: Level) -> Any:
+    """What gives the coefficients of an output whose derivative is an arithmetic expression."""
+    found: list[_Arithmetic] = []
+
+    def make(k: int) -> Any:
+        if not found:  # now the output has its series
+            rates = [rate for t in ins if (rate := _rate(t, level)) is not None]
+            found.append(_Arithmetic(expr, [*rates, *ins, out], level))
+        c = found[0].root(k - 1)
+        return c if c is None or k == 1 else c * (1 / k)
+
+    return make
+
+
+def _rate(t: Any, level: Level) -> Any:
+    """The derivative of a tensor along the curve, itself a tensor with a series, or None."""
+    series = tangent(t, level)
+    if not isinstance(series, Series):
+        return None
+    first = series[1]
+    if first is None:
+        first = zeros_of(primal(t, level))
+    later = Series(lambda k: None if (c := series[k + 1]) is None else c * float(k + 1))
+    return wrap(DualArray(first._array, later, level), node_of(first), first._index)
+
+
+def arithmetic(expr: Any) -> bool:
+    """Whether an expression has only sums, differences, products and quotients."""
+    return all(n.head in ("arg", "const", "add", "sub", "neg", "mul", "div") for n in ordered(expr))
+
+
+class _Arithmetic:
+    """The coefficients of an arithmetic expression, each node's once."""
+
+    def __init__(self, expr: Any, ins: Any, level: Level, out: Tensor | None = None) -> None:
+        self.expr, self.ins, self.level = expr, ins, level
+        self.known: dict[tuple[int, int], Any] = {} if out is None else {(id(expr), 0): out}
+
+    def root(self, k: int) -> Any:
+        """A coefficient of the whole."""
+        return self.at(self.expr, k)
+
+    def at(self, node: Any, k: int) -> Any:
+        """A coefficient of a node; None for zeros."""
+        if node.head == "arg":
+            return coefficient(self.ins[node.args[0]], k, self.level)
+        if node.head == "const":
+            return node.args[0] if k == 0 else None
+        key = (id(node), k)
+        if key not in self.known:
+            self.known[key] = self._found(node, k)
+        return self.known[key]
+
+    def _found(self, node: Any, k: int) -> Any:
+        parts = [self.at(a, k) for a in node.args]
+        if node.head == "neg":
+            return None if parts[0] is None else -parts[0]
+        if node.head == "add":
+            return _plus(*parts)
+        if node.head == "sub":
+            return _plus(parts[0], None if parts[1] is None else -parts[1])
+        if node.head == "mul":
+            a, b = node.args
+            if a is b or (a.head == b.head == "arg" and a.args == b.args):
+                half = self._convolved(a, a, range((k + 1) // 2), k)
+                middle = self.at(a, k // 2) if k % 2 == 0 else None
+                square = None if middle is None else middle * middle
+                return _plus(None if half is None else half + half, square)
+            return self._convolved(a, b, range(k + 1), k)
+        if k == 0:
+            return parts[0] / parts[1]
+        missing = self._convolved(node, node.args[1], range(k), k)
+        total = _plus(parts[0], None if missing is None else -missing)
+        return None if total is None else total / self.at(node.args[1], 0)
+
+    def _convolved(self, a: Any, b: Any, orders: range, k: int) -> Any:
+        total: Any = None
+        for j in orders:
+            left, right = self.at(a, j), self.at(b, k - j)
+            if left is not None and right is not None:
+                total = _plus(total, left * right)
+        return total
+
+
+def _plus(a: Any, b: Any) -> Any:
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b
+
+
 # Changes in place --------------------------------------------------------------------------------
 def assign(op: str, t: Tensor, value: Tensor) -> bool:
     """Write a value into a tensor, where one of them has a tangent; False where neither has."""
@@ -426,16 +693,46 @@ def assign(op: str, t: Tensor, value: Tensor) -> bool:
     if level is None:
         return False
     change = tangent(value, level)
+    if level.order > 1:
+        _write_series(op, t, value, level)
+        return True
     if tangent(t, level) is None:
         _give_tangent(op, t, level, change)
     target = tangent(t, level)
     assert target is not None
-    # First the primals, which may be dual at levels below.
-    inplace._assign(op, primal(t, level), primal(value, level))
+    # First the primals, which may be dual at levels below, or become so.
+    below = primal(t, level)
+    before = below._array
+    inplace._assign(op, below, primal(value, level))
+    if below._array is not before:
+        _check_alone(op, t)
+        t._array = DualArray(below._array, target, level)
     if change is None:
         change = zeros_of(target)
     inplace.overwrite(op, target, cast(change, t.dtype))
     return True
+
+
+def _write_series(op: str, t: Tensor, value: Tensor, level: Level) -> None:
+    """Put another array in the place of a tensor's, which nobody else looks at."""
+    _check_alone(op, t)
+    below = primal(t, level)
+    inplace._assign(op, below, primal(value, level))
+    array = below._array
+    series = tangent(value, level)
+    if series is not None:
+        array = DualArray(array, series.each(lambda c: fitted(c, array)), level)
+    t._array = array
+
+
+def _check_alone(op: str, t: Tensor) -> None:
+    """Raise unless a tensor is all of its memory, and nobody else looks at it."""
+    alias = t._alias
+    if t._base is not None or (alias is not None and getrefcount(alias.version) > 2):
+        raise UnsupportedError(
+            f"[{op}] writes in place into a part of a tensor, or into memory that other tensors "
+            "look at, which jet and nested jvp cannot follow; do it out of place, as by where"
+        )
 
 
 def _give_tangent(op: str, t: Tensor, level: Level, like: Any) -> None:

@@ -501,6 +501,11 @@ class Function:
                 return found[0]
             args = mapped
         if LEVELS and any(is_dual(a) for a in args):
+            if any(level.order > 1 for level in LEVELS):
+                raise UnsupportedError(
+                    f"[{cls.__name__}] a custom Function has a first derivative only, and jet asks "
+                    "for higher ones; nest func.jvp, or write it in ops"
+                )
             return pushed_function(cls, args)
         return cls._run(args)[1]
 

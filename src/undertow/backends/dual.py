@@ -27,10 +27,12 @@ from .registry import backend_of
 class Level:
     """One level of forward mode; it lives from its entry to its exit."""
 
-    __slots__ = ("_made", "alive", "number")
+    __slots__ = ("_made", "alive", "forcing", "number", "order")
 
-    def __init__(self) -> None:
+    def __init__(self, order: int = 1) -> None:
         self.number: int = 1 + max((level.number for level in LEVELS), default=-1)
+        self.order = order  # above 1, tangents are series; see Note [Taylor mode]
+        self.forcing = False  # whether coefficients of such a series are being made
         self.alive = True
         self._made: dict[Backend, DualBackend] = {}
         LEVELS.append(self)
@@ -51,6 +53,32 @@ class Level:
 LEVELS: list[Level] = []  # those that live
 # Off inside of a custom function's forward, where a tensor is its primal.
 unfollowed: ContextVar[frozenset[Any]] = ContextVar("undertow_tangents", default=frozenset())
+
+
+class Series:
+    """The Taylor coefficients of an array from the first on, made when they are asked for.
+
+    Each is a tensor, or None for zeros. It stands in the place of a tangent.
+    """
+
+    __slots__ = ("made", "make")
+
+    def __init__(self, make: Callable[[int], Any]) -> None:
+        self.make = make
+        self.made: list[Any] = []
+
+    def __getitem__(self, k: int) -> Any:
+        while len(self.made) < k:
+            self.made.append(self.make(len(self.made) + 1))
+        return self.made[k - 1]
+
+    def each(self, function: Callable[[Any], Any]) -> Series:
+        """The series of a linear function of this one."""
+        return Series(lambda k: None if (c := self[k]) is None else function(c))
+
+    def clone(self) -> Series:
+        """This series: nobody writes into coefficients."""
+        return self
 
 
 class DualArray:
@@ -107,7 +135,9 @@ def parts(array: Any, level: Level) -> tuple[Any, Any]:
 def tangents(array: Any) -> Iterator[Any]:
     """All tangents of an array."""
     while array.__class__ is DualArray:
-        if array.tangent is not None:
+        if isinstance(array.tangent, Series):
+            yield from (c for c in array.tangent.made if c is not None)
+        elif array.tangent is not None:
             yield array.tangent
         array = array.primal
 

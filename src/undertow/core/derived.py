@@ -49,7 +49,7 @@ def derived(op: Op, rule: Callable[..., Any], arity: int) -> Callable[..., Any]:
 
 def as_op(name: str, expr: Expr, arity: int) -> Op | None:
     """The op that computes `expr`; None where there is no use or no way, see Note [derived ops]."""
-    order = _ordered(expr)
+    order = ordered(expr)
     primitives = [node for node in order if node.head not in ("arg", "const")]
     known = all(node.head in _MEANING for node in primitives)
     if not known or not 2 <= len(primitives) <= _LONGEST:
@@ -62,12 +62,12 @@ def as_op(name: str, expr: Expr, arity: int) -> Op | None:
         name, lambda *xs: substitute(expr, xs), inputs=" ".join(names), derived=True
     )
     for target, slope in zip(names, slopes, strict=True):
-        used = sorted({n.args[0] for n in _ordered(slope) if n.head == "arg"} - {0})
+        used = sorted({n.args[0] for n in ordered(slope) if n.head == "arg"} - {0})
         op.rules[target] = (_meaning(slope, used), ("g", *(names[i - 1] for i in used)))
     return op
 
 
-def _ordered(expr: Expr) -> list[Expr]:
+def ordered(expr: Expr) -> list[Expr]:
     """The distinct nodes of an expression, each after its arguments."""
     found: list[Expr] = []
     seen: set[int] = set()
@@ -134,7 +134,7 @@ def _partial(head: str, place: int, g: Expr, operands: list[Expr]) -> Expr:
 
 def _meaning(expr: Expr, used: list[int]) -> Callable[..., Any]:
     """`expr` as a function of the cotangent and the arguments it uses, tensors or expressions."""
-    order = _ordered(expr)
+    order = ordered(expr)
 
     def rule(g: Any, *values: Any) -> Any:
         given = dict(zip((0, *used), (g, *values), strict=True))

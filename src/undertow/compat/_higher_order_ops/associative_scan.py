@@ -27,8 +27,7 @@ def associative_scan(
     it is called with whole slices, in "generic" it is called with single ones (by `vmap`).
 
     >>> import undertow as ut
-    >>> from undertow._higher_order_ops import associative_scan
-    >>> associative_scan(lambda a, b: a * b, ut.tensor([1.0, 2.0, 3.0, 4.0]), dim=0)
+    >>> ut.associative_scan(lambda a, b: a * b, ut.tensor([1.0, 2.0, 3.0, 4.0]), dim=0)
     tensor([ 1.,  2.,  6., 24.])
     """
     leaves, spec = tree_flatten(xs)

@@ -16,8 +16,7 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
     """`f(x, *args)` for each `x` along the first dimension of `xs`, stacked.
 
     >>> import undertow as ut
-    >>> from undertow._higher_order_ops import map
-    >>> map(lambda x, y: x.sum() * y, ut.ones(2, 3), ut.tensor(2.0))
+    >>> ut.map(lambda x, y: x.sum() * y, ut.ones(2, 3), ut.tensor(2.0))
     tensor([6., 6.])
     """
     leaves, spec = tree_flatten(xs)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from ...autograd.checkpoint import checkpoint as recomputed
 from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
 from ...utils._pytree import tree_flatten, tree_unflatten
@@ -19,12 +21,15 @@ def scan(
     *,
     dim: int = 0,
     reverse: bool = False,
+    checkpoint: bool = False,
 ) -> tuple[Any, Any]:
     """The last carry and all outputs of `carry, out = combine_fn(carry, x)`, along `dim`.
 
+    With `checkpoint` a backward keeps only the carries at every √n-th of n steps, and computes what
+    is between them again: memory grows with √n, and the forward runs twice.
+
     >>> import undertow as ut
-    >>> from undertow._higher_order_ops import scan
-    >>> scan(lambda c, x: (c + x, c * x), ut.tensor(1.0), ut.tensor([1.0, 2.0, 3.0]))
+    >>> ut.scan(lambda c, x: (c + x, c * x), ut.tensor(1.0), ut.tensor([1.0, 2.0, 3.0]))
     (tensor(7.), tensor([ 1.,  4., 12.]))
     """
     leaves, spec = tree_flatten(xs)
@@ -46,17 +51,34 @@ def scan(
     dim = along(leaves, dim, "scan", RuntimeError)
     steps = [leaf.unbind(dim) for leaf in leaves]
     count = len(steps[0])
-    outs: list[Any] = [None] * count
-    carry = init
-    out_spec = None
-    for i in reversed(range(count)) if reverse else range(count):
-        given = tree_unflatten([step[i] for step in steps], spec)
-        carry, out = combine_fn(carry, given)
-        if tree_flatten(carry)[1] != carry_spec:
-            raise RuntimeError(
-                "combine_fn must carry what init is: the containers of the carry differ"
-            )
-        outs[i], out_spec = tree_flatten(out)
+    order = list(reversed(range(count)) if reverse else range(count))
+    out_spec: Any = None
+
+    def run(places: list[int], carry: Any) -> tuple[Any, list[list[Any]]]:
+        nonlocal out_spec
+        found = []
+        for i in places:
+            given = tree_unflatten([step[i] for step in steps], spec)
+            carry, out = combine_fn(carry, given)
+            if tree_flatten(carry)[1] != carry_spec:
+                raise RuntimeError(
+                    "combine_fn must carry what init is: the containers of the carry differ"
+                )
+            leaves, out_spec = tree_flatten(out)
+            found.append(leaves)
+        return carry, found
+
+    length = math.isqrt(count - 1) + 1 if checkpoint else count
+    carry, outs = init, []
+    for start in range(0, count, length):
+        places = order[start : start + length]
+        if checkpoint:
+            carry, found = recomputed(run, places, carry, use_reentrant=False)
+        else:
+            carry, found = run(places, carry)
+        outs += found
+    if reverse:
+        outs.reverse()
     if out_spec is None:
         return carry, []
     stack = FUNCTIONS["stack"]
