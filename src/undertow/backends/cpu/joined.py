@@ -34,7 +34,8 @@ def joined(table: Table, fixed: list[int], movable: list[int]) -> tuple[Table | 
         return None, found
     inside = set(table.inside)
     steps = [
-        _launched(s, recording, inside) if s.__class__ is Group else s for s in found.recording.steps
+        _launched(s, recording, inside) if s.__class__ is Group else s
+        for s in found.recording.steps
     ]
     made = Table(settled(found.recording, steps, table.inside), table.cpu, fixed, movable)
     made.held += table.held

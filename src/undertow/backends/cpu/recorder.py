@@ -137,7 +137,12 @@ class Tape:
             scratch = [p.store for p in pieces if rec.stores[p.store].origin == "scratch"]
             step = Launched(
                 *where,
-                *(pieces, made.ints, tuple(numbers), tuple(kinds), ask, table),
+                pieces,
+                made.ints,
+                tuple(numbers),
+                tuple(kinds),
+                ask,
+                table,
                 written.union(scratch),
             )
             if made.kernel.name.startswith("map_") and len(launched) == 1:

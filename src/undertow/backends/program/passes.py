@@ -98,8 +98,8 @@ def settled(recording: Recording, steps: Sequence[Any], inside: Iterable[int]) -
     made.stores = [copy(s) for s in recording.stores]
     used: dict[int, list[int]] = {}
     for i, step in enumerate(steps):
-        for store, *_ in _touched(recording, step):
-            used.setdefault(store, []).append(i)
+        for access in _touched(recording, step):
+            used.setdefault(access[0], []).append(i)
     for number in inside:
         store = made.stores[number]
         if number in used:
@@ -129,7 +129,7 @@ def _touched(recording: Recording, step: Any) -> list[Access]:
         return found + [(*_span(p), True) for p in step.outs]
     if step.__class__ in (Called, Checked):
         written = step.__class__ is Called
-        pieces = _pieces((step.args, step.kwargs, step.results if written else ()))
+        pieces = _pieces((step.args, step.kwargs, getattr(step, "results", ())))
         return [(*_span(p), written) for p in pieces]
     return []
 
@@ -310,8 +310,8 @@ def _has_constant(e: Expr) -> bool:
 
 
 _BOOLEAN = frozenset(
-    "eq ne lt le gt ge isnan isinf isfinite signbit logical_and logical_or logical_xor "
-    "logical_not".split()
+    ["eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "signbit"]
+    + ["logical_and", "logical_or", "logical_xor", "logical_not"]
 )
 
 
