@@ -32,9 +32,9 @@ def joined(table: Table, fixed: list[int], movable: list[int]) -> tuple[Table | 
     found = passed(recording, [*fixed, *movable])
     if not found.dead and not found.groups:
         return None, found
-    inside = set(table.inside)
+    inside, still = set(table.inside), set(fixed)
     steps = [
-        _launched(s, recording, inside) if s.__class__ is Group else s
+        _launched(s, recording, inside, still) if s.__class__ is Group else s
         for s in found.recording.steps
     ]
     made = Table(settled(found.recording, steps, table.inside), table.cpu, fixed, movable)
@@ -42,14 +42,14 @@ def joined(table: Table, fixed: list[int], movable: list[int]) -> tuple[Table | 
     return made, found
 
 
-def _launched(group: Group, recording: Recording, inside: set[int]) -> Launched:
+def _launched(group: Group, recording: Recording, inside: set[int], still: set[int]) -> Launched:
     """A group as a launch."""
     ins = [_like(p, recording) for p in group.ins]
     outs = [_like(p, recording) for p in group.outs]
     dtypes = tuple([p.dtype for p in group.outs])
     plan = maps._make([*ins, *group.numbers, *outs], group.exprs, dtypes, len(outs))
     launch = plan.launch
-    if plan.stream is not None and _may_stream(group, recording, inside):
+    if plan.stream is not None and _may_stream(group, recording, inside, still):
         launch = plan.stream
     kernel = launch.kernel
     kinds = kernel.kinds[1 + launch.buffers + len(launch.ints) :]
@@ -66,11 +66,12 @@ def _like(p: Piece, recording: Recording) -> Any:
     return np.ndarray(p.shape, p.dtype, buffer, p.offset, p.strides)
 
 
-def _may_stream(group: Group, recording: Recording, inside: set[int]) -> bool:
-    """Whether results begin whole lines, and are no operands."""
+def _may_stream(group: Group, recording: Recording, inside: set[int], still: set[int]) -> bool:
+    """Whether results begin whole lines in every call, and are no operands."""
     read = {p.store for p in group.ins}
     for p in group.outs:
         begin = 0 if p.store in inside else recording.stores[p.store].address
-        if (begin + p.offset) % STREAM or p.store in read:
+        moves = p.store not in inside and p.store not in still
+        if moves or (begin + p.offset) % STREAM or p.store in read:
             return False
     return True

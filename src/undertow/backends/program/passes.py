@@ -459,7 +459,13 @@ class _Graph:
         at = self.count
         self.count += 1
         node = None
-        if step.__class__ is Launched and step.map is not None and joinable(step.map):
+        may_join = (
+            step.__class__ is Launched
+            and step.map is not None
+            and step.asked is None  # its numbers are others in every call
+            and joinable(step.map)
+        )
+        if may_join:
             node = self._joined(step, before, at)
         if node is None:
             node = len(self.nodes)
@@ -467,7 +473,7 @@ class _Graph:
             new.before = before
             self.nodes.append(new)
             self.behind.append(self._all_behind(before))
-            if step.__class__ is Launched and step.map is not None and joinable(step.map):
+            if may_join:
                 new.maps = _Maps(step.map.outs[0].shape, step.map.compute)
                 if new.maps.add(step) is not None or new.maps.too_much() is not None:
                     new.maps = None
