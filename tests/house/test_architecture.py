@@ -68,6 +68,7 @@ CPU_ROOMS = [
     "backend",
     "recorder",
     "table",
+    "joined",
 ]
 
 

@@ -12,15 +12,18 @@ attributes of modules. If anything differs, the call is an eager one.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from copy import copy
 from sys import getrefcount
-from threading import Lock
+from threading import Lock, Thread
+from time import perf_counter
 from typing import Any
 
 from .. import dtypes
 from ..backends import memory
 from ..backends.cpu.codegen.jit import address
+from ..backends.cpu.joined import joined
 from ..backends.cpu.table import Otherwise, Table
 from ..backends.program.graph import Called, Checked, Launched, Piece, Recording, bounds, difference
 from ..backends.program.graph import root_of as _root
@@ -40,6 +43,8 @@ _USED_UP = (
     "of this result inside, as it was recorded; nothing is kept of its history"
 )
 BUSY = object()  # its memory belongs to an earlier call, or another thread is running it
+JOIN_AFTER = 3  # calls; see Note [tables that come later]
+JOIN = os.environ.get("UNDERTOW_COMPILE_JOIN", "1") == "1"
 NOT_NOW = object()  # a guard has failed, or the data want another way
 
 
@@ -187,6 +192,11 @@ class Program:
         self._overlaps(rec, moving)
         ordered = self._ask_early(new)
         self.table = Table(ordered, CPU, fixed, movable)
+        self.stays, self.moves = fixed, movable
+        self.launches = self.table.launches
+        self.better: Table | None = None  # see Note [tables that come later]
+        self.joiner: Thread | None = None
+        self.passes = f"maps are joined after {JOIN_AFTER} calls"
         self.results = {i: _Result(self.table, i, p) for i, p in results.items()}
         self.test = new.watch.tester()
         self._test_tensors = self._tester()
@@ -329,11 +339,52 @@ class Program:
         try:
             if self.busy is not None and is_busy(self.busy):  # since it was asked
                 return BUSY
+            if self.better is not None:
+                self._exchange(self.better)
+            elif self.calls == JOIN_AFTER:
+                self.improve()
             if self.arguments and not self._place(tensors):
                 return NOT_NOW
             return self._run(tensors, again)
         finally:
             self.lock.release()
+
+    # A better table -------------------------------------------------------------------------
+    def improve(self) -> Thread | None:
+        """Begin to make a better table, once; the thread that does."""
+        if self.joiner is None and JOIN:
+            self.joiner = Thread(target=self._join, name="undertow-joiner", daemon=True)
+            try:
+                self.joiner.start()
+            except RuntimeError:  # there are no more threads to be had
+                self.passes = "maps are not joined: there is no thread for it"
+        return self.joiner
+
+    def _join(self) -> None:
+        begin = perf_counter()
+        try:
+            found, told = joined(self.table, self.stays, self.moves)
+        except Exception as error:  # the first table goes on
+            self.passes = f"maps are not joined: {type(error).__name__}: {error}"
+            return
+        lines = [
+            f"{told.maps} maps became {told.groups}, {told.dead} launches that nobody needs went, "
+            f"{_bytes(told.saved)} less to read and write, {perf_counter() - begin:.2f} s"
+        ]
+        if told.reasons:
+            why = ", ".join(f"{n} × {w}" for w, n in told.reasons.items())
+            lines.append(f"maps that do not join what they read: {why}")
+        self.passes = "\n".join(lines)
+        self.better = found
+
+    def _exchange(self, table: Table) -> None:
+        """Run by another table from now on; what was placed is placed there."""
+        self.table, self.better = table, None
+        for store, result in self.results.items():
+            result.table = table
+            if result.array is not None:
+                table.place(store, address(result.array))
+        self.placed = [None] * len(self.arguments)
 
     def _place(self, tensors: Sequence[Tensor]) -> bool:
         table = self.table
@@ -430,7 +481,7 @@ class Program:
     # Telling --------------------------------------------------------------------------------
     def described(self) -> str:
         """A few lines about it."""
-        steps = self.trace.recording.steps
+        steps = self.table.recording.steps
         calls = [s.form for s in steps if isinstance(s, Called)]
         names: dict[str, int] = {}
         for s in steps:
@@ -438,7 +489,8 @@ class Program:
                 kind = s.name.rpartition("_")[0] or s.name
                 names[kind] = names.get(kind, 0) + 1
         counted = ", ".join(f"{n} {k}" for k, n in sorted(names.items(), key=lambda p: -p[1]))
-        lines = [f"{self.table.launches} launches ({counted})"]
+        fewer = f", {self.launches} as recorded" if self.launches > self.table.launches else ""
+        lines = [f"{self.table.launches} launches ({counted}){fewer}", *self.passes.splitlines()]
         if calls:
             forms = ", ".join(f"{calls.count(c)} {c}" for c in dict.fromkeys(calls))
             lines.append(f"{len(calls)} forms called from Python between them ({forms})")

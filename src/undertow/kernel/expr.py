@@ -262,3 +262,30 @@ def polynomial(x: Operand, coefficients: tuple[float, ...]) -> Operand:
 
 
 RELU = trace(lambda a: where(a < 0, 0, a), 1)  # NaN stays
+
+
+class Shared(tuple[Expr, ...]):
+    """Expressions that share parts: as text, each part is written once.
+
+    >>> square = arg(0) * arg(0)
+    >>> Shared([square + 1, square - 1])
+    Shared[t0=mul(a0, a0); t1=add(t0, 1); t2=sub(t0, 1); t1, t2]
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        names: dict[int, str] = {}
+        lines: list[str] = []
+
+        def name(node: Expr) -> str:
+            if node.head in ("arg", "const"):
+                return str(node)
+            if id(node) not in names:
+                text = f"{node.head}({', '.join([name(a) for a in node.args])})"
+                names[id(node)] = f"t{len(lines)}"
+                lines.append(f"{names[id(node)]}={text}")
+            return names[id(node)]
+
+        results = ", ".join([name(e) for e in self])
+        return f"Shared[{'; '.join([*lines, results])}]"

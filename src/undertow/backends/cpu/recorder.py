@@ -21,9 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from ...kernel.expr import call, trace
+from ...kernel.expr import arg, call, trace
 from ..base import Backend
-from ..program.graph import Called, Checked, Launched, Recording, Told
+from ..memory_types import scalar_type, type_of
+from ..program.graph import Called, Checked, Launched, Mapped, Piece, Recording, Told
 from . import backend as _cpu
 from .backend import CpuBackend
 from .calls import launch
@@ -72,7 +73,7 @@ class Tape:
             asked = self.asked
             found, launched = launch.launches(lambda: native(k, *args, **kwargs))
             if found is not _NOT:
-                self._launched(name, found, launched, asked, args)
+                self._launched(name, found, launched, asked, args, kwargs)
                 return found
             if launched:  # it has begun, and another way was taken
                 self.refuse(f"{name} takes a way that cannot be written down")
@@ -96,11 +97,19 @@ class Tape:
         return found
 
     def _launched(
-        self, name: str, found: Any, launched: list[Any], asked: Any, args: tuple[Any, ...]
+        self,
+        name: str,
+        found: Any,
+        launched: list[Any],
+        asked: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> None:
         rec = self.recording
         for _, array in _arrays(found):
             rec.piece(array, "made")
+        changed = [a for _, a in _arrays(found)] + [*_targets(name, args, kwargs)]
+        written = frozenset([rec.piece(a).store for a in changed])
         for launch_ in launched:
             if launch_ is None:
                 self.refuse(f"{name} takes a way that cannot be written down")
@@ -125,9 +134,54 @@ class Tape:
             pieces = tuple([rec.piece(a, "scratch") for a in arrays])
             kinds = made.kernel.kinds[1 + made.buffers + len(made.ints) :]
             where = (made.kernel.name, made.kernel.address, pool)
-            rec.steps.append(
-                Launched(*where, pieces, made.ints, tuple(numbers), tuple(kinds), ask, table)
+            scratch = [p.store for p in pieces if rec.stores[p.store].origin == "scratch"]
+            step = Launched(
+                *where,
+                pieces,
+                made.ints,
+                tuple(numbers),
+                tuple(kinds),
+                ask,
+                table,
+                written.union(scratch),
             )
+            if made.kernel.name.startswith("map_") and len(launched) == 1:
+                step = step._replace(map=self._mapped(name, args, found, step))
+            rec.steps.append(step)
+
+    def _mapped(
+        self, name: str, args: tuple[Any, ...], found: Any, step: Launched
+    ) -> Mapped | None:
+        """What a launch computes, if it is a map of one type."""
+        exprs: tuple[Any, ...] = (arg(0),)
+        operands: Sequence[Any] = step.pieces[1:]
+        pieces, outs = list(step.pieces), 1
+        if name in ("map", "maps"):
+            exprs = tuple(args[0]) if name == "maps" else args[:1]
+            operands, outs = args[1], len(exprs)
+        elif name == "add_into":
+            exprs, operands = _SUMS, (args[0], args[1])
+        elif name in ("copy", "assign", "full") and len(pieces) == 2:  # moves words
+            dtype = (args[0] if name == "assign" else found).dtype
+            if name == "assign" and args[1].dtype != dtype:
+                return None
+            pieces = [p._replace(dtype=dtype) for p in pieces]
+        else:
+            return None
+        ins = pieces[outs:]
+        types = [type_of(p.dtype) for p in ins]
+        if len(ins) + len(step.numbers) != len(operands) or "" in types:
+            return None
+        arrays, numbers, order = 0, len(ins), []
+        for o in operands:
+            if isinstance(o, (_ndarray, Piece)):
+                order.append(arrays)
+                arrays += 1
+            else:
+                order.append(numbers)
+                numbers += 1
+        compute = scalar_type(next((t for t in types if t != "bool"), "bool"))
+        return Mapped(exprs, tuple(order), tuple(ins), tuple(pieces[:outs]), compute)
 
     def _check(self, k: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         rec = self.recording

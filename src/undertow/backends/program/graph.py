@@ -57,6 +57,16 @@ class Store:
         return self.root() is not None
 
 
+class Mapped(NamedTuple):
+    """What a launch computes, element by element: expressions of pieces, then of numbers."""
+
+    exprs: tuple[Any, ...]  # one for each piece that is written
+    order: tuple[int, ...]  # which operand is each argument of an expression
+    ins: tuple[Piece, ...]
+    outs: tuple[Piece, ...]
+    compute: str  # the type
+
+
 class Launched(NamedTuple):
     """A launch of a kernel."""
 
@@ -69,6 +79,8 @@ class Launched(NamedTuple):
     kinds: tuple[str, ...]  # of the numbers
     asked: int | None  # which question gives the numbers, if they are asked for again
     rows: Any  # of an update: (rows of pieces, places, widths)
+    writes: frozenset[int] = frozenset()  # stores; all others are only read
+    map: Mapped | None = None  # what it computes, if that is a map
 
 
 class Called(NamedTuple):
