@@ -116,9 +116,7 @@ class Kernel:
     def do_st(self, parts: list[str], kinds: list[str], args: list[str]) -> None:
         self.move_memory(parts, kinds[0], args[1], args[0], True)
 
-    def move_memory(
-        self, parts: list[str], kind: str, given: str, where: str, write: bool
-    ) -> None:
+    def move_memory(self, parts: list[str], kind: str, given: str, where: str, write: bool) -> None:
         space = next((p for p in parts if p in ("param", "global", "shared", "const", "local")), "")
         values = given.strip("{}").replace(" ", "").split(",")
         size = width(kind) // 8
@@ -138,7 +136,9 @@ class Kernel:
         self.lines.append("}")
 
     def raw(self, value: str, kind: str) -> str:
-        return f"0x{value[2:]}ull" if value[:2] in ("0f", "0d", "0F", "0D") else self.get(value, kind)
+        return (
+            f"0x{value[2:]}ull" if value[:2] in ("0f", "0d", "0F", "0D") else self.get(value, kind)
+        )
 
     def do_mov(self, parts: list[str], kinds: list[str], args: list[str]) -> None:
         to, source = args
@@ -150,9 +150,14 @@ class Kernel:
             if to[0] == "{":
                 for i, piece in enumerate(pieces):
                     if piece != "_":
-                        self.put(piece, f"u{step}", f"{self.get(source, 'u' + kind[1:])} >> {i * step}")
+                        self.put(
+                            piece, f"u{step}", f"{self.get(source, 'u' + kind[1:])} >> {i * step}"
+                        )
             else:
-                whole = [f"(uint64_t) {self.get(p, f'u{step}')} << {i * step}" for i, p in enumerate(pieces)]
+                whole = [
+                    f"(uint64_t) {self.get(p, f'u{step}')} << {i * step}"
+                    for i, p in enumerate(pieces)
+                ]
                 self.put(to, "u" + kind[1:], " | ".join(whole))
             return
         bits = "pred" if kind == "pred" else "u" + kind[1:]
@@ -175,7 +180,7 @@ class Kernel:
             kind = f"{kind[0]}{2 * n}"
             a = f"({CTYPES[kind]}) {a}"
         elif "hi" in parts:
-            wide = ("__int128" if kind[0] == "s" else "unsigned __int128")
+            wide = "__int128" if kind[0] == "s" else "unsigned __int128"
             a, b = f"((({wide}) {a} *", f"{b}) >> {n})"
             self.put(args[0], kind, f"{a} {b}" + (f" + {self.get(plus, kind)}" if plus else ""))
             return
@@ -353,7 +358,8 @@ class Kernel:
         """A declaration: `.shared .align 4 .b8 name[1024]`, with values perhaps."""
         head, _, values = text.partition("=")
         space = next(s for s in ("shared", "const", "global", "local") if f".{s}" in head)
-        kind, name, count = re.search(r"\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?\s*$", head.strip()).groups()
+        pattern = r"\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?\s*$"
+        kind, name, count = re.search(pattern, head.strip()).groups()
         align = int((re.search(r"\.align (\d+)", head) or [0, 8])[1])
         size = width(kind) // 8 * int(count or 1)
         if space == "shared":
@@ -365,7 +371,8 @@ class Kernel:
         numbers = ", ".join(f"0x{v[2:]}u" if v[:2] in ("0f", "0d") else v for v in entries)
         held = CTYPES["u" + kind[1:]]
         filled = f" = {{{numbers}}}" if entries else ""
-        line = f"{held} {name.replace('$', '_')}[{count or 1}] __attribute__((aligned({align}))){filled};"
+        array = f"{held} {name.replace('$', '_')}[{count or 1}]"
+        line = f"{array} __attribute__((aligned({align}))){filled};"
         (self.lines if space == "local" else self.tops).append(
             line if space == "local" else "static " + line
         )
@@ -385,7 +392,8 @@ class Kernel:
             self.params[name] = offset
             offset += width(kind) // 8 * int(count or 1)
         declared = []
-        for line in re.split(r"[;\n]", re.sub(r"\{([^{}]*)\}", lambda m: m[0].replace("\n", " "), body)):
+        flat = re.sub(r"\{([^{}]*)\}", lambda m: m[0].replace("\n", " "), body)
+        for line in re.split(r"[;\n]", flat):
             text = " ".join(line.split())
             label = re.match(r"(\$?\w+):\s*(.*)", text)
             if label:

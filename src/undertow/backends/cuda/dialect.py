@@ -1,4 +1,4 @@
-"""Kernels as CUDA C, which NVRTC compiles with `-fmad=false`: what is written is what is rounded."""
+"""Kernels as CUDA C, compiled by NVRTC with `-fmad=false`: what is written is what is rounded."""
 
 from __future__ import annotations
 

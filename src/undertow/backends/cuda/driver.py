@@ -142,7 +142,7 @@ def compiler() -> Any:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return library
     raise DeviceError(
-        f"[cuda] there is no compiler NVRTC (tried {', '.join(names)}); pip install 'undertow[cuda]'"
+        f"[cuda] there is no NVRTC (tried {', '.join(names)}); pip install 'undertow[cuda]'"
     )
 
 

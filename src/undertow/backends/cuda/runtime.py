@@ -1,4 +1,4 @@
-"""The runtime of one card: memory, kernels, launches with one packed block of arguments, streams."""
+"""The runtime of one card: memory, kernels, launches with one block of arguments, streams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _runtimes: weakref.WeakSet[CudaRuntime] = weakref.WeakSet()
 class Kernel(NamedTuple):
     """A compiled kernel."""
 
-    function: int
+    function: ctypes.c_void_p
     group: int
     addresses: struct.Struct  # of its buffers
 
@@ -73,7 +73,9 @@ class CudaRuntime:
         self._size = ctypes.c_size_t()
         block, size = ctypes.addressof(self._block), ctypes.addressof(self._size)
         self._extra = (ctypes.c_void_p * 5)(1, block, 2, size, 0)
-        self._launch = self.driver.raw["cuLaunchKernel"]
+        self._bytes = memoryview(self._block).cast("B")
+        # Without types: pointers are given as c_void_p, and the rest are ints, which is faster.
+        self._launch = self.driver.library["cuLaunchKernel"]
         _runtimes.add(self)
 
     # Where a thread works ---------------------------------------------------------------------
@@ -88,6 +90,7 @@ class CudaRuntime:
     def stream(self, handle: int) -> None:
         self.enter()
         self._here.stream = handle
+        self._here.handle = ctypes.c_void_p(handle)
 
     def enter(self) -> None:
         """Make this card the driver's current one on this thread."""
@@ -99,6 +102,7 @@ class CudaRuntime:
             other._here.context = other is self
         if not hasattr(self._here, "stream"):
             self._here.stream = 0
+            self._here.handle = ctypes.c_void_p(0)
 
     # Memory -----------------------------------------------------------------------------------
     def alloc(self, nbytes: int) -> Buffer:
@@ -137,7 +141,7 @@ class CudaRuntime:
                 module = self._module(text, entry, "sm")  # NVRTC is newer than the driver
             made = self.driver.made
             function = made("cuModuleGetFunction", ctypes.c_void_p, module, entry.encode())
-        return Kernel(function, group, addresses)
+        return Kernel(ctypes.c_void_p(function), group, addresses)
 
     def _module(self, text: str, entry: str, kind: str) -> Any:
         arch = f"{kind}_{self.capability[0]}{self.capability[1]}"
@@ -162,10 +166,9 @@ class CudaRuntime:
                 pairs = [b if b.__class__ is tuple else (b, 0) for b in buffers]
                 block = kernel.addresses.pack(*[b[0].address + b[1] for b in pairs]) + params
             self._size.value = len(block)
-            self._block[: len(block)] = block
-            x, y, z = groups
+            self._bytes[: len(block)] = block
             code = self._launch(
-                kernel.function, x, y, z, kernel.group, 1, 1, 0, here.stream, None, self._extra
+                kernel.function, *groups, kernel.group, 1, 1, 0, here.handle, None, self._extra
             )
         if code:
             raise self.driver.error("cuLaunchKernel", code)
