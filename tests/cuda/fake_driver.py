@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from undertow.backends.cuda.driver import compiler
+from undertow.backends.nvidia.driver import compiler
 from undertow.errors import DeviceError
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cuda.fake_driver import missing, prepare
-from undertow.backends.cuda.memory import size_class
+from undertow.backends.nvidia.memory import size_class
 
 pytestmark = pytest.mark.cuda
 START = "import ctypes, os\nimport numpy as np\nimport undertow as ut\n" + textwrap.dedent("""
@@ -193,7 +193,7 @@ def test_the_fake_card_finds(run: Any, fault: str) -> None:
     body, expected = FAULTS[fault]
     run(
         f"""
-        from undertow.backends.cuda.runtime import CudaRuntime
+        from undertow.backends.nvidia.runtime import CudaRuntime
         k = CudaRuntime(0)
         text = 'extern "C" __global__ void f(float* x) {{ __shared__ float s[256]; {body} }}'
         f = k.compile(text, "f", (True,), 256, 0)

@@ -94,7 +94,7 @@ def _installed(type: str) -> Callable[[Device], Backend] | None:
 
         return make_backend
     if type == "cuda" and _has_cuda():
-        from .cuda.backend import make_backend as make_cuda
+        from .nvidia.backend import make_backend as make_cuda
 
         return make_cuda
     from importlib import metadata  # as slow to import as all that is ours together
@@ -115,7 +115,7 @@ def is_present(type: str) -> bool:
 
 def _has_cuda() -> bool:
     """Whether NVIDIA's driver is here and sees a card."""
-    from .cuda.driver import device_count
+    from .nvidia.driver import device_count
 
     return device_count() > 0
 

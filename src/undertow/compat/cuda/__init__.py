@@ -96,7 +96,7 @@ def is_available() -> bool:
 
 def device_count() -> int:
     """How many CUDA devices there are."""
-    from ...backends.cuda import driver
+    from ...backends.nvidia import driver
 
     return driver.device_count() or int(is_available())
 
