@@ -11,7 +11,7 @@ JAX ?= jax==0.10.2 jaxlib==0.10.2
 BENCH ?= $(sort $(filter-out benchmarks/_% benchmarks/ucr.py,$(wildcard benchmarks/*.py)))
 ARGS ?=
 DEVICE ?= cpu
-# Of the op table's samples on WebGPU and OpenCL: every eighth and few; PART=0/1 takes all, 3/8 others.
+# Of the op table's samples on WebGPU, OpenCL and CUDA: every eighth and few; PART=0/1 takes all, 3/8 others.
 PART ?=
 # What the kernels' tests may use: baseline, or features to take away, such as -avx512f (see docs/kernels.md).
 FEATURES ?= baseline
@@ -184,6 +184,16 @@ test-webgpu: $(VENV)/.dev ## run what needs a WebGPU adapter, and PART=1/8 of th
 		echo "test-webgpu: skipped, there is no WebGPU adapter here (pip install undertow[webgpu], and a" \
 			"Vulkan driver such as Debian's mesa-vulkan-drivers)"; \
 	fi
+
+# No card is needed: PTX of NVIDIA's compiler is translated to C, and run by a fake driver; see docs/cuda.md.
+.PHONY: test-cuda
+test-cuda: $(VENV)/.dev ## run device="cuda" on a driver without a card, with PART=1/150 of the op table
+	@$(PIP) --editable '.[cuda]' || true
+	@if why=$$(cd tests && ../$(BIN)/python -c 'from cuda.fake_driver import missing; print(missing())') && test -z "$$why"; then \
+		$(BIN)/python -m pytest -n $(WORKERS) -m cuda tests/cuda $(ARGS) && \
+		FAKE_CUDA_ORDER=$(or $(ORDER),shuffle) $(BIN)/python -m pytest -n $(WORKERS) tests/device_suite.py \
+			--device cuda --part $(or $(PART),1/150) $(ARGS); \
+	else echo "test-cuda: skipped, $$why"; fi
 
 test-webgpu-browser: $(VENV)/.dev ## compile the kernels of PART=1/8 of the op table in a headless Chromium, too
 	@if $(HAS_WEBGPU); then \

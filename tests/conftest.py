@@ -1,5 +1,6 @@
 """Settings of every test run, and the devices that `device_suite.py` is run for."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -124,8 +125,19 @@ def opencl(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
+def cuda(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The driver of a card, or one without a card that translates PTX; see tests/cuda."""
+    from cuda.fake_driver import missing, prepare
+
+    if "UNDERTOW_LIBCUDA" not in os.environ:
+        if missing():
+            pytest.skip(missing())
+        os.environ.update(prepare(tmp_path_factory.getbasetemp() / "cuda"))
+
+
+@pytest.fixture(scope="session")
 def device(request: pytest.FixtureRequest) -> Any:
     """The name of the device under test."""
-    if request.param in ("abacus", "opencl"):
+    if request.param in ("abacus", "opencl", "cuda"):
         request.getfixturevalue(request.param)
     return request.param

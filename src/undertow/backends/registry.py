@@ -88,11 +88,15 @@ def running() -> dict[str, Backend]:
 
 
 def _installed(type: str) -> Callable[[Device], Backend] | None:
-    """What an installed package brings for a device type; WebGPU is ours, and slow to import."""
+    """What an installed package brings for a device type; WebGPU and CUDA are ours."""
     if type == "webgpu":
         from .webgpu.backend import make_backend
 
         return make_backend
+    if type == "cuda" and _has_cuda():
+        from .nvidia.backend import make_backend as make_cuda
+
+        return make_cuda
     from importlib import metadata  # as slow to import as all that is ours together
 
     for entry in metadata.entry_points(group=GROUP, name=type):
@@ -104,7 +108,16 @@ def _installed(type: str) -> Callable[[Device], Backend] | None:
 
 def is_present(type: str) -> bool:
     """Whether there are devices of a type: ours, registered, or brought by a package."""
-    return type in ("cpu", "webgpu") or type in _makers or type in packaged()
+    if type in ("cpu", "webgpu") or type in _makers or type in packaged():
+        return True
+    return type == "cuda" and _has_cuda()
+
+
+def _has_cuda() -> bool:
+    """Whether NVIDIA's driver is here and sees a card."""
+    from .nvidia.driver import device_count
+
+    return device_count() > 0
 
 
 def packaged() -> list[str]:

@@ -1,18 +1,20 @@
-"""`undertow.cuda`: says honestly that there is no CUDA device, so that programs take the CPU.
+"""`undertow.cuda`: NVIDIA's cards under torch's names; without one it says so honestly.
 
-What asks, answers (`is_available`, `device_count`, memory in use); what seeds or empties has
-nothing to do and does nothing; what needs a device raises `AbsentDeviceError`.
+Without a card, what asks, answers (`is_available`, `device_count`, memory in use), so that programs
+take the CPU; what seeds or empties has nothing to do and does nothing; what needs a device raises
+`AbsentDeviceError`. With one, present.py answers.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, NoReturn
 
-from ...backends.registry import is_present
+from ...backends.registry import is_present, running
 from ...core.tensor import Tensor
 from ...errors import AbsentDeviceError, OutOfMemoryError
 from ...shapes import as_int
-from . import amp, jiterator, nvtx
+from . import amp, jiterator, nvtx, present
 
 __all__ = [
     "BoolTensor",
@@ -83,7 +85,7 @@ def absent(name: str) -> NoReturn:
 
 # Questions ------------------------------------------------------------------------------------
 def is_available() -> bool:
-    """Whether there is a CUDA device: only if a package brings one.
+    """Whether there is a CUDA device: NVIDIA's driver and a card, or what a package brings.
 
     >>> import undertow as ut
     >>> "cuda" if ut.cuda.is_available() else "cpu"
@@ -94,17 +96,19 @@ def is_available() -> bool:
 
 def device_count() -> int:
     """How many CUDA devices there are."""
-    return int(is_available())
+    from ...backends.nvidia import driver
+
+    return driver.device_count() or int(is_available())
 
 
 def is_initialized() -> bool:
     """Whether CUDA is in use."""
-    return False
+    return any(name.startswith("cuda") for name in running())
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the CUDA device has bfloat16."""
-    return False
+    """Whether the CUDA device has bfloat16: in memory, computed in single precision."""
+    return including_emulation and device_count() > 0
 
 
 def is_tf32_supported() -> bool:
@@ -124,32 +128,41 @@ def get_arch_list() -> list[str]:
 
 def memory_allocated(device: Any = None) -> int:
     """Bytes of CUDA memory in use."""
-    return 0
+    return present.memory(device, "allocated")
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """The most bytes of CUDA memory that were in use."""
-    return 0
+    return present.memory(device, "peak")
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes of CUDA memory kept for later."""
-    return 0
+    """Bytes of CUDA memory in use or kept for later."""
+    return present.memory(device, "reserved")
 
 
 def max_memory_reserved(device: Any = None) -> int:
     """The most bytes of CUDA memory that were kept."""
-    return 0
+    return present.memory(device, "peak_reserved")
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Statistics of CUDA memory: none."""
-    return {}
+    """Statistics of CUDA memory: none without a card in use."""
+    if present.started(device) is None:
+        return {}
+    return {
+        "allocated_bytes.all.current": memory_allocated(device),
+        "allocated_bytes.all.peak": max_memory_allocated(device),
+        "reserved_bytes.all.current": memory_reserved(device),
+        "reserved_bytes.all.peak": max_memory_reserved(device),
+    }
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """Statistics of CUDA memory as text."""
-    return "There is no CUDA device here."
+    if not is_available():
+        return "There is no CUDA device here."
+    return "\n".join(f"{name}: {number}" for name, number in memory_stats(device).items())
 
 
 def get_rng_state_all() -> list[Tensor]:
@@ -159,11 +172,20 @@ def get_rng_state_all() -> list[Tensor]:
 
 # Nothing to do --------------------------------------------------------------------------------
 def empty_cache() -> None:
-    """Nothing: there is no CUDA memory to give back."""
+    """Give CUDA memory that nobody uses back to the driver."""
+    for index in range(device_count()):
+        runtime = present.started(index)
+        if runtime is not None:
+            runtime.enter()
+            runtime.memory.empty()
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Nothing: the peak is 0 already."""
+    """Count the peak from what is in use now."""
+    runtime = present.started(device)
+    if runtime is not None:
+        runtime.memory.peak = runtime.memory.allocated
+        runtime.memory.peak_reserved = runtime.memory.reserved
 
 
 reset_max_memory_allocated = reset_peak_memory_stats
@@ -195,43 +217,60 @@ def set_rng_state_all(new_states: Any) -> None:
 
 # What needs a device --------------------------------------------------------------------------
 def init() -> None:
-    """An error: there is no CUDA device."""
-    absent("init")
+    """Start the first CUDA device."""
+    if not is_available():
+        absent("init")
+    present.runtime_of("init")
 
 
 def current_device() -> int:
-    """An error: there is no CUDA device."""
-    absent("current_device")
+    """The number of the card that "cuda" means: the first."""
+    if not is_available():
+        absent("current_device")
+    return 0
 
 
 def set_device(device: Any) -> None:
-    """An error: there is no CUDA device."""
-    absent("set_device")
+    """Choose the card that "cuda" means: only the first can be."""
+    if not is_available():
+        absent("set_device")
+    present.set_device(device)
 
 
 def get_device_name(device: Any = None) -> str:
-    """An error: there is no CUDA device."""
-    absent("get_device_name")
+    """The name of a card."""
+    if not is_available():
+        absent("get_device_name")
+    return str(present.properties(device).name)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """An error: there is no CUDA device."""
-    absent("get_device_capability")
+    """The architecture of a card: (9, 0) for sm_90."""
+    if not is_available():
+        absent("get_device_capability")
+    found = present.properties(device)
+    return found.major, found.minor
 
 
 def get_device_properties(device: Any = None) -> Any:
-    """An error: there is no CUDA device."""
-    absent("get_device_properties")
+    """Name, architecture, memory and processors of a card."""
+    if not is_available():
+        absent("get_device_properties")
+    return present.properties(device)
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """An error: there is no CUDA device."""
-    absent("mem_get_info")
+    """Bytes that are free, and all bytes, of a card."""
+    if not is_available():
+        absent("mem_get_info")
+    return present.mem_get_info(device)
 
 
 def synchronize(device: Any = None) -> None:
-    """An error: there is no CUDA device."""
-    absent("synchronize")
+    """Wait until all work of a card is done."""
+    if not is_available():
+        absent("synchronize")
+    present.synchronize(device)
 
 
 def ipc_collect() -> None:
@@ -255,13 +294,17 @@ def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
 
 
 def current_stream(device: Any = None) -> Any:
-    """An error: there is no CUDA device."""
-    absent("current_stream")
+    """The stream of this thread's work."""
+    if not is_available():
+        absent("current_stream")
+    return present.current_stream(device)
 
 
 def default_stream(device: Any = None) -> Any:
-    """An error: there is no CUDA device."""
-    absent("default_stream")
+    """The stream of work for which none was chosen."""
+    if not is_available():
+        absent("default_stream")
+    return present.default_stream(device)
 
 
 class _CudaTensor(type):
@@ -310,23 +353,38 @@ class _NeedsDevice:
 
 
 class Stream(_NeedsDevice):
-    """An error when it is made: there is no CUDA device."""
+    """A stream of a card; an error when it is made and there is none."""
+
+    def __new__(cls, device: Any = None, priority: int = 0) -> Any:
+        if not is_available():
+            absent("Stream")
+        return present.CudaStream.make(device, priority)
 
 
 class Event(_NeedsDevice):
-    """An error when it is made: there is no CUDA device."""
+    """An event of a card; an error when it is made and there is none."""
+
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> Any:
+        if not is_available():
+            absent("Event")
+        return present.CudaEvent.make(enable_timing)
 
 
 class CUDAGraph(_NeedsDevice):
-    """An error when it is made: there is no CUDA device."""
+    """An error when it is made: graphs are not captured."""
 
 
 class _Nowhere:
     """A block on a device that may be None or negative, which is no device."""
 
     def __init__(self, device: Any) -> None:
-        if device is not None and device != -1:
+        if device is None or device == -1:
+            return
+        if not is_available():
             absent(type(self).__name__)
+        present.set_device(device)
 
     def __enter__(self) -> None:
         return None
@@ -347,7 +405,15 @@ class device_of(_Nowhere):
 
 
 class stream(_Nowhere):
-    """A block that uses a CUDA stream; `stream(None)` does nothing."""
+    """A block whose work is done on a CUDA stream; `stream(None)` does nothing."""
 
     def __init__(self, stream: Any) -> None:
-        super().__init__(stream)
+        if stream is not None and not is_available():
+            absent("stream")
+        self._block = present.on_stream(stream) if stream is not None else nullcontext()
+
+    def __enter__(self) -> None:
+        self._block.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        self._block.__exit__(None, None, None)

@@ -1,0 +1,1 @@
+"""`device="cuda"`: NVIDIA's cards, by their driver alone; see docs/cuda.md."""

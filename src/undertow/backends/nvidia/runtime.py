@@ -1,0 +1,196 @@
+"""The runtime of one card: memory, kernels, launches with one block of arguments, streams."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import struct
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import DeviceError
+from ..cpu.codegen.cache import from_environment
+from ..generated.runtime import Limits
+from .dialect import Cuda
+from .driver import OLD_DRIVER, Driver, compiled, device_count, driver
+from .memory import Allocator, Buffer
+
+# Of CUdevice_attribute.
+SHARED, MAJOR, MINOR, PROCESSORS, CLOCK = 8, 75, 76, 16, 13
+MOST_ARGUMENTS = 4096  # bytes of a launch
+
+_runtimes: weakref.WeakSet[CudaRuntime] = weakref.WeakSet()
+
+
+class Kernel(NamedTuple):
+    """A compiled kernel."""
+
+    function: ctypes.c_void_p
+    group: int
+    addresses: struct.Struct  # of its buffers
+
+
+class CudaRuntime:
+    """See `backends/generated/runtime.py` for what is asked of a runtime."""
+
+    def __init__(self, index: int = 0) -> None:
+        count = device_count()
+        if not count:
+            driver()  # says why there is none
+        if index >= count:
+            raise DeviceError(f"[cuda] there is no card {index}; there are {count}")
+        self.driver: Driver = driver()
+        self.index = index
+        self.dialect = Cuda()
+        made, number = self.driver.made, self.driver.attribute
+        self.device = made("cuDeviceGet", ctypes.c_int, index)
+        self.capability = (number(self.device, MAJOR), number(self.device, MINOR))
+        self.total = int(made("cuDeviceTotalMem_v2", ctypes.c_size_t, self.device))
+        self._context = made("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self.device)
+        self._here = threading.local()  # which threads have the context, and their streams
+        self._lock = threading.RLock()
+        self._lost = ""
+        self.memory = Allocator(self.driver)
+        self._disk = from_environment()[0]
+        self.limits = Limits(
+            max_buffer=self.total // 512 * 512,
+            max_binding=(1 << 31) - 512,  # kernels count elements in 31 bits
+            max_bindings=32,
+            max_groups=65535,
+            max_threads=256,
+            shared_bytes=number(self.device, SHARED),
+            float16=True,
+            float64=True,
+            int64=True,
+        )
+        # One block of arguments for all launches, which the driver copies: [1, block, 2, size, 0].
+        self._block = ctypes.create_string_buffer(MOST_ARGUMENTS)
+        self._size = ctypes.c_size_t()
+        block, size = ctypes.addressof(self._block), ctypes.addressof(self._size)
+        self._extra = (ctypes.c_void_p * 5)(1, block, 2, size, 0)
+        self._bytes = memoryview(self._block).cast("B")
+        # Without types: pointers are given as c_void_p, and the rest are ints, which is faster.
+        self._launch = self.driver.library["cuLaunchKernel"]
+        _runtimes.add(self)
+
+    # Where a thread works ---------------------------------------------------------------------
+    @property
+    def stream(self) -> int:
+        """The stream of this thread's work; 0 is the default one."""
+        if not getattr(self._here, "context", False):
+            self.enter()
+        return int(self._here.stream)
+
+    @stream.setter
+    def stream(self, handle: int) -> None:
+        self.enter()
+        self._here.stream = handle
+        self._here.handle = ctypes.c_void_p(handle)
+
+    def enter(self) -> None:
+        """Make this card the driver's current one on this thread."""
+        if self._lost:
+            raise DeviceError(f"[cuda] {self._lost}")
+        self.driver.call("cuCtxSetCurrent", self._context)
+        # Cards of one thread take turns: who enters is the one, the others must enter again.
+        for other in _runtimes:
+            other._here.context = other is self
+        if not hasattr(self._here, "stream"):
+            self._here.stream = 0
+            self._here.handle = ctypes.c_void_p(0)
+
+    # Memory -----------------------------------------------------------------------------------
+    def alloc(self, nbytes: int) -> Buffer:
+        return self.memory.alloc(nbytes, self.stream)
+
+    def free(self, buffer: Buffer) -> None:
+        self.memory.free(buffer)
+
+    def upload(self, buffer: Buffer, offset: int, data: Any) -> None:
+        # From pageable memory the driver copies before it returns.
+        where, source = buffer.address + offset, data.ctypes.data
+        stream = self.stream
+        self.driver.call("cuMemcpyHtoDAsync_v2", where, source, data.nbytes, stream)
+
+    def download(self, buffer: Buffer, offset: int, nbytes: int) -> Any:
+        out = np.empty(nbytes, np.uint8)
+        stream, where = self.stream, buffer.address + offset
+        self.driver.call("cuMemcpyDtoHAsync_v2", out.ctypes.data, where, nbytes, stream)
+        self.driver.call("cuStreamSynchronize", stream)
+        return out
+
+    # Kernels ----------------------------------------------------------------------------------
+    def compile(
+        self, text: str, entry: str, bindings: tuple[bool, ...], group: int, words: int
+    ) -> Kernel:
+        addresses = struct.Struct(f"<{len(bindings)}Q")
+        if addresses.size + 4 * words > MOST_ARGUMENTS:
+            raise DeviceError(f"[cuda] {entry} has more than {MOST_ARGUMENTS} bytes of arguments")
+        with self._lock:
+            self.enter()
+            try:
+                module = self._module(text, entry, "compute")
+            except DeviceError as error:
+                if getattr(error, "code", 0) != OLD_DRIVER:
+                    raise
+                module = self._module(text, entry, "sm")  # NVRTC is newer than the driver
+            made = self.driver.made
+            function = made("cuModuleGetFunction", ctypes.c_void_p, module, entry.encode())
+        return Kernel(ctypes.c_void_p(function), group, addresses)
+
+    def _module(self, text: str, entry: str, kind: str) -> Any:
+        arch = f"{kind}_{self.capability[0]}{self.capability[1]}"
+        key = hashlib.blake2b(f"cuda {arch}\n{text}".encode(), digest_size=20).hexdigest()
+        code = self._disk.get(key) if self._disk else None
+        if code is None:
+            code = compiled(text, entry, arch)
+            if self._disk:
+                self._disk.put(key, code)
+        return self.driver.made("cuModuleLoadData", ctypes.c_void_p, code)
+
+    def launch(
+        self, kernel: Kernel, buffers: Sequence[Any], params: bytes, groups: tuple[int, int, int]
+    ) -> None:
+        here = self._here
+        with self._lock:
+            if not getattr(here, "context", False):
+                self.enter()
+            try:
+                block = kernel.addresses.pack(*[b.address for b in buffers]) + params
+            except AttributeError:  # parts of buffers
+                pairs = [b if b.__class__ is tuple else (b, 0) for b in buffers]
+                block = kernel.addresses.pack(*[b[0].address + b[1] for b in pairs]) + params
+            self._size.value = len(block)
+            self._bytes[: len(block)] = block
+            code = self._launch(
+                kernel.function, *groups, kernel.group, 1, 1, 0, here.handle, None, self._extra
+            )
+        if code:
+            raise self.driver.error("cuLaunchKernel", code)
+
+    def synchronize(self) -> None:
+        self.enter()
+        self.driver.call("cuCtxSynchronize")
+
+    def forked(self) -> None:
+        """This is a child of the process that started the card."""
+        self._lost = (
+            "a card that was used before a fork cannot be used in the child; start processes with "
+            "multiprocessing's method 'spawn'"
+        )
+        self._here = threading.local()
+        self.memory.free = lambda buffer: None  # type: ignore[method-assign]
+
+
+def _after_fork() -> None:
+    for runtime in list(_runtimes):
+        runtime.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
