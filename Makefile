@@ -27,7 +27,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-quick kernels test-opencl test-openmpi lint types stubs coverage conformance ecosystem bench \
-	dist format clean
+	docs dist format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,10 @@ bench: $(VENV)/.jax ## race against torch and JAX: speed, the machine's limits, 
 		$(BIN)/python "$$script" $(ARGS); \
 	done
 
+docs: $(VENV)/.docs ## build the documentation site in build/site, and check its links
+	$(BIN)/python tools/site/build.py build/site
+	$(BIN)/python tools/site/check.py build/site
+
 dist: $(VENV)/.dev ## build sdist and wheel, and run the README's tour on the wheel in an empty environment
 	$(PIP) build twine
 	rm -rf dist build/wheel
@@ -147,6 +151,10 @@ $(VENV)/.plot: pyproject.toml | $(VENV)/.created
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.created
 	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.created
+	$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.torch: $(VENV)/.dev
