@@ -83,7 +83,9 @@ def main() -> int:
     shutil.copytree(ROOT / "docs", source)
     project = source / "project"
     project.mkdir()
-    pages = {path: source / path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    pages = {
+        path: source / path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")
+    }
     for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY", "README"):
         pages[ROOT / f"{name}.md"] = project / f"{name.lower()}.md"
     pages[charts.RESULTS] = project / "results.md"

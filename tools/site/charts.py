@@ -1,6 +1,6 @@
 """Draw benchmarks/RESULTS.md: each table with ratios becomes a chart, losses included.
 
-    python tools/site/charts.py          write docs/figures.svg, the chart of the README
+python tools/site/charts.py          write docs/figures.svg, the chart of the README
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Chart(NamedTuple):
 
 
 def _number(cell: str) -> float | None:
-    """The largest ratio in a cell, which is the worst of several runs; what brackets say is older."""
+    """The largest ratio in a cell of several; what stands in brackets is older."""
     found = re.findall(r"\d+\.\d+", re.sub(r"\(.*?\)", "", cell))
     return max(map(float, found)) if found else None
 
@@ -77,8 +77,8 @@ def _tables(block: str) -> list[list[list[str]]]:
 def charts(text: str) -> list[Chart]:
     """Every table of ratios in the results, in their order."""
     found = []
-    for part in re.split(r"^#+ ", text, flags=re.M)[1:]:
-        title, _, block = part.partition("\n")
+    for part in re.split(r"^##+ ", text, flags=re.M):
+        title, _, block = part.removeprefix("# ").partition("\n")
         rows = [rows for table in _tables(block) if (rows := _rows(table))]
         name = re.sub(r" \(.*\)|`", "", title)
         found += [Chart(f"{name}, {n}" if n > 1 else name, r) for n, r in enumerate(rows, 1)]
@@ -127,7 +127,7 @@ def svg(chart: Chart) -> str:
 
 def on_avx2(text: str) -> list[Chart]:
     """The charts from the heading of libraries on, all of them measured with AVX2."""
-    return charts("# \n## Models" + text.partition("## Models")[2].partition("## Generated")[0])
+    return charts("## Models" + text.partition("## Models")[2].partition("## Generated")[0])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Check a built site without a browser: no dead link inside, nothing from elsewhere.
 
-    python tools/site/check.py build/site
+python tools/site/check.py build/site
 """
 
 from __future__ import annotations
@@ -48,9 +48,12 @@ def wrong(site: Path) -> list[str]:
             target = (path.parent / unquote(split.path)).resolve() if split.path else path
             if not target.exists():
                 found.append(f"{here}: dead link {address}")
-            elif split.fragment and target in pages:
-                if unquote(split.fragment) not in pages[target].anchors:
-                    found.append(f"{here}: no such place {address}")
+            elif (
+                split.fragment
+                and target in pages
+                and unquote(split.fragment) not in pages[target].anchors
+            ):
+                found.append(f"{here}: no such place {address}")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Pages of the reference: one for each public function or class, from what the library says of itself.
+"""Pages of the reference: one for each public function or class, from the library itself.
 
 Names of the same object (`ut.abs`, `Tensor.abs`, `ut.absolute` …) share a page. A page has the
 signature, the docstring with its example, the derivatives, and what differs from torch.
@@ -102,7 +102,9 @@ def lacking(found: list[Entry]) -> list[str]:
 def _prose(line: str) -> str:
     """A line of a docstring as Markdown that means what it says."""
     parts = re.split(r"(`[^`]*`)", line)
-    return "".join(p if i % 2 else re.sub(r"([*_\[\]<>|#$\\])", r"\\\1", p) for i, p in enumerate(parts))
+    return "".join(
+        p if i % 2 else re.sub(r"([*_\[\]<>|#$\\])", r"\\\1", p) for i, p in enumerate(parts)
+    )
 
 
 def _body(text: str) -> str:
