@@ -36,6 +36,7 @@ const page = await browser.newPage({ viewport: { width: 400, height: 800 } });
 let here = "";
 page.on("console", (m) => m.type() === "error" && wrong.push(`${here}: console: ${m.text()}`));
 page.on("pageerror", (e) => wrong.push(`${here}: ${e}`));
+page.on("response", (r) => r.status() >= 400 && wrong.push(`${here}: ${r.url()} is missing`));
 page.on("request", (r) => /^(http:\/\/127|data:)/.test(r.url()) || wrong.push(`${here}: asks for ${r.url()}`));
 
 for (here of opened) {

@@ -109,7 +109,8 @@ def svg(chart: Chart) -> str:
     ]
     for i, row in enumerate(chart.rows):
         y = i * step + 4
-        name = row.name if len(row.name) <= 48 else row.name[:47] + "…"
+        name = row.name.replace("`", "")
+        name = name if len(name) <= 42 else name[:41] + "…"
         colour = WON if row.ratio <= 1 else LOST
         parts.append(
             f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(name)}</text>'

@@ -12,6 +12,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"Undertow {release}"
 html_static_path = ["static"]
+html_favicon = "static/icon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False

@@ -123,11 +123,20 @@ def _body(text: str) -> str:
 
 
 def _signature(entry: Entry) -> str:
+    """The call, with a line for each parameter where one line is too long."""
     try:
-        shown = str(inspect.signature(entry.thing))
+        signature = inspect.signature(entry.thing)
     except (TypeError, ValueError):
-        shown = "(…)"
-    return f"undertow.{entry.names[0]}{re.sub(r'<[^<>]* at 0x[0-9a-f]+>', '…', shown)}"
+        return f"undertow.{entry.names[0]}(…)"
+    # Annotations are strings, which would be shown in quotes; defaults may have addresses.
+    shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(signature))
+    shown = re.sub(r"<[^<>]* at 0x[0-9a-f]+>", "…", shown)
+    whole = f"undertow.{entry.names[0]}{shown}"
+    if len(whole) <= 80 or not signature.parameters:
+        return whole
+    inside, _, after = shown[1:].rpartition(")")
+    lines = re.split(r", (?=[*/\w]+(?:[:=,]|$))", inside)
+    return f"undertow.{entry.names[0]}(\n" + "".join(f"    {x},\n" for x in lines) + f"){after}"
 
 
 def _derivatives(entry: Entry) -> str:
@@ -136,7 +145,7 @@ def _derivatives(entry: Entry) -> str:
     if inspect.isclass(entry.thing):
         return ""
     if op is None:
-        return "No single op: its derivatives are those of the ops that it calls."
+        return "Those of the ops that it calls: no op has this name."
     if op.rules or op.joint:
         return "Any order: its rule is written in ops that have rules themselves."
     return "None: its results carry no gradient."
