@@ -71,6 +71,12 @@ def test_chart_of_the_readme_is_up_to_date() -> None:
     assert charts.README_CHART.read_text() == drawn, "run python tools/site/charts.py"
 
 
+def test_picture_of_the_readme_is_up_to_date() -> None:
+    """It is what `ut.draw` draws today."""
+    graph = tool("graph")
+    assert graph.PICTURE.read_text() == graph.picture(), "run python tools/site/graph.py"
+
+
 def test_charts_show_losses() -> None:
     """Rows above 1 are drawn, and in another colour."""
     charts = tool("charts")

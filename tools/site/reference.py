@@ -202,7 +202,8 @@ def write(folder: Path) -> list[Entry]:
                 summary = re.sub(r"^[\w.]+\([^)]*\)( ->.*?)?:? ", "", doc)
                 rows.append(f"| [`{name}`]({entry.page}.md) | {_prose(summary)} |")
         text = f"# {title}\n\nFor who looks up a name in `undertow{'.' + path if path else ''}`. "
-        text += "Each has a page with its signature and an example.\n\n| Name | |\n|---|---|\n"
+        text += "Each has a page with its signature, and most have an example.\n\n"
+        text += "| Name | |\n|---|---|\n"
         (folder / f"in-{path.lower().replace('.', '-') or 'undertow'}.md").write_text(
             text + "\n".join(rows) + "\n"
         )
