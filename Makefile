@@ -27,7 +27,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-quick kernels test-opencl test-openmpi lint types stubs coverage conformance ecosystem bench \
-	dist format clean
+	docs docs-browser dist format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,6 +113,19 @@ bench: $(VENV)/.jax ## race against torch and JAX: speed, the machine's limits, 
 		$(BIN)/python "$$script" $(ARGS); \
 	done
 
+docs: $(VENV)/.docs ## build the documentation site in build/site, and check its links
+	$(BIN)/python tools/site/build.py build/site
+	$(BIN)/python tools/site/check.py build/site
+
+# Where Debian's chromium and npm's playwright-core can be had; every page, or PAGES=20 one in so many of the reference.
+docs-browser: ## open the site of `make docs` in a headless Chromium: errors, width on a phone, search
+	@command -v chromium >/dev/null || $(call apt,chromium)
+	@mkdir -p build/browser; test -d build/browser/node_modules/playwright-core || \
+		(cd build/browser && npm install --silent --no-audit --no-fund playwright-core >/dev/null 2>&1) || true
+	@if command -v chromium >/dev/null && test -d build/browser/node_modules/playwright-core; then \
+		cd build/browser && node ../../tools/site/browser.mjs ../site $(or $(PAGES),1); \
+	else echo "docs-browser: skipped, it needs Debian's chromium, node and npm's playwright-core"; fi
+
 dist: $(VENV)/.dev ## build sdist and wheel, and run the README's tour on the wheel in an empty environment
 	$(PIP) build twine
 	rm -rf dist build/wheel
@@ -147,6 +160,10 @@ $(VENV)/.plot: pyproject.toml | $(VENV)/.created
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.created
 	$(PIP) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.created
+	$(PIP) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.torch: $(VENV)/.dev
