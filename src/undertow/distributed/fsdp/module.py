@@ -236,7 +236,7 @@ def _leave(unit: Unit, root: bool) -> None:
 
 
 def _hooks(whole: Pass) -> AbstractContextManager[Any]:
-    """What keeps saved parameters as places; who has asked to keep tensors otherwise comes first."""
+    """Saved parameters as places; hooks of the user come first."""
     if current().pack is not None:
         return nullcontext()
     return saved_tensors_hooks(whole.pack, whole.unpack)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from contextvars import ContextVar
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class Rows:
         self.dtype = dtype or parameter.dtype  # of the whole
         share = -(-self.shape[0] // group.members)
         ends = [min(i * share, self.shape[0]) for i in range(group.members + 1)]
-        self.places = list(zip(ends[:-1], ends[1:], strict=True))
+        self.places = list(pairwise(ends))
         self.mine = slice(*self.places[group.me])
         with no_grad():
             self.shard = Parameter(parameter.detach()[self.mine].clone(), parameter.requires_grad)
