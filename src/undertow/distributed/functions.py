@@ -213,7 +213,12 @@ def broadcast(
 
 @_of_members
 def all_gather(
-    tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False
+    tensor_list: list[Tensor],
+    tensor: Tensor,
+    group: Any = None,
+    async_op: bool = False,
+    *,
+    label: str = "",
 ) -> Any:
     """Copy a tensor of each process into a list, at all of them."""
     own = resolved("all_gather", group)
@@ -227,7 +232,7 @@ def all_gather(
             f"the tensor {array.size}"
         )
     steps = lambda what: collectives.all_gather(what, outputs, array)
-    return _begin("all_gather", own, staged, steps, async_op, tensor_list)
+    return _begin("all_gather", own, staged, steps, async_op, tensor_list, label=label)
 
 
 @_of_members
@@ -258,6 +263,8 @@ def reduce_scatter(
     op: Any = ReduceOp.SUM,
     group: Any = None,
     async_op: bool = False,
+    *,
+    label: str = "",
 ) -> Any:
     """Combine tensor i of every process at process i."""
     own = resolved("reduce_scatter", group)
@@ -271,7 +278,8 @@ def reduce_scatter(
         )
     way = checked("reduce_scatter", op, out.dtype)
     steps = lambda what: collectives.reduce_scatter(what, inputs, way, out)
-    return _begin("reduce_scatter", own, staged, steps, async_op, [output], op=int(way))
+    details = {"op": int(way), "label": label}
+    return _begin("reduce_scatter", own, staged, steps, async_op, [output], **details)
 
 
 @_of_members

@@ -23,6 +23,7 @@ from .work import Carrier, Steps, Work
 TIMEOUT = 300.0  # seconds
 _MOST_GROUPS = 1 << 10
 _TAGS = 1 << 18  # of a group; see `What.tags`
+HELPERS = 3  # of each group: for checkpoints, gradients in pieces, and batch norm
 
 
 class ProcessGroup:
@@ -184,7 +185,7 @@ def start(
         if not most_groups(world):
             raise UnsupportedError(
                 f"[init_process_group] this MPI has tags up to {world.most_tags}, and "
-                f"{2 * _TAGS - 1} are needed; use another, such as the wheel mpich"
+                f"{(1 + HELPERS) * _TAGS - 1} are needed; use another, such as the wheel mpich"
             )
         _attend(world)
     limit = work.seconds(timeout) or TIMEOUT
@@ -193,7 +194,10 @@ def start(
     name = (backend or "gloo").lower()
     made = ProcessGroup(0, ranks, world, state.carrier, state.watch, limit, name, "default_pg")
     state.world = state.groups[0] = made
-    nn.SyncBatchNorm.processes = world.size
+    if world.size > 1:
+        from .batch_norm import batch_norm  # it needs groups itself
+
+        nn.SyncBatchNorm.over_processes = staticmethod(batch_norm)
     state.store = store
     return made
 
@@ -263,14 +267,15 @@ def stop(group: ProcessGroup | None) -> None:
     if group is None or group is state.world:
         state.groups.clear()
         state.world = None
-        nn.SyncBatchNorm.processes = 1
+        nn.SyncBatchNorm.over_processes = None
         state.carrier.close()
         state.store = None
     else:
         state.groups.pop(group.number, None)
-        served = state.groups.pop(2 * most_groups(group.wire) - 1 - group.number, None)
-        if served is not None:
-            served.closed = True
+        for kind in range(HELPERS):
+            served = state.groups.pop(_helper_number(group, kind), None)
+            if served is not None:
+                served.closed = True
 
 
 def alone() -> ProcessGroup:
@@ -279,16 +284,20 @@ def alone() -> ProcessGroup:
 
 
 def most_groups(world: Any) -> int:
-    """How many groups there can be, each with a helper, for the tags that MPI has.
+    """How many groups there can be, each with its helpers, for the tags that MPI has.
 
-    Helpers have the numbers from the top.
+    Helpers have the numbers above.
     """
-    return min(_MOST_GROUPS, (world.most_tags + 1) // (2 * _TAGS))
+    return min(_MOST_GROUPS, (world.most_tags + 1) // ((1 + HELPERS) * _TAGS))
 
 
-def helper(group: ProcessGroup, about: str) -> ProcessGroup:
+def _helper_number(group: ProcessGroup, kind: int) -> int:
+    return (1 + kind) * most_groups(group.wire) + group.number
+
+
+def helper(group: ProcessGroup, about: str, kind: int = 0) -> ProcessGroup:
     """A group of the same processes, made by them alone: nothing is mixed up with theirs."""
-    number = 2 * most_groups(group.wire) - 1 - group.number
+    number = _helper_number(group, kind)
     if number not in state.groups:
         state.groups[number] = ProcessGroup(
             *(number, group.ranks, group.wire, group.carrier, group.watch, group.timeout),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.tensor import Tensor
-from ...errors import DTypeError
+from ...errors import DTypeError, UnsupportedError
 
 
 def opened(state: Any) -> Any:
@@ -17,10 +17,21 @@ def opened(state: Any) -> Any:
     if isinstance(state, dict):
         return {key: opened(value) for key, value in state.items()}
     if hasattr(state, "state_dict") and hasattr(state, "load_state_dict"):
+        _refuse_rows(state)
         return opened(state.state_dict())
     if isinstance(state, (list, tuple)):
         return [opened(value) for value in state]
     return state
+
+
+def _refuse_rows(state: Any) -> None:
+    """An optimiser of `fully_shard` has other tensors in every process, under the same names."""
+    for group in getattr(state, "param_groups", ()):
+        if any(hasattr(p, "_rows_of") for p in group["params"]):
+            raise UnsupportedError(
+                "[checkpoint] this optimiser has some rows of its parameters only; save "
+                "fsdp.optim_state_dict(model, optimizer), and load it into that"
+            )
 
 
 def flat(state: Any, path: str = "") -> dict[str, Any]:
@@ -49,6 +60,7 @@ def filled(state: Any, value: Callable[[str, Any], Any], path: str = "") -> Any:
         new = [filled(v, value, f"{path}/{json.dumps(i)}") for i, v in enumerate(state)]
         return new if isinstance(state, list) else tuple(new)
     if not isinstance(state, Tensor) and hasattr(state, "load_state_dict"):
+        _refuse_rows(state)
         own = state.state_dict()
         state.load_state_dict(filled(own, value, path))
         return state

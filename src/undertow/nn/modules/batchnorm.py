@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from ... import dtypes
 from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
-from ...errors import ShapeError, UnsupportedError
+from ...errors import ShapeError
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -247,14 +248,15 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """A batch norm of any number of dimensions, over all processes: it trains in one only.
+    """A batch norm of any number of dimensions, by the mean and variance over all processes.
 
     >>> import undertow as ut
     >>> ut.nn.SyncBatchNorm(3)(ut.rand(4, 3, 2)).shape
     (4, 3, 2)
     """
 
-    processes = 1  # set when a process group is made
+    # (input, layer) → result over all processes; set when a group of several is made.
+    over_processes: ClassVar[Callable[[Tensor, Any], Tensor] | None] = None
 
     def __init__(
         self,
@@ -279,11 +281,14 @@ class SyncBatchNorm(_BatchNorm):
             raise ShapeError(
                 f"[SyncBatchNorm] expected at least 2D input (got {input.ndim}D input)"
             )
-        if self.training and self.processes > 1:
-            raise UnsupportedError(
-                f"[SyncBatchNorm] cannot bring the statistics of {self.processes} processes "
-                "together; use BatchNorm, whose statistics are those of the batch of each"
-            )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise each channel; in training all processes of the group call it."""
+        together = SyncBatchNorm.over_processes
+        if together is None or not (self.training or self.running_mean is None):
+            return super().forward(input)
+        self._check_input_dim(input)
+        return together(input, self)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -13,7 +13,7 @@ from ...core.recording import RECORDERS, recorder
 from ...core.register import FUNCTIONS
 from ...core.tensor import Tensor
 from ...core.update import Update
-from ...errors import ArgumentError
+from ...errors import ArgumentError, UnsupportedError
 from ...ops.elementwise.extremes import maximum, minimum
 from ...ops.shape.joining import flat
 
@@ -121,6 +121,11 @@ def clip_grad_norm_(
             warnings.warn(
                 "`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2
             )
+    if any(hasattr(p, "_rows_of") for p in _listed(given)):
+        raise UnsupportedError(
+            "[clip_grad_norm_] this process has some rows of these parameters only; call "
+            "model.clip_grad_norm_, which fully_shard has given to the model"
+        )
     grads = [p.grad for p in _listed(given) if p.grad is not None]
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
     clip_grads_with_norm_(given, max_norm, total)
