@@ -21,7 +21,6 @@ def records() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-        pytest.importorskip("tensorboard.plugins.hparams.api")
 
     def read(folder: Path) -> Any:
         found = accumulator.EventAccumulator(str(folder), size_guidance={})

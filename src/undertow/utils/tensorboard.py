@@ -60,9 +60,7 @@ class SummaryWriter:
         if purge_step is not None and purge_step > 0:  # what was written from there on is void
             session = self._records.SessionLog(status=self._records.SessionLog.START)
             self._main.add_event(
-                self._records.Event(
-                    wall_time=time.time(), step=purge_step, session_log=session
-                )
+                self._records.Event(wall_time=time.time(), step=purge_step, session_log=session)
             )
 
     def _writer(self, below: str) -> Any:
@@ -382,7 +380,7 @@ def _records() -> ModuleType:
     try:
         from tensorboard.compat.proto.event_pb2 import Event, SessionLog
         from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
-        from tensorboard.plugins.hparams import api
+        from tensorboard.plugins.hparams import summary_v2
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
         from tensorboard.util.tensor_util import make_tensor_proto
     except ImportError as error:
@@ -399,7 +397,7 @@ def _records() -> ModuleType:
         Summary=Summary,
         SummaryMetadata=SummaryMetadata,
         EventFileWriter=EventFileWriter,
-        hparams=api,
+        hparams=summary_v2,  # its `api` needs TensorFlow
         make_tensor_proto=make_tensor_proto,
     )
     return found
@@ -457,5 +455,9 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
 
     rows = np.concatenate([np.zeros((high, 1), np.uint8), pixels.reshape(high, -1)], axis=1)
     head = struct.pack(">IIBBBBB", wide, high, 8, kind, 0, 0, 0)
-    parts = [chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows.tobytes())), chunk(b"IEND", b"")]
+    parts = [
+        chunk(b"IHDR", head),
+        chunk(b"IDAT", zlib.compress(rows.tobytes())),
+        chunk(b"IEND", b""),
+    ]
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
