@@ -1,4 +1,4 @@
-"""The command `undertow`, also `python -m undertow`: train, predict, compare, info, run, profile, adopt."""
+"""The command `undertow`, also `python -m undertow`: one file for each of its subcommands."""
 
 from __future__ import annotations
 

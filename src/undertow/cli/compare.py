@@ -48,7 +48,9 @@ def run(asked: argparse.Namespace) -> int:
     """Print the table, and draw the curves."""
     if len(asked.runs) < 2:
         raise ArgumentError("[compare] takes two folders of trainings or more")
-    runs = [_read(Path(path), name) for path, name in zip(asked.runs, _names(asked.runs), strict=True)]
+    runs = [
+        _read(Path(path), name) for path, name in zip(asked.runs, _names(asked.runs), strict=True)
+    ]
     print(table(runs))
     if not asked.no_plots:
         _draw(runs, asked.output)
