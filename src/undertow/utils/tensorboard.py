@@ -243,7 +243,7 @@ class SummaryWriter:
         for each in figures:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-            canvas = FigureCanvasAgg(each)
+            canvas: Any = FigureCanvasAgg(each)
             canvas.draw()
             pixels = np.array(canvas.buffer_rgba())
             self.add_image(tag, pixels, global_step, walltime, "HWC")

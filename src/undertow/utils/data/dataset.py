@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast
 
@@ -58,8 +58,9 @@ class Dataset(Generic[T_co]):
 
     def _repr_html_(self) -> str:
         """Its size, and its first sample if it tells one by number."""
-        size = f", {len(self):,} samples" if hasattr(self, "__len__") else ""
-        if isinstance(self, IterableDataset) or not size or not len(self):
+        number = len(self) if isinstance(self, Sized) else None
+        size = "" if number is None else f", {number:,} samples"
+        if isinstance(self, IterableDataset) or not number:
             return as_html(type(self).__name__ + size, repr(self))
         return as_html(type(self).__name__ + size, f"the first: {_sketch(self[0])}")
 
