@@ -202,6 +202,7 @@ AT_THE_BORDER = {
     "models/saved.py",  # series out of files, as a model needs them, and the numbers it tells
     "files/numpy_arrays.py",  # a user's arrays in checkpoints
     "utils/data/_utils/collate.py",  # samples that are arrays and NumPy numbers
+    "utils/tensorboard.py",  # pictures and numbers as bytes of files
     "utils/data/_utils/worker.py",  # seeds NumPy's generator for the user's code
 }
 

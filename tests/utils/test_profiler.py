@@ -542,3 +542,27 @@ def test_the_command(tmp_path: Path) -> None:
         )
         assert done.returncode == 1
         assert message in done.stderr
+
+
+def test_launches_tell_their_share_of_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from undertow.utils.profiler import events, limits
+
+    x = ut.ones(300_000)
+    (x + x).sum()
+    with ut.profiler.profile(with_flops=True) as prof:
+        x + x
+    rows = prof.key_averages(kinds=["launch"])
+    monkeypatch.setattr(events, "limits", lambda: limits.Limits(1e12, 1e30))
+    (row,) = [r for r in rows if r.bytes >= 3_600_000]
+    share = 100 * row.bytes / 1e12 / (row.cpu_time_total / 1e6)
+    assert "% of limit" in rows.table()
+    assert f"{share:.1f}%" in rows.table()
+
+
+def test_limits_are_measured_and_plausible() -> None:
+    from undertow.utils.profiler.limits import limits
+
+    found = limits()
+    assert 1e8 < found.bytes < 1e13
+    assert 1e8 < found.flops < 1e15
+    assert limits() is found

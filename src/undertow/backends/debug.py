@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import ArgumentError
 
+PATIENCE = 1.0  # seconds of compiling before a terminal is told
 WORDS = ("ir", "asm", "kernels", "launches", "text", "wgsl", "webgpu")
 
 # Who runs a launch, told of kernel, arrays, numbers and operations, by calling the last argument.
@@ -80,6 +81,19 @@ def kernel(name: str, origin: str, seconds: float, size: int, why: str) -> None:
     if "kernels" in wanted():
         reason = f": {why}" if why else ""
         _print(f"undertow: {name} {origin}, {seconds * 1e3:.2f} ms, {size} bytes{reason}\n")
+
+
+_compiling = [0, 0.0, False]  # kernels, seconds, and whether that was told
+
+
+def compiled(seconds: float) -> None:
+    """Tell a terminal once that the wait is for compiling, after a second of it."""
+    _compiling[0] += 1
+    _compiling[1] += seconds
+    if _compiling[1] > PATIENCE and not _compiling[2]:
+        _compiling[2] = True
+        if sys.stderr is not None and sys.stderr.isatty():
+            _print(f"undertow: compiling {_compiling[0]} kernels and more; once for each ...\n")
 
 
 def note(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The command `undertow`, also `python -m undertow`: train, predict, info, run, profile, adopt."""
+"""The command `undertow`, also `python -m undertow`: one file for each of its subcommands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import undertow
 
 from ..errors import UndertowError
-from . import adopt, info, predict, profile, run, train
+from . import adopt, compare, info, predict, profile, run, train
 
 __all__ = ["main"]
 INTERRUPTED = 130  # the exit code that shells expect of a command that Ctrl-C ended
@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"undertow {undertow.__version__}")
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (train, predict, info, run, profile, adopt):
+    for module in (train, predict, compare, info, run, profile, adopt):
         name = module.__name__.rpartition(".")[2]
         summary, _, rest = (module.__doc__ or "").partition("\n\n")
         command = commands.add_parser(

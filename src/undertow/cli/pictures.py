@@ -176,3 +176,32 @@ def _coloured(
     axes.add_collection(lines)
     axes.autoscale_view()
     return lines
+
+
+def compared(runs: Sequence[tuple[str, Sequence[dict[str, float]], int | None]]) -> Figure:
+    """Loss and accuracy (or error) of several trainings; a ring is the epoch that was chosen."""
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    losses, scores = figure.subplots(1, 2)
+    accuracy = any("accuracy" in row for _, history, _ in runs for row in history)
+    metric, scale = ("accuracy", 100) if accuracy else ("mae", 1)
+    for axes, key, factor in ((losses, "loss", 1), (scores, metric, scale)):
+        for number, (name, history, best) in enumerate(runs):
+            color = f"C{number % 10}"
+            for part, style in (("", "-"), ("validation_", "--"), ("test_", ":")):
+                rows = [row for row in history if part + key in row and "refit" not in row]
+                epochs = [row["epoch"] for row in rows]
+                values = [factor * row[part + key] for row in rows]
+                label = name if not part else None
+                axes.plot(epochs, values, color=color, ls=style, lw=1.4, label=label)
+                if best in epochs:
+                    at = values[epochs.index(best)]
+                    axes.plot([best], [at], "o", color=color, mfc="none")
+        axes.set(xlabel="epoch")
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    losses.set(title="Loss (– training, -- validation, ·· test)")
+    if any(row.get("loss", 0) > 0 for _, history, _ in runs for row in history):
+        losses.set_yscale("log")
+    scores.set(title="Accuracy, %" if accuracy else "Mean absolute error")
+    losses.legend(frameon=False)
+    return figure

@@ -24,6 +24,7 @@ from .exchange import capsule_of
 from .foreign import number_of
 from .modes import current
 from .node import AccumulateGrad
+from .notebook import as_html
 from .overriding import DisableTorchFunctionSubclass, overrides, overrides_dispatch
 from .printing import describe
 from .reading import READERS, tell
@@ -63,6 +64,12 @@ def _repr(self: Tensor, **contents: Any) -> str:
     return describe(
         self, f"{kind.__name__}(" if own else "tensor(", contents.get("tensor_contents")
     )
+
+
+def _repr_html(self: Tensor) -> str:
+    shape = " × ".join(map(str, self.shape)) or "one element"
+    caption = f"{type(self).__name__}, {shape}, {self.dtype.name}, {self.device}"
+    return as_html(caption + ", wants a gradient" * self.requires_grad, repr(self))
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -366,6 +373,7 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 for _name, _method in {
     "__repr__": _repr,
+    "_repr_html_": _repr_html,
     "__format__": _format,
     "__len__": _len,
     "__iter__": _iter,

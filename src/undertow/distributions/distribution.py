@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..core.modes import no_grad
+from ..core.notebook import as_html
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, UnsupportedError
 from ..shapes import Size
@@ -204,6 +205,10 @@ class Distribution:
                 said = value.item() if value.numel() == 1 else value.shape
                 parts.append(f"{name}: {said}")
         return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        shapes = f"batch {tuple(self.batch_shape)}, event {tuple(self.event_shape)}"
+        return as_html(f"{type(self).__name__}, {shapes}", repr(self))
 
 
 def _brief(value: Tensor) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.notebook import as_html
 from ..errors import FileError
 
 _STRATA = 5  # groups of equal size by their target, of each of which a split takes its share
@@ -38,6 +39,11 @@ class TimeSeries:
     target: str = ""  # what the source calls the labels
     numbers: bool = False  # whether the source says that the labels are numbers to estimate
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        size = f"{len(self)} series, {self.channels} channels, length {self.length}"
+        names = f"classes: {', '.join(self.classes)}" if self.labels and not self.numbers else ""
+        return as_html(f"{self.name}: {size}", "\n".join(filter(None, [names, *self.notes])))
 
     @classmethod
     def gathered(

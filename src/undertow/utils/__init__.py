@@ -6,8 +6,8 @@ from ..compat.on_demand import on_demand
 from . import checkpoint
 
 if TYPE_CHECKING:
-    from . import data, deterministic, dlpack, hooks
+    from . import data, deterministic, dlpack, hooks, tensorboard
 
-__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks", "tensorboard"]
 __dir__ = __all__.copy
 __getattr__ = on_demand(globals(), {name: name for name in __all__})

@@ -6,6 +6,7 @@ import hashlib
 import os
 import struct
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from ...kernel.ir import Function
 from ...kernel.ir_check import check
 from ...kernel.lower import NotCompiled
-from ..debug import listing
+from .. import debug
 from .render import Text, render
 from .runtime import Runtime
 
@@ -100,14 +101,18 @@ class Launcher:
         return found
 
     def _compiled(self, made: Made, group: int, told: str) -> tuple[Any, Text]:
+        begin = time.perf_counter()
         digest = hashlib.blake2b(told.encode(), digest_size=6).hexdigest()
         f = made.build(f"{made.form}_{digest}", self.double, *made.given)
         if CHECKED:
             check(f)
         text = render(f, self.runtime.dialect, made.sharing, group)
-        listing("text", f.name, text.text)
+        debug.listing("text", f.name, text.text)
         self.stats["compiles"] += 1
         handle = self.runtime.compile(text.text, text.entry, text.bindings, group, text.words)
+        took = time.perf_counter() - begin
+        debug.kernel(f.name, "compiled", took, len(text.text), "")
+        debug.compiled(took)
         return handle, text
 
     def launch(self, plan: Plan, arrays: Sequence[Any], numbers: Sequence[Any] = ()) -> None:

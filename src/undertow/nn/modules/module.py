@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, TypeVar
 
 from ...core.modes import no_grad
 from ...core.node import RemovableHandle
+from ...core.notebook import as_html
 from ...core.other_kinds import OtherKind
 from ...core.recording import changed
 from ...core.tensor import Tensor
@@ -699,6 +700,10 @@ class Module:
         lines = [*own, *below]
         inside = "\n  " + "\n  ".join(lines) + "\n" if lines else ""
         return f"{self._get_name()}({inside})"
+
+    def _repr_html_(self) -> str:
+        number = sum([p.numel() for p in self.parameters() if not is_lazy(p)])
+        return as_html(f"{self._get_name()}, {number:,} parameters", repr(self))
 
     def __dir__(self) -> list[str]:
         named = [name for register in _REGISTERS for name in self.__dict__[register]]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast
 
 from ...core.generator import Generator, default_generator
+from ...core.notebook import as_html
 from ...core.tensor import Tensor
 from ...errors import ArgumentError, UnsupportedError
 from ...ops.create.from_data import tensor
@@ -54,6 +55,26 @@ class Dataset(Generic[T_co]):
 
     def __add__(self, other: Dataset[Any]) -> Dataset[Any]:
         return ConcatDataset([self, other])
+
+    def _repr_html_(self) -> str:
+        """Its size, and its first sample if it tells one by number."""
+        number = len(self) if isinstance(self, Sized) else None
+        size = "" if number is None else f", {number:,} samples"
+        if isinstance(self, IterableDataset) or not number:
+            return as_html(type(self).__name__ + size, repr(self))
+        return as_html(type(self).__name__ + size, f"the first: {_sketch(self[0])}")
+
+
+def _sketch(sample: Any) -> str:
+    """A sample in one line: of tensors dtype and shape."""
+    if isinstance(sample, Tensor):
+        return f"{sample.dtype.name}{list(sample.shape)}"
+    if isinstance(sample, dict):
+        return "{" + ", ".join(f"{k!r}: {_sketch(v)}" for k, v in sample.items()) + "}"
+    if isinstance(sample, (tuple, list)):
+        return f"({', '.join(map(_sketch, sample))})"
+    text = repr(sample)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import ArgumentError
+from .limits import limits
 from .recorder import Raw, Recorder
 
 # What a table shows unless it is told: what a program did, not what that was made of.
@@ -382,6 +383,7 @@ def _columns(rows: Sequence[Any], everything: float, name: int, shapes: int) -> 
             _Column("Bytes", lambda e, unit: amount(e.bytes, "B")),
             _Column("B/s", lambda e, unit: _rate(e.bytes, e.cpu_time_total, "B/s")),
             _Column("FLOP/s", lambda e, unit: _rate(e.flops, e.cpu_time_total, "FLOP/s")),
+            _Column("% of limit", lambda e, unit: _of_limit(e)),
         ]
     return columns
 
@@ -396,6 +398,11 @@ def _or_dash(value: float, unit: str) -> str:
 
 def _rate(value: float, us: float, unit: str) -> str:
     return amount(value / us * 1e6, unit) if value and us else "--"
+
+
+def _of_limit(event: Any) -> str:
+    share = limits().share(event.bytes, event.flops, event.cpu_time_total / 1e6)
+    return f"{100 * share:.1f}%"
 
 
 def laid_out(titles: Sequence[str], cells: Sequence[Sequence[str]]) -> str:

@@ -295,7 +295,10 @@ def _kept(
         address = int(tools.engine.get_function_address(symbol))
         assert address, f"the object code of {name} has no {symbol}"
         found = _loaded[key] = address, note
-        debug.kernel(name, origin, time.perf_counter() - begin, len(data), why)
+        took = time.perf_counter() - begin
+        debug.kernel(name, origin, took, len(data), why)
+        if origin == "compiled":
+            debug.compiled(took)
         return found
 
 
