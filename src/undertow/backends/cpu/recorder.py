@@ -473,9 +473,12 @@ def _recorded(name: str) -> Callable[..., Any]:
         if tape is None or tape.depth:
             return plain(self, *args, **kwargs)
         tape.depth += 1
+        profile = sys.getprofile()  # nobody's functions but ours run inside
+        sys.setprofile(None)
         try:
             return tape.form(self, name, args, kwargs)
         finally:
+            sys.setprofile(profile)
             tape.depth -= 1
 
     form.__name__ = name
