@@ -57,6 +57,15 @@ class Store:
         return self.root() is not None
 
 
+class Drawn(NamedTuple):
+    """Where a launch's random words come from: its numbers have their block and the seed."""
+
+    draw: int
+    offset: int  # in what was drawn
+    rest: int  # of the offset in the stream, by words in a block
+    place: int  # among the numbers: of the block, and two words of the seed
+
+
 class Launched(NamedTuple):
     """A launch of a kernel."""
 
@@ -69,6 +78,7 @@ class Launched(NamedTuple):
     kinds: tuple[str, ...]  # of the numbers
     asked: int | None  # which question gives the numbers, if they are asked for again
     rows: Any  # of an update: (rows of pieces, places, widths)
+    drawn: Drawn | None = None  # of random numbers
 
 
 class Called(NamedTuple):
@@ -201,8 +211,12 @@ def _same(a: Any, b: Any) -> bool:
     if a.__class__ is not b.__class__:
         return False
     if a.__class__ is Launched:
-        if a[:5] != b[:5] or a.kinds != b.kinds or a.asked != b.asked:
+        if a[:5] != b[:5] or a.kinds != b.kinds or a.asked != b.asked or a.drawn != b.drawn:
             return False
+        if a.drawn is not None:  # the block and the seed are asked for again
+            at = a.drawn.place
+            left, right = a.numbers, b.numbers
+            return _equal(left[:at] + left[at + 3 :], right[:at] + right[at + 3 :])
         return a.asked is not None or _equal(a.numbers, b.numbers)
     if a.__class__ is Called:
         left, right = a, b
