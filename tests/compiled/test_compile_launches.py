@@ -12,7 +12,6 @@ import pytest
 import undertow as ut
 from undertow.backends.cpu.calls import choice
 
-
 alone = pytest.mark.skipif(
     choice.MODE != "always", reason="eager calls leave small arrays to NumPy"
 )
