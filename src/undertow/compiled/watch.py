@@ -235,38 +235,60 @@ def line_of_user(depth: int = 1) -> str:
     return "an unknown line"
 
 
+# What is to be seen of code, and whose it is if not the library's own.
+_MODULE, _STEP, _USER, _TOOL, _WRITTEN = 1, 2, 4, 8, 16
+_OTHERS = _USER | _TOOL | _WRITTEN
+
+
 class Seen:
     """What ran while a call was recorded."""
 
     def __init__(self) -> None:
-        self.codes: dict[CodeType, dict[str, Any]] = {}  # of others, with their globals
+        # Of others, with their globals. Code is equal to that of the same lines in another file.
+        self.codes: dict[tuple[CodeType, int], tuple[CodeType, dict[str, Any]]] = {}
         self.objects: dict[int, Any] = {}  # what their functions were called with
         self.modules: dict[int, Module] = {}
         self.refused: str | None = None
         self.all_attributes = False
-        self._known: set[CodeType] = set()
+        self._known: dict[tuple[int, int], tuple[CodeType, int]] = {}
 
     def profile(self, frame: Any, event: str, arg: Any) -> None:
-        """For `sys.setprofile`."""
-        if event == "c_call":
-            if self.refused is None and not _for_us(frame):
-                self._c_call(frame, arg)
-        elif event == "call":
+        """For `sys.setprofile`, which calls it for whatever runs: most of it is the library's."""
+        if event == "call":
             code = frame.f_code
-            if code.co_name == "forward" or code.co_name == "__call__":
-                found = frame.f_locals.get("self")
-                if isinstance(found, Module):
-                    self.modules[id(found)] = found
-            if is_ours(code) or frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-                if code.co_name == "step" and code not in self._known:
-                    found = frame.f_locals.get("self")
-                    if isinstance(found, Optimizer) and not isinstance(found, Elementwise):
-                        self._refuse(f"{type(found).__name__} computes on the host")
-                    self._known.add(code)
-                return
-            if _is_tool(code.co_filename):
-                return
-            self.codes.setdefault(code, frame.f_globals)
+            known = self._known.get((id(code), id(frame.f_globals)))
+            kind = self._first(code, frame.f_globals) if known is None else known[1]
+            if kind:
+                self._call(frame, code, kind)
+        elif event == "c_call" and self.refused is None:
+            code = frame.f_code
+            known = self._known.get((id(code), id(frame.f_globals)))
+            if (known is None or known[1] & _OTHERS) and not _for_us(frame):
+                self._c_call(frame, arg)
+
+    def _first(self, code: CodeType, variables: dict[str, Any]) -> int:
+        """What is to be seen of code: 0 for nothing."""
+        kind = _MODULE if code.co_name in ("forward", "__call__") else 0
+        if is_ours(code):
+            kind |= _STEP if code.co_name == "step" else 0
+        elif variables.get("__name__", "").startswith(_PACKAGE):  # C calls may be somebody's
+            kind |= _WRITTEN | (_STEP if code.co_name == "step" else 0)
+        elif _is_tool(code.co_filename):
+            kind |= _TOOL
+        else:
+            kind |= _USER
+            self.codes.setdefault((code, id(variables)), (code, variables))
+        self._known[id(code), id(variables)] = code, kind
+        return kind
+
+    def _call(self, frame: Any, code: CodeType, kind: int) -> None:
+        if kind & (_MODULE | _STEP):
+            found = frame.f_locals.get("self")
+            if kind & _MODULE and isinstance(found, Module):
+                self.modules[id(found)] = found
+            if kind & _STEP and isinstance(found, Optimizer) and not isinstance(found, Elementwise):
+                self._refuse(f"{type(found).__name__} computes on the host")
+        if kind & _USER:
             count = code.co_argcount + code.co_kwonlyargcount
             count += bool(code.co_flags & 4) + bool(code.co_flags & 8)
             names = code.co_varnames[:count]
@@ -330,7 +352,7 @@ class Watch:
         self.names: set[str] = set()
         self.names_of: dict[CodeType, list[str]] = {}
         self.all_attributes = seen.all_attributes
-        for code in seen.codes:
+        for code, _ in seen.codes.values():
             self.names.update(code.co_names)
             for constant in code.co_consts:
                 for word in constant if isinstance(constant, tuple) else (constant,):
@@ -341,8 +363,9 @@ class Watch:
             if "getattr" in code.co_names or "__dict__" in code.co_names:
                 self.all_attributes = True
         try:
-            for code, variables in seen.codes.items():
+            for code, variables in seen.codes.values():
                 self._code(code, variables)
+            self._closures([code for code, _ in seen.codes.values() if code.co_freevars])
             for reference in seen.objects.values():
                 if reference() is not None:
                     self._value(reference(), "an argument", 0)
@@ -371,10 +394,13 @@ class Watch:
                 module = sys.modules.get(name)
                 if module is not None:
                     self._value(module, name, 0)
-        if code.co_freevars:
-            for holder in gc.get_referrers(code):
-                if isinstance(holder, FunctionType) and holder.__code__ is code:
-                    self._function(holder, 0)
+
+    def _closures(self, codes: list[CodeType]) -> None:
+        """The variables of outer functions, of all functions that have this code."""
+        known = set(map(id, codes))
+        for holder in gc.get_referrers(*codes) if codes else ():  # it looks at all objects
+            if isinstance(holder, FunctionType) and id(holder.__code__) in known:
+                self._function(holder, 0)
 
     def _function(self, function: FunctionType, depth: int) -> None:
         names = function.__code__.co_freevars

@@ -24,12 +24,25 @@ import numpy as np
 from ...kernel.expr import arg, call, trace
 from ..base import Backend
 from ..memory_types import scalar_type, type_of
-from ..program.graph import Called, Checked, Launched, Mapped, Piece, Recording, Told
+from ..program.graph import Called, Checked, Drawn, Launched, Mapped, Piece, Recording, Told
 from . import backend as _cpu
 from .backend import CpuBackend
 from .calls import launch
 from .calls.layouts import aligned
-from .forms import attention, copies, indexing, maps, reductions, rows, scans, updates, windows
+from .forms import (
+    attention,
+    copies,
+    indexing,
+    maps,
+    random,
+    recurrent,
+    reductions,
+    rows,
+    scans,
+    scatter,
+    updates,
+    windows,
+)
 from .products.added_products import run_add_product
 from .products.gemm import gemm
 
@@ -72,12 +85,15 @@ class Tape:
         if native is not None:
             asked = self.asked
             found, launched = launch.launches(lambda: native(k, *args, **kwargs))
-            if found is not _NOT:
+            if found is not _NOT and None not in launched:
                 self._launched(name, found, launched, asked, args, kwargs)
                 return found
-            if launched:  # it has begun, and another way was taken
+            if found is _NOT and launched:  # it has begun, and another way was taken
                 self.refuse(f"{name} takes a way that cannot be written down")
-        found = getattr(CpuBackend, name)(k, *args, **kwargs)
+        else:
+            found = _NOT
+        if found is _NOT:
+            found = getattr(CpuBackend, name)(k, *args, **kwargs)
         if name == "nonzero":
             self.refuse("the size of a result depends on data (nonzero, masks as indices, unique)")
         results, places = [], []
@@ -110,11 +126,7 @@ class Tape:
             rec.piece(array, "made")
         changed = [a for _, a in _arrays(found)] + [*_targets(name, args, kwargs)]
         written = frozenset([rec.piece(a).store for a in changed])
-        for launch_ in launched:
-            if launch_ is None:
-                self.refuse(f"{name} takes a way that cannot be written down")
-                return
-            made, pool, given = launch_
+        for made, pool, given in launched:
             arrays, numbers = given[: made.buffers], given[made.buffers :]
             table = None
             ask = None
@@ -128,6 +140,11 @@ class Tape:
                     if asked.__class__ is tuple:
                         rec.stores[asked[1].store].last = len(rec.steps)
             rec.held.append(made)
+            drawn = None
+            if name in _DRAWING and made is launched[-1][0]:  # a copy may come before it
+                at, place = _DRAWING[name]
+                which = self._which_draw(args[at], args[at + 1])
+                drawn = Drawn(*which, args[at + 1] % 4, place)
             for a in arrays:
                 if any(a is t for t in made.holds):
                     rec.store(a, "table")
@@ -144,6 +161,7 @@ class Tape:
                 ask,
                 table,
                 written.union(scratch),
+                drawn=drawn,
             )
             if made.kernel.name.startswith("map_") and len(launched) == 1:
                 step = step._replace(map=self._mapped(name, args, found, step))
@@ -412,6 +430,42 @@ def _attention_backward(
     return attention.run_attention_backward(g, q, key, v, mask, out, lse, scale, causal)
 
 
+def _scatter(
+    k: Any, kind: str, x: Any, dim: int, index: Any, source: Any, inplace: bool = False
+) -> Any:
+    if not _full_of([x, index, source]) or x.dtype.kind not in "fiu" or x.itemsize < 4:
+        return _NOT
+    return _or_not(scatter.run_scatter(kind, x, dim, index, source, inplace))
+
+
+def _put(k: Any, kind: str, x: Any, index: Any, source: Any, inplace: bool = False) -> Any:
+    if not _full_of([x, source, *index]) or x.dtype.kind not in "fiu" or x.itemsize < 4:
+        return _NOT
+    return _or_not(scatter.run_put(kind, x, tuple(index), source, inplace))
+
+
+def _philox(k: Any, seed: int, offset: int, count: int) -> Any:
+    return random.run_philox(seed, offset, count) if count else _NOT
+
+
+def _random_map(k: Any, expr: Any, x: Any, numbers: Any, limit: int, seed: int, offset: int) -> Any:
+    return _or_not(random.run_random_map(expr, x, numbers, limit, seed, offset)) if x.size else _NOT
+
+
+def _recurrent(k: Any, kind: str, gates: Any, *given: Any) -> Any:
+    if gates.dtype not in _EXACT or not _full_of([gates, *given]):
+        return _NOT
+    return recurrent.run_recurrent(kind, gates, *given)
+
+
+def _recurrent_backward(k: Any, kind: str, g: Any, *given: Any) -> Any:
+    if g.dtype not in _EXACT or not _full_of([g, *given]):
+        return _NOT
+    return recurrent.run_recurrent_backward(kind, g, *given)
+
+
+# Where among a form's arguments the seed is, and where among the launch's numbers the block.
+_DRAWING = {"philox": (0, 1), "random_map": (-2, 0)}
 _NATIVE: dict[str, Callable[..., Any]] = {
     "maps": _maps,
     "map": _map,
@@ -434,6 +488,12 @@ _NATIVE: dict[str, Callable[..., Any]] = {
     "window": _window,
     "attention": _attention,
     "attention_backward": _attention_backward,
+    "scatter": _scatter,
+    "put": _put,
+    "philox": _philox,
+    "random_map": _random_map,
+    "recurrent": _recurrent,
+    "recurrent_backward": _recurrent_backward,
 }
 # Forms that compute nothing, or compute by other forms that are written down themselves.
 _PASSED = frozenset(
@@ -527,9 +587,12 @@ def _recorded(name: str) -> Callable[..., Any]:
         if tape is None or tape.depth:
             return plain(self, *args, **kwargs)
         tape.depth += 1
+        profile = sys.getprofile()  # nobody's functions but ours run inside
+        sys.setprofile(None)
         try:
             return tape.form(self, name, args, kwargs)
         finally:
+            sys.setprofile(profile)
             tape.depth -= 1
 
     form.__name__ = name

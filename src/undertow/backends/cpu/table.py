@@ -95,6 +95,7 @@ class Table:
         begins: list[int] = []
         uses: dict[int, list[tuple[int, int]]] = {}
         self._asked: list[tuple[int, int, tuple[str, ...]]] = []  # question, word, kinds
+        self._random: list[tuple[Any, int]] = []  # draw, word of the block
         self._updates: list[tuple[int, Any]] = []  # word of where rows begin, rows
         self._tables: list[Any] = []
         for step in steps:
@@ -111,6 +112,8 @@ class Table:
             words += [n & _WORD for n in step.ints]
             if step.asked is not None:
                 self._asked.append((step.asked, len(words), step.kinds))
+            if step.drawn is not None:
+                self._random.append((step.drawn, len(words) + step.drawn.place))
             words += [_packed(k, n) for k, n in zip(step.kinds, step.numbers, strict=True)]
         self._words = np.array(words or [0], np.uint64)
         self._floats, self._doubles = self._words.view(np.float32), self._words.view(np.float64)
@@ -210,6 +213,7 @@ class Table:
             before = [(g, g._seed, g._offset) for g, _ in draws]
             self.drawn = [g.reserve(count) for g, count in draws]
             try:
+                self._draw_words()
                 for step in steps:
                     step()
             except Otherwise:
@@ -226,6 +230,13 @@ class Table:
             self._settle()
         for step in self._steps[self._mark :]:
             step()
+
+    def _draw_words(self) -> None:
+        for (which, within, rest, _), word in self._random:
+            seed, offset = self.draw((which, within))
+            if offset % 4 != rest:
+                raise Otherwise("random words begin elsewhere in a block")
+            self._words[word : word + 3] = offset // 4, seed & 0xFFFFFFFF, seed >> 32
 
     def draw(self, which: tuple[int, int]) -> tuple[int, int]:
         """The seed and the offset of random words in this call."""

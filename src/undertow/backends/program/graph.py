@@ -67,6 +67,15 @@ class Mapped(NamedTuple):
     compute: str  # the type
 
 
+class Drawn(NamedTuple):
+    """Where a launch's random words come from: its numbers have their block and the seed."""
+
+    draw: int
+    offset: int  # in what was drawn
+    rest: int  # of the offset in the stream, by words in a block
+    place: int  # among the numbers: of the block, and two words of the seed
+
+
 class Launched(NamedTuple):
     """A launch of a kernel."""
 
@@ -81,6 +90,7 @@ class Launched(NamedTuple):
     rows: Any  # of an update: (rows of pieces, places, widths)
     writes: frozenset[int] = frozenset()  # stores; all others are only read
     map: Mapped | None = None  # what it computes, if that is a map
+    drawn: Drawn | None = None  # of random numbers
 
 
 class Called(NamedTuple):
@@ -213,8 +223,12 @@ def _same(a: Any, b: Any) -> bool:
     if a.__class__ is not b.__class__:
         return False
     if a.__class__ is Launched:
-        if a[:5] != b[:5] or a.kinds != b.kinds or a.asked != b.asked:
+        if a[:5] != b[:5] or a.kinds != b.kinds or a.asked != b.asked or a.drawn != b.drawn:
             return False
+        if a.drawn is not None:  # the block and the seed are asked for again
+            at = a.drawn.place
+            left, right = a.numbers, b.numbers
+            return _equal(left[:at] + left[at + 3 :], right[:at] + right[at + 3 :])
         return a.asked is not None or _equal(a.numbers, b.numbers)
     if a.__class__ is Called:
         left, right = a, b

@@ -158,7 +158,8 @@ def _living(recording: Recording, kept: set[int]) -> list[tuple[int, Any]]:
     found = []
     for i in range(len(recording.steps) - 1, -1, -1):
         step = recording.steps[i]
-        if step.__class__ is Launched and step.asked is None and step.writes:
+        fixed = step.__class__ is Launched and step.asked is None and step.drawn is None
+        if fixed and step.writes:
             if read.isdisjoint(step.writes):
                 continue
             if step.map is not None:

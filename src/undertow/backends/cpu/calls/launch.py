@@ -253,6 +253,17 @@ def launches(work: Callable[[], Any]) -> tuple[Any, list[Any]]:
         _tap.found = before
 
 
+def written() -> bool:
+    """Whether launches of this thread are written down."""
+    return _tap.found is not None
+
+
+def unwritten() -> None:
+    """Something else than a launch works on arrays; a form that does so is no list of launches."""
+    if _tap.found is not None:
+        _tap.found.append(None)
+
+
 def described(*operands: Any) -> Any:
     """What a plan depends on of any operands."""
     return tuple(
@@ -345,8 +356,7 @@ def _room(room: Room, threads: int) -> Any:
 
 def launch_once(kernel: Kernel, arrays: Sequence[Any], *numbers: Any, threads: int = 0) -> None:
     """A launch that no plan is worth: its sizes, the first of the numbers, differ call by call."""
-    if _tap.found is not None:
-        _tap.found.append(None)
+    unwritten()
     if _watcher is None:
         kernel(pointer(threads), *map(address, arrays), *numbers)
     else:

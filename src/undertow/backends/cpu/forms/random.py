@@ -12,17 +12,19 @@ from ....kernel.lower import NotCompiled
 from ....kernel.philox import philox_function
 from ... import memory
 from ...threads import current_limit
-from ..calls.launch import Launch, Plan, launch_once, plan_of, planned
+from ..calls.launch import Launch, Plan, plan_of, planned
 from ..codegen.kernels import kernel, type_of
 from ..threads import pool
+from .copies import copied
 
 
 def run_philox(seed: int, offset: int, count: int) -> Any:
     """Words `offset` to `offset + count` of the stream of `seed`, as a uint32 array."""
     first, last = offset // 4, (offset + count + 3) // 4
     out = memory.empty((4 * (last - first),), np.dtype(np.uint32))
-    call = kernel("philox", philox_function)
-    launch_once(call, (out,), last - first, first, seed & 0xFFFFFFFF, seed >> 32)
+    plan = plan_of(_make_words, ())
+    words = (last - first, first, seed & 0xFFFFFFFF, seed >> 32)
+    plan.launch.run(pool.pointer(), out, *words)
     skip = offset - 4 * first
     return out[skip : skip + count] if out.size != count else out
 
@@ -34,7 +36,7 @@ def run_random_map(
     if offset % 4:
         return None
     if not x.flags.c_contiguous:
-        x = np.ascontiguousarray(x)
+        x = copied(x)
     plan = plan_of(_make, (x,), expr, len(numbers))
     if not plan:
         return None
@@ -43,6 +45,10 @@ def run_random_map(
     words = (offset // 4, seed & 0xFFFFFFFF, seed >> 32, limit)
     plan.launch.run(pool.pointer(threads), out, x, draws, draws, *words, *numbers)
     return out
+
+
+def _make_words(_: Any) -> Plan:
+    return planned(Launch(kernel("philox", philox_function), 1, []))
 
 
 def _make(arrays: tuple[Any], expr: Expr, numbers: int) -> Plan:

@@ -11,12 +11,23 @@ from numpy.lib.stride_tricks import as_strided
 from ....kernel import recurrent as form
 from ....kernel.cells import CELLS
 from ... import memory
-from ..calls.launch import Launch, Plan, Room, for_each_thread, plan_of, planned, prepare
+from ..calls.launch import (
+    Launch,
+    Plan,
+    Room,
+    for_each_thread,
+    plan_of,
+    planned,
+    prepare,
+    unwritten,
+    written,
+)
 from ..calls.layouts import aligned
 from ..codegen.kernels import kernel, type_of
 from ..products.gemm import gemm, make_plan, nested
 from ..products.gemm_plan import Operands, Setting, choose_in_place
 from ..products.gemm_tiles import cache_sizes, host
+from .copies import copied, dense, run_assign
 
 
 def run_recurrent(
@@ -24,12 +35,12 @@ def run_recurrent(
 ) -> Any:
     """The form `recurrent`."""
     cell = CELLS[kind]
-    gates = np.ascontiguousarray(gates)
+    gates = dense(gates)
     steps, batch, _ = gates.shape
     dtype, width = gates.dtype, h.shape[1]
     # What is of the size of the gates takes their place.
     out = gates if not cell.kept else memory.empty((steps, batch, width), dtype)
-    h = np.array(h, order="C")
+    h = copied(h)
     given = [out, h]
     kept = memories = None
     if cell.kept:
@@ -38,16 +49,16 @@ def run_recurrent(
             kept = memory.empty((steps, batch, cell.kept * width), dtype)
         given.append(kept)
     if cell.memory:
-        c, memories = np.array(c, order="C"), memory.empty(out.shape, dtype)
+        c, memories = copied(c), memory.empty(out.shape, dtype)
         given += [c, memories]
     if steps == 1:
-        given += [gates, weight, gemm(h, weight.T, bias=bias)]
+        given += [gates, weight, gemm(h, weight.T, bias=None if bias is None else dense(bias))]
         bias = None
     else:
         weight = _spread(weight.T)
         given += [gates, weight]
         if bias is not None:
-            given.append(np.ascontiguousarray(bias))
+            given.append(dense(bias))
     _run("forward", kind, given, gates, weight, bias, lengths, reverse)
     return out, h, c, kept, memories
 
@@ -74,14 +85,14 @@ def run_recurrent_backward(
     if cell.apart:
         by_state = memory.empty(shape, g.dtype)
         given.append(by_state)
-    dh = np.array(dh, order="C")
+    dh = copied(dh)
     given.append(dh)
     if cell.memory:
-        dc = np.array(dc, order="C")
+        dc = copied(dc)
         given.append(dc)
     if cell.kept:
-        given.append(np.ascontiguousarray(kept))
-    given += [np.ascontiguousarray(before), weight, g]
+        given.append(dense(kept))
+    given += [dense(before), weight, g]
     _run("backward", kind, given, g, weight, None, lengths, not reverse)
     if steps == 1:
         gemm(by_state[0], weight, dh, accumulate=True)
@@ -90,14 +101,16 @@ def run_recurrent_backward(
 
 def _lined(x: Any) -> Any:
     """`x`, copied if the elements of a row do not lie together in memory."""
-    return x if x.strides[-1] == x.itemsize and aligned(x) else np.array(x, order="C")
+    return x if x.strides[-1] == x.itemsize and aligned(x) else copied(x)
 
 
 def _spread(weight: Any) -> Any:
     """A copy of the weights, read at every step, whose rows are no power of two apart."""
     rows, columns = weight.shape
     out = memory.empty((rows, columns + 64 // weight.itemsize), weight.dtype)[:, :columns]
-    out[...] = weight
+    if not (written() and run_assign(out, weight)):
+        unwritten()
+        out[...] = weight
     return out
 
 
@@ -113,7 +126,7 @@ def _run(
 ) -> None:
     operands = (outer, weight, bias)
     plan = plan_of(_make, operands, way, kind, len(given), lengths is not None, reverse)
-    beside = [] if lengths is None else [np.ascontiguousarray(lengths)]
+    beside = [] if lengths is None else [dense(lengths)]
     pool, (*own, work) = prepare(plan)
     plan.launch.run(pool, *given, *own, *beside, *plan.tables, work)
 

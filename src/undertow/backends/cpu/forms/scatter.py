@@ -16,10 +16,10 @@ from ....kernel.scatter import INDICES, buckets_function, lines_function
 from ... import memory
 from ...indirect import Space, gather_space, take_space
 from ...threads import current_limit
-from ..calls.launch import Launch, Room, launch_once, plan_of, planned, run
+from ..calls.launch import Launch, Room, launch_once, plan_of, planned, run, unwritten
 from ..calls.layouts import aligned, known, steps_of, typed
 from ..codegen.kernels import kernel, type_of
-from .copies import run_assign, run_cast
+from .copies import copied, run_assign, run_cast
 from .indexing import WORDS
 
 # Bytes of a bucket: with the rows that go there it shall stay in a core's second cache.
@@ -70,8 +70,8 @@ def _run(
         return x
     if inplace:
         if np.may_share_memory(x, source):
-            source = source.copy()
-        indices = [i.copy() if np.may_share_memory(x, i) else i for i in indices]
+            source = copied(source)
+        indices = [copied(i) if np.may_share_memory(x, i) else i for i in indices]
     out = x if inplace else memory.empty(x.shape, x.dtype)
     same = not inplace and not any(x.strides)
     given = (out, source, *indices)
@@ -234,9 +234,13 @@ def _into_buckets(
 
 def _cast(x: Any, dtype: Any) -> Any:
     found = run_cast(x, dtype)
-    return x.astype(dtype) if found is None else found
+    if found is None:
+        unwritten()
+        found = x.astype(dtype)
+    return found
 
 
 def _assign(target: Any, source: Any) -> None:
     if not run_assign(target, source):
+        unwritten()
         np.copyto(target, source, casting="unsafe")

@@ -1,0 +1,160 @@
+"""Forms that are launches of a program: the same bits as eager kernels, and nothing in Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import undertow as ut
+from undertow.backends.cpu.calls import choice
+
+alone = pytest.mark.skipif(
+    choice.MODE != "always", reason="eager calls leave small arrays to NumPy"
+)
+
+
+@pytest.mark.skipif(choice.MODE == "always", reason="the tests below run here")
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_launches_have_the_bits_of_eager_kernels(threads: str) -> None:
+    env = {**os.environ, "UNDERTOW_KERNELS": "always", "UNDERTOW_NUM_THREADS": threads}
+    args = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run(args, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
+
+
+@pytest.mark.parametrize("calls", [0, 6])
+def test_transforms_of_a_compiled_function(calls: int) -> None:
+    def f(x: Any) -> Any:
+        return (x * x).sin().sum()
+
+    compiled, x = ut.compile(f), randn(0, 4)
+    for _ in range(calls):
+        compiled(x)
+    assert ut.func.jvp(compiled, (x,), (x,))[1].item() == ut.func.jvp(f, (x,), (x,))[1].item()
+    for transform in (ut.func.grad, ut.func.jacrev, ut.func.jacfwd, ut.func.hessian):
+        assert transform(compiled)(x).tolist() == transform(f)(x).tolist()
+    rows = randn(1, 3, 4)
+    assert ut.func.vmap(compiled)(rows).tolist() == ut.func.vmap(f)(rows).tolist()
+
+
+def test_the_same_lines_in_two_files_read_their_own_globals() -> None:
+    text = "def scaled(x):\n    return x * SCALE\n"
+    first: dict[str, Any] = {"SCALE": 2.0}
+    second: dict[str, Any] = {"SCALE": 3.0}
+    exec(compile(text, "first.py", "exec"), first)
+    exec(compile(text, "second.py", "exec"), second)
+
+    @ut.compile
+    def both(x: Any) -> Any:
+        return first["scaled"](x) + second["scaled"](x)
+
+    one = ut.ones(())
+    for _ in range(6):
+        assert both(one).item() == 5.0
+    second["SCALE"] = 10.0
+    assert both(one).item() == 12.0
+
+
+def randn(seed: int, *shape: int) -> Any:
+    return ut.randn(*shape, generator=ut.Generator().manual_seed(seed))
+
+
+def bits(tensors: Any) -> list[bytes | None]:
+    return [None if t is None else t.detach().numpy().tobytes() for t in tensors]
+
+
+def assert_launched(make: Any, batch: Any) -> None:
+    """`make` gives a step and its parameters; twelve calls of it, eager and compiled."""
+    ut.manual_seed(0)
+    eager, params = make()
+    ut.manual_seed(0)
+    plain, others = make()
+    step = ut.compile(plain, fullgraph=True)
+    for i in range(6):
+        results = []
+        for call, mine in ((eager, params), (step, others)):
+            ut.manual_seed(50 + i)  # each seed twice: the second call goes on in its stream
+            found = []
+            for _ in range(2):
+                for entry in step._entries.values():
+                    if entry.program is not None:  # no call needs what the last one has left
+                        entry.program.table.fill(255)
+                found.append(call(batch(i)))
+                found += [*mine] + [p.grad for p in mine]
+            results.append(bits(found))
+        assert results[0] == results[1], f"batch {i}"
+    (entry,) = step._entries.values()
+    assert entry.program is not None
+    assert entry.program.calls >= 6
+    assert "from Python" not in step.explain()
+
+
+def trained(module: Any, loss_of: Any) -> Any:
+    params = [*module.parameters()]
+    optimizer = ut.optim.SGD(params, lr=0.1)
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = loss_of(module, x)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step, params
+
+
+@alone
+def test_dropout() -> None:
+    def make() -> Any:
+        layers = ut.nn.Linear(8, 33), ut.nn.Dropout(0.3), ut.nn.Linear(33, 3), ut.nn.Dropout(0.5)
+        return trained(ut.nn.Sequential(*layers), lambda m, x: m(x).square().mean())
+
+    assert_launched(make, lambda i: randn(i, 5, 8))
+
+
+@alone
+def test_random_numbers_beside_each_other() -> None:
+    def loss(m: Any, x: Any) -> Any:
+        return (m(x) + ut.randn(5, 3) * ut.rand(3)).mean()
+
+    assert_launched(lambda: trained(ut.nn.Linear(8, 3), loss), lambda i: randn(i, 5, 8))
+
+
+@alone
+def test_embedding_and_scatter() -> None:
+    def loss(m: Any, x: Any) -> Any:
+        rows = m(x)
+        counted = ut.zeros(20).scatter_add(0, x.reshape(-1), rows.sum(-1).reshape(-1))
+        return rows.square().sum() + counted.square().sum()
+
+    def batch(i: int) -> Any:
+        return ut.randint(0, 20, (4, 6), generator=ut.Generator().manual_seed(i))
+
+    assert_launched(lambda: trained(ut.nn.Embedding(20, 7), loss), batch)
+
+
+@alone
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers(kind: str) -> None:
+    def make() -> Any:
+        layer = getattr(ut.nn, kind)(5, 12, 2, batch_first=True, bidirectional=True, dropout=0.2)
+        return trained(layer, lambda m, x: m(x)[0].square().sum())
+
+    assert_launched(make, lambda i: randn(i, 3, 6, 5))
+
+
+@alone
+@pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell"])
+def test_cells(kind: str) -> None:
+    def loss(m: Any, x: Any) -> Any:
+        state = None
+        for j in range(3):
+            state = m(x[j], state)
+        return (state if kind == "GRUCell" else state[0]).square().sum()
+
+    assert_launched(lambda: trained(getattr(ut.nn, kind)(5, 12), loss), lambda i: randn(i, 3, 4, 5))
