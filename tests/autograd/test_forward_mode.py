@@ -90,6 +90,8 @@ def test_make_dual_refuses() -> None:
             fw.make_dual(ut.ones(2), ut.ones(2, dtype=ut.float64))
         with pytest.raises(ValueError, match="floating or complex"):
             fw.make_dual(ut.arange(2), ut.arange(2))
+        with pytest.raises(RuntimeError, match="tangent of this level itself"):
+            fw.make_dual(ut.ones(2), fw.make_dual(ut.ones(2), ut.ones(2)))
 
 
 def test_no_tangent_is_lost() -> None:

@@ -110,6 +110,8 @@ def with_tangent(op: str, x: Any, change: Any, level: Level) -> Tensor:
         raise DTypeError(f"[{op}] a tangent of {change.dtype} does not fit {x.dtype}")
     if level_of(x) is level:
         raise GradientError(f"[{op}] this tensor has a tangent of this level already")
+    if level_of(change) is level:
+        raise GradientError(f"[{op}] this tangent has a tangent of this level itself")
     view: Tensor = x.view(x.shape)
     view._array = dual(view, change, level)
     return view
