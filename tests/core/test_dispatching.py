@@ -252,15 +252,3 @@ def test_wrappers_are_made_by_place_as_well() -> None:
     assert made.shape == (2, 3)
     assert made.dtype is ut.float64
     assert made.requires_grad
-
-
-def test_missing_gradients_of_a_wrapper_are_wrappers() -> None:
-    """Zeros for what nothing depends on can be read, and are of the input's own class."""
-    x = Wrapper(ut.ones(3)).requires_grad_()
-    y = ut.ones(3, requires_grad=True)
-    (found,) = ut.autograd.grad(y.sum(), [x], materialize_grads=True)
-    assert type(found) is Wrapper
-    assert found.inner.tolist() == [0, 0, 0]
-    _, found = ut.autograd.functional.vjp(lambda a: a.detach(), Wrapper(ut.ones(3)), ut.ones(3))
-    assert type(found) is Wrapper
-    assert found.abs().sum().item() == 0

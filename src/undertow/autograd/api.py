@@ -220,10 +220,7 @@ def grad(
             if materialize_grads or (not allow_unused and _derived_from(roots, node)):
                 shape, dtype = node.metas[index]
                 like = t if isinstance(t, Tensor) else seeds[0]
-                if like is t and type(t) is not Tensor:  # a subclass makes its own
-                    g = FUNCTIONS["full_like"](t.detach(), 0)
-                else:
-                    g = wrap(backend_of(like._array).full(shape, 0, dtype))
+                g = wrap(backend_of(like._array).full(shape, 0, dtype))
             elif not allow_unused:
                 raise GradientError(
                     f"[grad] input {i} of shape {tuple(node.metas[index][0])} was not used to "

@@ -21,7 +21,6 @@ from ..core.dispatch import apply
 from ..core.modes import enable_grad
 from ..core.node import Zero
 from ..core.op import OPS
-from ..core.register import FUNCTIONS
 from ..core.tensor import Tensor, node_of, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from .api import grad
@@ -73,9 +72,6 @@ def _vectors(op: str, v: Any, like: Tensors, what: str) -> Tensors:
 
 
 def _full(like: Tensor, value: float) -> Tensor:
-    if type(like) is not Tensor:  # a subclass makes its own
-        made: Tensor = FUNCTIONS["full_like"](like.detach(), value)
-        return made
     array = like._array
     return wrap(backend_of(array).full(tuple(array.shape), value, array.dtype))
 
