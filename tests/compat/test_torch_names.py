@@ -29,8 +29,8 @@ def test_what_a_name_is() -> None:
     from undertow.distributed import fsdp
     from undertow.distributed.fsdp import fully_sharded_data_parallel as inner
 
-    with pytest.raises(UnsupportedError, match=r"\[distributed\.fsdp\.fully_shard\] "):
-        fsdp.fully_shard(ut.nn.Linear(2, 2))
+    with pytest.raises(UnsupportedError, match=r"\[distributed\.fsdp\.share_comm_ctx\] "):
+        fsdp.share_comm_ctx([ut.nn.Linear(2, 2)])
     with pytest.raises(UnsupportedError, match="FullyShardedDataParallel"):
         fsdp.FullyShardedDataParallel(ut.nn.Linear(2, 2))
     assert not isinstance(ut.nn.Linear(2, 2), fsdp.FullyShardedDataParallel)

@@ -566,3 +566,10 @@ def test_limits_are_measured_and_plausible() -> None:
     assert 1e8 < found.bytes < 1e13
     assert 1e8 < found.flops < 1e15
     assert limits() is found
+
+
+def test_parameters_without_a_shape_have_no_memory() -> None:
+    lazy = ut.nn.LazyLinear(3)
+    with profile(profile_memory=True) as watched:
+        lazy(ut.ones(2, 4))
+    assert watched.key_averages()

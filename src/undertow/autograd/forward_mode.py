@@ -602,6 +602,8 @@ def _by_rate(expr: Any, ins: Any, out: Tensor, level: Level) -> Any:
             rates = [rate for t in ins if (rate := _rate(t, level)) is not None]
             found.append(_Arithmetic(expr, [*rates, *ins, out], level))
         c = found[0].root(k - 1)
+        if isinstance(c, (int, float, complex)):  # the rule is a number
+            c = zeros_of(primal(out, level)) + c if c else None
         return c if c is None or k == 1 else c * (1 / k)
 
     return make

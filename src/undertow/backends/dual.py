@@ -81,6 +81,12 @@ class Series:
         return self
 
 
+def on_a_line(array: DualArray) -> None:
+    """Let an array's tangent become the series of a straight line."""
+    first = array.tangent
+    array.tangent = Series(lambda k: first if k == 1 else None)
+
+
 class DualArray:
     """A primal and its tangent, a tensor; see Note [tangents].
 

@@ -20,7 +20,7 @@ from ..autograd.api import grad as gradients
 from ..autograd.forward_ad import with_tangent
 from ..autograd.forward_mode import unpacked
 from ..backends.batch import enclosing
-from ..backends.dual import Level, Series
+from ..backends.dual import Level, on_a_line
 from ..core.batching import lifted
 from ..core.inplace import zeros_of
 from ..core.modes import current, enable_grad, inference_mode, is_grad_enabled
@@ -367,8 +367,7 @@ def jet(
 def _on_a_line(x: Any, v: Any, level: Level) -> Tensor:
     """A view of `x` with the series of a straight line."""
     view = with_tangent("jet", x, v, level)
-    first = view._array.tangent
-    view._array.tangent = Series(lambda k: first if k == 1 else None)
+    on_a_line(view._array)
     return view
 
 

@@ -34,6 +34,7 @@ from ...core.overriding import watch_calls
 from ...core.tensor import Tensor
 from ...kernel.expr import operations
 from ...nn import Module
+from ...nn.parameter import UninitializedBuffer, UninitializedParameter
 from ...optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 _HOME = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -45,6 +46,9 @@ _NO_FORMS = frozenset(
     storage_offset storage_size reshape permute transposed expand slice part bits all_plain
     """.split()  # noqa: SIM905
 )
+
+
+_NO_MEMORY = (UninitializedBuffer, UninitializedParameter)  # nor shapes, yet
 
 
 class Wanted(NamedTuple):
@@ -102,7 +106,7 @@ class Recorder:
         """Watch from now on."""
         if self.wanted.memory:
             for thing in gc.get_objects():
-                if issubclass(type(thing), Tensor):
+                if issubclass(type(thing), Tensor) and not issubclass(type(thing), _NO_MEMORY):
                     self._hold(getattr(thing, "_array", None), "before")
         with ExitStack() as undo:
             undo.enter_context(watch_calls(self._call))
