@@ -30,11 +30,38 @@ SPACES = ("", "nn.functional", "linalg", "fft", "special", "masked", "signal.win
 LIMIT = 60  # seconds for an entry
 # Entries whose elements are random, or what memory holds.
 UNDEFINED = set(
-    """alpha_dropout bernoulli cauchy dropout dropout2d dropout3d empty empty_like empty_permuted
-    empty_strided exponential feature_alpha_dropout fractional_max_pool2d fractional_max_pool3d
-    geometric log_normal multinomial new_empty new_empty_strided normal rand_like randint
-    randint_like randn randn_like rrelu scaled_dot_product_attention_dropout svd_lowrank pca_lowrank
-    uniform""".split()
+    [
+        "alpha_dropout",
+        "bernoulli",
+        "cauchy",
+        "dropout",
+        "dropout2d",
+        "dropout3d",
+        "empty",
+        "empty_like",
+        "empty_permuted",
+        "empty_strided",
+        "exponential",
+        "feature_alpha_dropout",
+        "fractional_max_pool2d",
+        "fractional_max_pool3d",
+        "geometric",
+        "log_normal",
+        "multinomial",
+        "new_empty",
+        "new_empty_strided",
+        "normal",
+        "rand_like",
+        "randint",
+        "randint_like",
+        "randn",
+        "randn_like",
+        "rrelu",
+        "scaled_dot_product_attention_dropout",
+        "svd_lowrank",
+        "pca_lowrank",
+        "uniform",
+    ]
 )
 
 
@@ -65,12 +92,21 @@ def _paths() -> dict[int, str]:
 PATHS = _paths()
 
 
+def with_names_of_ours(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A small function of the table, in which `torch` means Undertow."""
+    if not isinstance(f, types.FunctionType):
+        return f
+    names = {**f.__globals__, "torch": ut}
+    return types.FunctionType(f.__code__, names, f.__name__, f.__defaults__, f.__closure__)
+
+
 def function_of(op: Any) -> Callable[..., Any] | None:
     """Undertow's function for that of an entry."""
     f = op.op
     if isinstance(f, types.FunctionType) and f.__module__.startswith("torch.testing"):
-        names = {**f.__globals__, "torch": ut}
-        return types.FunctionType(f.__code__, names, f.__name__, f.__defaults__, f.__closure__)
+        return with_names_of_ours(f)
+    if isinstance(f, torch._ops.OpOverload):
+        return reach(ut.ops, str(f))  # type: ignore[no-any-return]
     for path in (PATHS.get(id(f), ""), op.name, f"Tensor.{op.name}"):
         found = reach(ut, path) if path else None
         if callable(found):
@@ -85,7 +121,11 @@ def here(value: Any) -> Any:
             raise Skipped("sparse or quantised")
         plain = value.detach().resolve_conj().resolve_neg()
         whole = plain.as_strided((plain.untyped_storage().nbytes() // plain.itemsize,), (1,), 0)
-        memory = ut.from_numpy(whole.clone().numpy())  # also what the tensor does not look at
+        memory = (  # also what the tensor does not look at
+            ut.from_numpy(whole.float().numpy()).to(ut.bfloat16)
+            if value.dtype is torch.bfloat16
+            else ut.from_numpy(whole.clone().numpy())
+        )
         found = memory.as_strided(plain.shape, plain.stride(), plain.storage_offset())
         return found.requires_grad_() if value.requires_grad else found
     if isinstance(value, torch.dtype):
@@ -105,7 +145,11 @@ def here(value: Any) -> Any:
         return {k: here(v) for k, v in value.items()}
     if callable(value) and id(value) in PATHS:
         return reach(ut, PATHS[id(value)])
-    if type(value).__module__.startswith("torch.nn"):  # options that stand in an object
+    if isinstance(value, torch.nn.Module):  # of samples without parameters
+        made = reach(ut.nn, type(value).__name__)()
+        vars(made).update({k: v for k, v in vars(value).items() if not k.startswith("_")})
+        return made
+    if dataclasses.is_dataclass(value) and type(value).__module__.startswith("torch.nn"):
         options = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         return reach(ut.nn, type(value).__name__)(**options)
     return value
@@ -128,9 +172,7 @@ def array(t: Any) -> np.ndarray:
     """The elements of a tensor of either library."""
     if isinstance(t, torch.Tensor):
         t = t.detach().resolve_conj().resolve_neg()
-        if t.layout is not torch.strided:
-            raise Skipped("a sparse result")
-        return np.asarray(t.to(torch.float64) if t.dtype is torch.bfloat16 else t)
+        return (t.to(torch.float64) if t.dtype is torch.bfloat16 else t).numpy(force=True)
     return np.asarray(t.detach().to(ut.float64) if t.dtype is ut.bfloat16 else t.detach())
 
 
@@ -165,9 +207,7 @@ def gradients(library: Any, outputs: list[Any], inputs: list[Any], seeds: list[A
     grads = library.autograd.grad(
         [o for o, _ in pairs], wanted, [s for _, s in pairs], allow_unused=True
     )
-    return [
-        library.zeros_like(i) if g is None else g for g, i in zip(grads, wanted, strict=True)
-    ]
+    return [library.zeros_like(i) if g is None else g for g, i in zip(grads, wanted, strict=True)]
 
 
 def compare(op: Any, ours: Callable[..., Any], sample: Any) -> str | None:
@@ -179,24 +219,23 @@ def compare(op: Any, ours: Callable[..., Any], sample: Any) -> str | None:
     except Exception as error:
         raise Skipped(f"torch refuses: {error}") from error
     expected = list(tensors(theirs, torch.Tensor))
+    if any(e.layout is not torch.strided for e in expected):
+        raise Skipped("a sparse result")
     result = ours(*our_args, **our_kwargs)
     found = list(tensors(result, ut.Tensor))
-    undefined = op.name.split(".")[-1] in UNDEFINED
-    if found or expected:
-        why = differ(found, expected, "result", values=not undefined)
-        if why is not None or undefined:
-            return why
-    elif result != theirs:
-        return f"result is {result}, torch's {theirs}"
-    if sample.output_process_fn_grad is not None:
+    undefined = op.name.split(".")[-1] in UNDEFINED or kwargs.get("dropout_p", 0) > 0
+    why = differ(found, expected, "result", values=False)
+    if why is not None or undefined:
+        return why
+    if sample.output_process_fn_grad is not None:  # such as: only what no phase changes
         theirs = sample.output_process_fn_grad(theirs)
-        expected = list(tensors(theirs, torch.Tensor))
-        f = sample.output_process_fn_grad
-        if isinstance(f, types.FunctionType) and f.__closure__ is None:
-            f = types.FunctionType(f.__code__, {**f.__globals__, "torch": ut}, f.__name__)
-        found = list(tensors(f(result), ut.Tensor))
-        if differ(found, expected, "result", values=False):
-            return None
+        result = with_names_of_ours(sample.output_process_fn_grad)(result)
+        expected, found = list(tensors(theirs, torch.Tensor)), list(tensors(result, ut.Tensor))
+    why = differ(found, expected, "result", values=True)
+    if why is not None:
+        return why
+    if not expected and result != theirs:
+        return f"result is {result}, torch's {theirs}"
     if [f.requires_grad for f in found] != [e.requires_grad for e in expected]:
         return f"requires_grad {[f.requires_grad for f in found]}, torch's the other way"
     seeds = [torch.randn_like(e.detach()) if e.requires_grad else None for e in expected]
