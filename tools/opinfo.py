@@ -29,40 +29,13 @@ import undertow as ut
 SPACES = ("", "nn.functional", "linalg", "fft", "special", "masked", "signal.windows", "Tensor")
 LIMIT = 60  # seconds for an entry
 # Entries whose elements are random, or what memory holds.
-UNDEFINED = set(
-    [
-        "alpha_dropout",
-        "bernoulli",
-        "cauchy",
-        "dropout",
-        "dropout2d",
-        "dropout3d",
-        "empty",
-        "empty_like",
-        "empty_permuted",
-        "empty_strided",
-        "exponential",
-        "feature_alpha_dropout",
-        "fractional_max_pool2d",
-        "fractional_max_pool3d",
-        "geometric",
-        "log_normal",
-        "multinomial",
-        "new_empty",
-        "new_empty_strided",
-        "normal",
-        "rand_like",
-        "randint",
-        "randint_like",
-        "randn",
-        "randn_like",
-        "rrelu",
-        "scaled_dot_product_attention_dropout",
-        "svd_lowrank",
-        "pca_lowrank",
-        "uniform",
-    ]
-)
+UNDEFINED = {
+    *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
+    *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal"),
+    *("rand_like", "randint", "randint_like", "randn", "randn_like", "uniform", "rrelu"),
+    *("dropout", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"),
+    *("fractional_max_pool2d", "fractional_max_pool3d", "svd_lowrank", "pca_lowrank"),
+}
 
 
 class Skipped(Exception):
