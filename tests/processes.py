@@ -24,6 +24,15 @@ import os, signal, sys, time
 import numpy as np
 import undertow as ut
 import undertow.distributed as dist
+
+
+def print(*values, flush=True):
+    # A whole line at once: with PYTHONUNBUFFERED, Python's own writes word by word, and words of
+    # several processes mix.
+    sys.stdout.write(" ".join(map(str, values)) + "\\n")
+    sys.stdout.flush()
+
+
 """
 
 

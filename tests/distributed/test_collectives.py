@@ -185,8 +185,7 @@ def test_an_interrupt_reaches_every_process(tmp_path: Path) -> None:
             time.sleep(300)
         dist.barrier()
     except KeyboardInterrupt:
-        sys.stdout.write(f"INTERRUPTED {dist.get_rank()}\\n")  # at once, not word by word
-        sys.stdout.flush()
+        print("INTERRUPTED", dist.get_rank())
     """
     process = started(tmp_path, 2, body, tmp_path)
     deadline = time.monotonic() + 60
