@@ -37,9 +37,14 @@ def print(*values, flush=True):
 
 
 def started(
-    folder: Path, count: int, body: str, *args: object, options: tuple[str, ...] = ()
+    folder: Path,
+    count: int,
+    body: str,
+    *args: object,
+    options: tuple[str, ...] = (),
+    grace: float = 3,
 ) -> subprocess.Popen[str]:
-    """A program, started so many times by the launcher."""
+    """A program, started so many times by the launcher; after a failure the rest has `grace`."""
     script = folder / "program.py"
     script.write_text(HEADER + textwrap.dedent(body))
     words = [*options, "-n", str(count), str(script), *map(str, args)]
@@ -47,7 +52,7 @@ def started(
     path = os.pathsep.join([str(SOURCE), str(Path(__file__).parent)])
     return subprocess.Popen(
         [sys.executable, "-m", "undertow.distributed.run", *words],
-        env={**known, "PYTHONPATH": path},
+        env={**known, "PYTHONPATH": path, "UNDERTOW_GRACE": str(grace)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -69,6 +74,8 @@ def finished(process: subprocess.Popen[str], expect: int | None = 0, limit: floa
     return out + err
 
 
-def run(folder: Path, count: int, body: str, *args: object, expect: int | None = 0) -> str:
+def run(
+    folder: Path, count: int, body: str, *args: object, expect: int | None = 0, grace: float = 3
+) -> str:
     """What a program printed that ran in so many processes."""
-    return finished(started(folder, count, body, *args), expect)
+    return finished(started(folder, count, body, *args, grace=grace), expect)

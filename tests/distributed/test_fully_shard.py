@@ -15,7 +15,7 @@ import hashlib
 from undertow.distributed import fsdp
 from undertow.nn.parallel import DistributedDataParallel as DDP
 
-dist.init_process_group(timeout=60)
+dist.init_process_group(timeout=200)
 me, n = dist.get_rank(), dist.get_world_size()
 
 

@@ -14,7 +14,7 @@ ZERO = """
 from undertow.distributed.optim import ZeroRedundancyOptimizer
 from undertow.nn.parallel import DistributedDataParallel as DDP
 
-dist.init_process_group(timeout=60)
+dist.init_process_group(timeout=200)
 me, n = dist.get_rank(), dist.get_world_size()
 
 
@@ -85,7 +85,7 @@ CHECKPOINT = """
 from undertow.distributed import checkpoint
 
 if len(sys.argv) > 3:
-    dist.init_process_group(timeout=60)
+    dist.init_process_group(timeout=200)
 me = dist.get_rank() if dist.is_initialized() else 0
 n = dist.get_world_size() if dist.is_initialized() else 1
 
@@ -160,7 +160,7 @@ def test_a_disk_that_is_full_for_one_process(tmp_path: Path) -> None:
     from undertow.distributed import checkpoint
     from undertow.files import safetensors
 
-    dist.init_process_group(timeout=60)
+    dist.init_process_group(timeout=200)
     me = dist.get_rank()
     checkpoint.save({"x": ut.ones(3)}, checkpoint_id=sys.argv[1])
     if me == 1:
@@ -203,7 +203,7 @@ def test_saves_of_some_processes_and_of_those_that_end(tmp_path: Path) -> None:
     body = """
     from undertow.distributed import checkpoint
 
-    dist.init_process_group(timeout=5)
+    dist.init_process_group(timeout=200)
     me, some = dist.get_rank(), dist.new_group([0, 1])
     if me < 2:
         place = sys.argv[1] + "/some"

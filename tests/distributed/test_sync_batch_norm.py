@@ -7,7 +7,7 @@ from pathlib import Path
 from processes import needs_mpi, run
 
 BODY = """
-dist.init_process_group(timeout=60)
+dist.init_process_group(timeout=200)
 me, n = dist.get_rank(), dist.get_world_size()
 g = ut.Generator().manual_seed(1)
 whole = ut.randn(9, 3, 4, generator=g, dtype=ut.float64) * 3 + 5

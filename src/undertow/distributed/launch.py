@@ -25,7 +25,7 @@ from ..errors import ArgumentError, UnsupportedError
 from . import protocol, wire
 from .watch import ADDRESS
 
-GRACE = 3.0
+GRACE = float(os.environ.get("UNDERTOW_GRACE", "3"))  # seconds
 _LOOK = 0.2
 
 
