@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,8 @@ def started(
     *args: object,
     options: tuple[str, ...] = (),
     grace: float = 3,
+    wrap: Callable[[list[str]], list[str]] = list,
+    environment: Mapping[str, str] = {},
 ) -> subprocess.Popen[str]:
     """A program, started so many times by the launcher; after a failure the rest has `grace`."""
     script = folder / "program.py"
@@ -51,8 +54,8 @@ def started(
     known = {k: v for k, v in os.environ.items() if not k.startswith(("UNDERTOW_NUM", "OMP_"))}
     path = os.pathsep.join([str(SOURCE), str(Path(__file__).parent)])
     return subprocess.Popen(
-        [sys.executable, "-m", "undertow.distributed.run", *words],
-        env={**known, "PYTHONPATH": path, "UNDERTOW_GRACE": str(grace)},
+        wrap([sys.executable, "-m", "undertow.distributed.run", *words]),
+        env={**known, "PYTHONPATH": path, "UNDERTOW_GRACE": str(grace), **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

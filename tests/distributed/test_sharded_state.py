@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -179,6 +182,38 @@ def test_a_disk_that_is_full_for_one_process(tmp_path: Path) -> None:
     out = run(tmp_path, 2, body, tmp_path / "kept")
     assert out.count("TOLD [save] the checkpoint was not written; rank 1: OSError: [Errno 28]") == 2
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+@needs_mpi
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    """A small file system: each process names who had no room, and nothing else is left there."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=3m", "none", str(place)]
+    if shutil.which("mount") is None or subprocess.run(words, check=False).returncode:
+        pytest.skip("a file system of its own needs root")
+    body = """
+    from undertow.distributed import checkpoint
+
+    dist.init_process_group()
+    me, kept = dist.get_rank(), sys.argv[1] + "/kept"
+    checkpoint.save({"x": ut.ones(3)}, checkpoint_id=kept)
+    for save in (checkpoint.save, lambda *a, **k: checkpoint.async_save(*a, **k).result()):
+        try:
+            save({"x": ut.zeros(3), f"own{me}": ut.ones(10**6)}, checkpoint_id=kept)
+        except checkpoint.CheckpointException as error:
+            print("TOLD", error)
+    now = {"x": ut.zeros(3)}
+    checkpoint.load(now, checkpoint_id=kept)
+    assert now["x"].tolist() == [1, 1, 1]
+    dist.barrier()
+    """
+    try:
+        out = run(tmp_path, 2, body, place)
+        assert len(re.findall(r"TOLD \[save\] .* rank \d: .*No space left", out)) == 4, out
+        assert [p.name for p in place.iterdir()] == ["kept"]
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
 
 
 def test_what_a_checkpoint_cannot_hold_or_give(tmp_path: Path) -> None:
