@@ -161,7 +161,7 @@ def test_a_disk_that_is_full_for_one_process(tmp_path: Path) -> None:
     """Every process has the error, which names the rank, and the old checkpoint stays."""
     body = """
     from undertow.distributed import checkpoint
-    from undertow.files import safetensors
+    from undertow.distributed.checkpoint import writing
 
     dist.init_process_group(timeout=200)
     me = dist.get_rank()
@@ -169,7 +169,7 @@ def test_a_disk_that_is_full_for_one_process(tmp_path: Path) -> None:
     if me == 1:
         def full(*args):
             raise OSError(28, "No space left on device")
-        safetensors.save_file = full
+        writing.write_file = full
     try:
         checkpoint.save({"x": ut.zeros(3), f"own{me}": ut.ones(2)}, checkpoint_id=sys.argv[1])
     except checkpoint.CheckpointException as error:
