@@ -41,7 +41,18 @@ Table = Sequence[tuple[int, list[str]]]  # lines and their cells
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table have what, by name or number; None is what the file tells."""
+    r"""Which columns of a table have what, by name or number; None is what the file tells.
+
+    >>> import undertow as ut
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "heart.csv"
+    >>> _ = path.write_text("patient,minute,bpm\n7,0,61\n7,1,64\n9,0,80\n9,1,78\n")
+    >>> columns = ut.timeseries.Columns(id="patient", time="minute", value="bpm")
+    >>> two = ut.timeseries.read(path, columns=columns)
+    >>> two.ids, two.values.tolist()
+    (('7', '9'), [[[61.0, 64.0]], [[80.0, 78.0]]])
+    """
 
     format: str = "auto"
     label: str | None = None
