@@ -201,7 +201,7 @@ class Program:
         self.test = new.watch.tester()
         self._test_tensors = self._tester()
         for store in rec.stores:
-            if store.origin in ("scratch", "argument"):
+            if store.origin == "argument":
                 store.held = None
         self.placed: list[Any] = [None] * len(self.arguments)
         self.grads = [

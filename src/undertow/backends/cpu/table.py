@@ -21,7 +21,7 @@ import numpy as np
 from .. import memory
 from ..program.graph import LINE, Called, Checked, Launched, Piece, Recording, Told, planned
 from .backend import CpuBackend
-from .calls import launch, native
+from .calls import native
 from .codegen.kernels import address
 from .forms import updates
 
@@ -67,11 +67,8 @@ class Table:
         sizes = []
         for i in self.inside:
             s = stores[i]
-            kept = s.origin == "scratch" and launch.is_kept(s.held)
             first, last, mark = s.made_at, s.last, self.recording.mark
-            if kept:
-                first = 0
-            if kept or first < mark <= last:  # a second part may run twice
+            if first < mark <= last:  # a second part may run twice
                 last = len(self.recording.steps)
             sizes.append((s.nbytes, first, last))
         offsets, total = planned(sizes)

@@ -169,7 +169,7 @@ class Recording:
         if found is None:
             root = root_of(array)
             found = self._by_root[id(root)] = len(self.stores)
-            held = origin not in ("made",)
+            held = origin not in ("made", "scratch")
             self.stores.append(Store(root, origin, len(self.steps), held))
         return found
 
