@@ -58,7 +58,6 @@ class Table:
         self._words: Any = None
         self._places: dict[int, tuple[Any, Any]] = {}  # by store: places of words, and offsets
         self._lay_out()
-        self.ready = False
         self.drawn: list[tuple[int, int]] = []
 
     # Memory ---------------------------------------------------------------------------------
@@ -118,9 +117,7 @@ class Table:
             store: (np.array([w for w, _ in at], np.int64), np.array([o for _, o in at], np.uint64))
             for store, at in uses.items()
         }
-        for store in uses:
-            if self.base[store]:
-                self._write(store)
+        self.rewrite()
         self._steps: list[Callable[[], Any]] = []
         start = address(self._words)
         stretch: list[tuple[int, int]] = []
@@ -173,10 +170,23 @@ class Table:
         """Let a store begin at this address from now on."""
         if self.base[store] == at:
             return
+        self.ready = False
         self.base[store] = at
         if store in self._places:
             self._write(store)
+
+    def rewrite(self) -> None:
+        """Write all addresses once more: an interrupt may have kept one from being written."""
         self.ready = False
+        for store in self._places:
+            if self.base[store]:
+                self._write(store)
+
+    def forget(self, movable: Sequence[int]) -> None:
+        """No longer know where stores are that the caller places."""
+        self.ready = False
+        for store in movable:
+            self.base[store] = 0
 
     def _settle(self) -> None:
         """Bring up to date what depends on several addresses."""
