@@ -67,6 +67,9 @@ class CompiledCall(Node):
         program = self.program
         with program.lock:
             table, split = program.table, program.trace.split
+            if not program.settled:  # an interrupt has ended the last backward
+                table.rewrite()
+            program.settled = False
             held = []
             for piece, g in zip(split.cotangents, grads, strict=True):
                 array = g._array
@@ -83,6 +86,7 @@ class CompiledCall(Node):
             ]
             for result in results:  # a leaf may keep it as it is
                 result.array = None
+            program.settled = True
         return found
 
     def _again(self, grads: list[Any]) -> Any:
