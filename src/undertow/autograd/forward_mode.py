@@ -347,7 +347,8 @@ def _fused(op: Op, moved: tuple[bool, ...]) -> Op | None:
             part = substitute(expr, [places[w] for w in wants])
             total = part if total is None else total + part
         made = None
-        if total is not None and total.head not in ("arg", "const"):
+        computes = total is not None and total.head != "arg"
+        if computes and any(n.head == "arg" for n in ordered(total)):
             names = " ".join(f"x{i}" for i in range(count + op.arity + 1))
             made = elementwise_op(
                 f"{op.name}_forward",
