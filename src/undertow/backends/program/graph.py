@@ -135,8 +135,10 @@ def bounds(root: Any) -> tuple[int, int]:
 def root_of(array: Any) -> Any:
     """The array whose memory this is a view of."""
     base = array.base
-    while isinstance(base, np.ndarray):
-        array, base = base, base.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            array = base
+        base = getattr(base, "base", None)  # NumPy's as_strided has an object in between
     return array
 
 
