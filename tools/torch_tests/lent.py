@@ -23,9 +23,10 @@ GENUINE = ("torch.testing._internal", "torch.testing._comparison", "torch.testin
            "torch._functorch.make_functional", "torch._functorch.batch_norm_replacement",
            "torch._functorch.functional_call")  # fmt: skip
 # Modules of ours that are asked for private names.
-_PRIVATE = ("", "_C", "_C._functorch", "_dynamo", "_dynamo.config", "_inductor", "_logging", "_subclasses",
-            "_utils", "_ops", "jit", "onnx", "cuda", "backends", "_prims_common", "library",
-            "_higher_order_ops", "nn.utils", "ao", "ao.quantization", "ao.nn.quantized", "utils", "fx", "export",
+_PRIVATE = ("", "_C", "_C._functorch", "_dynamo", "_dynamo.config", "_inductor", "_logging",
+            "_subclasses", "_utils", "_ops", "jit", "onnx", "cuda", "backends", "_prims_common",
+            "library", "_higher_order_ops", "nn.utils", "ao", "ao.quantization",
+            "ao.nn.quantized", "utils", "fx", "export",
             "_jit_internal", "utils._pytree", "overrides", "autograd", "distributed",
             "autograd.gradcheck", "autograd.functional", "autograd.graph", "testing",
             "utils.checkpoint", "autograd.forward_ad", "nn.modules", "nn.parallel", "types",
@@ -134,9 +135,9 @@ class _Modules(MetaPathFinder, Loader):
         room, _, rest = fullname.partition(".")
         if room not in ("torch", "undertow", "functorch", "torchgen"):
             return None
-        if room == "undertow":
-            if not rest or not any(part.startswith("_") for part in rest.split(".")):
-                return None
+        private = any(part.startswith("_") for part in rest.split("."))
+        if room == "undertow" and not private:
+            return None
         if room == "torch" and fullname.startswith(GENUINE):
             file = self.source.joinpath(*fullname.split("."))
             if (file / "__init__.py").is_file():
