@@ -369,3 +369,39 @@ def test_products_with_hessians() -> None:
     close(laplacian(function)(x), hessian(function)(x).trace())
     field = laplacian(lambda a, x: ut.stack([function(x), (a * x).sum()]), 1)
     close(field(2.0, x), ut.stack([hessian(function)(x).trace(), ut.zeros((), dtype=x.dtype)]))
+
+
+@pytest.mark.parametrize("derivative", [ut.func.jacfwd, ut.func.jacrev])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w, b: w[0] * 2,
+        lambda x, w, b: x @ w,
+        lambda x, w, b: (x @ w).tanh(),
+        lambda x, w, b: ut.nn.functional.linear(x, w, b).tanh() @ w,
+        lambda x, w, b: (x * b).sum() * b,
+    ],
+)
+def test_gradients_of_what_the_elements_have_in_common(function: Any, derivative: Any) -> None:
+    """They are sums over the batch, also where the elements differ by their tangents alone."""
+    given = [ut.randn(5, 3), ut.randn(3, 3, requires_grad=True), ut.randn(3, requires_grad=True)]
+    x, w, b = given
+    one = derivative(lambda e: function(e, w, b))
+    found, wanted = (
+        ut.autograd.grad((whole**2).sum() + mapped.exp().sum(), (w, b), materialize_grads=True)
+        for whole, mapped in (
+            (ut.func.vmap(one)(x), ut.func.vmap(lambda e: function(e, w, b))(x)),
+            (ut.stack([one(e) for e in x]), ut.stack([function(e, w, b) for e in x])),
+        )
+    )
+    ut.testing.assert_close(found, wanted)
+
+
+def test_what_is_equal_for_all_elements_leaves_the_batch() -> None:
+    def twice(x: ut.Tensor) -> Any:
+        return x.sin(), x.cos()
+
+    x = ut.randn(4, 3)
+    both = ut.func.jacfwd(ut.func.jacrev(twice, has_aux=True), has_aux=True)
+    first, second = (ut.func.vmap(both)(x)[1] for _ in range(2))
+    ut.testing.assert_close(first + second, 2 * x.cos())  # of two calls, so of no batch any more

@@ -59,6 +59,7 @@ def into_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
 def out_of_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
     """What `frame` maps as a dimension again; what it does not map is repeated."""
     dim = dim % (x.ndim + 1)
+    x = lifted(x, (frame,))  # so that the gradient of what is repeated is a sum
     found: Tensor = apply(_out, (x,), (frame, dim))
     return found
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ..backends.batch import Frame, UnmappedWriteError, enclosing
+from ..backends.batch import Frame, UnmappedWriteError, enclosing, frames_of
 from ..core.batching import into_batch, is_mapped, out_of_batch
 from ..core.generator import rewind, watched
 from ..core.tensor import Tensor
@@ -190,6 +190,8 @@ class _Mapped:
         if dim is None:
             if isinstance(x, Tensor) and is_mapped(x, frame):
                 raise _Wrong(_DIFFERS)
+            if isinstance(x, Tensor) and frame in frames_of(x._array):  # equal elements
+                return out_of_batch(x, frame, 0)[0]
             return x
         _check_result(x, dim)
         if x._alias is not None or x._node is not None or not is_mapped(x, frame):
