@@ -405,3 +405,44 @@ def test_what_is_equal_for_all_elements_leaves_the_batch() -> None:
     both = ut.func.jacfwd(ut.func.jacrev(twice, has_aux=True), has_aux=True)
     first, second = (ut.func.vmap(both)(x)[1] for _ in range(2))
     ut.testing.assert_close(first + second, 2 * x.cos())  # of two calls, so of no batch any more
+
+
+@pytest.mark.parametrize(
+    ("mapped", "by_hand"),
+    [
+        (vmap(lambda x: x[1:]), lambda y: y[:, 1:]),
+        (vmap(lambda x: x.t(), 1, 2), lambda y: y.permute(2, 0, 1)),
+        (vmap(lambda x: x.view(-1), 0, 1), lambda y: y.view(2, 12).t()),
+        (vmap(lambda x: x, 0, 1), lambda y: y.transpose(0, 1)),
+        (vmap(vmap(lambda e: e[1:], out_dims=1)), lambda y: y[:, :, 1:].mT),
+    ],
+)
+def test_views_of_arguments_are_views(mapped: Any, by_hand: Any) -> None:
+    def gradient(view: Any) -> tuple[ut.Tensor, ut.Tensor]:
+        x = ut.arange(24, dtype=ut.float64).reshape(2, 3, 4).requires_grad_()
+        y = x * 0.1
+        z = view(y)
+        z.mul_(2)  # changes y as well
+        (y.exp().sum() + (z**2).sum()).backward()
+        assert x.grad is not None
+        return y.detach(), x.grad
+
+    close(gradient(mapped), gradient(by_hand))
+
+
+def test_what_is_returned_as_it_came_is_itself() -> None:
+    x = ut.rand(3, 4)
+    before = x.clone()
+    assert vmap(lambda e: e)(x) is x
+    assert vmap(lambda e: e.exp_())(x) is x
+    close(x, before.exp())
+    assert vmap(lambda e: e.exp())(x) is not x
+
+
+def test_a_saved_argument_knows_of_changes_of_its_view() -> None:
+    x = ut.ones(3, 2, requires_grad=True)
+    y = x * 1
+    square = (y * y).sum()
+    vmap(lambda e: e[:1])(y).mul_(3)
+    with pytest.raises(RuntimeError, match="in place"):
+        square.backward()

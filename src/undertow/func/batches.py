@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..backends.batch import Frame, UnmappedWriteError, enclosing, frames_of
-from ..core.batching import into_batch, is_mapped, out_of_batch
+from ..core.batching import has_all, into_batch, is_mapped, out_of_batch, seen_out_of_batch
 from ..core.generator import rewind, watched
 from ..core.tensor import Tensor
 from ..errors import ArgumentError, DimError, UnsupportedError
@@ -183,10 +183,18 @@ class _Mapped:
         self._check_random(begun)
         found, spec = tree_flatten(result)
         self.results = _result_dims(self.out_dims, result)
-        outs = [self._out(x, d, frame) for x, d in zip(found, self.results, strict=True)]
+        known = {id(x): i for i, x in enumerate(here)}
+        outs = []
+        for x, d in zip(found, self.results, strict=True):
+            i = known.get(id(x))
+            same = i is not None and isinstance(d, int) and self.dims[i] is not None
+            if same and (d - self.dims[i]) % leaves[i].ndim == 0:
+                outs.append(leaves[i])  # what the function was given, perhaps changed in place
+            else:
+                outs.append(self._out(x, d, frame, leaves))
         return tree_unflatten(outs, spec)
 
-    def _out(self, x: Any, dim: Any, frame: Frame) -> Any:
+    def _out(self, x: Any, dim: Any, frame: Frame, leaves: list[Any]) -> Any:
         if dim is None:
             if isinstance(x, Tensor) and is_mapped(x, frame):
                 raise _Wrong(_DIFFERS)
@@ -194,6 +202,13 @@ class _Mapped:
                 return out_of_batch(x, frame, 0)[0]
             return x
         _check_result(x, dim)
+        base = x._base
+        if (
+            base is not None
+            and any(base is t or base is t._base for t in leaves)
+            and has_all(x, frame)
+        ):
+            return seen_out_of_batch(x, frame, dim)  # a view of an argument, as in torch
         if x._alias is not None or x._node is not None or not is_mapped(x, frame):
             x = x.clone()  # a result has memory of its own: a node may have saved this one
         found = out_of_batch(x, frame, dim)
