@@ -446,3 +446,46 @@ def test_a_saved_argument_knows_of_changes_of_its_view() -> None:
     vmap(lambda e: e[:1])(y).mul_(3)
     with pytest.raises(RuntimeError, match="in place"):
         square.backward()
+
+
+class Doubled(ut.autograd.Function):
+    answer: Any
+
+    @staticmethod
+    def forward(x: ut.Tensor) -> ut.Tensor:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: ut.Tensor) -> Any:
+        return Doubled.answer(x)
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda x: x, lambda x: (x, 0, 0), lambda x: (x, (0,)), lambda x: ((x, x), (0,))]
+)
+def test_a_rule_that_answers_wrongly_is_told(answer: Any) -> None:
+    Doubled.answer = staticmethod(answer)
+    with pytest.raises(RuntimeError, match=r"\[Doubled\] its vmap"):
+        vmap(Doubled.apply)(ut.ones(2, 3))
+
+
+def test_out_dims_of_one_are_for_one_tensor() -> None:
+    assert vmap(lambda x: x, out_dims=(1,))(ut.ones(2, 3)).shape == (3, 2)
+    with pytest.raises(ValueError, match="structure"):
+        vmap(lambda x: (x, x), out_dims=(1,))(ut.ones(2, 3))
+
+
+def test_functions_without_an_output_are_refused() -> None:
+    x = ut.ones(2)
+    for transform in (jacfwd, jacrev, lambda f: lambda x: jvp(f, (x,), (x,))):
+        with pytest.raises(RuntimeError, match="must return"):
+            transform(lambda x: ())(x)
+
+
+def test_jacrev_takes_the_name_that_saves_memory() -> None:
+    x = ut.rand(3)
+    close(jacrev(ut.sin, _preallocate_and_copy=True, chunk_size=2)(x), x.cos().diag())

@@ -148,7 +148,7 @@ def by_class_only() -> None:
     from torch.testing._internal import common_utils
 
     def raises(self: Any, expected: Any, regex: Any = None, *args: Any, **kwargs: Any) -> Any:
-        return unittest.TestCase.assertRaises(self, expected, *args, **kwargs)
+        return unittest.TestCase.assertRaises(self, expected, *args, **kwargs)  # noqa: PT027
 
     def warns(self: Any, expected: Any, regex: Any = None, *args: Any, **kwargs: Any) -> Any:
         return unittest.TestCase.assertWarns(self, expected, *args, **kwargs)
