@@ -21,7 +21,7 @@ USED: list[str] = []  # the lent names that were called since the last look
 # Modules of torch that are taken as they are, from its own source, by the beginning of the name.
 GENUINE = ("torch.testing._internal", "torch.testing._comparison", "torch.testing._utils",
            "torch._functorch.make_functional", "torch._functorch.batch_norm_replacement",
-           "torch._functorch.functional_call")  # fmt: skip
+           "torch._functorch.functional_call", "torch.nn.utils._named_member_accessor")  # fmt: skip
 # Modules of ours that are asked for private names.
 _PRIVATE = """
     _C _C._functorch _dynamo _dynamo.config _inductor _logging _subclasses _utils _ops jit
