@@ -195,6 +195,15 @@ SEED ?= 0
 fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, for SECONDS=600
 	PYTHONPATH=tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) $(ARGS)
 
+# PyTorch's own tests, out of a folder with its source, which is not in here.
+FILE ?= test/functorch/test_vmap.py
+
+.PHONY: torch-tests
+torch-tests: $(VENV)/.dev ## run a test file of PyTorch's, FILE=test/test_autograd.py, out of TORCH_SOURCE=folder
+	@test -n "$(TORCH_SOURCE)" || { echo "torch-tests: give TORCH_SOURCE=<folder with PyTorch's source>"; exit 2; }
+	@$(PIP) expecttest
+	$(BIN)/python tools/torch_tests/run.py $(TORCH_SOURCE) $(FILE) $(ARGS)
+
 # Everything that needs a WebGPU adapter. Without one it tries Debian's driver in software.
 HAS_WEBGPU := $(BIN)/python -c 'import undertow as ut; raise SystemExit(not ut.webgpu.is_available())' 2>/dev/null
 

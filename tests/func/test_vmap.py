@@ -381,3 +381,123 @@ def test_products_with_hessians() -> None:
     close(laplacian(function)(x), hessian(function)(x).trace())
     field = laplacian(lambda a, x: ut.stack([function(x), (a * x).sum()]), 1)
     close(field(2.0, x), ut.stack([hessian(function)(x).trace(), ut.zeros((), dtype=x.dtype)]))
+
+
+@pytest.mark.parametrize("derivative", [ut.func.jacfwd, ut.func.jacrev])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w, b: w[0] * 2,
+        lambda x, w, b: x @ w,
+        lambda x, w, b: (x @ w).tanh(),
+        lambda x, w, b: ut.nn.functional.linear(x, w, b).tanh() @ w,
+        lambda x, w, b: (x * b).sum() * b,
+    ],
+)
+def test_gradients_of_what_the_elements_have_in_common(function: Any, derivative: Any) -> None:
+    """They are sums over the batch, also where the elements differ by their tangents alone."""
+    given = [ut.randn(5, 3), ut.randn(3, 3, requires_grad=True), ut.randn(3, requires_grad=True)]
+    x, w, b = given
+    one = derivative(lambda e: function(e, w, b))
+    found, wanted = (
+        ut.autograd.grad((whole**2).sum() + mapped.exp().sum(), (w, b), materialize_grads=True)
+        for whole, mapped in (
+            (ut.func.vmap(one)(x), ut.func.vmap(lambda e: function(e, w, b))(x)),
+            (ut.stack([one(e) for e in x]), ut.stack([function(e, w, b) for e in x])),
+        )
+    )
+    ut.testing.assert_close(found, wanted)
+
+
+def test_what_is_equal_for_all_elements_leaves_the_batch() -> None:
+    def twice(x: ut.Tensor) -> Any:
+        return x.sin(), x.cos()
+
+    x = ut.randn(4, 3)
+    both = ut.func.jacfwd(ut.func.jacrev(twice, has_aux=True), has_aux=True)
+    first, second = (ut.func.vmap(both)(x)[1] for _ in range(2))
+    ut.testing.assert_close(first + second, 2 * x.cos())  # of two calls, so of no batch any more
+
+
+@pytest.mark.parametrize(
+    ("mapped", "by_hand"),
+    [
+        (vmap(lambda x: x[1:]), lambda y: y[:, 1:]),
+        (vmap(lambda x: x.t(), 1, 2), lambda y: y.permute(2, 0, 1)),
+        (vmap(lambda x: x.view(-1), 0, 1), lambda y: y.view(2, 12).t()),
+        (vmap(lambda x: x, 0, 1), lambda y: y.transpose(0, 1)),
+        (vmap(vmap(lambda e: e[1:], out_dims=1)), lambda y: y[:, :, 1:].mT),
+    ],
+)
+def test_views_of_arguments_are_views(mapped: Any, by_hand: Any) -> None:
+    def gradient(view: Any) -> tuple[ut.Tensor, ut.Tensor]:
+        x = ut.arange(24, dtype=ut.float64).reshape(2, 3, 4).requires_grad_()
+        y = x * 0.1
+        z = view(y)
+        z.mul_(2)  # changes y as well
+        (y.exp().sum() + (z**2).sum()).backward()
+        assert x.grad is not None
+        return y.detach(), x.grad
+
+    close(gradient(mapped), gradient(by_hand))
+
+
+def test_what_is_returned_as_it_came_is_itself() -> None:
+    x = ut.rand(3, 4)
+    before = x.clone()
+    assert vmap(lambda e: e)(x) is x
+    assert vmap(lambda e: e.exp_())(x) is x
+    close(x, before.exp())
+    assert vmap(lambda e: e.exp())(x) is not x
+
+
+def test_a_saved_argument_knows_of_changes_of_its_view() -> None:
+    x = ut.ones(3, 2, requires_grad=True)
+    y = x * 1
+    square = (y * y).sum()
+    vmap(lambda e: e[:1])(y).mul_(3)
+    with pytest.raises(RuntimeError, match="in place"):
+        square.backward()
+
+
+class Doubled(ut.autograd.Function):
+    answer: Any
+
+    @staticmethod
+    def forward(x: ut.Tensor) -> ut.Tensor:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: ut.Tensor) -> Any:
+        return Doubled.answer(x)
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda x: x, lambda x: (x, 0, 0), lambda x: (x, (0,)), lambda x: ((x, x), (0,))]
+)
+def test_a_rule_that_answers_wrongly_is_told(answer: Any) -> None:
+    Doubled.answer = staticmethod(answer)
+    with pytest.raises(RuntimeError, match=r"\[Doubled\] its vmap"):
+        vmap(Doubled.apply)(ut.ones(2, 3))
+
+
+def test_out_dims_of_one_are_for_one_tensor() -> None:
+    assert vmap(lambda x: x, out_dims=(1,))(ut.ones(2, 3)).shape == (3, 2)
+    with pytest.raises(ValueError, match="structure"):
+        vmap(lambda x: (x, x), out_dims=(1,))(ut.ones(2, 3))
+
+
+def test_functions_without_an_output_are_refused() -> None:
+    x = ut.ones(2)
+    for transform in (jacfwd, jacrev, lambda f: lambda x: jvp(f, (x,), (x,))):
+        with pytest.raises(RuntimeError, match="must return"):
+            transform(lambda x: ())(x)
+
+
+def test_jacrev_takes_the_name_that_saves_memory() -> None:
+    x = ut.rand(3)
+    close(jacrev(ut.sin, _preallocate_and_copy=True, chunk_size=2)(x), x.cos().diag())

@@ -26,11 +26,12 @@ from itertools import product
 from sys import getrefcount
 from typing import Any
 
-from ..backends.batch import towering
+from ..backends.batch import frames_of, towering
 from ..backends.dual import STEPS, DualArray, Level, Series, level_at, living, parts, primal_of
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..core import inplace
+from ..core.batching import met
 from ..core.derived import ordered
 from ..core.dispatch import alike, apply, cast, expand
 from ..core.fused import traced
@@ -123,6 +124,8 @@ def step(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
             level = found
     if level is None:  # of levels that have ended
         return apply(op, [_without_dead(t) for t in inputs], params)
+    if len({frames_of(t._array) for t in inputs if isinstance(t, Tensor)}) > 1:
+        inputs = met(inputs)  # so that the gradient of what a batch has in common is a sum
     primals = [primal(t, level) if isinstance(t, Tensor) else t for t in inputs]
     tangents = [tangent(t, level) for t in inputs]
     state = current()

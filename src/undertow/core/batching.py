@@ -32,6 +32,14 @@ _out: Op = Op(
     vjp={"x": lambda g, frame, dim: apply(_into, (g,), (frame, dim))},
     conjugate=False,
 )
+_seen: Op = Op(  # the same of a view of an argument, which is a view of that again
+    "view_out_of_batch",
+    joined,
+    inputs="x",
+    params="frame dim",
+    view=True,
+    vjp={"x": lambda g, frame, dim: apply(_into, (g,), (frame, dim))},
+)
 _lift: Op = Op(
     "lift",
     shared,
@@ -59,7 +67,14 @@ def into_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
 def out_of_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
     """What `frame` maps as a dimension again; what it does not map is repeated."""
     dim = dim % (x.ndim + 1)
+    x = lifted(x, (frame,))  # so that the gradient of what is repeated is a sum
     found: Tensor = apply(_out, (x,), (frame, dim))
+    return found
+
+
+def seen_out_of_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
+    """The same as a view: of a tensor each of whose elements has memory of its own."""
+    found: Tensor = apply(_seen, (x,), (frame, dim % (x.ndim + 1)))
     return found
 
 
@@ -90,6 +105,11 @@ def is_mapped(t: Tensor, frame: Frame) -> bool:
     """Whether the elements of `frame` may differ in a tensor, or in a tangent of its."""
     array = t._array
     return varies(primal_of(array), frame) or any(is_mapped(d, frame) for d in tangents(array))
+
+
+def has_all(t: Tensor, frame: Frame) -> bool:
+    """Whether each element of `frame` has memory of its own in a tensor."""
+    return varies(primal_of(t._array), frame)
 
 
 def for_drawing(x: Tensor) -> Tensor:

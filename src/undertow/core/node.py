@@ -269,7 +269,6 @@ class WrapperNode(Node):
     """The node of an op that wrappers answered: gradients come here as Tensors, not as arrays."""
 
     __slots__ = ()
-    made = False  # whether there has been one
 
 
 class AccumulateGrad(Node):

@@ -307,6 +307,8 @@ def jvp(
         for x in outputs:
             if not isinstance(x, Tensor):
                 raise DTypeError(f"[jvp] the function must return tensors, got {type(x).__name__}")
+        if not outputs:
+            raise ArgumentError("[jvp] the function must return at least one tensor")
         parts = [unpacked(x, level) for x in outputs]
     finally:
         level.end()
@@ -389,6 +391,7 @@ def jacrev(
     *,
     has_aux: bool = False,
     chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,  # torch's way to save memory
 ) -> Callable[..., Any]:
     """A function that returns all derivatives of `func`, of shape (*output, *argument).
 
