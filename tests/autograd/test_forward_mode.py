@@ -108,6 +108,18 @@ def test_no_tangent_is_lost() -> None:
             d._array.backend.reduce("sum", d._array, (0,), False)
 
 
+def test_running_statistics_are_constants() -> None:
+    """No tangent goes through them: an error, as for a gradient."""
+    x, mean, var = ut.ones(2, 3), ut.zeros(3), ut.ones(3)
+    for training in (False, True):
+        with pytest.raises(ValueError, match="running_mean has no gradient"):
+            jvp(
+                lambda mean: ut.nn.functional.batch_norm(x, mean, var, training=training),
+                (mean,),
+                (mean,),
+            )
+
+
 def test_every_form_is_decided() -> None:
     """No form of a dual array is a composition, which would pass the tangent by."""
     for name, form in vars(Backend).items():

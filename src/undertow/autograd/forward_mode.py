@@ -31,6 +31,7 @@ from ..backends.dual import STEPS, DualArray, Level, Series, level_at, living, p
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..core import inplace
+from ..core.batching import met
 from ..core.derived import ordered
 from ..core.dispatch import alike, apply, cast, expand
 from ..core.fused import traced
@@ -276,6 +277,8 @@ def _by_rules(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
     if op.scalar is not None and plain and not _recorded(*ins, *changes, out):
         fused = _fused(op, tuple([c is not None for c in changes]))
         operands = [*[c for c in changes if c is not None], *ins, out]
+        if len({backend_of(o._array) for o in operands if isinstance(o, Tensor)}) > 1:
+            operands = met(operands)  # some are mapped by `vmap`
         if fused is not None and alike(operands, shape):
             return apply(fused, operands)
     total: Any = None
