@@ -389,3 +389,50 @@ def test_products_with_hessians() -> None:
     close(laplacian(function)(x), hessian(function)(x).trace())
     field = laplacian(lambda a, x: ut.stack([function(x), (a * x).sum()]), 1)
     close(field(2.0, x), ut.stack([hessian(function)(x).trace(), ut.zeros((), dtype=x.dtype)]))
+
+
+_EMPTY: dict[str, tuple[Callable[..., Any], Any]] = {
+    "a map": (lambda x: x.sin(), (2,)),
+    "in place": (lambda x: x.clone().mul_(2), (2,)),
+    "kernels": (lambda w: F.conv2d(ut.ones(1, 2, 5, 5), w.view(4, 1, 3, 3), groups=2), (4, 9)),
+    "inputs": (lambda x: F.conv1d(x, ut.ones(2, 1, 3)), (3, 1, 9)),
+    "attention": (lambda q: F.scaled_dot_product_attention(q, q, q), (2, 3, 4, 5)),
+    "a polynomial": (lambda x: ut.special.legendre_polynomial_p(x, x.round()), (3,)),
+    "draws": (lambda x: ut.bernoulli(x) + ut.multinomial(x, 2)[0], (3,)),
+    "an inverse": (lambda x: ut.linalg.inv(x + ut.eye(2)), (2, 2)),
+    "a loss": (lambda x: F.cross_entropy(x[None], ut.tensor([1])), (3,)),
+    "a hessian": (hessian(lambda x: (x**3).sum()), (2,)),
+}
+
+
+@pytest.mark.parametrize("name", _EMPTY)
+def test_batch_of_size_0(name: str) -> None:
+    """An empty result of the right shape, and of gradients and tangents, too."""
+    function, shape = _EMPTY[name]
+    expected = vmap(function, randomness="same", loop=False)(ut.ones(2, *shape)).shape[1:]
+    none = ut.ones(0, *shape)
+    assert vmap(function, randomness="same", loop=False)(none).shape == (0, *expected)
+    assert vmap(function, randomness="same", chunk_size=3)(none).shape == (0, *expected)
+    moved = vmap(lambda x: jvp(function, (x,), (x,))[1], randomness="same", loop=False)(none)
+    assert moved.shape == (0, *expected)
+    by = vmap(grad(lambda x: function(x).sum()), randomness="same", loop=False)(none)
+    assert by.shape == (0, *shape)
+
+
+def test_arguments_that_do_not_fit() -> None:
+    """Errors that say which argument, and what was expected."""
+    x = ut.ones(3, 2)
+    for found, message in (
+        (lambda: vmap(ut.sin, in_dims="a")(x), "in_dims are ints or None, got 'a'"),
+        (lambda: vmap(ut.sin, in_dims=2)(x), "has no dimension 2"),
+        (lambda: vmap(ut.sin, in_dims=(0, 0))(x), "another structure than the arguments"),
+        (lambda: vmap(ut.add)(x, ut.ones(4)), "different sizes"),
+        (lambda: vmap(ut.rand)(), "nothing to map"),
+        (lambda: vmap(ut.sin, out_dims=3)(x), "out_dims is 3"),
+        (lambda: jacrev(ut.sin, chunk_size=0)(x), "chunk_size must be None or above 0"),
+        (lambda: jvp(ut.sin, (x,), (x[0],)), "a tangent of .* does not fit"),
+        (lambda: jvp(ut.sin, (x,), (x.double(),)), "a tangent of .*float64 does not fit"),
+        (lambda: vmap(lambda a, b: b.add_(a), (0, None))(x, ut.ones(2)), "that is not mapped"),
+    ):
+        with pytest.raises((ValueError, TypeError, IndexError, RuntimeError), match=message):
+            found()

@@ -80,8 +80,8 @@ def _forward(k: Forms, x: Array, n: Array, family: str, order: int) -> Array:
     shape, dtype = broadcast_shapes(family, x.shape, n.shape), x.dtype
     degrees = k.map(_WHOLE, (n,), dtype)
     highest = 0
-    if n.size:
-        every = k.whole(degrees)
+    every = k.whole(degrees)
+    if every.size:
         top = k.base.reduce("max", every, tuple(range(len(every.shape))), False)
         found = float(k.base.to_host(top))
         highest = int(found) if 0 < found < _LIMIT else 0

@@ -198,9 +198,7 @@ def _composed(
     return found
 
 
-def _normalised(
-    x: Tensor, middle: Tensor | None, dims: Any, eps: float
-) -> tuple[Tensor, Tensor]:
+def _normalised(x: Tensor, middle: Tensor | None, dims: Any, eps: float) -> tuple[Tensor, Tensor]:
     """h and rstd of Note [norms], in ops that have rules of any order."""
     h = x if middle is None else centred(x, middle, dims)
     rstd = (mean(h * h, dims, True) + eps).rsqrt()
@@ -240,9 +238,7 @@ _layer_norm = Op(
     joint=lambda g, x, weight, out1, out2, dims, eps, kind, needs: _rule(
         g, x, weight, out1, out2, dims, eps, kind, needs
     ),
-    jvp=lambda ts, x, weight, out1, out2, dims, eps: _tangent(
-        ts, x, weight, out1, out2, dims, eps
-    ),
+    jvp=lambda ts, x, weight, out1, out2, dims, eps: _tangent(ts, x, weight, out1, out2, dims, eps),
     bare=lambda k, g, x, weight, out1, out2, dims, eps, kind, needs: bare_joint(
         _backward(k, g, x, weight, out1, out2, dims, kind, needs), needs
     ),
