@@ -41,7 +41,7 @@ def test_jvp(info: OpInfo, sample: Sample) -> None:
     same(changes, push(*tangents))
 
 
-_FEW = cases(lambda i, s: i.gradgrad and has_float(i, s) and s is i.samples[0])
+_FEW = cases(lambda i, s: i.gradgrad and has_float(i, s), 10**6)
 
 
 @pytest.mark.parametrize("info, sample", _FEW)

@@ -450,8 +450,10 @@ class BatchBackend(Backend):
             return self.of(k.reshape(found, (count, whole.shape[1], *found.shape[1:])))
         x, w, biases = self._alike(a, b, bias)
         if not self.frame.size:  # the shape is that of any kernels
-            blank = [o if o is None else k.full(o.shape[1:], 0, o.dtype) for o in (x, w, biases)]
-            found = k.convolution(wanted, *blank, geometry, groups, relu)
+            one, each, added = (
+                o if o is None else k.full(o.shape[1:], 0, o.dtype) for o in (x, w, biases)
+            )
+            found = k.convolution(wanted, one, each, added, geometry, groups, relu)
             return self.of(k.empty((0, *found.shape), found.dtype))
         count = x.shape[0]
         x = _channels(k, x)
