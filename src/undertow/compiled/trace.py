@@ -361,6 +361,8 @@ def _finish(
             "elements of a tensor are read inside (item(), tolist(), numpy(), bool(), print); "
             "return the tensor and read it outside"
         )
+    if rec.doubtful:
+        trace.refuse("memory that is made inside is used by way of another object")
     if seen.refused:
         trace.refuse(seen.refused)
     if watch is not None:

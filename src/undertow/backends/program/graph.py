@@ -51,6 +51,11 @@ class Store:
         self.held = root if held else None
         self.root = weakref.ref(root)
 
+    def holds(self, other: Store) -> bool:
+        """Whether another one lies in its memory."""
+        low, high = other.address, other.address + other.nbytes
+        return low < self.address + self.nbytes and self.address < high and self.alive
+
     @property
     def alive(self) -> bool:
         """Whether anybody holds it."""
@@ -135,8 +140,12 @@ def bounds(root: Any) -> tuple[int, int]:
 def root_of(array: Any) -> Any:
     """The array whose memory this is a view of."""
     base = array.base
-    while isinstance(base, np.ndarray):
-        array, base = base, base.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            array = base
+        elif not isinstance(getattr(base, "base", None), np.ndarray):  # that of `as_strided` has one
+            break
+        base = base.base
     return array
 
 
@@ -151,6 +160,7 @@ class Recording:
         self.told: list[Callable[[], Any]] = []
         self.draws: list[tuple[Any, int]] = []  # generators, and how many words
         self.held: list[Any] = []  # what must not be freed
+        self.doubtful = False  # whether something made inside is used by a name that hides it
         self.mark = -1  # the first step of a second part, which may run later
 
     def known(self, array: Any) -> int | None:
@@ -170,7 +180,10 @@ class Recording:
             root = root_of(array)
             found = self._by_root[id(root)] = len(self.stores)
             held = origin not in ("made", "scratch")
-            self.stores.append(Store(root, origin, len(self.steps), held))
+            new = Store(root, origin, len(self.steps), held)
+            if origin == "outer" and any(s.origin == "made" and s.holds(new) for s in self.stores):
+                self.doubtful = True
+            self.stores.append(new)
         return found
 
     def piece(self, array: Any, origin: str = "outer") -> Piece:
