@@ -241,7 +241,7 @@ def _outcome(f: Any, args: list[Any], case: Case, outside: dict[str, Any]) -> li
 
 def _differ(a: Any, b: Any) -> str:
     if not isinstance(a, ut.Tensor) or not isinstance(b, ut.Tensor):
-        return "" if a is None and b is None or (a == b) is True else f"{a} and {b}"
+        return "" if (a is None and b is None) or (a == b) is True else f"{a} and {b}"
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return f"{a.dtype} of shape {tuple(a.shape)}, compiled {b.dtype} of {tuple(b.shape)}"
     if a.requires_grad != b.requires_grad:
@@ -250,4 +250,3 @@ def _differ(a: Any, b: Any) -> str:
     if x.tobytes() == y.tobytes() or np.array_equal(x, y, equal_nan=True):
         return ""  # NaNs have no sign to rely on
     return textwrap.shorten(f"{x.ravel()[:9]} and {y.ravel()[:9]}", 300)
-

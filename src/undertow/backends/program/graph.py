@@ -143,7 +143,9 @@ def root_of(array: Any) -> Any:
     while base is not None:
         if isinstance(base, np.ndarray):
             array = base
-        elif not isinstance(getattr(base, "base", None), np.ndarray):  # that of `as_strided` has one
+        elif not isinstance(
+            getattr(base, "base", None), np.ndarray
+        ):  # that of `as_strided` has one
             break
         base = base.base
     return array
@@ -277,6 +279,8 @@ def _told(i: int, a: Any, b: Any) -> str:
             return "a change on the host"
         return str(getattr(step, "name", None) or step.form)
 
+    if getattr(a, "form", "") == getattr(b, "form", "") == "to_host":
+        return f"what decided in step {i} (an if, a bool()) was {a.answer} and then {b.answer}"
     if name(a) != name(b):
         return f"step {i} was {name(a)} and then {name(b)}"
     for x, y in zip(_numbers(a), _numbers(b), strict=False):
