@@ -170,3 +170,37 @@ def test_branch_that_changes_its_way() -> None:
             x = ut.full((2,), float((-1) ** i * i) if i % 8 > 4 else 1.0)
             expected = (x * 2 if x.sum() > 0 else x - 1).tolist()
             assert step(x).tolist() == expected, i
+
+
+@pytest.mark.parametrize("part", ["step", "module", "inference"])
+def test_autocast_around(part: str) -> None:
+    """A region is a part of what is called in it; each kind of region has programs of its own."""
+
+    def make() -> Any:
+        model = network()
+        optimizer = ut.optim.SGD(model.parameters(), lr=0.1)
+        function = ut.compile(model)._compiled if part == "module" else ut.compile(body(model))
+        call = function if not eager else (model if part == "module" else body(model))
+
+        def step(x: Any, y: Any) -> Any:
+            optimizer.zero_grad()
+            with ut.autocast("cpu", dtype=ut.bfloat16), ut.set_grad_enabled(part != "inference"):
+                out = call(x)
+            assert out.dtype is ut.bfloat16
+            if part != "inference":
+                ut.nn.functional.cross_entropy(out.float(), y).backward()
+                optimizer.step()
+            return out.detach().float()
+
+        eager.clear()
+        return step, lambda: [*model.parameters()], function
+
+    def body(model: Any) -> Any:
+        return lambda x: model(x)
+
+    eager = [True]
+    compiled = trained(make, [batch(i) for i in range(12)], 0)
+    (region,) = compiled._regions.values()
+    (entry,) = region._entries.values()
+    assert entry.program is not None, compiled.explain()
+    assert "inside of autocast" in compiled.explain()

@@ -14,7 +14,7 @@ from ..backends.batch import enclosing
 from ..backends.cpu.calls import launch, native
 from ..backends.dual import LEVELS
 from ..core import modes
-from ..core.modes import current
+from ..core.modes import current, enter
 from ..core.recording import RECORDERS
 from ..core.tensor import Tensor
 from ..devices import defaults
@@ -66,6 +66,7 @@ class Compiled:
         self._function = function
         self._fullgraph = fullgraph
         self._entries: dict[Any, _Entry] = {}
+        self._regions: dict[Any, Compiled] = {}  # by what autocast does there
         self._told = False
         self._many = False
         self._around = 0
@@ -78,14 +79,16 @@ class Compiled:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         state = current()
-        if (
-            disabled
-            or MODE == "off"
-            or RECORDERS
-            or LEVELS
-            or enclosing.get() is not None
-            or (state is not modes._default and state is not modes._default_no_grad)
-        ):
+        around = disabled or MODE == "off" or RECORDERS or LEVELS or enclosing.get() is not None
+        if around or (state is not modes._default and state is not modes._default_no_grad):
+            if not around and state.autocast is not None:
+                plain = state.but(autocast=None)
+                if plain is modes._default or plain is modes._default_no_grad:
+                    enter(plain)
+                    try:
+                        return self._under(state.autocast)(*args, **kwargs)
+                    finally:
+                        _leave(state)
             self._around += 1
             return self._function(*args, **kwargs)
         tensors: Sequence[Any]
@@ -133,6 +136,15 @@ class Compiled:
             entry.next_witness *= 2
             return self._record(entry, args, kwargs, tensors, program)
         return self._record(entry, args, kwargs, tensors)
+
+    def _under(self, autocast: Any) -> Compiled:
+        """The same function with this autocast as a part of it."""
+        found = self._regions.get(autocast.settings)
+        if found is None:
+            inner = functools.partial(_autocasting, autocast.fresh(), self._function)
+            found = self._regions[autocast.settings] = Compiled(inner, self._fullgraph)
+            functools.update_wrapper(found, self._function)
+        return found
 
     # Recording ------------------------------------------------------------------------------
     def _key(self, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
@@ -246,10 +258,11 @@ class Compiled:
         raise CompileError(f"[compile] {self._name()} cannot be compiled: {why}{at}")
 
     def _name(self) -> str:
-        return getattr(self._function, "__qualname__", type(self._function).__name__)
+        function = self.__dict__["__wrapped__"]
+        return getattr(function, "__qualname__", type(function).__name__)
 
     def _tell(self, what: str) -> None:
-        code = getattr(inspect.unwrap(self._function), "__code__", None)
+        code = getattr(inspect.unwrap(self), "__code__", None)
         place = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
         warnings.warn(f"[compile] {self._name()}{place}: {what}", UserWarning, stacklevel=5)
 
@@ -260,9 +273,9 @@ class Compiled:
         if self._around:
             lines.append(
                 f"  {self._around} calls ran eagerly, inside of something that is not compiled: "
-                "a recording, a transform, autocast, hooks of saved tensors, anomaly detection"
+                "a recording, a transform, hooks of saved tensors, anomaly detection"
             )
-        elif not self._entries:
+        elif not self._entries and not self._regions:
             lines.append("  not called yet")
         for i, ((state, _, _, wants, *_), entry) in enumerate(self._entries.items()):
             mode = "with gradients" if state.grad else "without gradients"
@@ -276,6 +289,8 @@ class Compiled:
             else:
                 lines += [f"    {line}" for line in entry.program.described().splitlines()]
                 lines.append(f"    {entry.program.calls} calls ran as this program")
+        for region in self._regions.values():
+            lines += ["  inside of autocast:", *region.explain().splitlines()[1:]]
         return "\n".join(lines)
 
     def __reduce__(self) -> Any:  # of copies and pickles: programs are made anew
@@ -284,8 +299,25 @@ class Compiled:
     def reset(self) -> None:
         """Forget all programs."""
         self._entries.clear()
+        self._regions.clear()
         self._told = self._many = False
         self._around = 0
+
+
+def _autocasting(autocast: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a function in a region of autocast of its own."""
+    state = current()
+    enter(state.but(autocast=autocast.fresh()))
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _leave(state)
+
+
+def _leave(state: Any) -> None:
+    """Switch autocast back to that of a state; gradients stay as they were left."""
+    after = current()
+    enter(state if after.grad is state.grad else after.but(autocast=state.autocast))
 
 
 def _is_object(leaf: Any) -> bool:
