@@ -57,6 +57,8 @@ class _Entry:
         self.difference = ""
         self.held: list[Any] = []
         self.split = False
+        self.by_grads = False  # whether it depends on which leaves have a gradient: see held_leaves
+        self.held_leaves: list[Any] = []
 
 
 class Compiled:
@@ -103,10 +105,19 @@ class Compiled:
         wants = tuple([t._node is not None for t in tensors])
         whole = (state, key, launch.layout(*arrays), wants, get_default_dtype(), defaults())
         entry = self._entries.get(whole)
+        parent = None
+        if entry is not None and entry.by_grads:
+            parent, whole = entry, (*whole, tuple([t._grad is None for t in entry.held_leaves]))
+            entry = self._entries.get(whole)
         if entry is None:
             entry = self._new(whole, args, kwargs, tensors)
             if entry is None:
                 return self._function(*args, **kwargs)
+            if parent is not None:
+                entry.leaves, entry.seen = {id(t): t for t in parent.held_leaves}, parent.seen
+                entry.split = parent.split
+                # Gradients stay the same tensors only when a program makes them.
+                entry.attempts = -2 * ATTEMPTS
         if entry.refused is not None:
             if self._fullgraph:
                 self._raise(entry)
@@ -218,6 +229,9 @@ class Compiled:
             entry.trace = None
         elif entry.trace is None:
             entry.trace = trace
+        elif trace.gradless != entry.trace.gradless:  # as where gradients are accumulated
+            entry.by_grads, entry.held_leaves = True, [g.leaf for g in trace.grads]
+            entry.trace = entry.program = None
         else:
             why = disagreement(entry.trace, trace)
             if why is None and program is not None:
@@ -277,7 +291,8 @@ class Compiled:
             )
         elif not self._entries and not self._regions:
             lines.append("  not called yet")
-        for i, ((state, _, _, wants, *_), entry) in enumerate(self._entries.items()):
+        known = [(key, entry) for key, entry in self._entries.items() if not entry.by_grads]
+        for i, ((state, _, _, wants, *_), entry) in enumerate(known):
             mode = "with gradients" if state.grad else "without gradients"
             lines.append(f"  {i + 1}. {len(wants)} tensors, {mode}, called {entry.calls} times")
             if entry.refused is not None:
@@ -285,7 +300,7 @@ class Compiled:
                 lines.append(f"    eager: {entry.refused}{at}")
             elif entry.program is None:
                 why = f"; the last two differ: {entry.difference}" if entry.difference else ""
-                lines.append(f"    not yet: {entry.attempts} calls were recorded{why}")
+                lines.append(f"    not yet: {entry.calls} calls were recorded{why}")
             else:
                 lines += [f"    {line}" for line in entry.program.described().splitlines()]
                 lines.append(f"    {entry.program.calls} calls ran as this program")

@@ -73,6 +73,11 @@ class Trace:
         self.split: Split | None = None
         self.has_history = False  # what it returns has one, and nothing else is in the way
 
+    @property
+    def gradless(self) -> list[tuple[int, bool]]:
+        """Which leaves had no gradient before."""
+        return [(id(g.leaf), g.before is None) for g in self.grads]
+
     def refuse(self, why: str) -> None:
         """Note what keeps this from being a program, if nothing else does."""
         if self.refused is None:
