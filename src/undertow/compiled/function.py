@@ -13,6 +13,7 @@ from typing import Any
 from ..backends.batch import enclosing
 from ..backends.cpu.calls import launch, native
 from ..backends.dual import LEVELS
+from ..backends.program.graph import Recording
 from ..core import modes
 from ..core.modes import current, enter
 from ..core.recording import RECORDERS
@@ -307,6 +308,12 @@ class Compiled:
         for region in self._regions.values():
             lines += ["  inside of autocast:", *region.explain().splitlines()[1:]]
         return "\n".join(lines)
+
+    def recordings(self) -> list[Recording]:
+        """What its programs do, step by step; that which ran most comes first."""
+        programs = [entry.program for entry in self._entries.values() if entry.program is not None]
+        programs.sort(key=lambda program: -program.calls)
+        return [program.table.recording for program in programs]
 
     def __reduce__(self) -> Any:  # of copies and pickles: programs are made anew
         return Compiled, (self._function, self._fullgraph)

@@ -143,11 +143,7 @@ def root_of(array: Any) -> Any:
     while base is not None:
         if isinstance(base, np.ndarray):
             array = base
-        elif not isinstance(
-            getattr(base, "base", None), np.ndarray
-        ):  # that of `as_strided` has one
-            break
-        base = base.base
+        base = getattr(base, "base", None)  # NumPy's as_strided has an object in between
     return array
 
 
