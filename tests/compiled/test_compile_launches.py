@@ -176,3 +176,27 @@ def test_checkpoints(preserve: bool) -> None:
         return found.square().mean() + ut.rand(3).sum()
 
     assert_launched(make, lambda i: randn(i, 5, 8))
+
+
+@alone
+def test_constants_are_made_once() -> None:
+    """A row of numbers is no call from Python; one that is changed afterwards is."""
+
+    def make() -> Any:
+        def loss(m: Any, x: Any) -> Any:
+            return (m(x) * ut.arange(3)).sum() + ut.arange(5.0).square().sum()
+
+        return trained(ut.nn.Linear(8, 3), loss)
+
+    assert_launched(make, lambda i: randn(i, 5, 8))
+
+    @ut.compile
+    def counted(x: Any) -> Any:
+        row = ut.arange(4)
+        row += (x > 0).sum()
+        return row * 2
+
+    for i in range(10):
+        x = randn(i, 6)
+        assert counted(x).tolist() == [2 * (j + int((x > 0).sum())) for j in range(4)], i
+    assert "1 arange" in counted.explain()

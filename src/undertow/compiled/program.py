@@ -507,7 +507,7 @@ class Program:
     def described(self) -> str:
         """A few lines about it."""
         steps = self.table.recording.steps
-        calls = [s.form for s in steps if isinstance(s, Called)]
+        calls = [c.step.form for c in self.table.calls if isinstance(c.step, Called)]
         names: dict[str, int] = {}
         for s in steps:
             if isinstance(s, Launched):
