@@ -90,9 +90,15 @@ class State:
         )
 
     def but(self, **changes: Any) -> State:
-        """This state with some switches changed."""
-        kept = {name: getattr(self, name) for name in self.__slots__ if name != "plain"}
-        return State(**{**kept, **changes})
+        """This state with some switches changed; the usual ones are known by identity."""
+        wanted = self._switches() | changes
+        for usual in (_default, _default_no_grad):
+            if wanted == usual._switches():
+                return usual
+        return State(**wanted)
+
+    def _switches(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__ if name != "plain"}
 
 
 _state: ContextVar[State] = ContextVar("undertow_state", default=State())  # noqa: B039 (it is never changed)
