@@ -13,13 +13,13 @@ not kept either; the function at depth d is computed d times more, not 2^d.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 from ..backends.batch import frames_of, reframed
+from ..backends.locks import Lock
 from ..core.generator import default_generator, replaying
 from ..core.modes import current, enter, leave
 from ..core.tensor import Tensor, node_of, share, wrap_shared
@@ -92,7 +92,7 @@ class _Frame:
         self.completed = False  # the first run
         self.tickets: list[_Ticket] = []
         self.values: dict[int, Tensor] = {}  # collected, waiting to be fetched
-        self.lock = threading.RLock()  # two workers may ask at once
+        self.lock = Lock()  # two workers may ask at once
         self.holder: int | None = None  # who has it; see `stacks.worker`
 
     def pack(self, t: Tensor) -> _Ticket:

@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from sys import getrefcount
 from typing import Any
 
 from ..backends.batch import frames_of, towering
 from ..backends.dual import STEPS, DualArray, Level, Series, level_at, living, parts, primal_of
+from ..backends.holders import getrefcount
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..core import inplace

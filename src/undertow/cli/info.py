@@ -16,6 +16,8 @@ from typing import Any
 
 import undertow
 
+from ..backends import holders
+from ..backends.cpu.calls import native
 from ..backends.cpu.codegen.cache import from_environment
 from ..backends.cpu.codegen.jit import features
 from ..backends.registry import devices
@@ -61,6 +63,8 @@ def gathered() -> dict[str, Any]:
         "cores": os.cpu_count() or 1,
         "threads": get_num_threads(),
         "devices": [str(device) for device in devices()],
+        "native calls": native.refusal() or "yes",
+        "memory used again": holders.refusal() or "yes",
         "kernel cache": _kernel_cache(),
         "data": _size_of(data_folder()) if data_folder().is_dir() else "nothing fetched yet",
         "UCR sets": names(),

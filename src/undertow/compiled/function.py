@@ -191,7 +191,7 @@ class Compiled:
             if t.device.type != "cpu":
                 entry.refused = f"{t.device} is no device that programs run on"
         if not native.possible():
-            entry.refused = "there are no compiled functions here"
+            entry.refused = f"there are no compiled functions here: {native.refusal()}"
         return entry
 
     def _record(
