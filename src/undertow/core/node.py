@@ -265,6 +265,13 @@ def new_node(
     return node
 
 
+class WrapperNode(Node):
+    """The node of an op that wrappers answered: gradients come here as Tensors, not as arrays."""
+
+    __slots__ = ()
+    made = False  # whether there has been one
+
+
 class AccumulateGrad(Node):
     """The node of a leaf: it adds what arrives to the leaf's `.grad`.
 
