@@ -8,9 +8,9 @@ transformers effective for time series forecasting?" (AAAI 2023): 12 months to l
 validate and 4 to test; every quantity with mean 0 and deviation 1 by the months to learn from; from
 336 hours the next 96 to 720. MSE and MAE are of all quantities and of all test windows that fill
 batches of 32, as there. NLinear is one linear map over time for all quantities; the last value is
-taken from what goes in, and added to what comes out. Adam with 0.005, halved every epoch, batches of
-32, at most 10 epochs, of which 3 without progress of the validation error are the last. Repeat gives
-the last value again and learns nothing: that it agrees says that the protocol is the same.
+taken from what goes in, and added to what comes out. Adam with 0.005, halved every epoch, batches
+of 32, at most 10 epochs, of which 3 without progress of the validation error are the last. Repeat
+gives the last value again and learns nothing: that it agrees says that the protocol is the same.
 """
 
 from __future__ import annotations
