@@ -69,6 +69,7 @@ class Compiled:
         self._entries: dict[Any, _Entry] = {}
         self._told = False
         self._many = False
+        self._around = 0
         functools.update_wrapper(self, function)
         _functions.add(self)
 
@@ -86,6 +87,7 @@ class Compiled:
             or enclosing.get() is not None
             or (state is not modes._default and state is not modes._default_no_grad)
         ):
+            self._around += 1
             return self._function(*args, **kwargs)
         tensors: Sequence[Any]
         if kwargs or not all(a.__class__ is Tensor for a in args):
@@ -256,7 +258,12 @@ class Compiled:
     def explain(self) -> str:
         """What became of the function, as text: its programs, or why there is none."""
         lines = [f"{self._name()}:"]
-        if not self._entries:
+        if self._around:
+            lines.append(
+                f"  {self._around} calls ran eagerly, inside of something that is not compiled: "
+                "a recording, a transform, autocast, hooks of saved tensors, anomaly detection"
+            )
+        elif not self._entries:
             lines.append("  not called yet")
         for i, ((state, _, _, wants, *_), entry) in enumerate(self._entries.items()):
             mode = "with gradients" if state.grad else "without gradients"
@@ -285,6 +292,7 @@ class Compiled:
         """Forget all programs."""
         self._entries.clear()
         self._told = self._many = False
+        self._around = 0
 
 
 def _is_object(leaf: Any) -> bool:

@@ -90,11 +90,18 @@ class State:
         )
 
     def but(self, **changes: Any) -> State:
-        """This state with some switches changed."""
-        kept = {name: getattr(self, name) for name in self.__slots__ if name != "plain"}
-        return State(**{**kept, **changes})
+        """This state with some switches changed; the default ones are the same object again."""
+        wanted = {name: getattr(self, name) for name in _SWITCHES} | changes
+        for known in (_default, _default_no_grad):
+            for name in _SWITCHES:
+                if wanted[name] is not getattr(known, name):
+                    break
+            else:
+                return known
+        return State(**wanted)
 
 
+_SWITCHES = tuple(name for name in State.__slots__ if name != "plain")
 _state: ContextVar[State] = ContextVar("undertow_state", default=State())  # noqa: B039 (it is never changed)
 current = _state.get
 enter = _state.set

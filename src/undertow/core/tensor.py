@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from .. import dtypes
 from ..backends.dual import LEVELS, DualArray, living, primal_of
 from ..backends.registry import backend_of
+from ..backends.wrapped import WrapperArray, array_of, instance_of
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, GradientError, InplaceError
@@ -168,7 +169,7 @@ class Tensor(TensorMethods, metaclass=TensorType):
         **more_policies: Any,
     ) -> Any:
         """An instance of a subclass that holds other tensors: shape, dtype, device, no memory."""
-        from .dispatching import make_wrapper
+        from .wrapping import make_wrapper
 
         return make_wrapper(cls, size, strides, dtype, device, requires_grad)
 
@@ -800,11 +801,24 @@ def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor
             from .overriding import notice
 
             notice(kind)
+        if array.__class__ is WrapperArray:  # each instance has its own
+            array = array_of(array, kind, vars(t))
     t._array = array
     t._node = t._grad = None
     t._index = 0
     t._alias = new_alias(alias.version, inference=alias.inference)
     return t
+
+
+def restored(t: Any) -> Any:
+    """The wrapper whose array a plain tensor has; any other value as it is."""
+    if type(t) is not Tensor or t._array.__class__ is not WrapperArray:
+        return t
+    array = t._array
+    made = instance_of(array)
+    made._array, made._node, made._index = array, t._node, t._index
+    made._alias, made._grad = t._alias, None
+    return made
 
 
 def beside(new: Tensor, other: Tensor) -> Tensor:
