@@ -190,7 +190,8 @@ int cuDeviceGetCount(int *n) { *n = devices; return started == getpid() ? OK : N
 int cuDeviceGet(int *d, int i) { *d = i; return i < devices ? OK : BAD_DEVICE; }
 int cuDeviceGetName(char *name, int n, int d) { snprintf(name, n, "Fake card %d", d); return OK; }
 int cuDeviceGetAttribute(int *v, int what, int d) {
-  *v = what == 8 ? MOST_SHARED : what == 75 ? 7 : what == 76 ? 5 : what == 16 ? 4 : what == 13 ? 1000000 : 0;
+  *v = what == 8 ? MOST_SHARED : what == 75 ? 7 : what == 76 ? 5 : what == 16 ? 4 : what == 13 ? 1000000 :
+       what == 36 ? 5000000 : what == 37 ? 64 : what == 87 ? 32 : 0;
   return OK;
 }
 int cuDeviceTotalMem_v2(size_t *n, int d) { *n = total; return OK; }

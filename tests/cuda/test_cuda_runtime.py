@@ -213,6 +213,29 @@ def test_the_fake_card_finds(run: Any, fault: str) -> None:
     )
 
 
+def test_check_device(run: Any) -> None:
+    told = run(
+        """
+        from undertow.cli import main
+        assert main(["check-device", "cuda", "--only", "broadcast"]) == 0
+        """
+    )
+    assert "Fake card 0, sm_75, 4 processors, 1.1 GB" in told
+    assert "2 of 2 right" in told
+
+
+def test_peaks_are_the_cards_own_numbers(run: Any) -> None:
+    run(
+        """
+        from undertow.backends.registry import backend_on
+        peaks = backend_on("cuda").runtime.peaks()
+        assert peaks["bandwidth"] == 2 * 5e9 * 8  # 5 GHz, 64 bits
+        assert peaks["float32"] == 2 * 64 * 4 * 1e9  # sm_75 has 64 lanes
+        assert peaks["float64"] == peaks["float32"] / 32
+        """
+    )
+
+
 def test_size_classes() -> None:
     for n in (1, 511, 513, 100_000, 12_345_678):
         assert n <= size_class(n) <= max(n * 1.13, n + 512)

@@ -70,6 +70,10 @@ def backend_on(device: Device | str | None) -> Backend:
     if found is None:
         make = _makers.get(wanted.type) or _installed(wanted.type)
         if make is None or wanted.type == "cpu":
+            if wanted.type == "cuda":
+                from .nvidia.driver import require_card
+
+                require_card()  # says why there is none
             raise DeviceError(
                 f"[device] there is no device {str(wanted)!r} here; the devices are "
                 f"{', '.join(map(str, devices()))}, and 'webgpu' for a GPU (docs/webgpu.md)"

@@ -125,6 +125,13 @@ def device_count() -> int:
         return 0
 
 
+def require_card(index: int = 0) -> None:
+    """An error that says why there is no such card, if there is none."""
+    count = int(driver().made("cuDeviceGetCount", _I))
+    if index >= count:
+        raise DeviceError(f"[cuda] there is no card {index}; the driver sees {count}")
+
+
 # The compiler ---------------------------------------------------------------------------------
 @functools.cache
 def compiler() -> Any:
@@ -144,6 +151,13 @@ def compiler() -> Any:
     raise DeviceError(
         f"[cuda] there is no NVRTC (tried {', '.join(names)}); pip install 'undertow[cuda]'"
     )
+
+
+def compiler_version() -> str:
+    """NVRTC's version, "13.4"."""
+    major, minor = _I(), _I()
+    compiler().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return f"{major.value}.{minor.value}"
 
 
 def compiled(text: str, name: str, arch: str) -> bytes:

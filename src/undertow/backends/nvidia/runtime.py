@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import struct
@@ -17,11 +18,13 @@ from ...errors import DeviceError
 from ..cpu.codegen.cache import from_environment
 from ..generated.runtime import Limits
 from .dialect import Cuda
-from .driver import OLD_DRIVER, Driver, compiled, device_count, driver
+from .driver import OLD_DRIVER, Driver, compiled, compiler_version, driver, require_card
 from .memory import Allocator, Buffer
 
 # Of CUdevice_attribute.
 SHARED, MAJOR, MINOR, PROCESSORS, CLOCK = 8, 75, 76, 16, 13
+MEMORY_CLOCK, MEMORY_BITS, SINGLE_TO_DOUBLE = 36, 37, 87
+LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}  # of single precision; 128 if not here
 MOST_ARGUMENTS = 4096  # bytes of a launch
 
 _runtimes: weakref.WeakSet[CudaRuntime] = weakref.WeakSet()
@@ -39,11 +42,7 @@ class CudaRuntime:
     """See `backends/generated/runtime.py` for what is asked of a runtime."""
 
     def __init__(self, index: int = 0) -> None:
-        count = device_count()
-        if not count:
-            driver()  # says why there is none
-        if index >= count:
-            raise DeviceError(f"[cuda] there is no card {index}; there are {count}")
+        require_card(index)
         self.driver: Driver = driver()
         self.index = index
         self.dialect = Cuda()
@@ -77,6 +76,34 @@ class CudaRuntime:
         # Without types: pointers are given as c_void_p, and the rest are ints, which is faster.
         self._launch = self.driver.library["cuLaunchKernel"]
         _runtimes.add(self)
+
+    # What there is ----------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        """What the card calls itself."""
+        text = ctypes.create_string_buffer(256)
+        self.driver.call("cuDeviceGetName", text, 256, self.device)
+        return text.value.decode()
+
+    def described(self) -> dict[str, str]:
+        """What to put into a report of a problem."""
+        version = int(self.driver.made("cuDriverGetVersion", ctypes.c_int))
+        return {
+            "card": f"{self.name}, sm_{self.capability[0]}{self.capability[1]}, "
+            f"{self.driver.attribute(self.device, PROCESSORS)} processors, "
+            f"{self.total / 1e9:.1f} GB",
+            "driver": f"{version // 1000}.{version % 1000 // 10}",
+            "compiler": f"NVRTC {compiler_version()}",
+        }
+
+    def peaks(self) -> dict[str, float]:
+        """The most bytes, and operations on floats, of a second, by the card's own numbers."""
+        number = functools.partial(self.driver.attribute, self.device)
+        lanes = LANES.get(self.capability, 128) * number(PROCESSORS)
+        single = 2.0 * lanes * number(CLOCK) * 1e3  # a product and a sum; clocks are in kHz
+        double = single / max(number(SINGLE_TO_DOUBLE), 1)
+        moved = 2.0 * number(MEMORY_CLOCK) * 1e3 * number(MEMORY_BITS) / 8  # twice in a cycle
+        return {"bandwidth": moved, "float32": single, "float16": single, "float64": double}
 
     # Where a thread works ---------------------------------------------------------------------
     @property

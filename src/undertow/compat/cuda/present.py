@@ -49,11 +49,9 @@ def synchronize(device: Any = None) -> None:
 def properties(device: Any = None) -> SimpleNamespace:
     """What the driver tells of a card, under torch's names."""
     runtime = runtime_of("get_device_properties", device)
-    text = ctypes.create_string_buffer(256)
-    runtime.driver.call("cuDeviceGetName", text, 256, runtime.device)
     major, minor = runtime.capability
     return SimpleNamespace(
-        name=text.value.decode(),
+        name=runtime.name,
         major=major,
         minor=minor,
         total_memory=runtime.total,
