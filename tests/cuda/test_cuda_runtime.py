@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cuda.fake_driver import missing, prepare
-from undertow.backends.nvidia.memory import size_class
+from undertow.backends.generated.allocator import size_class
 
 pytestmark = pytest.mark.cuda
 START = "import ctypes, os\nimport numpy as np\nimport undertow as ut\n" + textwrap.dedent("""
@@ -101,7 +101,7 @@ def test_use_after_free_is_an_error(run: Any) -> None:
         from undertow.backends.registry import backend_on
         k = backend_on("cuda").runtime
         k.synchronize()
-        k.driver.call("cuMemFree_v2", x._array.buffer.memory.address)
+        k.driver.call("cuMemFree_v2", x._array.buffer.memory.handle)
         try:
             (x * 2).tolist()
         except ut.errors.DeviceError as error:

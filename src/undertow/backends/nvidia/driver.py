@@ -132,6 +132,14 @@ def require_card(index: int = 0) -> None:
         raise DeviceError(f"[cuda] there is no card {index}; the driver sees {count}")
 
 
+def card_name(index: int) -> str:
+    """What a card calls itself."""
+    text = ctypes.create_string_buffer(256)
+    device = driver().made("cuDeviceGet", _I, index)
+    driver().call("cuDeviceGetName", text, 256, device)
+    return text.value.decode()
+
+
 # The compiler ---------------------------------------------------------------------------------
 @functools.cache
 def compiler() -> Any:

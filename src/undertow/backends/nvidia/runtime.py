@@ -16,10 +16,10 @@ import numpy as np
 
 from ...errors import DeviceError
 from ..cpu.codegen.cache import from_environment
+from ..generated.allocator import Allocator, Buffer
 from ..generated.runtime import Limits
 from .dialect import Cuda
-from .driver import OLD_DRIVER, Driver, compiled, compiler_version, driver, require_card
-from .memory import Allocator, Buffer
+from .driver import OLD_DRIVER, Driver, card_name, compiled, compiler_version, driver, require_card
 
 # Of CUdevice_attribute.
 SHARED, MAJOR, MINOR, PROCESSORS, CLOCK = 8, 75, 76, 16, 13
@@ -54,7 +54,15 @@ class CudaRuntime:
         self._here = threading.local()  # which threads have the context, and their streams
         self._lock = threading.RLock()
         self._lost = ""
-        self.memory = Allocator(self.driver)
+        direct = os.environ.get("UNDERTOW_CUDA_ALLOCATOR") == "direct"
+        call = self.driver.call
+        self.memory = Allocator(
+            "cuda",
+            lambda size: made("cuMemAlloc_v2", ctypes.c_void_p, size),
+            lambda address: call("cuMemFree_v2", address),
+            self.total,
+            direct,
+        )
         self._disk = from_environment()[0]
         self.limits = Limits(
             max_buffer=self.total // 512 * 512,
@@ -78,18 +86,11 @@ class CudaRuntime:
         _runtimes.add(self)
 
     # What there is ----------------------------------------------------------------------------
-    @property
-    def name(self) -> str:
-        """What the card calls itself."""
-        text = ctypes.create_string_buffer(256)
-        self.driver.call("cuDeviceGetName", text, 256, self.device)
-        return text.value.decode()
-
     def described(self) -> dict[str, str]:
         """What to put into a report of a problem."""
         version = int(self.driver.made("cuDriverGetVersion", ctypes.c_int))
         return {
-            "card": f"{self.name}, sm_{self.capability[0]}{self.capability[1]}, "
+            "card": f"{card_name(self.index)}, sm_{self.capability[0]}{self.capability[1]}, "
             f"{self.driver.attribute(self.device, PROCESSORS)} processors, "
             f"{self.total / 1e9:.1f} GB",
             "driver": f"{version // 1000}.{version % 1000 // 10}",
@@ -140,13 +141,13 @@ class CudaRuntime:
 
     def upload(self, buffer: Buffer, offset: int, data: Any) -> None:
         # From pageable memory the driver copies before it returns.
-        where, source = buffer.address + offset, data.ctypes.data
+        where, source = buffer.handle + offset, data.ctypes.data
         stream = self.stream
         self.driver.call("cuMemcpyHtoDAsync_v2", where, source, data.nbytes, stream)
 
     def download(self, buffer: Buffer, offset: int, nbytes: int) -> Any:
         out = np.empty(nbytes, np.uint8)
-        stream, where = self.stream, buffer.address + offset
+        stream, where = self.stream, buffer.handle + offset
         self.driver.call("cuMemcpyDtoHAsync_v2", out.ctypes.data, where, nbytes, stream)
         self.driver.call("cuStreamSynchronize", stream)
         return out
@@ -188,10 +189,10 @@ class CudaRuntime:
             if not getattr(here, "context", False):
                 self.enter()
             try:
-                block = kernel.addresses.pack(*[b.address for b in buffers]) + params
+                block = kernel.addresses.pack(*[b.handle for b in buffers]) + params
             except AttributeError:  # parts of buffers
                 pairs = [b if b.__class__ is tuple else (b, 0) for b in buffers]
-                block = kernel.addresses.pack(*[b[0].address + b[1] for b in pairs]) + params
+                block = kernel.addresses.pack(*[b[0].handle + b[1] for b in pairs]) + params
             self._size.value = len(block)
             self._bytes[: len(block)] = block
             code = self._launch(

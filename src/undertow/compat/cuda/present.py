@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from ...backends.nvidia.driver import card_name
 from ...backends.registry import backend_on, running
 from ...devices import Device
 from ...errors import DeviceError, UnsupportedError
@@ -51,7 +52,7 @@ def properties(device: Any = None) -> SimpleNamespace:
     runtime = runtime_of("get_device_properties", device)
     major, minor = runtime.capability
     return SimpleNamespace(
-        name=runtime.name,
+        name=card_name(runtime.index),
         major=major,
         minor=minor,
         total_memory=runtime.total,
@@ -74,7 +75,6 @@ def memory(device: Any, what: str) -> int:
     if runtime is None:
         return 0
     runtime.enter()
-    runtime.memory.sort()
     return int(getattr(runtime.memory, what))
 
 
