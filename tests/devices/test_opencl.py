@@ -110,6 +110,35 @@ def test_threads(runtime: Any) -> None:
     assert not wrong
 
 
+FUNCTIONS = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "sinh"),
+    *("cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
+)
+
+
+def test_functions_of_complex_numbers(runtime: Any) -> None:
+    """As NumPy's, also far from and near to zero, and on both sides of every branch cut."""
+    if not runtime.limits.float64:
+        pytest.skip("this device has no float64")
+    random = np.random.default_rng(0)
+    near = 10 ** random.uniform(-8, 2, 500) * np.exp(1j * random.uniform(-4, 4, 500))
+    zeros = [complex(x, y) for x in (1.5, -1.5, 0.3, 25, -25) for y in (0.0, -0.0)]
+    cuts = [*zeros, *[complex(y, x) for x in (1.5, -1.5, 0.3) for y in (0.0, -0.0)]]
+    z = np.concatenate([near, cuts])
+    x = ut.tensor(z, device="opencl")
+    for name in FUNCTIONS:
+        expected = getattr(ut, name)(ut.tensor(z)).numpy()
+        found = getattr(ut, name)(x).cpu().numpy()
+        np.testing.assert_allclose(found, expected, rtol=5e-13, atol=1e-300, err_msg=name)
+    for power in (2.5, -1, 1j, 0):
+        expected = (ut.tensor(z) ** power).numpy()
+        np.testing.assert_allclose((x**power).cpu().numpy(), expected, rtol=5e-13)
+    zero = ut.zeros(3, dtype=ut.complex128, device="opencl")
+    powers = ut.tensor([0, 2, 1j], device="opencl").to(zero.dtype)
+    found = (zero**powers).cpu().numpy()
+    np.testing.assert_array_equal(found, [1, 0, complex("nan+nanj")])
+
+
 def test_a_child_of_a_fork_is_refused() -> None:
     code = """
     import os, warnings

@@ -74,6 +74,7 @@ class CudaRuntime:
             float16=True,
             float64=True,
             int64=True,
+            pairs=True,
         )
         # One block of arguments for all launches, which the driver copies: [1, block, 2, size, 0].
         self._block = ctypes.create_string_buffer(MOST_ARGUMENTS)

@@ -98,6 +98,7 @@ class OpenClRuntime:
             float16=True,
             float64="cl_khr_fp64" in device.extensions,
             int64=True,
+            pairs=True,
         )
         _runtimes.add(self)
 
