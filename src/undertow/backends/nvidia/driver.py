@@ -47,7 +47,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuEventElapsedTime_v2": (_P, _P, _P),
     "cuModuleLoadData": (_P, ctypes.c_char_p),
     "cuModuleGetFunction": (_P, _P, ctypes.c_char_p),
-    "cuLaunchKernel": (_P, *[_U] * 7, _P, _P, _P),
+    "cuLaunchKernelEx": (_P, _P, _P, _P),
 }
 
 

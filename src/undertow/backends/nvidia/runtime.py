@@ -10,7 +10,7 @@ import struct
 import threading
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,12 +30,48 @@ MOST_ARGUMENTS = 4096  # bytes of a launch
 _runtimes: weakref.WeakSet[CudaRuntime] = weakref.WeakSet()
 
 
-class Kernel(NamedTuple):
-    """A compiled kernel."""
+class Config(ctypes.Structure):
+    """CUlaunchConfig: groups, threads, the group's memory of a launch, and its stream."""
 
-    function: ctypes.c_void_p
-    group: int
-    addresses: struct.Struct  # of its buffers
+    _fields_ = (
+        ("groups", ctypes.c_uint * 3),
+        ("threads", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("count", ctypes.c_uint),
+    )
+
+
+class Kernel:
+    """A compiled kernel, and one block of arguments for its launches, which the driver copies."""
+
+    __slots__ = (
+        "at",
+        "block",
+        "config",
+        "extra",
+        "function",
+        "groups",
+        "pack",
+        "params",
+        "stream",
+        "tail",
+    )
+
+    def __init__(self, function: int, group: int, buffers: int, words: int) -> None:
+        self.function = ctypes.c_void_p(function)
+        addresses = struct.Struct(f"<{buffers}Q")
+        self.pack = addresses.pack_into
+        size = ctypes.c_size_t(addresses.size + 4 * max(words, 1))
+        self.block = ctypes.create_string_buffer(size.value)
+        self.tail = memoryview(self.block).cast("B")[addresses.size :]
+        # [1, block, 2, size, 0], whose parts must live as long as it.
+        where = ctypes.addressof(self.block), ctypes.addressof(size)
+        self.extra = (ctypes.c_void_p * 5)(1, where[0], 2, where[1], 0), size
+        self.config = Config(threads=(group, 1, 1))
+        self.at = ctypes.byref(self.config)
+        self.params, self.groups, self.stream = b"", (0, 0, 0), 0  # what stands in it
 
 
 class CudaRuntime:
@@ -76,14 +112,8 @@ class CudaRuntime:
             int64=True,
             pairs=True,
         )
-        # One block of arguments for all launches, which the driver copies: [1, block, 2, size, 0].
-        self._block = ctypes.create_string_buffer(MOST_ARGUMENTS)
-        self._size = ctypes.c_size_t()
-        block, size = ctypes.addressof(self._block), ctypes.addressof(self._size)
-        self._extra = (ctypes.c_void_p * 5)(1, block, 2, size, 0)
-        self._bytes = memoryview(self._block).cast("B")
-        # Without types: pointers are given as c_void_p, and the rest are ints, which is faster.
-        self._launch = self.driver.library["cuLaunchKernel"]
+        # Without types: a call of three pointers is converted more quickly.
+        self._launch = self.driver.library["cuLaunchKernelEx"]
         _runtimes.add(self)
 
     # What there is ----------------------------------------------------------------------------
@@ -119,7 +149,6 @@ class CudaRuntime:
     def stream(self, handle: int) -> None:
         self.enter()
         self._here.stream = handle
-        self._here.handle = ctypes.c_void_p(handle)
 
     def enter(self) -> None:
         """Make this card the driver's current one on this thread."""
@@ -131,7 +160,6 @@ class CudaRuntime:
             other._here.context = other is self
         if not hasattr(self._here, "stream"):
             self._here.stream = 0
-            self._here.handle = ctypes.c_void_p(0)
 
     # Memory -----------------------------------------------------------------------------------
     def alloc(self, nbytes: int) -> Buffer:
@@ -157,8 +185,7 @@ class CudaRuntime:
     def compile(
         self, text: str, entry: str, bindings: tuple[bool, ...], group: int, words: int
     ) -> Kernel:
-        addresses = struct.Struct(f"<{len(bindings)}Q")
-        if addresses.size + 4 * words > MOST_ARGUMENTS:
+        if 8 * len(bindings) + 4 * words > MOST_ARGUMENTS:
             raise DeviceError(f"[cuda] {entry} has more than {MOST_ARGUMENTS} bytes of arguments")
         with self._lock:
             self.enter()
@@ -170,7 +197,7 @@ class CudaRuntime:
                 module = self._module(text, entry, "sm")  # NVRTC is newer than the driver
             made = self.driver.made
             function = made("cuModuleGetFunction", ctypes.c_void_p, module, entry.encode())
-        return Kernel(ctypes.c_void_p(function), group, addresses)
+        return Kernel(function, group, len(bindings), words)
 
     def _module(self, text: str, entry: str, kind: str) -> Any:
         arch = f"{kind}_{self.capability[0]}{self.capability[1]}"
@@ -190,17 +217,20 @@ class CudaRuntime:
             if not getattr(here, "context", False):
                 self.enter()
             try:
-                block = kernel.addresses.pack(*[b.handle for b in buffers]) + params
+                kernel.pack(kernel.block, 0, *[b.handle for b in buffers])
             except AttributeError:  # parts of buffers
                 pairs = [b if b.__class__ is tuple else (b, 0) for b in buffers]
-                block = kernel.addresses.pack(*[b[0].handle + b[1] for b in pairs]) + params
-            self._size.value = len(block)
-            self._bytes[: len(block)] = block
-            code = self._launch(
-                kernel.function, *groups, kernel.group, 1, 1, 0, here.handle, None, self._extra
-            )
+                kernel.pack(kernel.block, 0, *[b[0].handle + b[1] for b in pairs])
+            if params is not kernel.params:  # of most launches they are those of the plan
+                kernel.tail[: len(params)] = params
+                kernel.params = params
+            if groups != kernel.groups or here.stream != kernel.stream:
+                kernel.config.groups[:] = groups
+                kernel.config.stream = here.stream
+                kernel.groups, kernel.stream = groups, here.stream
+            code = self._launch(kernel.at, kernel.function, None, kernel.extra[0])
         if code:
-            raise self.driver.error("cuLaunchKernel", code)
+            raise self.driver.error("cuLaunchKernelEx", code)
 
     def synchronize(self) -> None:
         self.enter()
