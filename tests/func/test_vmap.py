@@ -479,6 +479,13 @@ def test_out_dims_of_one_are_for_one_tensor() -> None:
         vmap(lambda x: (x, x), out_dims=(1,))(ut.ones(2, 3))
 
 
+@pytest.mark.parametrize("size", [0, -2])
+def test_chunks_have_at_least_one_element(size: int) -> None:
+    for transform in (vmap, jacrev):
+        with pytest.raises(ValueError, match="chunk_size"):
+            transform(ut.sin, chunk_size=size)(ut.ones(3))
+
+
 def test_functions_without_an_output_are_refused() -> None:
     x = ut.ones(2)
     for transform in (jacfwd, jacrev, lambda f: lambda x: jvp(f, (x,), (x,))):

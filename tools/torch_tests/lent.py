@@ -54,6 +54,7 @@ _VALUES = {
     "_C.has_openmp": True,
     "_C._dispatch_has_kernel": lambda name: True,
     "_C._llvm_enabled": lambda: False,
+    "_functorch.eager_transforms._as_tuple": lambda x, name="": x if isinstance(x, tuple) else (x,),
     "_logging.scribe.open_source_signpost": lambda **told: None,
     "_utils._is_privateuse1_backend_available": lambda: False,
 }

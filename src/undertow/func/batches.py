@@ -82,6 +82,9 @@ def _mapped(
     loop: bool | None,
     warn: bool,
 ) -> Callable[..., Any]:
+    if chunk_size is not None and chunk_size < 1:
+        raise ArgumentError(f"[vmap] chunk_size must be greater than 0, got {chunk_size}")
+
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         dims = broadcast_prefix(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args)
