@@ -53,7 +53,12 @@ def set_workers(workers: int) -> None:
 
 
 def get_workers() -> int:
-    """How many threads a backward pass uses unless it is told otherwise."""
+    """How many threads a backward pass uses unless it is told otherwise.
+
+    >>> import undertow as ut
+    >>> ut.autograd.get_workers()
+    1
+    """
     return _workers
 
 

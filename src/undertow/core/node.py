@@ -95,6 +95,9 @@ class Node:
     sequence: int  # the number of the call that made it; only while a profiler is on
     _origins: tuple[Node, ...]  # of a derivative: the roots it is one of; see Note [zeros]
     runs_empty = False  # whether the rule runs though no gradient has arrived
+    in_order = (
+        False  # whether other processes wait for it, in an order that threads must not change
+    )
     adapts = False  # whether gradients of the rule are summed and cast until they fit
 
     def _begin(
