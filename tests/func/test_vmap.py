@@ -449,6 +449,10 @@ def test_what_is_returned_as_it_came_is_itself() -> None:
     assert vmap(lambda e: e.exp_())(x) is x
     close(x, before.exp())
     assert vmap(lambda e: e.exp())(x) is not x
+    for dim in (2, -3):
+        with pytest.raises(IndexError, match="out_dims"):
+            vmap(lambda e: e, out_dims=dim)(x)
+    assert vmap(lambda e: e, out_dims=-2)(x) is x
 
 
 def test_a_saved_argument_knows_of_changes_of_its_view() -> None:

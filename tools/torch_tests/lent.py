@@ -197,6 +197,7 @@ def lend(source: Path) -> None:
     sys.meta_path.append(_Modules(source))
     testing = importlib.import_module("torch.testing")
     testing.__path__ = [str(source / "torch" / "testing")]
+    _VALUES["_functorch.eager_transforms.jvp"] = undertow.func.jvp
     _open(undertow, "")
     for path in _PRIVATE:
         _open(importlib.import_module(f"torch.{path}"), path)
