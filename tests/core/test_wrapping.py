@@ -100,6 +100,8 @@ def test_what_has_no_history() -> None:
     for t in (w.detach(), w.data, ut.zeros_like(w)):
         assert type(t) is Wrapper
         assert not t.requires_grad
+    assert not (w * 2).is_meta
+    assert (w * 2).device == ut.device("cpu")
     assert bool((w > 0).any()) == bool((w.inner > 0).any())
 
 

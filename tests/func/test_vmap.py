@@ -457,6 +457,10 @@ def test_what_is_returned_as_it_came_is_itself() -> None:
     assert vmap(lambda e: e.exp_())(x) is x
     close(x, before.exp())
     assert vmap(lambda e: e.exp())(x) is not x
+    for dim in (2, -3):
+        with pytest.raises(IndexError, match="out_dims"):
+            vmap(lambda e: e, out_dims=dim)(x)
+    assert vmap(lambda e: e, out_dims=-2)(x) is x
 
 
 def test_a_saved_argument_knows_of_changes_of_its_view() -> None:
@@ -497,6 +501,13 @@ def test_out_dims_of_one_are_for_one_tensor() -> None:
     assert vmap(lambda x: x, out_dims=(1,))(ut.ones(2, 3)).shape == (3, 2)
     with pytest.raises(ValueError, match="structure"):
         vmap(lambda x: (x, x), out_dims=(1,))(ut.ones(2, 3))
+
+
+@pytest.mark.parametrize("size", [0, -2])
+def test_chunks_have_at_least_one_element(size: int) -> None:
+    for transform in (vmap, jacrev):
+        with pytest.raises(ValueError, match="chunk_size"):
+            transform(ut.sin, chunk_size=size)(ut.ones(3))
 
 
 def test_functions_without_an_output_are_refused() -> None:

@@ -54,6 +54,7 @@ _VALUES = {
     "_C.has_openmp": True,
     "_C._dispatch_has_kernel": lambda name: True,
     "_C._llvm_enabled": lambda: False,
+    "_functorch.eager_transforms._as_tuple": lambda x, name="": x if isinstance(x, tuple) else (x,),
     "_logging.scribe.open_source_signpost": lambda **told: None,
     "_utils._is_privateuse1_backend_available": lambda: False,
 }
@@ -196,6 +197,7 @@ def lend(source: Path) -> None:
     sys.meta_path.append(_Modules(source))
     testing = importlib.import_module("torch.testing")
     testing.__path__ = [str(source / "torch" / "testing")]
+    _VALUES["_functorch.eager_transforms.jvp"] = undertow.func.jvp
     _open(undertow, "")
     for path in _PRIVATE:
         _open(importlib.import_module(f"torch.{path}"), path)

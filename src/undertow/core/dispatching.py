@@ -273,8 +273,7 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
     getter: Any = getattr(public, "__self__", None)
     asked: Any = getter.fget if isinstance(getter, property) else public
     name: str = asked.__name__
-    if found and is_recorded(name, (*args, *kwargs.values())):
-        return original(*args, **kwargs)
+    called = name
     name = _OPERATORS.get(name, name)
     if getter is not None and found and "_device" in vars(found[0]):
         device = vars(found[0])["_device"]
@@ -284,6 +283,8 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
             return name == f"is_{device.type}"
     sets = public.__name__ in ("__set__", "__delete__")
     if name in ABOUT or sets or (getter is not None and name not in _BECOME):
+        return original(*args, **kwargs)
+    if found and is_recorded(called, (*args, *kwargs.values())):
         return original(*args, **kwargs)
     if name in _BECOME:
         becomes = original if name == "__setitem__" and not found else _BECOME[name]

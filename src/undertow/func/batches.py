@@ -190,7 +190,9 @@ class _Mapped:
         for x, d in zip(found, self.results, strict=True):
             i = places.get(id(x), -1)
             before = None if i < 0 else self.dims[i]
-            if before is not None and isinstance(d, int) and (d - before) % leaves[i].ndim == 0:
+            if before is not None and d is not None:
+                _check_result(x, d)
+            if before is not None and d is not None and (d - before) % leaves[i].ndim == 0:
                 outs.append(leaves[i])  # what the function was given, perhaps changed in place
             else:
                 outs.append(self._out(x, d, frame, leaves))
