@@ -13,6 +13,7 @@ from ..backends.batch.moving import joined, shared, split, summed, varies
 from ..backends.dual import primal_of, tangents
 from ..backends.registry import backend_of
 from .dispatch import apply
+from .modes import current
 from .op import Op
 from .tensor import Tensor, differentiated, wrap
 
@@ -84,7 +85,7 @@ def lifted(x: Tensor, frames: Sequence[Frame]) -> Tensor:
     alone = [frame for frame in frames if frame not in k.frames]
     if not alone:
         return x
-    if not differentiated(x):
+    if current().around is None and not differentiated(x):  # nobody needs an op
         array = x._array
         for frame in alone:
             array = shared(backend_of(array), array, frame)
