@@ -104,7 +104,7 @@ class Compiled:
             key = None
         arrays = [t._array for t in tensors]
         wants = tuple([t._node is not None for t in tensors])
-        whole = (state, key, launch.layout(*arrays), wants, get_default_dtype(), defaults())
+        whole: Any = (state, key, launch.layout(*arrays), wants, get_default_dtype(), defaults())
         entry = self._entries.get(whole)
         parent = None
         if entry is not None and entry.by_grads:
