@@ -10,8 +10,13 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+try:  # without the enums of the public one, which cost five times as much
+    import _signal as quick
+except ImportError:
+    quick = signal  # type: ignore[misc]
+
 _SIGNALS = [
-    getattr(signal, name) for name in ("SIGALRM", "SIGTERM", "SIGINT") if hasattr(signal, name)
+    int(getattr(signal, name)) for name in ("SIGALRM", "SIGTERM", "SIGINT") if hasattr(signal, name)
 ]
 
 
@@ -36,10 +41,10 @@ class Deferred:
         self._before: list[tuple[int, Any]] = []
         try:
             for number in _SIGNALS:
-                handler = signal.getsignal(number)
+                handler = quick.getsignal(number)
                 if callable(handler):
                     self._before.append((number, handler))
-                    signal.signal(number, self._note)
+                    quick.signal(number, self._note)
         except ValueError:  # this is not the main thread
             self._before.clear()
         except BaseException:  # a signal came before it was to be noted
@@ -53,7 +58,7 @@ class Deferred:
         if self._before:
             number, handler = self._before.pop()
             try:
-                signal.signal(number, handler)
+                quick.signal(number, handler)
             finally:
                 self._restore()
 
