@@ -104,7 +104,8 @@ class Compiled:
             key = None
         arrays = [t._array for t in tensors]
         wants = tuple([t._node is not None for t in tensors])
-        whole: Any = (state, key, launch.layout(*arrays), wants, get_default_dtype(), defaults())
+        settings = get_default_dtype(), defaults()
+        whole: tuple[Any, ...] = (state, key, launch.layout(*arrays), wants, *settings)
         entry = self._entries.get(whole)
         parent = None
         if entry is not None and entry.by_grads:
@@ -191,7 +192,7 @@ class Compiled:
             if t.device.type != "cpu":
                 entry.refused = f"{t.device} is no device that programs run on"
         if not native.possible():
-            entry.refused = "there are no compiled functions here"
+            entry.refused = f"there are no compiled functions here: {native.refusal()}"
         return entry
 
     def _record(

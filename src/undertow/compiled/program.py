@@ -15,7 +15,6 @@ import itertools
 import os
 from collections.abc import Sequence
 from copy import copy
-from sys import getrefcount
 from threading import Lock, Thread
 from time import perf_counter
 from typing import Any
@@ -25,6 +24,7 @@ from ..backends import memory
 from ..backends.cpu.codegen.jit import address
 from ..backends.cpu.joined import joined
 from ..backends.cpu.table import Otherwise, Table
+from ..backends.holders import getrefcount
 from ..backends.program.graph import Called, Checked, Launched, Piece, Recording, bounds, difference
 from ..backends.program.graph import root_of as _root
 from ..backends.registry import CPU
@@ -458,7 +458,7 @@ class Program:
             if (
                 t is None
                 or self.asks_late  # it may be the gradient of the last call after all
-                or getrefcount(t) > (4 if leaf._grad is t else 3)
+                or getrefcount(result.tensor) > (4 if leaf._grad is t else 3)  # and `t`
                 or getrefcount(result.array) > 3
                 or result.store in self.shared
             ):

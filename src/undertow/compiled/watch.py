@@ -199,6 +199,17 @@ _UNASKED = frozenset(
 )
 
 
+_OF_GLOBALS = frozenset(
+    [
+        "LOAD_GLOBAL",
+        "LOAD_NAME",
+        "LOAD_FROM_DICT_OR_GLOBALS",  # annotations and aliases in a class, from 3.12 on
+        "STORE_GLOBAL",
+        "DELETE_GLOBAL",
+    ]
+)
+
+
 class Unwatchable(Exception):
     """Why a value cannot be compared."""
 
@@ -383,7 +394,7 @@ class Watch:
     def _code(self, code: CodeType, variables: dict[str, Any]) -> None:
         imports = False
         for step in dis.get_instructions(code):
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"):
+            if step.opname in _OF_GLOBALS:
                 name = str(step.argval)
                 value = variables.get(name, _MISSING)
                 self._item(variables, name, value, name, 0)

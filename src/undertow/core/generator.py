@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from ..backends.locks import Lock
 from ..devices import Device
 from ..dtypes import uint8
 from ..errors import ArgumentError, DTypeError
