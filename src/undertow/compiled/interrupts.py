@@ -8,13 +8,11 @@ counts that have not. So signals are only noted there, and sent once more behind
 from __future__ import annotations
 
 import signal
+import sys
 from typing import Any
 
-try:  # without the enums of the public one, which cost five times as much
-    import _signal as quick
-except ImportError:
-    quick = signal  # type: ignore[misc]
-
+# What `signal` is made of, without its enums, which cost five times as much.
+quick: Any = sys.modules.get("_signal", signal)
 _SIGNALS = [
     int(getattr(signal, name)) for name in ("SIGALRM", "SIGTERM", "SIGINT") if hasattr(signal, name)
 ]
