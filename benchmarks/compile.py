@@ -5,7 +5,8 @@
 For each step: milliseconds of CPU time, eager and compiled, best of rounds that alternate; their
 ratio; the first calls until the program runs; the time of a call beside its launches; memory of the
 program's block against the sum of what it holds one after the other. With `--rivals`, torch eager,
-torch.compile and jax.jit run in the same rounds, which takes a minute or more for each step.
+torch.compile and jax.jit run in the same rounds, which takes a minute or more for each step;
+`--rivals jax` leaves torch out.
 Bits are compared with eager kernels when UNDERTOW_KERNELS=always is set.
 """
 
@@ -284,7 +285,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=[])
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rivals", action="store_true")
+    parser.add_argument("--rivals", nargs="?", const="torch,jax", default="")
     given = parser.parse_args()
     os.environ.setdefault("UNDERTOW_NUM_THREADS", str(given.threads))
     import undertow as ut
@@ -329,7 +330,7 @@ def row(name: str, ut: Any, given: Any) -> None:
                 thread.join()
             compiled(*batches[0])
             runs["table"] = entry.program.table.run
-        if given.rivals:
+        if "torch" in given.rivals:
             import torch
 
             torch.set_num_threads(given.threads)
@@ -345,13 +346,13 @@ def row(name: str, ut: Any, given: Any) -> None:
                 print(f"   torch.compile took {time.perf_counter() - start:.1f} s")
             except Exception as error:
                 print(f"   torch.compile: {type(error).__name__}")
-            jax = _jax.load(given.threads)
-            if jax is not None and name in _jax_steps.STEPS:
-                run = _jax_steps.run_of(jax, name)
-                start = time.perf_counter()
-                run()
-                print(f"   jax.jit took {time.perf_counter() - start:.1f} s")
-                runs["jax.jit"] = run
+        jax = _jax.load(given.threads) if "jax" in given.rivals else None
+        if jax is not None and name in _jax_steps.STEPS:
+            run = _jax_steps.run_of(jax, name)
+            start = time.perf_counter()
+            run()
+            print(f"   jax.jit took {time.perf_counter() - start:.1f} s")
+            runs["jax.jit"] = run
         found = best(runs, 1 if given.quick else 4)
     program = entry.program
     block = before = beside = 0.0

@@ -257,3 +257,19 @@ def test_a_smaller_last_batch() -> None:
         return step, lambda: [*model.parameters()], None
 
     trained(make, [b for _ in range(8) for b in loader], 2)
+
+
+def test_leaves_that_are_new_in_each_call_are_named() -> None:
+    model = network()
+
+    @ut.compile
+    def step(x: Any, y: Any) -> Any:
+        loss = loss_of(model, x.requires_grad_(), y)
+        loss.backward()
+        return loss.detach()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i in range(9):
+            step(*batch(i))
+    assert "a leaf that gets a gradient is another tensor in each call" in step.explain()

@@ -229,6 +229,8 @@ class Compiled:
         )
         if not complete:
             entry.trace = None
+            if trace.unknown_leaf and entry.attempts > 2:
+                entry.difference = "a leaf that gets a gradient is another tensor in each call"
         elif entry.trace is None:
             entry.trace = trace
         elif trace.gradless != entry.trace.gradless:  # as where gradients are accumulated
