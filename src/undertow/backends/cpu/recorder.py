@@ -518,6 +518,8 @@ _PASSED = frozenset(
         "slice",
         "part",
         "bits",
+        "lift",
+        "whole",
         "all_plain",
         "empty",
         "table",
