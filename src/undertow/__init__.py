@@ -101,8 +101,8 @@ _LAZY |= {
     for room, names in {
         "": """
             __config__ __future__ _C _higher_order_ops accelerator amp compiler cpu cuda distributed
-            export func fx hub jit mps multiprocessing overrides profiler quasirandom random testing
-            types version webgpu xpu
+            export func fx hub jit mps multiprocessing opencl overrides profiler quasirandom random
+            testing types version webgpu xpu
         """,
         "amp.autocast_mode": """
             autocast clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype

@@ -358,6 +358,15 @@ def test_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "is a file; name a folder" in capsys.readouterr().err
 
 
+def test_a_folder_that_cannot_be_made(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    below = tmp_path / "file" / "run"
+    assert train("--data", data, "--epochs", 1, "--out", below) == 1
+    assert f"cannot make --out {below}" in capsys.readouterr().err
+
+
 def test_without_matplotlib(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from ..backends.batch import frames_of, reframed
 from ..backends.locks import Lock
-from ..core.generator import get_rng_state, replaying
+from ..core.generator import default_generator, replaying
 from ..core.modes import current, enter, leave
 from ..core.tensor import Tensor, node_of, share, wrap_shared
 from ..errors import ArgumentError, DTypeError, GradientError, VersionError
@@ -85,7 +85,7 @@ class _Frame:
         self.function = function
         self.args = _mapped(args, _keep)
         self.kwargs = _mapped(kwargs, _keep)
-        self.rng = get_rng_state() if preserve_rng_state else None
+        self.rng = default_generator.place() if preserve_rng_state else None
         self.autocast = current().autocast  # which is off in a backward
         self.context = context
         self.early_stop = early_stop

@@ -267,7 +267,9 @@ class Program:
         The trace itself stays in its order, for later witnesses.
         """
         rec = trace.recording
-        first = [s for s in rec.steps if isinstance(s, Checked) and early(trace, s)]
+        asked = [(i, s) for i, s in enumerate(rec.steps) if isinstance(s, Checked)]
+        first = [s for i, s in asked if early(trace, s, i)]
+        self.asks_late = len(first) < len(asked)
         if first and any(not isinstance(s, Checked) for s in rec.steps[: len(first)]):
             chosen = {id(s) for s in first}
             rest = [s for s in rec.steps if id(s) not in chosen]
@@ -455,6 +457,7 @@ class Program:
             t = result.tensor
             if (
                 t is None
+                or self.asks_late  # it may be the gradient of the last call after all
                 or getrefcount(result.tensor) > (4 if leaf._grad is t else 3)  # and `t`
                 or getrefcount(result.array) > 3
                 or result.store in self.shared
@@ -504,7 +507,7 @@ class Program:
     def described(self) -> str:
         """A few lines about it."""
         steps = self.table.recording.steps
-        calls = [s.form for s in steps if isinstance(s, Called)]
+        calls = [c.step.form for c in self.table.calls if isinstance(c.step, Called)]
         names: dict[str, int] = {}
         for s in steps:
             if isinstance(s, Launched):

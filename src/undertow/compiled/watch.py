@@ -481,8 +481,10 @@ class Watch:
         elif isinstance(value, (Optimizer, LRScheduler)):
             self._training(value, name, depth)
         elif is_ours_class(kind):
-            if kind.__name__ in _STATEFUL:
-                raise Unwatchable(f"{name} is a {kind.__name__}, which changes as it is read")
+            if kind.__name__ == "DataLoader":
+                raise Unwatchable(f"{name} is a DataLoader, which changes as it is read")
+            if kind.__name__ == "GradScaler" and self.names & {*vars(value)}:
+                raise Unwatchable(f"{name} is a GradScaler, of which a private attribute is used")
         else:
             self._other(value, name, depth)
 
@@ -692,7 +694,6 @@ class Watch:
 
 
 _READING = frozenset(["get_last_lr", "get_lr", "state_dict", "load_state_dict", "add_param_group"])
-_STATEFUL = frozenset(["DataLoader", "GradScaler"])
 
 
 def is_ours_class(kind: type) -> bool:
