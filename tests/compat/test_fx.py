@@ -730,3 +730,23 @@ def test_recorded_calls_follow_any_python() -> None:
     x = ut.rand(2, 3, 8)
     copied = pickle.loads(pickle.dumps(recorded(net, (x,))))
     assert ut.allclose(copied(x), net(x), atol=1e-6)
+
+
+def test_asserts_are_recorded_where_asked_for() -> None:
+    """Python makes other instructions of an `assert` in each of its versions."""
+
+    class Asserting(fx.Tracer):
+        trace_asserts = True
+
+    room: dict[str, Any] = {}  # as text: pytest makes something else of an assert
+    exec("def checked(x):\n    assert x.sum() > 0, 'small'\n    return x * 2", room)
+    graph = Asserting().trace(room["checked"])
+    assert [n.target.__name__ for n in graph.nodes if n.op == "call_function"].count(
+        "assert_fn"
+    ) == 1
+
+    def branching(x: Any) -> Any:
+        return x * 2 if x.sum() > 0 else x
+
+    with pytest.raises(TraceError):
+        Asserting().trace(branching)

@@ -402,6 +402,13 @@ def test_dlpack_refuses(call: Any, error: Any, match: str) -> None:
         call()
 
 
+# Older ones, among them 2.1.0 and 2.2.0, take what a capsule without a version holds as read-only.
+_capsule = ut.utils.dlpack.to_dlpack(ut.ones(1))
+READ_ONLY = not ut.utils.dlpack.from_dlpack(_capsule).numpy().flags.writeable
+writes_through_capsules = pytest.mark.skipif(READ_ONLY, reason="NumPy takes it as read-only")
+
+
+@writes_through_capsules
 def test_dlpack_capsules() -> None:
     """A capsule is read once, and shares the memory."""
     x = ut.arange(6.0).reshape(2, 3).t()
@@ -434,6 +441,7 @@ def test_a_size_and_an_array_are_arithmetic():
     assert size * 2 == (2, 3, 2, 3)
 
 
+@writes_through_capsules
 def test_asarray_takes_bytes_as_elements() -> None:
     """Of anything with a buffer it shares the memory, in the dtype that is asked for."""
     raw = bytearray(np.array([1, 2], np.int32).tobytes())

@@ -40,6 +40,15 @@ SOON = 30.0  # seconds, on such a machine
 
 
 @pytest.fixture(autouse=True)
+def forked() -> Iterator[None]:
+    """Workers are forked unless a test says otherwise: from 3.14 on Python would not do so."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("fork", force=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
+
+
+@pytest.fixture(autouse=True)
 def watched() -> Iterator[None]:
     """No test hangs, and none leaves a process or a file in shared memory behind."""
 

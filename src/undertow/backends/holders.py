@@ -14,7 +14,6 @@ is used again.
 from __future__ import annotations
 
 import sys
-import sysconfig
 from typing import Any
 
 _COUNT: Any = getattr(sys, "getrefcount", None)
@@ -56,7 +55,7 @@ def refusal() -> str:
     """Why counts of references do not tell who holds an object; empty if they do."""
     if sys.implementation.name != "cpython" or _COUNT is None:
         return f"{sys.implementation.name} does not count references as CPython does"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if "free-threading" in sys.version:
         return "this build of Python may run without its lock"
     return "" if _counts() else "this Python counts references in another way"
 

@@ -189,8 +189,11 @@ class _Attempt:
         try:
             self.process.wait(10.0 if self.failure is None and not self.code else _LOOK)
         except subprocess.TimeoutExpired:  # it has nothing to say that we do not know
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            if hasattr(os, "killpg"):  # mpiexec and its processes, which are one group
+                with suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
             self.process.wait()
         self.server.report("stop", -1)
         time.sleep(0.05)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import Any
 
 from ..errors import ArgumentError, DistNetworkError, DistStoreError, UnsupportedError
@@ -181,6 +182,10 @@ class FileStore(Store):
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__()
+        if find_spec("fcntl") is None:
+            raise UnsupportedError(
+                "[FileStore] this system has no locks of files as POSIX knows them; take a TCPStore"
+            )
         self.path = os.fspath(file_name)
         self._lock = threading.Lock()
         open(self.path, "ab").close()

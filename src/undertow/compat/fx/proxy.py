@@ -414,8 +414,14 @@ def _in_assert(frame: Any) -> bool:
     _, steps, at = found
     while at < len(steps) and "JUMP" not in steps[at].opname:
         at += 1
-    behind = steps[at + 1].opname if at + 1 < len(steps) else ""
-    return "IF_TRUE" in steps[at].opname and behind == "LOAD_ASSERTION_ERROR"
+    if at == len(steps) or "IF_TRUE" not in steps[at].opname:
+        return False
+    # From 3.14 on NOT_TAKEN stands between, and the error is one of several constants.
+    behind = next((s for s in steps[at + 1 :] if s.opname != "NOT_TAKEN"), None)
+    return behind is not None and (
+        behind.opname == "LOAD_ASSERTION_ERROR"
+        or (behind.opname == "LOAD_COMMON_CONSTANT" and "AssertionError" in behind.argrepr)
+    )
 
 
 def _recorded(name: str) -> Callable[..., Proxy]:

@@ -27,7 +27,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -70,7 +69,7 @@ def refusal() -> str:
         return "there are no generated kernels"
     if sys.implementation.name != "cpython":
         return f"{sys.implementation.name} lays objects out in another way than CPython"
-    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    if "free-threading" in sys.version:
         return "this build of Python may run without its lock"
     if ctypes.sizeof(ctypes.c_void_p) != 8 or _HEAD != 16:
         return f"the head of an object has {_HEAD} bytes, not 16"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+from _thread import interrupt_main
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 
@@ -27,6 +30,9 @@ def late_interrupts(delay: float = 0.0) -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, handler)
         if arrived and delay:
-            threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT)).start()
+            # Windows' kill would end the process.
+            again = partial(os.kill, os.getpid(), signal.SIGINT)
+            interrupt = interrupt_main if sys.platform == "win32" else again
+            threading.Timer(delay, interrupt).start()
         elif arrived:
             handler(*arrived[0])
