@@ -105,6 +105,11 @@ coverage: $(VENV)/.dev ## write docs/coverage.md: which names of torch there are
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)
 
+.PHONY: opinfo
+opinfo: $(VENV)/.torch ## run torch's own samples of its operators, and say which entries differ; ARGS="--dtype complex128"
+	@$(PIP) expecttest
+	$(BIN)/python tools/opinfo.py $(ARGS)
+
 # Libraries written for torch, in an environment of their own that never holds a torch.
 ECOSYSTEM := .venv-ecosystem
 ecosystem: $(ECOSYSTEM)/.packages ## run transformers, timm, PyG … on Undertow, against numbers of torch; ARGS=--quick
@@ -190,6 +195,15 @@ SEED ?= 0
 .PHONY: fuzz
 fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, for SECONDS=600
 	PYTHONPATH=tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) $(ARGS)
+
+# PyTorch's own tests, out of a folder with its source, which is not in here.
+FILE ?= test/functorch/test_vmap.py
+
+.PHONY: torch-tests
+torch-tests: $(VENV)/.dev ## run a test file of PyTorch's, FILE=test/test_autograd.py, out of TORCH_SOURCE=folder
+	@test -n "$(TORCH_SOURCE)" || { echo "torch-tests: give TORCH_SOURCE=<folder with PyTorch's source>"; exit 2; }
+	@$(PIP) expecttest
+	$(BIN)/python tools/torch_tests/run.py $(TORCH_SOURCE) $(FILE) $(ARGS)
 
 # Everything that needs a WebGPU adapter. Without one it tries Debian's driver in software.
 HAS_WEBGPU := $(BIN)/python -c 'import undertow as ut; raise SystemExit(not ut.webgpu.is_available())' 2>/dev/null

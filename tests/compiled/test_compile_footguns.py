@@ -1881,3 +1881,37 @@ def test_callbacks_of_a_collection_are_not_the_functions() -> None:
     assert ran
     assert gc.isenabled()
     assert "launches" in run.explain()
+
+
+def test_views_of_empty_memory() -> None:
+    """The imaginary part of no numbers begins behind the memory that there is."""
+
+    @ut.compile
+    def f(x: Any) -> Any:
+        z = ut.complex(x, x) / 3
+        return z.imag.clone(), z.imag
+
+    for _ in range(8):
+        for found in f(ut.ones(0, 4)):
+            assert found.shape == (0, 4)
+    (entry,) = f._entries.values()
+    assert entry.program is not None
+    assert entry.program.calls > 3
+
+
+def test_views_that_hide_whose_memory_they_are_of() -> None:
+    """Those of `as_strided`, which broadcasting takes."""
+    weight = ut.ones(1, 2)
+
+    @ut.compile
+    def f(x: Any) -> Any:
+        z = ut.complex(weight * 1, weight * 2).imag.expand(3, 2)
+        return (x > z).float() * x + z
+
+    for i in range(12):
+        weight.fill_(i)
+        x = batch(i, 3, 2)
+        z = 2 * np.full((1, 2), i, "f4")
+        assert np.array_equal(f(x).numpy(), (x.numpy() > z) * x.numpy() + z), i
+    (entry,) = f._entries.values()
+    assert entry.program is not None

@@ -32,6 +32,7 @@ from collections import deque
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 
+from ..backends.locks import Lock
 from ..backends.threads import shared_between
 from ..core.node import AccumulateGrad, Node
 from .engine import Run, advance
@@ -49,7 +50,8 @@ def worth_pooling(task: Task) -> bool:
     Only large kernels run outside the interpreter's lock, so both the number of nodes and the
     size of what they compute count. And a kernel has all threads in a serial pass, one or few in
     a pooled one: nodes that wait for each other, as the layers of a network do, are better off in
-    a serial pass. Leaves are not counted: as a rule they only take what arrives.
+    a serial pass. Leaves are not counted: as a rule they only take what arrives. Nodes that other
+    processes wait for run in the order of a serial pass, which is the same everywhere.
     """
     if task.left < _FEW:
         return False
@@ -60,7 +62,7 @@ def worth_pooling(task: Task) -> bool:
     total = sum(costs)
     if total < _LITTLE * sum(cost > 0 for cost in costs):
         return False
-    return total >= _WIDE * _longest(task, costs)
+    return total >= _WIDE * _longest(task, costs) and not any(n.in_order for n in task.nodes)
 
 
 def _costs(nodes: list[Node]) -> list[int]:
@@ -105,7 +107,7 @@ class _Board:
 
     def __init__(self, run: Run, ready: list[int]) -> None:
         self.run = run
-        self.lock = threading.RLock()
+        self.lock = Lock()
         self.changed = threading.Condition(self.lock)
         self.ready = deque(ready)
         self.left = run.task.left
@@ -118,7 +120,7 @@ class _Board:
         try:
             self.changed.wait()
         except BaseException:
-            if not self.lock._is_owned():  # type: ignore[attr-defined]
+            if not self.lock._is_owned():
                 self.lock.acquire()
             raise
 

@@ -1,8 +1,8 @@
 """Forward mode: what an op does to tangents, from the rules that it has.
 
 Note [pushing forward]
-An op has no rule for tangents: what it does to them follows from those for cotangents, and from
-what these ask for.
+An op has no rule for tangents, but for a few that have a quicker one (`jvp`): what it does to them
+follows from those for cotangents, and from what these ask for.
   - Elementwise, or `symmetric`: the derivative is its own transpose, so the rule is the same.
   - No rule asks for an input that is differentiated, nor for an output: the op is linear, and the
     tangent is the op itself, of the tangents. (`affine=True` in its definition says that there is a
@@ -23,14 +23,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from sys import getrefcount
 from typing import Any
 
-from ..backends.batch import towering
+from ..backends.batch import frames_of, towering
 from ..backends.dual import STEPS, DualArray, Level, Series, level_at, living, parts, primal_of
+from ..backends.holders import getrefcount
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..core import inplace
+from ..core.batching import met
 from ..core.derived import ordered
 from ..core.dispatch import alike, apply, cast, expand
 from ..core.fused import traced
@@ -123,6 +124,8 @@ def step(op: Op, inputs: Sequence[Any], params: tuple[Any, ...]) -> Any:
             level = found
     if level is None:  # of levels that have ended
         return apply(op, [_without_dead(t) for t in inputs], params)
+    if len({frames_of(t._array) for t in inputs if isinstance(t, Tensor)}) > 1:
+        inputs = met(inputs)  # so that the gradient of what a batch has in common is a sum
     primals = [primal(t, level) if isinstance(t, Tensor) else t for t in inputs]
     tangents = [tangent(t, level) for t in inputs]
     state = current()
@@ -225,15 +228,18 @@ def pushed(
         return none
     real = not any(o._array.dtype.kind == "c" for o in (*outs, *ins) if isinstance(o, Tensor))
     kind = _kind(op)
-    if kind == "same" and (real or (op.conjugate and outs[0]._array.dtype.kind == "c")):
-        found: Any = _by_rules(op, ins, changes, params, outs)
+    if kind == "own":
+        found: Any = _by_its_own(op, ins, changes, params, outs)
+    elif kind == "same" and (real or (op.conjugate and outs[0]._array.dtype.kind == "c")):
+        found = _by_rules(op, ins, changes, params, outs)
     elif kind == "linear":
         found = _linear(op, ins, changes, params)
     elif kind == "multilinear":
         found = _multilinear(op, ins, changes, params)
     else:
         return _by_two_vjps(op, ins, changes, params, outs, varying)
-    listed = list(found) if op.outputs > 1 else [found]
+    listed = list(found) if isinstance(found, tuple) else [found]
+    listed += none[len(listed) :]
     return [t if i < len(varying) and varying[i] else None for i, t in enumerate(listed)]
 
 
@@ -248,6 +254,8 @@ def varies(op: Op, changes: Sequence[Any], outs: Sequence[Tensor]) -> list[bool]
 
 
 def _kind(op: Op) -> str:
+    if op.jvp is not None:
+        return "own"
     if op.scalar is not None or op.symmetric:
         return "same"
     if op.affine or op.joint:
@@ -271,6 +279,8 @@ def _by_rules(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
     if op.scalar is not None and plain and not _recorded(*ins, *changes, out):
         fused = _fused(op, tuple([c is not None for c in changes]))
         operands = [*[c for c in changes if c is not None], *ins, out]
+        if len({backend_of(o._array) for o in operands if isinstance(o, Tensor)}) > 1:
+            operands = met(operands)  # some are mapped by `vmap`
         if fused is not None and alike(operands, shape):
             return apply(fused, operands)
     total: Any = None
@@ -300,6 +310,16 @@ def _by_rules(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
             continue
         total = part if total is None else total + part
     return zeros_of(out) if total is None else total
+
+
+def _by_its_own(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
+    """The rule for tangents that the op has."""
+    assert op.jvp is not None
+    rule, wants = op.jvp
+    known = {"ts": changes, "out": outs[0], **{f"out{i}": o for i, o in enumerate(outs)}}
+    known.update(zip(op.inputs, ins, strict=True))
+    known.update(zip(op.params, params, strict=True))
+    return rule(*[known[want] for want in wants])
 
 
 def _recorded(*tensors: Any) -> bool:
@@ -332,7 +352,8 @@ def _fused(op: Op, moved: tuple[bool, ...]) -> Op | None:
             part = substitute(expr, [places[w] for w in wants])
             total = part if total is None else total + part
         made = None
-        if total is not None and total.head not in ("arg", "const"):
+        computes = total is not None and total.head != "arg"
+        if computes and any(n.head == "arg" for n in ordered(total)):
             names = " ".join(f"x{i}" for i in range(count + op.arity + 1))
             made = elementwise_op(
                 f"{op.name}_forward",

@@ -16,6 +16,8 @@ from typing import Any
 
 import undertow
 
+from ..backends import holders
+from ..backends.cpu.calls import native
 from ..backends.cpu.codegen.cache import from_environment
 from ..backends.cpu.codegen.jit import features
 from ..backends.nvidia.driver import card_name, device_count, require_card
@@ -63,6 +65,8 @@ def gathered() -> dict[str, Any]:
         "cores": os.cpu_count() or 1,
         "threads": get_num_threads(),
         "devices": [str(device) for device in devices()],
+        "native calls": native.refusal() or "yes",
+        "memory used again": holders.refusal() or "yes",
         "cuda": _cards(),
         "opencl": [f"{d.name} ({d.platform})" for d in undertow.opencl.devices()] or "no device",
         "kernel cache": _kernel_cache(),

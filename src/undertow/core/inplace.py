@@ -18,6 +18,7 @@ from ..backends.strided import overlaps
 from ..errors import DTypeError, InplaceError, ShapeError
 from ..kernel.expr import Expr
 from .dispatch import apply, cast, expand, mixed_devices
+from .inplace_examples import describe
 from .modes import current, enter, leave
 from .node import AccumulateGrad, Barrier, Node
 from .op import Op
@@ -57,9 +58,9 @@ def _lay_out(k: Forms, x: Array, geometry: Geometry | None) -> Any:
 def _view_write_forward(k: Forms, base: Array, value: Array, steps: Any, geometry: Any) -> Any:
     out = _lay_out(k, base, geometry)
     target = out
-    for op, params in steps:
-        target = op.forward(k, target, *params)
-    k.assign(target, value)
+    for op, params in steps:  # which may lead into a batch and out of it
+        target = op.forward(backend_of(target), target, *params)
+    backend_of(target).assign(target, value)
     return out
 
 
@@ -406,5 +407,5 @@ def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
         return write(name, self, found)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"In-place form of `{name.rstrip('_')}`; returns the tensor itself."
+    method.__doc__ = describe(name)
     return method

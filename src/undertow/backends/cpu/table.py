@@ -6,7 +6,8 @@ and numbers. A program runs them in order, without Python between them (`native.
 nanoseconds each. What differs from call to call is written into the words before: the address of a
 store (`place`), and numbers that are asked for (an optimiser's rates). What has no launches is
 called as a form, between two stretches of launches; its fresh results are put where the program
-expects them.
+expects them. A call that reads no array (`arange`) gives the same each time: it is made once, and
+its results stay in the block.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import numpy as np
 from .. import memory
 from ..program.graph import LINE, Called, Checked, Launched, Piece, Recording, Told, planned
 from .backend import CpuBackend
-from .calls import launch, native
+from .calls import native
 from .codegen.kernels import address
 from .forms import updates
 
 _WORD = (1 << 64) - 1
+_SMALL = 1 << 16  # bytes of a constant, at most
 _KINDS = {"f32": "f", "f64": "d", "i64": "q"}
 
 
@@ -54,11 +56,13 @@ class Table:
             self.base[i] = stores[i].address
         self.inside = [i for i in range(len(stores)) if i not in {*fixed, *movable}]
         self.memory = 0  # bytes of the block
+        self._constant = _constant(recording, set(self.inside))
         self._plan_memory()
         self._words: Any = None
         self._places: dict[int, tuple[Any, Any]] = {}  # by store: places of words, and offsets
+        self._once: list[_Call] = []
         self._lay_out()
-        self.ready = False
+        self._make_constants()
         self.drawn: list[tuple[int, int]] = []
 
     # Memory ---------------------------------------------------------------------------------
@@ -67,11 +71,10 @@ class Table:
         sizes = []
         for i in self.inside:
             s = stores[i]
-            kept = s.origin == "scratch" and launch.is_kept(s.held)
             first, last, mark = s.made_at, s.last, self.recording.mark
-            if kept:
-                first = 0
-            if kept or first < mark <= last:  # a second part may run twice
+            if i in self._constant:
+                first, last = 0, len(self.recording.steps)
+            elif first < mark <= last:  # a second part may run twice
                 last = len(self.recording.steps)
             sizes.append((s.nbytes, first, last))
         offsets, total = planned(sizes)
@@ -87,6 +90,12 @@ class Table:
     def fill(self, byte: int) -> None:
         """Overwrite the block, of which no call may need what is there; for tests."""
         self.block.fill(byte)
+        self._make_constants()
+
+    def _make_constants(self) -> None:
+        for call in self._once:
+            call.settle()
+            call.run()
 
     # Words ----------------------------------------------------------------------------------
     def _lay_out(self) -> None:
@@ -121,9 +130,7 @@ class Table:
             store: (np.array([w for w, _ in at], np.int64), np.array([o for _, o in at], np.uint64))
             for store, at in uses.items()
         }
-        for store in uses:
-            if self.base[store]:
-                self._write(store)
+        self.rewrite()
         self._steps: list[Callable[[], Any]] = []
         start = address(self._words)
         stretch: list[tuple[int, int]] = []
@@ -160,8 +167,13 @@ class Table:
                 flush()
                 self._steps.append(self.recording.told[step.number])
             else:
-                flush()
                 call = _Call(self, step)
+                if step.__class__ is Called and any(
+                    p.store in self._constant for p in step.results
+                ):
+                    self._once.append(call)
+                    continue
+                flush()
                 self.calls.append(call)
                 self._steps.append(call.run)
         flush()
@@ -176,10 +188,23 @@ class Table:
         """Let a store begin at this address from now on."""
         if self.base[store] == at:
             return
+        self.ready = False
         self.base[store] = at
         if store in self._places:
             self._write(store)
+
+    def rewrite(self) -> None:
+        """Write all addresses once more: an interrupt may have kept one from being written."""
         self.ready = False
+        for store in self._places:
+            if self.base[store]:
+                self._write(store)
+
+    def forget(self, movable: Sequence[int]) -> None:
+        """No longer know where stores are that the caller places."""
+        self.ready = False
+        for store in movable:
+            self.base[store] = 0
 
     def _settle(self) -> None:
         """Bring up to date what depends on several addresses."""
@@ -198,6 +223,8 @@ class Table:
     def array(self, piece: Piece) -> Any:
         """A piece as an array, which does not hold its memory."""
         stores = self.recording.stores
+        if 0 in piece.shape:  # which may begin behind all memory
+            return np.empty(piece.shape, piece.dtype)
         size = max(stores[piece.store].nbytes, 1)
         buffer: Any = (ctypes.c_char * size).from_address(self.base[piece.store])
         return np.ndarray(piece.shape, piece.dtype, buffer, piece.offset, piece.strides)
@@ -242,6 +269,29 @@ class Table:
         """The seed and the offset of random words in this call."""
         seed, offset = self.drawn[which[0]]
         return seed, offset + which[1]
+
+
+def _constant(recording: Recording, inside: set[int]) -> set[int]:
+    """Stores in the block that a call fills, which reads no array, and nothing else changes."""
+    found: dict[int, int] = {}
+    for i, step in enumerate(recording.steps):
+        if step.__class__ is Called and step.form == "arange" and len(step.results) == 1:
+            found[step.results[0].store] = i
+    for i, step in enumerate(recording.steps):
+        changed = getattr(step, "writes", ())
+        if step.__class__ is Called:  # it may write into what it is given
+            changed = [p.store for p in _flat(step.args) if p.__class__ is Piece]
+            changed += [p.store for _, v in step.kwargs for p in _flat(v) if p.__class__ is Piece]
+        for store in changed:
+            if found.get(store, i) != i:
+                del found[store]
+    return {s for s in found if s in inside and recording.stores[s].nbytes <= _SMALL}
+
+
+def _flat(value: Any) -> list[Any]:
+    if value.__class__ is tuple:  # a piece is another class
+        return [v for part in value for v in _flat(part)]
+    return [value]
 
 
 class _Ask:

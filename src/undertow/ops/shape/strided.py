@@ -104,7 +104,9 @@ def strided_of(op: str, x: Tensor, size: Any, stride: Any, storage_offset: Any) 
             f"{strides} and storage_offset {offset}"
         )
     memory = backend.storage_size(x._array)
-    if _end((shape, strides, offset)) > memory:
+    if 0 in shape:
+        offset = min(offset, memory)  # no element lies anywhere
+    elif _end((shape, strides, offset)) > memory:
         raise BoundsError(
             f"[{op}] size {shape} with stride {strides} from {offset} on reaches element "
             f"{_end((shape, strides, offset)) - 1} of a storage of {memory}"
@@ -124,8 +126,8 @@ def as_strided(
             [3, 4]])
     """
     where = strided_of("as_strided", input, size, stride, storage_offset)
-    base = input._base
-    if base is not None and node_of(input) is not None and current().grad and _leaves(*where):
+    base = input._base if node_of(input) is not None and current().grad else None
+    if base is not None and node_of(base) is not None and _leaves(*where):
         # What lies outside the input has its gradient from the base.
         offset = input.storage_offset() + where[0][2]
         input, where = base, strided_of("as_strided", base, size, stride, offset)
