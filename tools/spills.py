@@ -1,6 +1,6 @@
 """What ptxas says of the kernels of `device="cuda"`: registers and spills; no card is needed.
 
-    python tools/spills.py [--arch 75 80 90 120] [--only conv]
+    python tools/spills.py [--arch 75 80 90 120] [--only conv] [--every 3]
 
 The kernels are those of the cases of `undertow check-device`, written for a runtime that only
 records. NVRTC makes PTX of them, and ptxas (pip install nvidia-cuda-nvcc) machine code.
@@ -100,9 +100,11 @@ def main() -> None:
     read = argparse.ArgumentParser(description=__doc__)
     read.add_argument("--arch", type=int, nargs="*", default=[75, 80, 90, 120])
     read.add_argument("--only", default="", help="cases whose name has this in it")
+    read.add_argument("--every", type=int, default=1, help="of so many kernels the first")
     asked = read.parse_args()
     warnings.simplefilter("ignore")
     given = [(case, k) for case, found in kernels(asked.only).items() for k in found]
+    given = given[:: asked.every]
     print(f"{len(given)} kernels")
     with ThreadPoolExecutor(2) as pool:
         for arch in asked.arch:

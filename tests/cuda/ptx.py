@@ -19,7 +19,7 @@ COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 COMPARE |= {"lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 INFIX = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^"}
 ROUND = {"rni": "rint", "rmi": "floor", "rpi": "ceil", "rzi": "trunc"}
-FLAGS = ("-O1", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing")
+FLAGS = ("-Og", "-w", "-fPIC", "-shared", "-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing")
 
 
 class Unknown(Exception):

@@ -87,7 +87,7 @@ class CudaRuntime:
         self.capability = (number(self.device, MAJOR), number(self.device, MINOR))
         self.total = int(made("cuDeviceTotalMem_v2", ctypes.c_size_t, self.device))
         self._context = made("cuDevicePrimaryCtxRetain", ctypes.c_void_p, self.device)
-        self._here = threading.local()  # which threads have the context, and their streams
+        self._here = threading.local()  # streams of threads, `active` where they have the context
         self._lock = threading.RLock()
         self._lost = ""
         direct = os.environ.get("UNDERTOW_CUDA_ALLOCATOR") == "direct"
@@ -141,25 +141,24 @@ class CudaRuntime:
     @property
     def stream(self) -> int:
         """The stream of this thread's work; 0 is the default one."""
-        if not getattr(self._here, "context", False):
-            self.enter()
-        return int(self._here.stream)
+        stream = getattr(self._here, "active", None)
+        return self.enter() if stream is None else int(stream)
 
     @stream.setter
     def stream(self, handle: int) -> None:
-        self.enter()
         self._here.stream = handle
+        self.enter()
 
-    def enter(self) -> None:
-        """Make this card the driver's current one on this thread."""
+    def enter(self) -> int:
+        """Make this card the driver's current one on this thread, and tell the thread's stream."""
         if self._lost:
             raise DeviceError(f"[cuda] {self._lost}")
         self.driver.call("cuCtxSetCurrent", self._context)
         # Cards of one thread take turns: who enters is the one, the others must enter again.
         for other in _runtimes:
-            other._here.context = other is self
-        if not hasattr(self._here, "stream"):
-            self._here.stream = 0
+            other._here.active = None
+        self._here.active = stream = int(getattr(self._here, "stream", 0))
+        return stream
 
     # Memory -----------------------------------------------------------------------------------
     def alloc(self, nbytes: int) -> Buffer:
@@ -214,8 +213,9 @@ class CudaRuntime:
     ) -> None:
         here = self._here
         with self._lock:
-            if not getattr(here, "context", False):
-                self.enter()
+            stream = getattr(here, "active", None)
+            if stream is None:
+                stream = self.enter()
             try:
                 kernel.pack(kernel.block, 0, *[b.handle for b in buffers])
             except AttributeError:  # parts of buffers
@@ -224,10 +224,10 @@ class CudaRuntime:
             if params is not kernel.params:  # of most launches they are those of the plan
                 kernel.tail[: len(params)] = params
                 kernel.params = params
-            if groups != kernel.groups or here.stream != kernel.stream:
+            if groups is not kernel.groups or stream != kernel.stream:
                 kernel.config.groups[:] = groups
-                kernel.config.stream = here.stream
-                kernel.groups, kernel.stream = groups, here.stream
+                kernel.config.stream = stream
+                kernel.groups, kernel.stream = groups, stream
             code = self._launch(kernel.at, kernel.function, None, kernel.extra[0])
         if code:
             raise self.driver.error("cuLaunchKernelEx", code)
