@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 import undertow as ut
+from undertow.backends import holders
+from undertow.backends.cpu.calls import native
 from undertow.cli import main
 from undertow.files.safetensors import load_file
 
@@ -391,6 +393,8 @@ def test_info(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:2]] == ["undertow", "python"]
     assert any(line.startswith("kernel cache") for line in lines)
+    assert found["native calls"] == (native.refusal() or "yes")
+    assert found["memory used again"] == (holders.refusal() or "yes")
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
