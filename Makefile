@@ -154,12 +154,14 @@ docs: $(VENV)/.docs ## build the documentation site in build/site, and check its
 	$(BIN)/python tools/site/check.py build/site
 
 # Where Debian's chromium and npm's playwright-core can be had; every page, or PAGES=20 one in so many of the reference.
-docs-browser: ## open the site of `make docs` in a headless Chromium: errors, width on a phone, search
+docs-browser: $(VENV)/.plot ## open the site of `make docs`, and reports and pictures, in a headless Chromium: errors, width, search
 	@command -v chromium >/dev/null || $(call apt,chromium)
 	@mkdir -p build/browser; test -d build/browser/node_modules/playwright-core || \
 		(cd build/browser && npm install --silent --no-audit --no-fund playwright-core >/dev/null 2>&1) || true
 	@if command -v chromium >/dev/null && test -d build/browser/node_modules/playwright-core; then \
-		cd build/browser && node ../../tools/site/browser.mjs ../site $(or $(PAGES),1); \
+		$(BIN)/python tools/site/pages.py build/pages && cd build/browser && \
+			node ../../tools/site/browser.mjs ../pages && \
+			node ../../tools/site/browser.mjs ../site $(or $(PAGES),1); \
 	else echo "docs-browser: skipped, it needs Debian's chromium, node and npm's playwright-core"; fi
 
 dist: $(VENV)/.dev ## build sdist and wheel, and run the README's tour on the wheel in an empty environment

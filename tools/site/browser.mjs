@@ -1,7 +1,8 @@
 // The site in a real browser: node tools/site/browser.mjs build/site [one page of how many] [screenshots]
 //
 // Opens pages in a headless Chromium by playwright-core, from a server on this machine, and checks that none logs an
-// error or asks for anything from elsewhere, that nothing is wider than a phone, and that the search finds conv1d.
+// error or asks for anything from elsewhere, that nothing is wider than a phone, and that the search finds conv1d. All but
+// the reference is opened once more without JavaScript: the text must be there.
 import { createServer } from "node:http";
 import { existsSync, mkdirSync, readFileSync, readdirSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -44,12 +45,20 @@ for (here of opened) {
   const width = await page.evaluate(() => document.documentElement.scrollWidth);
   if (width > 400) wrong.push(`${here}: ${width} pixels wide on a screen of 400`);
 }
-here = "search";
-await page.goto(home + "search.html?q=conv1d");
-try {
-  await page.waitForSelector('ul.search a[href*="conv1d"]', { timeout: 20000 });
-} catch {
-  wrong.push("search: conv1d finds no page of that name");
+if (all.includes("search.html")) {
+  here = "search";
+  await page.goto(home + "search.html?q=conv1d");
+  try {
+    await page.waitForSelector('ul.search a[href*="conv1d"]', { timeout: 20000 });
+  } catch {
+    wrong.push("search: conv1d finds no page of that name");
+  }
+}
+const plain = await browser.newPage({ javaScriptEnabled: false });
+for (const name of opened.filter((name) => !name.startsWith("reference/") && name !== "search.html")) {
+  await plain.goto(home + name);
+  const text = await plain.locator("body").textContent();
+  if (text.trim().length < 40) wrong.push(`${name}: no text without JavaScript`);
 }
 if (pictures) {
   mkdirSync(pictures, { recursive: true });

@@ -13,7 +13,6 @@ from typing import Any
 from ..backends.batch import enclosing
 from ..backends.cpu.calls import launch, native
 from ..backends.dual import LEVELS
-from ..backends.program.graph import Recording
 from ..core import modes
 from ..core.modes import current, enter
 from ..core.recording import RECORDERS
@@ -24,6 +23,7 @@ from ..errors import ArgumentError, DTypeError, UnsupportedError
 from ..nn.modules.module import Module
 from ..nn.parameter import Parameter
 from ..utils._pytree import tree_flatten
+from .boxes import boxes
 from .program import BUSY, NOT_NOW, Program, disagreement
 from .trace import Trace, record
 from .watch import SCALARS, Seen
@@ -312,11 +312,13 @@ class Compiled:
             lines += ["  inside of autocast:", *region.explain().splitlines()[1:]]
         return "\n".join(lines)
 
-    def recordings(self) -> list[Recording]:
-        """What its programs do, step by step; that which ran most comes first."""
+    def boxes(self, called: dict[str, Any], most: int) -> Any:
+        """The program that ran most for `ut.draw`, and how many there are; None: there is none."""
         programs = [entry.program for entry in self._entries.values() if entry.program is not None]
-        programs.sort(key=lambda program: -program.calls)
-        return [program.table.recording for program in programs]
+        if not programs:
+            return None
+        often = max(programs, key=lambda program: program.calls)
+        return *boxes(often.table.recording, called, most), len(programs)
 
     def __reduce__(self) -> Any:  # of copies and pickles: programs are made anew
         return Compiled, (self._function, self._fullgraph)

@@ -12,12 +12,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..compiled.function import Compiled
 from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError
 from ..nn import Module
-from .drawn_program import boxes
 from .profiler.events import amount
 
 __all__ = ["Drawing", "draw"]
@@ -84,8 +82,6 @@ def draw(what: Any, *inputs: Any, names: Any = None) -> Drawing:
     >>> "MulBackward0" in picture.svg, "w" in picture.svg
     (True, True)
     """
-    if isinstance(what, Compiled) and not inputs:
-        return _of_program(what, names)
     if isinstance(what, Module):
         if not inputs:
             return _of_model(what)
@@ -94,6 +90,8 @@ def draw(what: Any, *inputs: Any, names: Any = None) -> Drawing:
         raise ArgumentError("[draw] takes inputs only with a model")
     if isinstance(what, (tuple, list)) and what and isinstance(what[0], Tensor):
         what = what[0]
+    if hasattr(what, "boxes"):
+        return _of_program(what, names)
     if not isinstance(what, Tensor):
         raise ArgumentError(
             "[draw] expects a tensor, a module or a function of ut.compile, got "
@@ -141,19 +139,19 @@ def _of_graph(root: Node, called: dict[int, str]) -> Drawing:
     return _picture(f"The graph of {root.name()}", texts, kinds, edges, note)
 
 
-def _of_program(compiled: Compiled, names: Any) -> Drawing:
+def _of_program(compiled: Any, names: Any) -> Drawing:
     """What a compiled function runs: launches from the arguments down."""
-    recordings = compiled.recordings()
-    if not recordings:
+    called = dict(names.named_parameters()) if isinstance(names, Module) else names or {}
+    found = compiled.boxes(called, MOST)
+    if found is None:
         raise ArgumentError(
             "[draw] this function has no program yet: call it a few times, and ask explain() if "
             "that does not help"
         )
-    called = dict(names.named_parameters()) if isinstance(names, Module) else names or {}
-    texts, kinds, edges, total = boxes(recordings[0], called, MOST)
+    texts, kinds, edges, total, programs = found
     notes = []
-    if len(recordings) > 1:
-        notes.append(f"The program that ran most, of {len(recordings)}.")
+    if programs > 1:
+        notes.append(f"The program that ran most, of {programs}.")
     if total > MOST:
         notes.append(f"The first {MOST} steps, of {total}.")
     return _picture("A compiled program", texts, kinds, edges, " ".join(notes))

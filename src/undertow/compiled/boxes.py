@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from ..backends.program.graph import Called, Checked, Launched, Piece, Recording, root_of
-from .profiler.events import amount
+from ..utils.profiler.events import amount
 
 _INNER = ("scratch", "table")  # memory of a launch alone
 
@@ -73,7 +72,7 @@ def _lines(step: Any, pieces: list[Piece], written: set[int]) -> list[str]:
     if out is not None:
         lines.append(str(out.shape))
     if isinstance(step, Launched):
-        moved = {p: int(np.prod(p.shape)) * np.dtype(p.dtype).itemsize for p in pieces}
+        moved = {p: math.prod(p.shape) * p.dtype.itemsize for p in pieces}
         lines.append(f"{amount(sum(moved.values()), 'B', 1024)} touched")
     else:
         lines.append("asked before" if isinstance(step, Checked) else "called from Python")
