@@ -13,14 +13,14 @@ not kept either; the function at depth d is computed d times more, not 2^d.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 from ..backends.batch import frames_of, reframed
-from ..core.generator import get_rng_state, replaying
+from ..backends.locks import Lock
+from ..core.generator import default_generator, replaying
 from ..core.modes import current, enter, leave
 from ..core.tensor import Tensor, node_of, share, wrap_shared
 from ..errors import ArgumentError, DTypeError, GradientError, VersionError
@@ -85,14 +85,14 @@ class _Frame:
         self.function = function
         self.args = _mapped(args, _keep)
         self.kwargs = _mapped(kwargs, _keep)
-        self.rng = get_rng_state() if preserve_rng_state else None
+        self.rng = default_generator.place() if preserve_rng_state else None
         self.autocast = current().autocast  # which is off in a backward
         self.context = context
         self.early_stop = early_stop
         self.completed = False  # the first run
         self.tickets: list[_Ticket] = []
         self.values: dict[int, Tensor] = {}  # collected, waiting to be fetched
-        self.lock = threading.RLock()  # two workers may ask at once
+        self.lock = Lock()  # two workers may ask at once
         self.holder: int | None = None  # who has it; see `stacks.worker`
 
     def pack(self, t: Tensor) -> _Ticket:

@@ -23,11 +23,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from sys import getrefcount
 from typing import Any
 
 from ..backends.batch import frames_of, towering
 from ..backends.dual import STEPS, DualArray, Level, Series, level_at, living, parts, primal_of
+from ..backends.holders import getrefcount
 from ..backends.registry import backend_of
 from ..backends.strided import overlaps
 from ..core import inplace
@@ -279,6 +279,8 @@ def _by_rules(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
     if op.scalar is not None and plain and not _recorded(*ins, *changes, out):
         fused = _fused(op, tuple([c is not None for c in changes]))
         operands = [*[c for c in changes if c is not None], *ins, out]
+        if len({backend_of(o._array) for o in operands if isinstance(o, Tensor)}) > 1:
+            operands = met(operands)  # some are mapped by `vmap`
         if fused is not None and alike(operands, shape):
             return apply(fused, operands)
     total: Any = None

@@ -14,7 +14,7 @@ from ..backends.dual import primal_of, tangents
 from ..backends.registry import backend_of
 from .dispatch import apply
 from .op import Op
-from .tensor import Tensor
+from .tensor import Tensor, differentiated, wrap
 
 _into: Op = Op(
     "into_batch",
@@ -80,10 +80,17 @@ def seen_out_of_batch(x: Tensor, frame: Frame, dim: int) -> Tensor:
 
 def lifted(x: Tensor, frames: Sequence[Frame]) -> Tensor:
     """`x` as equal elements of the batches of these frames, where it is none of theirs."""
-    have = frames_of(x._array)
-    for frame in frames:
-        if frame not in have:
-            x = apply(_lift, (x,), (frame,))
+    k = backend_of(x._array)
+    alone = [frame for frame in frames if frame not in k.frames]
+    if not alone:
+        return x
+    if not differentiated(x):
+        array = x._array
+        for frame in alone:
+            array = shared(backend_of(array), array, frame)
+        return wrap(array)
+    for frame in alone:
+        x = apply(_lift, (x,), (frame,))
     return x
 
 

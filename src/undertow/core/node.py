@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from ..backends.locks import Lock
 from ..dtypes import DType, of_array
 from ..errors import DTypeError, FreedError, GradientError, VersionError
 from .modes import current

@@ -63,8 +63,6 @@ def vmap(
     """
     if randomness not in _RANDOMNESS:
         raise ArgumentError(f"[vmap] randomness is one of {_RANDOMNESS}, got {randomness!r}")
-    if chunk_size is not None and chunk_size <= 0:
-        raise ArgumentError(f"[vmap] chunk_size must be None or above 0, got {chunk_size}")
     return _mapped(func, in_dims, out_dims, randomness, chunk_size, loop, True)
 
 
@@ -82,8 +80,8 @@ def _mapped(
     loop: bool | None,
     warn: bool,
 ) -> Callable[..., Any]:
-    if chunk_size is not None and chunk_size < 1:
-        raise ArgumentError(f"[vmap] chunk_size must be greater than 0, got {chunk_size}")
+    if chunk_size is not None and chunk_size <= 0:
+        raise ArgumentError(f"[vmap] chunk_size must be None or above 0, got {chunk_size}")
 
     @functools.wraps(func)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -280,11 +278,15 @@ def _batch(leaves: list[Any], dims: list[Any]) -> int:
                 f"[vmap] in_dims is {d} for a {type(x).__name__}; only tensors are mapped, give "
                 "None for it"
             )
-        if not isinstance(d, int) or not -x.ndim <= d < x.ndim:
+        if not isinstance(d, int):
+            raise ArgumentError(f"[vmap] in_dims are ints or None, got {d!r}")
+        if not -x.ndim <= d < x.ndim:
             raise ArgumentError(f"[vmap] a tensor of shape {x.shape} has no dimension {d}")
         sizes.setdefault(x.shape[d], x.shape)
     if not sizes:
-        raise ArgumentError("[vmap] there is nothing to map: in_dims is None for every argument")
+        raise ArgumentError(
+            "[vmap] there is nothing to map: there is no argument, or in_dims is None for each"
+        )
     if len(sizes) > 1:
         raise ArgumentError(
             f"[vmap] the mapped dimensions have different sizes: {sorted(sizes)}, of tensors of "

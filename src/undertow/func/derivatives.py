@@ -483,9 +483,10 @@ def jacfwd(
         sizes = [x.numel() for x in leaves]
         rows = []
         for output in outputs:
+            columns_of = output.split(sizes, -1) if len(leaves) > 1 else (output,)
             parts = [
                 part.reshape(*output.shape[:-1], *x.shape)
-                for part, x in zip(output.split(sizes, -1), leaves, strict=True)
+                for part, x in zip(columns_of, leaves, strict=True)
             ]
             by = tree_unflatten(parts, spec)
             rows.append(by if several else by[0])
@@ -501,7 +502,8 @@ def _basis(leaves: list[Tensor]) -> list[Tensor]:
     found, start = [], 0
     for x in leaves:
         whole = eye(total, dtype=x.dtype, device=x.device)
-        found.append(whole[:, start : start + x.numel()].reshape(total, *x.shape))
+        part = whole if len(leaves) == 1 else whole[:, start : start + x.numel()]
+        found.append(part.reshape(total, *x.shape))
         start += x.numel()
     return found
 

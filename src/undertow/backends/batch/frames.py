@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import ArgumentError, DeviceError
 from ..base import Backend
 from ..registry import backend_of
+from ..strided import row_major
 from .lifting import UnmappedWriteError
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class BatchArray:
         self._how: Callable[[Any], Any] | None = None
         self.dtype = whole.dtype
         self.shape = shape = whole.shape[1:]
-        self.strides = whole.strides[1:]
+        # NumPy's empty arrays may have strides of 0, as if elements shared memory.
+        self.strides = whole.strides[1:] if whole.size else row_major(shape, self.dtype.itemsize)
         size = 1
         for n in shape:
             size *= n
