@@ -222,7 +222,7 @@ SECONDS ?= 600
 SEED ?= 0
 
 .PHONY: fuzz
-fuzz: $(VENV)/.torch ## random programs, windows, numerical edges and faults, for SECONDS=600
+fuzz: $(VENV)/.torch ## random programs (compiled, too), windows, numerical edges and faults, for SECONDS=600
 	PYTHONPATH=tools $(BIN)/python -m fuzz --seconds $(SECONDS) --seed $(SEED) $(ARGS)
 
 # PyTorch's own tests, out of a folder with its source, which is not in here.

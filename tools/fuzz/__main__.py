@@ -7,7 +7,7 @@ import json
 import sys
 import time
 
-FUZZERS = ("programs", "windows", "edges", "faults")
+FUZZERS = ("programs", "windows", "edges", "faults", "compiled")
 
 
 def main() -> int:

@@ -22,7 +22,6 @@ from .case import ERRORS, Line
 from .case import Case as Plain
 from .programs import Writer
 
-ENVIRONMENT = {"UNDERTOW_KERNELS": "always"}
 CALLS = 11
 # What is never a program: sizes that depend on data, and questions about memory.
 _REFUSED = re.compile(r"masked_select|\[\{x\} > 0\]|\[\{mask\}\]|as_strided|refused|requires_grad_")

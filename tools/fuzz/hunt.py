@@ -8,6 +8,7 @@ from __future__ import annotations
 import faulthandler
 import importlib
 import multiprocessing
+import os
 import time
 from typing import Any
 
@@ -15,7 +16,8 @@ import torch
 
 from . import faults, guard
 from .case import Case
-from .judge import UNDECIDED, verdict
+from .judge import UNDECIDED
+from .judge import verdict as judged
 from .known import known
 from .shrink import shrink
 
@@ -30,12 +32,16 @@ def hunt(
     found = {"cases": 0, "undecided": 0, "failures": 0}
     context = multiprocessing.get_context("spawn")
     last = None if count is None else seed + count
+    kernels = {"UNDERTOW_KERNELS": "always"} if name == "compiled" else {}
     while (last is None or seed < last) and (end is None or time.monotonic() < end):
         current = context.Value("q", seed)
         counts = context.Array("q", 3)
         child = context.Process(target=work, args=(name, seed, last, end, current, counts, guarded))
+        os.environ |= kernels  # which its imports read
         child.start()
         child.join()
+        for variable in kernels:
+            del os.environ[variable]
         for key, value in zip(found, counts, strict=True):
             found[key] += value
         if child.exitcode == 0:
@@ -77,7 +83,8 @@ def work(
 
 def differ(name: str, seed: int) -> str:
     """A script that shows how a case fails, shrunk; "" if it does not fail."""
-    case = importlib.import_module(f"{__package__}.{name}").make(seed)
+    module = importlib.import_module(f"{__package__}.{name}")
+    case, verdict = module.make(seed), getattr(module, "verdict", judged)
     wrong = verdict(case)
     if wrong in ("", UNDECIDED):
         return wrong
