@@ -88,7 +88,7 @@ test-openmpi: $(VENV)/.created ## run some tests of several processes on Open MP
 # What depends on the interpreter and on NumPy: counts of references, layouts of objects, bytecode, interrupts; and a
 # part of the op table. Each environment is made once, with what is newest then: `rm -r build/pythons` for newer ones.
 PYTHONS ?= python3.12 python3.13 python3.14 python3.15
-VERSIONED := $(wildcard $(addprefix tests/,core/test_holders.py core/test_locks.py core/test_memory.py core/test_blame.py \
+VERSIONED := $(wildcard $(addprefix tests/,core/test_holders.py core/test_locks.py core/test_blame.py \
 	core/test_interop.py cpu/test_native_calls.py compiled/test_watched_syntax.py compiled/test_compile_footguns.py \
 	autograd/test_autograd.py autograd/test_parallel.py core/test_platforms.py ops/test_ops.py))
 # $(call versioned,environment): the tests in it, of the op table PART=3/60.
