@@ -171,6 +171,15 @@ def empty(shape: tuple[int, ...], dtype: Any, beside: Sequence[int] = ()) -> Any
     return np.ndarray(shape, dtype, behind, start)
 
 
+def scratch(size: int) -> Any:
+    """So many bytes that begin a line."""
+    if size >= LARGE:
+        return empty((size,), np.uint8)
+    whole: Any = np.empty(size + LINE, np.uint8)
+    behind: Any = PickleBuffer(whole)
+    return np.ndarray((size,), np.uint8, behind, -_address(whole) % LINE)
+
+
 def empty_like(array: Any, dtype: Any) -> Any:
     """Uninitialised memory in the layout of an array whose elements lie together.
 

@@ -24,6 +24,7 @@ time (`take_kept`).
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import threading
 import weakref
@@ -78,13 +79,30 @@ debug.WATCHED.append(watch)
 class Launch:
     """A call of a kernel, but for the pool, the arrays and the numbers, which `run` takes."""
 
-    __slots__ = ("__weakref__", "bare", "buffers", "holds", "ints", "kernel", "run", "work")
+    __slots__ = (
+        "__weakref__",
+        "bare",
+        "buffers",
+        "holds",
+        "ints",
+        "kernel",
+        "release",
+        "run",
+        "work",
+    )
 
     def __init__(
-        self, kernel: Kernel, buffers: int, ints: Sequence[int], release: bool = True, work: int = 0
+        self,
+        kernel: Kernel,
+        buffers: int,
+        ints: Sequence[int],
+        release: bool = True,
+        work: int = 0,
+        noting: bool = True,
     ) -> None:
         """`release` is that of Note [native calls]; `work` counts operations, for those who ask."""
         self.kernel, self.buffers, self.ints, self.work = kernel, buffers, tuple(ints), work
+        self.release = release
         self.holds: tuple[Any, ...] = ()  # a plan's tables, and what it remembers
         numbers = kernel.kinds[1 + buffers + len(ints) :]
         self.bare: Callable[..., None] = (
@@ -92,7 +110,7 @@ class Launch:
             if native.possible()
             else _by_addresses(kernel, buffers, self.ints)
         )
-        if tapped:
+        if tapped and noting:
             self.bare = self._tapped(self.bare)
         self.run = self.bare if _watcher is None else self.told(_watcher)
         _launches.add(self)
@@ -102,7 +120,10 @@ class Launch:
         bare, count, name, work = self.bare, self.buffers, self.kernel.name, self.work
 
         def run(pool: int, *given: Any) -> None:
-            watcher(name, given[:count], given[count:], work, lambda: bare(pool, *given))
+            if _tap.doubts is None:
+                watcher(name, given[:count], given[count:], work, lambda: bare(pool, *given))
+            else:  # it does not run
+                bare(pool, *given)
 
         return run
 
@@ -110,11 +131,17 @@ class Launch:
         """`run` that writes each launch down first, for who has asked on this thread."""
 
         def noted(pool: int, *given: Any) -> None:
-            if _tap.found is not None:
-                _tap.found.append((self, pool, given))
-            run(pool, *given)
+            note(self, pool, given)
+            if _tap.doubts is None:
+                run(pool, *given)
 
         return noted
+
+    def plain(self, holds: Sequence[Any] = ()) -> Launch:
+        """The same, which does not write itself down, and holds more."""
+        twin = Launch(self.kernel, self.buffers, self.ints, self.release, self.work, noting=False)
+        twin.holds = (*self.holds, *holds)
+        return twin
 
     def __repr__(self) -> str:
         return f"Launch({self.kernel.name}, {self.buffers} buffers, {list(self.ints)})"
@@ -214,6 +241,12 @@ class Plans(dict[Any, Any]):
             self.bytes += size
         return kept
 
+    def count(self, size: int) -> None:
+        """A plan that is remembered has got tables of so many bytes."""
+        self.bytes += size
+        if self.bytes > TABLES:
+            self.clear()
+
     def clear(self) -> None:
         """Forget all."""
         super().clear()
@@ -228,19 +261,27 @@ class _Tap(threading.local):
     """What this thread has launched, as (launch, pool, given), while somebody asks."""
 
     found: list[Any] | None = None
+    doubts: list[Any] | None = None  # while launches are only rehearsed, what `sound` was asked
 
 
 _tap = _Tap()
 _lists = PLANS, Plans()  # for eager calls, and those whose launches are written down
 tapped = False  # whether plans come from the second one
 _tap_count = 0  # how often that has changed
+_taps = 0  # how many want it
+_tap_lock, _rehearsing = threading.RLock(), threading.Lock()
 
 
 def tap(on: bool) -> None:
     """Take plans whose launches can be written down, or no longer: eager ones have no such wrap."""
-    global PLANS, tapped, _tap_count
-    _tap_count += 1
-    PLANS, tapped = _lists[on], on
+    global PLANS, tapped, _tap_count, _taps, _lists
+    with _tap_lock:
+        _taps += 1 if on else -1
+        if tapped != bool(_taps):
+            if on:
+                _lists = PLANS, _lists[1]
+            _tap_count += 1
+            PLANS, tapped = _lists[on], on
 
 
 def launches(work: Callable[[], Any]) -> tuple[Any, list[Any]]:
@@ -253,15 +294,73 @@ def launches(work: Callable[[], Any]) -> tuple[Any, list[Any]]:
         _tap.found = before
 
 
+def rehearsed(work: Callable[[], Any]) -> tuple[list[Any], list[Any]]:
+    """The launches of `work`, none of which runs, and the arrays of which it asks `sound`.
+
+    `work` has a thread of its own, where no signal handler, finaliser or collector may compute
+    meanwhile: that would be taken for a part of it.
+    """
+    outcome: list[Any] = []
+
+    def run() -> None:
+        collects = gc.isenabled()
+        with _rehearsing:
+            gc.disable()
+            tap(True)
+            _tap.doubts = []
+            try:
+                outcome.extend((launches(work)[1], _tap.doubts))
+            except BaseException as error:  # for the caller to raise
+                outcome.append(error)
+            finally:
+                tap(False)
+                if collects:
+                    gc.enable()
+
+    try:
+        thread = threading.Thread(target=run, name="undertow-rehearsal", daemon=True)
+        thread.start()
+    except RuntimeError:  # there are no more threads to be had
+        raise NotCompiled("no thread to find out launches on") from None
+    thread.join()
+    if len(outcome) == 1:
+        raise outcome[0]
+    found, doubts = outcome
+    return found, doubts
+
+
+def sound(number: Any) -> bool:
+    """Whether the one element of an array is finite; asked later where launches are rehearsed."""
+    if _tap.doubts is not None:
+        _tap.doubts.append(number)
+        return True
+    return math.isfinite(number.item())
+
+
 def written() -> bool:
     """Whether launches of this thread are written down."""
     return _tap.found is not None
+
+
+def note(launch: Launch, pool: int, given: Sequence[Any]) -> None:
+    """Write a launch down."""
+    if _tap.found is not None:
+        _tap.found.append((launch, pool, given))
 
 
 def unwritten() -> None:
     """Something else than a launch works on arrays; a form that does so is no list of launches."""
     if _tap.found is not None:
         _tap.found.append(None)
+
+
+FIXED: dict[int, Any] = {}  # by id
+
+
+def fixed(array: Any) -> Any:
+    """An array that is kept for good, whose content launches may read."""
+    FIXED[id(array)] = array
+    return array
 
 
 def described(*operands: Any) -> Any:

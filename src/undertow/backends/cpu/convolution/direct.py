@@ -22,7 +22,7 @@ from ....kernel.ir import STREAM, Function
 from ....kernel.windows import Geometry
 from ...base import Backend
 from ...threads import current_limit
-from ..calls.launch import Launch, Plan, keep, planned
+from ..calls.launch import Launch, Plan, fixed, keep, planned
 from ..calls.layouts import STREAMED, aligned
 from ..codegen.kernels import address, kernel, machine, type_of
 from ..threads.pool import pointer
@@ -39,7 +39,7 @@ SCRATCH = 4 << 20  # bytes of a tile; what is more, as by long dilations, is mos
 BLOCKS = 64  # chunks of the sums of all weights, about
 BUFFERS = 6  # of each of these kernels
 BEHIND = 2 * STREAM  # bytes of scratch memory that may be read behind what is written
-_NONE = np.zeros(1)
+_NONE = fixed(np.zeros(1))
 
 
 class Scratch(NamedTuple):
@@ -64,24 +64,16 @@ def _run(plan: Plan, a: Arrays, backend: Backend) -> bool:
 def run_plan(plan: Plan, out: Any, x: Any, w: Any, bias: Any) -> None:
     """Compute by a plan that was made for operands like these."""
     launch, (shared, per_thread, parts) = plan.launch, plan.more
-    if plan.alone:
-        pool, scratch = 0, keep(shared + per_thread + BEHIND)
-    else:
-        threads = current_limit()
-        pool, scratch = pointer(threads), _lines(np.zeros, shared + threads * per_thread)
-        if plan.stream is not None and not address(out) % STREAM:
-            launch = plan.stream
+    threads = 1 if plan.alone else current_limit()
+    pool = 0 if plan.alone else pointer(threads)
+    scratch = keep(shared + threads * per_thread + BEHIND)
+    if plan.stream is not None and not address(out) % STREAM:
+        launch = plan.stream
     if parts:
         bias = np.empty(parts)
     elif bias is None:
         bias = _NONE
     launch.run(pool, out, x, scratch, *plan.tables, w, bias)
-
-
-def _lines(make: Callable[..., Any], size: int) -> Any:
-    """So many bytes of memory that begin a line, and those that may be read behind them."""
-    block = make(size + BEHIND + STREAM, np.uint8)
-    return block[-address(block) % STREAM :]
 
 
 def kernel_plan(p: Problem, first: int = 0) -> Plan | None:
@@ -154,8 +146,7 @@ def _slide(
         return None
     packed = groups * -(-outputs // many) * many * len(rounds) * lines.taps
     packed = -(-packed // ALIGNED) * ALIGNED
-    framed = math.prod(windows.grid) == 1 and not alone
-    ints = windows.ints(len(rounds), packed, size, framed, starts)
+    ints = windows.ints(len(rounds), packed, size, starts)
     ints += [n, groups, channels, outputs, *steps, *windows.steps[:2]]
     ints += [0, 0] if bias is None else [s // bias.itemsize for s in bias.strides]
     ints += [w_first, *steps_of_six(w)[:2], by_channel, len(weights), starts[3]]
@@ -262,7 +253,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool) 
     size, alone = windows.image * together, _alone(out, w)
     if size * dtype.itemsize > SCRATCH:
         return None
-    ints = windows.ints(blocks, 0, size, tiles == 1 and not alone, starts)
+    ints = windows.ints(blocks, 0, size, starts)
     ints += [variants, groups, images, outputs, len(places), together, times, chunks, starts[3]]
     ints += [*out_steps[:3], *windows.steps[:2], *w_steps]
     held = 24 if machine().vector == 64 else 10
