@@ -64,12 +64,14 @@ def products(case: str) -> list[bytes]:
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_left_out(case: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is in the memory before, bits are those of the algorithm's own Python."""
-    plain = steps.scratch
 
-    def spoilt(size: int) -> Any:
-        block = plain(size)
-        block[...] = 255  # NaN
-        return block
+    def spoilt(take: Any) -> Any:
+        def taken(size: int) -> Any:
+            block = take(size)
+            block[...] = 255  # NaN
+            return block
+
+        return taken
 
     made = []
 
@@ -80,7 +82,8 @@ def test_nothing_is_left_out(case: str, threads: int, monkeypatch: pytest.Monkey
     find = conv._steps
     with monkeypatch.context() as patch:
         patch.setattr(conv, "_steps", noted)
-        patch.setattr(steps, "scratch", spoilt)
+        patch.setattr(steps, "scratch", spoilt(steps.scratch))
+        patch.setattr(launch, "take_kept", spoilt(launch.take_kept))
         found = [products(case), products(case)]
     assert len(made) == 3
     assert all(made)

@@ -210,21 +210,13 @@ def _lines(size: int, beside: Sequence[int]) -> tuple[Any, int]:
         # Wherever the array begins, so that one block fits all arrays of a size.
         whole = size + PAGE if size >= HUGE else size
         try:
-            return PickleBuffer(_blocks.take(_rounded(whole))), place
+            step = max(PAGE, 1 << max(whole.bit_length() - 4, 0))
+            # An eighth more at most, so that blocks fit arrays of other sizes, too.
+            return PickleBuffer(_blocks.take(-(-whole // step) * step)), place
         except MemoryError:
             pass  # it may also be that there are too many mappings
     block: Any = np.empty(size + (LINE if size < HUGE else 2 * PAGE), np.uint8)
     return PickleBuffer(block), -_address(block) % (LINE if size < HUGE else PAGE) + place
-
-
-def _rounded(size: int) -> int:
-    """The size of the block for so many bytes: an eighth more at most, so that others fit it too.
-
-    >>> [_rounded(size) / 2**20 for size in (2200000, 2360000, 4200000, 4450000)]
-    [2.25, 2.5, 4.5, 4.5]
-    """
-    step = max(PAGE, 1 << max(size.bit_length() - 4, 0))
-    return -(-size // step) * step
 
 
 def _address(array: Any) -> int:

@@ -11,7 +11,8 @@ Note [tiles]
 The long array is done in tiles: whole, or a few of the outermost of those of its dimensions that
 fit. What a tile sees of x is copied to scratch memory that stays in the first cache: padded with
 zeros, in the type of the computation, and where a > 1 sorted by the remainder of the index mod a
-(a `phase`), so that neighbouring positions always meet neighbouring elements.
+(a `phase`), so that neighbouring positions always meet neighbouring elements. A tile that is the
+whole array leaves the zeros of the padding in place for the next one: its scratch is `framed`.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class TileLoops:
         self.phases, self.rounds = f.param("phases"), f.param("rounds")
         self.image = f.param("image")  # elements of scratch for one image
         self.first = f.param("first")  # of them before those of the first thread
-        self.per_thread = f.param("per_thread")
+        self.per_thread, self.framed = f.param("per_thread"), f.param("framed")
         self.steps = self._three("x_step")  # of x
         self.x_image = f.param("x_image")  # step from image to image
         self.runs = lines.taps // lines.run
@@ -105,6 +106,11 @@ class TileLoops:
             some = f.call("maximum", self.sizes[2] - head, 0)
             begin = f.call("minimum", quotient(none, a), self.line)
             end = f.call("maximum", f.call("minimum", quotient(some, a), self.line), begin)
+            count, blank = end - begin, f.select(self.framed == 0, self.line, 0)
+            before, after = (
+                f.call("minimum", begin, blank),
+                f.call("minimum", self.line - end, blank),
+            )
             source = start + head * self.steps[2] + begin * by
             with f.loop(images) as i, f.loop(self.seen[0]) as d, f.loop(self.seen[1]) as h:
                 z = first[0] + d, first[1] + h
@@ -114,13 +120,13 @@ class TileLoops:
                 inside = inside & (z[1] >= 0) & (z[1] < self.sizes[1])
                 place = source + i * self.x_image + z[0] * self.steps[0] + z[1] * self.steps[1]
                 to = target + begin
-                with f.vector(f.select(inside, end - begin, 0)) as j:
+                with f.vector(f.select(inside, count, 0)) as j:
                     if fetch and step is not None:
                         f.prefetch(self.x, place + j * by + AHEAD // WIDTH[self.x.dtype])
                     f.store(self.scratch, to + j, f.load(self.x, place + j * by))
-                with f.vector(f.select(inside, begin, self.line)) as j:
+                with f.vector(f.select(inside, before, blank)) as j:
                     f.store(self.scratch, target + j, 0)
-                with f.vector(f.select(inside, self.line - end, 0)) as j:
+                with f.vector(f.select(inside, after, 0)) as j:
                     f.store(self.scratch, target + end + j, 0)
         begins = zip(first, self.steps, strict=True)
         return scratch, sum((z * step for z, step in begins), start)

@@ -103,7 +103,10 @@ class CpuBackend(NumpyBackend):
     def map(
         self, expr: Expr, operands: Sequence[Any], dtype: NumpyDType, out: Array | None = None
     ) -> Array:
-        size = max([o.size for o in operands if o.__class__ is np.ndarray], default=0)
+        size = 0
+        for o in operands:  # a comprehension is a call of its own
+            if o.__class__ is np.ndarray and o.size > size:
+                size = o.size
         if size >= crossover(expr) and (out is None or apart(out, operands)):
             found = run_maps((expr,), operands, (dtype,), () if out is None else (out,))
             if found is not None:
@@ -113,7 +116,7 @@ class CpuBackend(NumpyBackend):
     def prepare(
         self, exprs: tuple[Expr, ...], arrays: tuple[bool, ...], largest: bool = False
     ) -> Callable[..., Any]:
-        return prepared(exprs, arrays, largest, lambda *given: run_maps(*given), self.maps)
+        return prepared(exprs, arrays, largest, globals(), self.maps)
 
     def direct(
         self, expr: Expr, arrays: tuple[bool, ...], dtypes: tuple[Any, Any, Any]
@@ -454,7 +457,7 @@ class CpuBackend(NumpyBackend):
 
     def full(self, shape: Shape, value: Any, dtype: NumpyDType) -> Array:
         # Zeros that the allocator has not kept cost nothing until they are touched.
-        if threshold(FILLED) <= math.prod(shape) <= memory.KEEP // 8:
+        if _FILLED <= math.prod(shape) <= memory.KEEP // 8:
             from .forms.copies import run_full
 
             found = run_full(shape, value, dtype)
@@ -571,6 +574,7 @@ _geometry = functools.lru_cache(maxsize=1024)(Geometry)
 # Elements from which on a generated kernel is faster than NumPy: copies that it makes with memcpy
 # or memset, others, conversions, fancy indexing, and random words.
 FILLED = 1 << 21
+_FILLED = threshold(FILLED)
 COPIED = 1 << 19
 LAUNCHED = 1 << 15  # one of several pieces, each of which is a launch
 TURNED = CONVERTED = 1 << 16

@@ -398,12 +398,17 @@ def run(
 
     The arrays must lie like those that the plan was made for.
     """
-    launch, results, _, tables, alone, stream, makers, _ = plan
+    launch, results, scratch, tables, alone, stream, makers, _ = plan
     count = len(results)
     if makers and not outs:  # as `prepare`, at less overhead
-        pool, made = 0 if alone else pointer(), [make() for make in makers]
+        pool, made = 0 if alone else pointer(), []
+        for make in makers:  # a comprehension is a call of its own
+            made.append(make())
     else:
-        pool, made = prepare(plan, arrays, outs)
+        if scratch:
+            pool, made = prepare(plan, arrays, outs)
+        else:
+            pool, made = 0 if alone else pointer(), [*outs] or _results(results, arrays)
         if stream is not None and _may_stream(made[:count], arrays):
             launch = stream
     if count == len(made):
@@ -421,7 +426,7 @@ def prepare(
     if plan.makers and not outs:
         return 0 if plan.alone else pointer(), [make() for make in plan.makers]
     threads = 1 if plan.alone else current_limit()
-    made = [*outs] if outs else _results(plan.results, arrays)
+    made = [*outs] or _results(plan.results, arrays)
     for room in plan.scratch:
         made.append(_room(room, threads))
     return 0 if plan.alone else pointer(threads), made
@@ -441,7 +446,7 @@ def _results(rooms: Sequence[Room], arrays: Sequence[Any]) -> list[Any]:
             made.append(memory.empty_like(arrays[like], dtype))
         else:
             if not read and math.prod(shape) * np.dtype(dtype).itemsize >= memory.HUGE:
-                read = [address(a) for a in arrays]
+                read = [*map(address, arrays)]
             made.append(memory.empty(shape, dtype, read))
     return made
 

@@ -27,6 +27,8 @@ from ..codegen.kernels import address
 from ..threads.pool import pointer, threads_of
 from . import launch
 
+KEPT = 4 << 20  # bytes of memory that a thread has at hand, and caches know; see Note [scratch]
+
 
 class Steps:
     """Launches over operands and one block of memory; see Note [steps]."""
@@ -47,7 +49,7 @@ class Steps:
         asked = [places.of(d) for d in doubts]
         self.size, lists = places.size, places.lists
         self.parts, self.views, self.held = lists
-        self.alone = len(taken) == 1 and not doubts  # nobody needs what is in the block
+        self.kept = self.size <= KEPT and not doubts  # nobody needs what is left in the block
         # All arrays one after the other: operands, parts, views of operands, what is held.
         begins = [0, *itertools.accumulate([len(operands), *map(len, lists)])]
         self.calls = [
@@ -63,14 +65,11 @@ class Steps:
     def run(self, *operands: Any) -> Sequence[Any]:
         """Launch them; the numbers that are finite if the result is right."""
         arrays = [*operands]
-        if self.alone:
-            block = launch.keep(self.size)
-            arrays += [block[low:high] if low else block for low, high in self.parts]
-        elif self.size:
-            block = scratch(self.size)
-            arrays += [block[low:high] for low, high in self.parts]
-        if self.views:
-            arrays += [operands[which][at] for which, at in self.views]
+        if self.size:
+            block = launch.take_kept(self.size) if self.kept else scratch(self.size)
+            arrays += map(block.__getitem__, self.parts)
+        for which, at in self.views:
+            arrays.append(operands[which][at])
         arrays += self.held
         noting = launch.tapped and launch.written()
         for one, threads, pick, numbers in self.calls:
@@ -78,6 +77,8 @@ class Steps:
             if noting:
                 launch.note(one, pool, (*given, *numbers))
             one.run(pool, *given, *numbers)
+        if self.size and self.kept:
+            launch.put_back(block)
         if not self.doubts:
             return ()
         return [arrays[at][: dtype.itemsize].view(dtype) for at, dtype in self.doubts]
@@ -132,7 +133,7 @@ class _Places:
         if _kept(a, root, one):
             return self._listed(_HELD, a)
         at, low, size = self.rooms[id(root)]
-        return self._listed(_PART, (at + address(a) - low, at + size))
+        return self._listed(_PART, slice(at + address(a) - low, at + size))
 
     def _listed(self, kind: int, one: Any) -> tuple[int, int]:
         known = self.lists[kind - 1]

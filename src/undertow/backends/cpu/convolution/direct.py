@@ -21,6 +21,7 @@ from ....kernel.direct_weigh import Weigh, weigh_function
 from ....kernel.ir import STREAM, Function
 from ....kernel.windows import Geometry
 from ...base import Backend
+from ...memory import scratch as lines
 from ...threads import current_limit
 from ..calls.launch import Launch, Plan, fixed, keep, planned
 from ..calls.layouts import STREAMED, aligned
@@ -57,16 +58,14 @@ def plan(p: Problem) -> Way | None:
 
 
 def _run(plan: Plan, a: Arrays, backend: Backend) -> bool:
-    run_plan(plan, *a)
-    return True
-
-
-def run_plan(plan: Plan, out: Any, x: Any, w: Any, bias: Any) -> None:
-    """Compute by a plan that was made for operands like these."""
+    out, x, w, bias = a
     launch, (shared, per_thread, parts) = plan.launch, plan.more
-    threads = 1 if plan.alone else current_limit()
-    pool = 0 if plan.alone else pointer(threads)
-    scratch = keep(shared + threads * per_thread + BEHIND)
+    if plan.alone:
+        pool, scratch = 0, keep(shared + per_thread + BEHIND)
+    else:
+        threads = current_limit()
+        pool, scratch = pointer(threads), lines(shared + threads * per_thread + BEHIND)
+        backend.zero([scratch])  # for those that are framed
     if plan.stream is not None and not address(out) % STREAM:
         launch = plan.stream
     if parts:
@@ -74,13 +73,11 @@ def run_plan(plan: Plan, out: Any, x: Any, w: Any, bias: Any) -> None:
     elif bias is None:
         bias = _NONE
     launch.run(pool, out, x, scratch, *plan.tables, w, bias)
+    return True
 
 
-def kernel_plan(p: Problem, first: int = 0) -> Plan | None:
-    """The plan of the kernel; None if there is none.
-
-    The kernel is going to be told where an array is in which w begins at the element `first`.
-    """
+def kernel_plan(p: Problem) -> Plan | None:
+    """The plan of the kernel; None if there is none."""
     kind = type_of(p.x.dtype)
     arrays = [a for a in (p.out, p.x, p.w, p.bias) if a is not None]
     if kind not in ("f32", "f64", "f16", "bf16") or not 1 <= len(p.geometry.size) <= 3:
@@ -88,8 +85,8 @@ def kernel_plan(p: Problem, first: int = 0) -> Plan | None:
     if any(a.dtype != p.x.dtype or 0 in a.shape or not aligned(a) for a in arrays):
         return None
     if not p.left:
-        return _slide(kind, *p[:6], first)
-    if p.dilated or p.bias is not None or first:  # its kernel begins with w's first element
+        return _slide(kind, *p[:6])
+    if p.dilated or p.bias is not None:
         return None
     return _weigh(kind, p.out, p.x, p.w, p.geometry, p.relu)
 
@@ -105,7 +102,7 @@ def _compute(x: Any) -> Any:
 
 # Plans ------------------------------------------------------------------------------------------
 def _slide(
-    kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool, w_first: int
+    kind: str, out: Any, x: Any, w: Any, bias: Any, geometry: Geometry, relu: bool
 ) -> Plan | None:
     """The plan of the long array's kernel."""
     (n, groups, channels), outputs = x.shape[:3], w.shape[1]
@@ -146,10 +143,11 @@ def _slide(
         return None
     packed = groups * -(-outputs // many) * many * len(rounds) * lines.taps
     packed = -(-packed // ALIGNED) * ALIGNED
-    ints = windows.ints(len(rounds), packed, size, starts)
+    framed = math.prod(windows.grid) == 1 and not alone
+    ints = windows.ints(len(rounds), packed, size, framed, starts)
     ints += [n, groups, channels, outputs, *steps, *windows.steps[:2]]
     ints += [0, 0] if bias is None else [s // bias.itemsize for s in bias.strides]
-    ints += [w_first, *steps_of_six(w)[:2], by_channel, len(weights), starts[3]]
+    ints += [*steps_of_six(w)[:2], by_channel, len(weights), starts[3]]
     if dilated:
         ints += [len(more) // 7, starts[4]]
     step = steps[5] if steps[5] in (1, 2) else None
@@ -253,7 +251,7 @@ def _weigh(kind: str, out: Any, x: Any, w: Any, geometry: Geometry, relu: bool) 
     size, alone = windows.image * together, _alone(out, w)
     if size * dtype.itemsize > SCRATCH:
         return None
-    ints = windows.ints(blocks, 0, size, starts)
+    ints = windows.ints(blocks, 0, size, tiles == 1 and not alone, starts)
     ints += [variants, groups, images, outputs, len(places), together, times, chunks, starts[3]]
     ints += [*out_steps[:3], *windows.steps[:2], *w_steps]
     held = 24 if machine().vector == 64 else 10

@@ -131,11 +131,13 @@ class TileLayout:
         starts = list(itertools.accumulate(map(len, sections)))
         return np.array([n for s in sections for n in s], np.int64), starts[:-1]
 
-    def ints(self, rounds: int, first: int, per_thread: int, starts: list[int]) -> list[int]:
+    def ints(
+        self, rounds: int, first: int, per_thread: int, framed: bool, starts: list[int]
+    ) -> list[int]:
         """The parameters of kernel/direct's `TileLoops`."""
         found = [*self.long, *self.tile, *self.grid, *self.by_long, *self.low, *self.size]
         found += [*self.seen, self.line, len(self.phases), rounds, self.image, first, per_thread]
-        return [*found, *self.steps[3:], self.steps[2], *starts[:3]]
+        return [*found, framed, *self.steps[3:], self.steps[2], *starts[:3]]
 
     def lines(self, dtype: str, taps: int) -> Lines:
         """What the kernel is told; the taps of a row are one run if neighbours are."""
