@@ -104,6 +104,11 @@ coverage: $(VENV)/.dev ## write docs/coverage.md: which names of torch there are
 conformance: $(VENV)/.torch ## compare with torch as an oracle
 	$(BIN)/python -m pytest -n $(WORKERS) -m conformance tests/conformance $(ARGS)
 
+.PHONY: opinfo
+opinfo: $(VENV)/.torch ## run torch's own samples of its operators, and say which entries differ; ARGS="--dtype complex128"
+	@$(PIP) expecttest
+	$(BIN)/python tools/opinfo.py $(ARGS)
+
 # Libraries written for torch, in an environment of their own that never holds a torch.
 ECOSYSTEM := .venv-ecosystem
 ecosystem: $(ECOSYSTEM)/.packages ## run transformers, timm, PyG … on Undertow, against numbers of torch; ARGS=--quick

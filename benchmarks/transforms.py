@@ -1,17 +1,22 @@
 """Transforms of functions beside torch.func: jvp, per-sample gradients, ensembles, Hessians.
 
-    python benchmarks/transforms.py [--repeat N] [--rows jvp,samples] [--isa avx2]
+    python benchmarks/transforms.py [--repeat N] [--rows jvp,samples] [--jax] [--isa avx2]
 
 Milliseconds of processor time on one thread, interleaved, best of several, and the ratio to torch.
 Results are compared first. The rows of `jvp` also say how much longer they take than the forward
-of the same function, that of `jet` how long beside four nested gradients.
+of the same function, that of `jet` how long beside four nested gradients. With `--jax` the same
+functions are compiled, ours by `ut.compile`, and raced with `jax.jit`, in time of the process.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
+import _jax
 from _isa import options
 from _race import WrongResult, agree, header, race
 
@@ -19,6 +24,8 @@ import undertow as ut
 
 import numpy as np  # isort: skip
 
+# A function that a transform has made, its arguments, and what it is compared with besides.
+Built = tuple[Callable[..., Any], tuple[Any, ...], Callable[[], Any] | None]
 RNG = np.random.default_rng(0)
 
 
@@ -34,7 +41,7 @@ def _mlp(m: Any, weights: Any, x: Any) -> Any:
     for i in range(0, len(weights), 2):
         x = m.nn.functional.linear(x, weights[i], weights[i + 1])
         if i + 2 < len(weights):
-            x = x.tanh()
+            x = m.tanh(x)
     return x
 
 
@@ -45,17 +52,17 @@ def _mlp_shapes(sizes: Any) -> list[Any]:
 SIZES = (784, 512, 256, 10)
 
 
-def jvp_mlp(m: Any, data: Any) -> Any:
+def jvp_mlp(m: Any, data: Any) -> Built:
     weights, (x, t) = _tensors(m, data[:-2]), _tensors(m, data[-2:])
 
     def forward() -> Any:
         with m.no_grad():
             return (_mlp(m, weights, x),)
 
-    return lambda: m.func.jvp(lambda x: _mlp(m, weights, x), (x,), (t,)), forward
+    return lambda x, t: m.func.jvp(lambda x: _mlp(m, weights, x), (x,), (t,)), (x, t), forward
 
 
-def jvp_block(m: Any, data: Any) -> Any:
+def jvp_block(m: Any, data: Any) -> Built:
     q, p, up, ub, down, db, x, t = _tensors(m, data)
     f = m.nn.functional
 
@@ -72,20 +79,20 @@ def jvp_block(m: Any, data: Any) -> Any:
         with m.no_grad():
             return (block(x),)
 
-    return lambda: m.func.jvp(block, (x,), (t,)), forward
+    return lambda x, t: m.func.jvp(block, (x,), (t,)), (x, t), forward
 
 
-def samples_mlp(m: Any, data: Any) -> Any:
+def samples_mlp(m: Any, data: Any) -> Built:
     weights, x, y = _tensors(m, data[:-2]), m.tensor(data[-2]), m.tensor(data[-1])
 
     def loss(weights: Any, x: Any, y: Any) -> Any:
         return m.nn.functional.cross_entropy(_mlp(m, weights, x[None]), y[None])
 
     each = m.func.vmap(m.func.grad(loss), in_dims=(None, 0, 0))
-    return lambda: each(weights, x, y), None
+    return each, (weights, x, y), None
 
 
-def samples_cnn(m: Any, data: Any) -> Any:
+def samples_cnn(m: Any, data: Any) -> Built:
     weights, x, y = _tensors(m, data[:-2]), m.tensor(data[-2]), m.tensor(data[-1])
     f = m.nn.functional
 
@@ -93,42 +100,42 @@ def samples_cnn(m: Any, data: Any) -> Any:
         h = f.relu(f.conv2d(x[None], weights[0], weights[1], padding=1))
         h = f.max_pool2d(h, 2)
         h = f.relu(f.conv2d(h, weights[2], weights[3], padding=1))
-        h = f.max_pool2d(h, 2).flatten(1)
+        h = f.max_pool2d(h, 2).reshape(1, -1)
         return f.cross_entropy(f.linear(h, weights[4], weights[5]), y[None])
 
     each = m.func.vmap(m.func.grad(loss), in_dims=(None, 0, 0))
-    return lambda: each(weights, x, y), None
+    return each, (weights, x, y), None
 
 
-def ensemble(m: Any, data: Any) -> Any:
+def ensemble(m: Any, data: Any) -> Built:
     weights, x, y = _tensors(m, data[:-2]), m.tensor(data[-2]), m.tensor(data[-1])
 
     def loss(weights: Any) -> Any:
         return m.nn.functional.cross_entropy(_mlp(m, weights, x), y)
 
     each = m.func.vmap(m.func.grad(loss))
-    return lambda: each(weights), None
+    return each, (weights,), None
 
 
-def hessian(m: Any, data: Any) -> Any:
+def hessian(m: Any, data: Any) -> Built:
     w, x = _tensors(m, data)
-    found = m.func.hessian(lambda x: ((w @ x).tanh() ** 2).sum() + (x**4).sum())
-    return lambda: (found(x),), None
+    found = m.func.hessian(lambda x: (m.tanh(w @ x) ** 2).sum() + (x**4).sum())
+    return found, (x,), None
 
 
-def jacobian(m: Any, data: Any) -> Any:
+def jacobian(m: Any, data: Any) -> Built:
     a, b, x = _tensors(m, data)
-    found = m.func.jacrev(lambda x: (b @ (a @ x).tanh()).sin())
-    return lambda: (found(x),), None
+    found = m.func.jacrev(lambda x: m.sin(b @ m.tanh(a @ x)))
+    return found, (x,), None
 
 
-def jacobian_forward(m: Any, data: Any) -> Any:
+def jacobian_forward(m: Any, data: Any) -> Built:
     a, b, x = _tensors(m, data)
-    found = m.func.jacfwd(lambda x: (b @ (a @ x).tanh()).sin())
-    return lambda: (found(x),), None
+    found = m.func.jacfwd(lambda x: m.sin(b @ m.tanh(a @ x)))
+    return found, (x,), None
 
 
-def fourth(m: Any, data: Any) -> Any:
+def fourth(m: Any, data: Any) -> Built:
     """The fourth derivative of a network along a direction: by jet, and by nested gradients."""
     weights, (x, v) = _tensors(m, data[:-2]), _tensors(m, data[-2:])
 
@@ -143,7 +150,9 @@ def fourth(m: Any, data: Any) -> Any:
             (y,) = m.autograd.grad(y.sum(), t, create_graph=True)
         return (y,)
 
-    return (lambda: (m.func.jet(network, (x,), (v,), 4)[1][3],)) if m is ut else nested, nested
+    if m is not ut:
+        return nested, (), nested
+    return lambda x, v: (m.func.jet(network, (x,), (v,), 4)[1][3],), (x, v), nested
 
 
 def _labels(*shape: int) -> Any:
@@ -175,39 +184,101 @@ ROWS = {
 }  # fmt: skip
 
 
+def jax_as_torch(jax: Any) -> Any:
+    """What the functions here take of torch, by JAX."""
+    np_, lax = jax.numpy, jax.lax
+
+    def linear(x: Any, w: Any, b: Any) -> Any:
+        return x @ w.T + b
+
+    def cross_entropy(x: Any, y: Any) -> Any:
+        return -jax.nn.log_softmax(x)[np_.arange(len(y)), y].mean()
+
+    def conv2d(x: Any, w: Any, b: Any, padding: int) -> Any:
+        sides = [(padding, padding)] * 2
+        found = lax.conv_general_dilated(x, w, (1, 1), sides)
+        return found + b[:, None, None]
+
+    def max_pool2d(x: Any, k: int) -> Any:
+        return lax.reduce_window(x, -np_.inf, lax.max, (1, 1, k, k), (1, 1, k, k), "VALID")
+
+    functional = SimpleNamespace(
+        linear=linear, cross_entropy=cross_entropy, conv2d=conv2d, max_pool2d=max_pool2d,
+        relu=jax.nn.relu,
+    )  # fmt: skip
+    func = SimpleNamespace(
+        vmap=lambda f, in_dims=0: jax.vmap(f, in_dims), grad=jax.grad, hessian=jax.hessian,
+        jacrev=jax.jacrev, jacfwd=jax.jacfwd, jvp=jax.jvp,
+    )  # fmt: skip
+    return SimpleNamespace(
+        tensor=np_.asarray, tanh=np_.tanh, sin=np_.sin, nn=SimpleNamespace(functional=functional),
+        func=func,
+    )  # fmt: skip
+
+
+def _leaves(value: Any) -> list[Any]:
+    """All results, as arrays."""
+    if isinstance(value, (tuple, list)):
+        return [x for v in value for x in _leaves(v)]
+    return [value.detach().numpy() if hasattr(value, "detach") else np.asarray(value)]
+
+
+def raced(torch: Any, name: str, build: Any, data: Any, given: Any) -> None:
+    """One row beside torch."""
+    (function, args, forward), (rival, others, _) = build(ut, data), build(torch, data)
+    agree(_leaves(function(*args)), _leaves(rival(*others)))
+    runners: dict[str, Any] = {"ours": lambda: function(*args), "torch": lambda: rival(*others)}
+    if forward is not None:
+        runners["forward"] = forward
+    times = race(runners, given.repeat, given.seconds, threads=1)
+    line = f"{name:32} undertow {1e3 * times['ours']:8.2f} ms, torch "
+    line += f"{1e3 * times['torch']:8.2f} ms, ratio {times['ours'] / times['torch']:.2f}"
+    if forward is not None:
+        beside = "nested gradients" if build is fourth else "its forward"
+        line += f", {times['ours'] / times['forward']:.2f} x {beside}"
+    print(line, flush=True)
+
+
+def compiled(jax: Any, name: str, build: Any, data: Any, given: Any) -> None:
+    """One row beside jax.jit."""
+    (function, args, _), (rival, others, _) = build(ut, data), build(jax_as_torch(jax), data)
+    ours, theirs = ut.compile(function), jax.jit(rival)
+    for _ in range(8):  # until the program runs, and its maps are joined
+        found = ours(*args)
+        time.sleep(0.1)
+    agree(_leaves(found), _leaves(theirs(*others)), "jax")
+    runners = {"ours": lambda: ours(*args), "jax": lambda: jax.block_until_ready(theirs(*others))}
+    times = race(runners, 10 * given.repeat, given.seconds, clock=time.process_time)
+    line = f"{name:32} compiled {1e3 * times['ours']:8.3f} ms, jax.jit {1e3 * times['jax']:8.3f} ms"
+    print(f"{line}, ratio {times['ours'] / times['jax']:.2f}", flush=True)
+
+
 def main() -> None:
     """Race them."""
     parser = options(__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--rows", default="", help="only those whose names contain one of these")
+    parser.add_argument("--jax", action="store_true", help="compiled, beside jax.jit")
     parser.add_argument("--seconds", type=float, default=8.0, help="for each row, about")
     given = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)
     ut.set_num_threads(1)
-    header(torch, threads=1)
+    jax = _jax.load(1) if given.jax else None
+    header(torch, *[jax] * bool(jax), threads=1)
     wanted = [w for w in given.rows.split(",") if w]
     for name, (build, make) in ROWS.items():
         if wanted and not any(w in name for w in wanted):
             continue
         data = make()
-        (ours, forward), (theirs, _) = build(ut, data), build(torch, data)
         try:
-            agree(*[[t.detach().numpy() for t in run()] for run in (ours, theirs)])
+            if jax is None:
+                raced(torch, name, build, data, given)
+            elif build not in (jvp_block, fourth):
+                compiled(jax, name, build, data, given)
         except WrongResult as error:
             print(f"{name:32} WRONG RESULT: {error}")
-            continue
-        runners = {"ours": ours, "torch": theirs}
-        if forward is not None:
-            runners["forward"] = forward
-        times = race(runners, given.repeat, given.seconds, threads=1)
-        line = f"{name:32} undertow {1e3 * times['ours']:8.2f} ms, torch "
-        line += f"{1e3 * times['torch']:8.2f} ms, ratio {times['ours'] / times['torch']:.2f}"
-        if forward is not None:
-            beside = "nested gradients" if build is fourth else "its forward"
-            line += f", {times['ours'] / times['forward']:.2f} x {beside}"
-        print(line, flush=True)
 
 
 if __name__ == "__main__":

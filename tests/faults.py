@@ -24,10 +24,11 @@ import random, threading
 
 way, victim, seed, when, limit, folder = sys.argv[1:]
 victim, when = int(victim), float(when)
-dist.init_process_group(timeout=float(limit))
+dist.init_process_group()
 me = dist.get_rank()
 rng = random.Random(int(seed))
 dist.barrier()
+dist.group.WORLD.timeout = float(limit)  # from here on, since a start may take long
 
 
 def note(name, text):
@@ -71,15 +72,16 @@ def inject(seed: int, folder: Path, slack: float = 0.0) -> str:
     """Do one; what was wrong, or nothing. `slack` is more seconds, for a busy machine."""
     rng = random.Random(seed)
     way, victim = WAYS[seed % len(WAYS)], rng.randrange(3)
-    limit = DEADLINE if way == "stop" else 60
-    process = started(folder, 3, PROGRAM, way, victim, seed, rng.uniform(0, 0.3), limit, folder)
+    limit = DEADLINE + slack / 4 if way == "stop" else 60
+    words = way, victim, seed, rng.uniform(0, 0.3), limit, folder
+    process = started(folder, 3, PROGRAM, *words, grace=3 + (0 if way == "stop" else slack))
     case = f"{way} of rank {victim}, seed {seed}"
     try:
         out = finished(process, None, 60 + 10 * slack)
     except AssertionError as error:
         return f"{case}: {error}"
     struck = float((folder / "struck").read_text().splitlines()[0])
-    allowed = (DEADLINE + 3 if way == "stop" else 2) + slack
+    allowed = (limit + 3 if way == "stop" else 2) + slack
     for rank in {0, 1, 2} - {victim}:
         told = folder / f"told{rank}"
         if not told.exists():

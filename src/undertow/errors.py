@@ -25,7 +25,15 @@ class ShapeError(ArgumentError):
 
 
 class LinAlgError(ArgumentError):
-    """A matrix has no such factors, inverse or solution, or an iteration did not converge."""
+    """A matrix has no such factors, inverse or solution, or an iteration did not converge.
+
+    >>> import undertow as ut
+    >>> try:
+    ...     ut.linalg.cholesky(ut.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    ... except ut.linalg.LinAlgError as error:
+    ...     print(error)
+    [linalg.cholesky] the matrix is not positive definite: ...not positive
+    """
 
 
 class DTypeError(UndertowError, TypeError, RuntimeError):
@@ -57,7 +65,15 @@ class AbsentDeviceError(DeviceError, AssertionError):
 
 
 class OutOfMemoryError(UndertowError, MemoryError, RuntimeError):
-    """A result that does not fit into memory."""
+    """A result that does not fit into memory.
+
+    >>> import undertow as ut
+    >>> try:
+    ...     ut.ones(1 << 50)
+    ... except ut.OutOfMemoryError:
+    ...     print("4 PiB are too much")
+    4 PiB are too much
+    """
 
 
 class GradientError(UndertowError, RuntimeError):

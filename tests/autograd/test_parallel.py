@@ -513,6 +513,29 @@ def test_small_graphs_stay_serial(pooled: list[int], monkeypatch: pytest.MonkeyP
         assert pooled == expected
 
 
+def test_what_other_processes_wait_for_stays_serial(
+    pooled: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over processes in branches would meet in another order on each of them."""
+
+    class Sum(ut.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ut.Tensor, in_order: bool) -> ut.Tensor:
+            ctx.in_order = in_order
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Any:
+            return gradients[0], None
+
+    monkeypatch.setattr(executors, "worth_pooling", worth_pooling)
+    for in_order, expected in ((True, []), (False, [2])):
+        x = ut.ones(400, 400, requires_grad=True)
+        total = sum((Sum.apply((x * i).tanh(), in_order) for i in range(10)), x)
+        total.backward(ut.ones(400, 400), workers=2)
+        assert pooled == expected
+
+
 def test_layers_stay_serial(pooled: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each node waits for the one before, kernels do better with all threads."""
     monkeypatch.setattr(executors, "worth_pooling", worth_pooling)

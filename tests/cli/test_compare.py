@@ -59,6 +59,16 @@ def test_names_that_are_alike_are_whole_paths(
         ({}, "no folder of a training"),
         ({"metrics.jsonl": "{"}, "cannot be read"),
         ({"metrics.jsonl": "", "results.json": "nonsense"}, "cannot be read"),
+        ({"metrics.jsonl": "[1, 2]"}, "no epoch"),
+        ({"metrics.jsonl": '[["epoch", 1]]'}, "no epoch"),
+        ({"metrics.jsonl": '{"loss": 1}'}, "no epoch"),
+        ({"metrics.jsonl": '{"epoch": 1, "loss": "low"}'}, "loss = 'low'"),
+        ({"metrics.jsonl": '{"epoch": 1, "seconds": [1]}'}, "seconds = [1]"),
+        ({"metrics.jsonl": "[" * 100_000}, "cannot be read"),
+        ({"metrics.jsonl": "", "results.json": "[]"}, "not what train writes"),
+        ({"metrics.jsonl": "", "results.json": '{"settings": 3}'}, "not what train writes"),
+        ({"metrics.jsonl": "", "results.json": '{"test_mae": "x"}'}, "test_mae = 'x'"),
+        ({"metrics.jsonl": "", "results.json": '{"best_epoch": [1]}'}, "best_epoch = [1]"),
     ],
 )
 def test_bad_folders(
@@ -70,6 +80,19 @@ def test_bad_folders(
         (tmp_path / "bad" / name).write_text(text)
     assert main(["compare", good, str(tmp_path / "bad"), "--no-plots"]) == 1
     assert words in capsys.readouterr().err
+
+
+def test_runs_without_epochs_or_with_a_loss_that_is_no_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    empty = write(tmp_path / "empty", None, 0.1, [])
+    lost = write(tmp_path / "lost", float("nan"), 0.1, [float("nan"), float("inf")])
+    good = write(tmp_path / "good", 0.5, 0.2, [2.0, 1.0])
+    worse = write(tmp_path / "worse", 0.25, 0.2, [2.0, 1.0])
+    picture = tmp_path / "x.png"
+    assert main(["compare", empty, lost, good, worse, "-o", str(picture)]) == 0
+    assert "0.5 *" in capsys.readouterr().out
+    assert picture.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_one_run_and_no_place_for_the_picture(

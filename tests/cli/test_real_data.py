@@ -156,6 +156,39 @@ def test_long_table(long_table: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert train(*asked, "--out", tmp_path / "odd") == 0
 
 
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("date,temp,wind\n{date},{v},3\n", "time 'date', values 'temp' 'wind'"),
+        ("when,temp\n{date},{v}\n", "looks like long format"),
+        ("temp\n{v}\n", "time 'row', values 'temp'"),
+        ("{v}\n", "time column 0, values column 1"),
+    ],
+)
+def test_a_table_of_one_series_to_forecast(
+    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a column of times, or with values alone; no column tells series apart."""
+    *lines, row = text.splitlines()
+    for n in range(60):
+        date = f"2024-01-{1 + n // 24:02d}T{n % 24:02d}:00"
+        lines.append(row.format(date=date, v=np.sin(n / 3)))
+    path = tmp_path / "power.csv"
+    path.write_text("\n".join(lines))
+    asked = ["--data", path, "--task", "forecast", "--horizon", 3, "--epochs", 1, "--no-plots"]
+    failed = train(*asked, "--out", tmp_path / "run")
+    caught = capsys.readouterr()
+    assert told in caught.out + caught.err
+    assert failed == ("looks like" in told)
+
+
+def test_a_decimal_comma_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "comma.csv"
+    path.write_text("label;t0;t1\na;0,5;1\nb;1;2\n")
+    assert train("--data", path, "--out", tmp_path / "run") == 1
+    assert "'0,5' is not a number; write a point for the decimal comma" in capsys.readouterr().err
+
+
 # Numbers -----------------------------------------------------------------------------------------
 def test_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     random = np.random.default_rng(0)

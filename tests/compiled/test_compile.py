@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import copy
 import os
 import subprocess
@@ -404,6 +405,38 @@ def test_disable_and_reset() -> None:
     assert "not called yet" in double.explain()
     ut.compiler.cudagraph_mark_step_begin()
     assert not ut.compiler.is_compiling()
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        lambda: ut.autograd.set_detect_anomaly(False),
+        lambda: ut.autograd.set_multithreading_enabled(True),
+        lambda: ut.inference_mode(False).__enter__(),
+        lambda: ut.set_grad_enabled(True),
+    ],
+)
+def test_a_switch_that_is_set_to_what_it_is(switch: Any) -> None:
+    """Programs of torch's users begin with such lines, which must not end compilation."""
+
+    def calls() -> str:
+        switch()
+        double = ut.compile(lambda x: x * 2)
+        for _ in range(5):
+            double(ut.ones(2))
+        told: str = double.explain()
+        return told
+
+    assert "ran as this program" in contextvars.copy_context().run(calls)
+
+
+def test_explain_tells_of_calls_around_programs() -> None:
+    double = ut.compile(lambda x: x * 2)
+    for _ in range(5):
+        double(ut.ones(2))
+    with ut.autograd.set_detect_anomaly(True):
+        double(ut.ones(2))
+    assert "1 calls ran eagerly" in double.explain()
 
 
 def test_explain() -> None:

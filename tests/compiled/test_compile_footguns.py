@@ -1881,3 +1881,19 @@ def test_callbacks_of_a_collection_are_not_the_functions() -> None:
     assert ran
     assert gc.isenabled()
     assert "launches" in run.explain()
+
+
+def test_views_of_empty_memory() -> None:
+    """The imaginary part of no numbers begins behind the memory that there is."""
+
+    @ut.compile
+    def f(x: Any) -> Any:
+        z = ut.complex(x, x) / 3
+        return z.imag.clone(), z.imag
+
+    for _ in range(8):
+        for found in f(ut.ones(0, 4)):
+            assert found.shape == (0, 4)
+    (entry,) = f._entries.values()
+    assert entry.program is not None
+    assert entry.program.calls > 3

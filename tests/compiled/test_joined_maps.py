@@ -40,6 +40,28 @@ def same(a: Any, b: Any) -> bool:
     return a.detach().numpy().tobytes() == b.detach().numpy().tobytes()
 
 
+def test_scratch_memory_has_room_as_long_as_a_launch_runs() -> None:
+    """In the joined table as well, and no more than the launch has asked for."""
+
+    def sizes() -> list[int]:
+        @ut.compile
+        def step(x: Any, a: Any, b: Any) -> Any:
+            for _ in range(4):
+                x = ut.tanh((ut.tanh((x @ a) * 0.5 + 1) @ b) * 0.5 + 1)
+            return x
+
+        for _ in range(4):
+            step(batch(0, 64, 96), batch(1, 96, 128), batch(2, 128, 96))
+        (program,) = improve(step)
+        return [program.table.memory, program.better.memory]
+
+    first = sizes()
+    large = batch(3, 900, 900)
+    _ = large @ large  # the thread keeps more scratch memory for its products from now on
+    assert sizes() == first
+    assert first[1] <= first[0]
+
+
 # Random programs ----------------------------------------------------------------------------------
 def random_step(seed: int) -> tuple[Callable[..., Any], list[Any]]:
     """Mostly maps, with views, writes in place, booleans and numbers, and other forms between."""

@@ -31,6 +31,7 @@ def inside(body: str, signature: str = "input: Tensor, other: Any = None") -> An
     [
         ("input.shpae", AttributeError),  # a misspelt attribute of a good argument
         ("(1j).shape", AttributeError),
+        ("['a' + 1 for n in [input]]", TypeError),
         ("'a' + 1", TypeError),  # an operation that has nothing to do with the arguments
         ("len(3)", TypeError),
         ("(lambda a: a)(input, other)", TypeError),  # a wrong call of a function of its own
@@ -54,6 +55,9 @@ def test_a_defect_of_an_op_stays_what_it_is(body: str, error: type, other: Any) 
     [
         ("[n for n in other]", 3, "'int' object is not iterable.*other=3"),
         ("[n + 1 for n in other]", [1, "a"], r"other=\[1, 'a'\]"),
+        ("[max(m, 0) for n in other for m in n]", [[1], ["a"]], r"other=\[\[1\], \['a'\]\]"),
+        ("{m: n + 1 for m, n in other.items()}", {1: "a"}, r"other=\{1: 'a'\}"),
+        ("max(input, other[0])", 3, "'int' object is not subscriptable.*other=3"),
         ("(lambda sizes: tuple(sizes))(other)", 1.5, "other=1.5"),
         ("range(other)", np.ones(3), "scalar index.*other=array"),
         ("{other}", np.ones(3), "unhashable type.*other=array"),

@@ -383,7 +383,11 @@ def test_dlpack_strides_and_copies() -> None:
         (lambda: ut.ones(2).__dlpack__(stream=3), errors.ArgumentError, "stream"),
         (lambda: ut.ones(2).__dlpack__(stream="a"), TypeError, "stream"),
         (lambda: ut.ones(2, requires_grad=True).__dlpack__(), BufferError, "detach"),
-        (lambda: np.from_dlpack(ut.ones(2, dtype=ut.bfloat16)), RuntimeError, "dtype"),
+        (  # NumPy refuses; from 2.5 on by a BufferError
+            lambda: np.from_dlpack(ut.ones(2, dtype=ut.bfloat16)),
+            (RuntimeError, BufferError),
+            "dtype",
+        ),
         (
             lambda: ut.from_numpy(np.ones((2, 3))[:, ::-1]).__dlpack__(),
             errors.UnsupportedError,

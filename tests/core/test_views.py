@@ -303,6 +303,19 @@ def test_write_through_as_strided() -> None:
     check(w.grad, [1, 4])
 
 
+@pytest.mark.parametrize(
+    "offset, expected", [(0, [2, 1, 1, 0]), (1, [1, 2, 1, 1]), (4, [0, 0, 1, 1])]
+)
+def test_as_strided_beyond_a_leaf_that_is_a_view(offset: int, expected: list[int]) -> None:
+    """What the leaf does not look at is constant; the rest keeps its gradient."""
+    memory = ut.arange(10.0)
+    x = memory[2:6].requires_grad_()
+    y = x.as_strided((3, 2) if offset < 4 else (2, 2), (1, 2), offset)
+    assert y.requires_grad
+    check(ut.autograd.grad(y.sum(), x)[0], expected)
+    assert not x.detach().as_strided((2,), (1,), 0).requires_grad
+
+
 def test_as_strided_beyond_its_input() -> None:
     """What lies outside the view but inside its base has its gradient, too (torch drops it)."""
     x = leaf(np.arange(6.0))

@@ -110,8 +110,8 @@ def test_guard_passes_errors_on_and_holds_nothing() -> None:
     after = [sys.getrefcount(o) for o in (x, y, r, None)]
     assert after[:3] == before[:3]
     assert abs(after[3] - before[3]) < 500
-    for made in (multiply(x, x), multiply(r, r)):
-        assert sys.getrefcount(made) == 3  # the tuple's, the variable's and the question's
+    results = [multiply(x, x), multiply(r, r), np.ones(3)]
+    assert len({sys.getrefcount(results[i]) for i in range(3)}) == 1  # as of what NumPy made
 
 
 @pytest.mark.parametrize("release", [False, True])
@@ -200,9 +200,9 @@ def test_results_of_doors_are_freed() -> None:
     x = ut.ones(3)
     often(ut.mul, x, x)
     gc.collect()
-    array = (x * x)._array
+    array, alone = (x * x)._array, np.ones(3)
     held = sys.getrefcount(array)
-    assert held == 2
+    assert held == sys.getrefcount(alone)  # 2, or 1 where the question borrows the variable's
 
 
 @pytest.mark.parametrize("size", [4, 3000])

@@ -16,7 +16,7 @@ import hashlib
 from undertow.nn.parallel import DistributedDataParallel as DDP
 import undertow.nn.functional as F
 
-dist.init_process_group("gloo", timeout=60)
+dist.init_process_group("gloo", timeout=200)
 me, n = dist.get_rank(), dist.get_world_size()
 
 
@@ -351,5 +351,5 @@ def test_after_a_pass_that_failed(tmp_path: Path) -> None:
     except dist.DistributedError as error:
         print("TOLD", error, flush=True)
     """
-    out = run(tmp_path, 2, MODEL.replace("timeout=60", "timeout=3") + dedent(body))
+    out = run(tmp_path, 2, MODEL + dedent(body))
     assert "cannot be used after an error: [DistributedDataParallel] no gradient came" in out

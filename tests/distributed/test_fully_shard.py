@@ -15,7 +15,7 @@ import hashlib
 from undertow.distributed import fsdp
 from undertow.nn.parallel import DistributedDataParallel as DDP
 
-dist.init_process_group(timeout=60)
+dist.init_process_group(timeout=200)
 me, n = dist.get_rank(), dist.get_world_size()
 
 
@@ -105,6 +105,30 @@ except NotImplementedError as error:
     assert "clip_grad_norm_" in str(error)
 else:
     raise AssertionError
+# of a parent that is not sharded: whole; of a module inside of a unit: refused, but loaded
+parent = ut.nn.Sequential(sharded(Net()), ut.nn.Linear(1, 2))
+parent[0].load_state_dict(model.state_dict())
+kept = parent.state_dict()
+same({k[2:]: v for k, v in kept.items() if k.startswith("0.")}, model.state_dict())
+parent.load_state_dict({k: ut.full_like(v, 3.0) for k, v in kept.items()})
+assert all((v == 3).all() for v in parent.state_dict().values())
+parent.load_state_dict(kept)
+same(parent[0].state_dict(), model.state_dict())
+try:
+    parent[0].first.state_dict()
+except NotImplementedError as error:
+    assert "[state_dict] this Linear is part of a module that was sharded" in str(error)
+else:
+    raise AssertionError
+parent[0].first.load_state_dict({"weight": ut.zeros(33, 6), "bias": ut.ones(33)})
+assert (parent.state_dict()["0.first.bias"] == 1).all()
+for rows, assign in ((32, False), (33, True)):
+    try:
+        parent[0].first.load_state_dict({"weight": ut.zeros(rows, 6)}, strict=False, assign=assign)
+    except (ValueError, NotImplementedError) as error:
+        assert "[load_state_dict]" in str(error)
+    else:
+        raise AssertionError
 with fsdp.summon_full_params(other):
     with ut.no_grad():
         other.first.weight.fill_(2.0)

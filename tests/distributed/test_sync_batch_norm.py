@@ -7,7 +7,7 @@ from pathlib import Path
 from processes import needs_mpi, run
 
 BODY = """
-dist.init_process_group(timeout=60)
+dist.init_process_group(timeout=200)
 me, n = dist.get_rank(), dist.get_world_size()
 g = ut.Generator().manual_seed(1)
 whole = ut.randn(9, 3, 4, generator=g, dtype=ut.float64) * 3 + 5
@@ -57,6 +57,15 @@ try:
     ut.nn.SyncBatchNorm(2)(ut.ones(1 if me == 0 else 0, 2))
 except ValueError as error:
     print("FEW", error, flush=True)
+# Halves: sums that float16 does not have
+many = ut.full((300, 2, 3), 200.0 + 100 * me).half().requires_grad_()
+layer = ut.nn.SyncBatchNorm(2)
+y = layer(many)
+every = ut.cat([ut.full((300, 2, 3), 200.0 + 100 * i) for i in range(n)])
+wanted = ut.nn.BatchNorm1d(2)(every)[300 * me : 300 * (me + 1)]
+assert y.dtype == ut.float16 and ut.allclose(y.float(), wanted, atol=1e-3)
+y.sum().backward()
+assert many.grad.dtype == ut.float16 and many.grad.isfinite().all()
 print("DONE", flush=True)
 """
 

@@ -139,6 +139,18 @@ def test_derivatives(info: OpInfo, sample: Sample) -> None:
         same([d[1].flip(0) for d in deep], expected, 1e-5, 1e-7)
 
 
+def test_tangents_of_step_functions() -> None:
+    """The tangent of what has two inputs and no slope by either is zeros for each element."""
+    a, b = ut.tensor([[7.5, -7.5], [3.5, 2.5]]), ut.tensor([[2.0, 2.0], [-2.0, 1.0]])
+
+    def divided(a: Any, b: Any) -> Any:
+        return jvp(lambda a, b: ut.div(a, b, rounding_mode="floor"), (a, b), (a, b))
+
+    value, change = vmap(divided, loop=False)(a, b)
+    close(value, ut.tensor([[3.0, -4.0], [-2.0, 2.0]]))
+    close(change, ut.zeros(2, 2))
+
+
 def test_every_form_is_answered() -> None:
     """A form that is added to the contract has a rule here, or is a composition of others."""
     compositions = {

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import undertow as ut
+from undertow.core import legacy, storage
 from undertow.core.register import FUNCTIONAL, FUNCTIONS, SPACES
 
 
@@ -24,6 +25,9 @@ def documented() -> list[Any]:
         *((f"nn.functional.{n}", f) for n, f in FUNCTIONAL.items()),
         *((f"{space}.{n}", f) for space, table in SPACES.items() for n, f in table.items()),
         *((f"Tensor.{n}", f) for n, f in vars(ut.Tensor).items()),
+        # Classes that no module defines by a statement.
+        *((n, c) for n, c in (legacy.TYPED | storage.TYPED).items() if hasattr(ut, n)),
+        ("Tag", ut.Tag),
     ]:
         if ">>>" in (getattr(thing, "__doc__", None) or ""):
             named.setdefault(id(thing), (name, thing))

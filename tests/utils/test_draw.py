@@ -69,6 +69,28 @@ def test_a_large_graph_shows_the_top() -> None:
     assert len(picture.html) < 1 << 20
 
 
+def test_a_compiled_function() -> None:
+    """Its launches, fed by arguments and by tensors from outside under their names."""
+    layer = ut.nn.Linear(3, 5)
+
+    @ut.compile
+    def f(x: ut.Tensor) -> ut.Tensor:
+        return layer(x).tanh().sum(1)
+
+    with pytest.raises(ut.errors.ArgumentError, match="no program yet"):
+        ut.draw(f)
+    with ut.no_grad():
+        for _ in range(6):
+            f(ut.ones(4, 3))
+        picture = ut.draw(f, names=layer)
+    ElementTree.fromstring(picture.svg)
+    for text in ("argument 0", "weight", "bias", "(4, 3)", "(4, 5)", "(4,)"):
+        assert f">{text}<" in picture.svg, text
+    (recording,) = f.recordings()
+    assert len(boxes(picture.svg)) == len(recording.steps) + 3
+    assert picture.svg.count("<polyline") == len(recording.steps) - 1 + 3
+
+
 def test_models(tmp_path: Path) -> None:
     """Modules as boxes that open and close; with an input, the graph with its parameters' names."""
     model = ut.nn.Sequential(ut.nn.Linear(3, 4), ut.nn.Sequential(ut.nn.ReLU(), ut.nn.Linear(4, 2)))
@@ -93,7 +115,7 @@ def test_bad_input(tmp_path: Path) -> None:
     x = ut.ones(2, requires_grad=True)
     with pytest.raises(ut.errors.ArgumentError, match="nothing is recorded"):
         ut.draw(ut.ones(2))
-    with pytest.raises(ut.errors.ArgumentError, match="tensor or a module"):
+    with pytest.raises(ut.errors.ArgumentError, match="a tensor, a module or"):
         ut.draw(3)
     with pytest.raises(ut.errors.ArgumentError, match="cannot write"):
         ut.draw(x * 2).save(tmp_path / "absent" / "a.svg")

@@ -38,6 +38,21 @@ def test_html_tells_what_it_is(thing: Any, words: list[str]) -> None:
     assert html.count("<pre>") == 1
 
 
+def test_a_view_draws_no_sample() -> None:
+    class Noise(ut.utils.data.Dataset[ut.Tensor]):
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> ut.Tensor:
+            raise AssertionError("a sample was drawn")
+
+    both = ut.utils.data.ConcatDataset([Noise(), Noise()])
+    assert "ConcatDataset, 6 samples" in both._repr_html_()
+    before = ut.get_rng_state()
+    ut.utils.data.TensorDataset(ut.ones(5, 2))._repr_html_()
+    assert ut.equal(before, ut.get_rng_state())
+
+
 class Terminal(StringIO):
     def isatty(self) -> bool:
         return True

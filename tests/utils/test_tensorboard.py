@@ -135,6 +135,7 @@ def test_bad_input(records: Any, tmp_path: Path) -> None:
             (lambda: writer.add_histogram("a", []), "no values"),
             (lambda: writer.add_image("a", ut.ones(2, 3)), "dataformats"),
             (lambda: writer.add_image("a", ut.ones(2, 3, 3)), "channels"),
+            (lambda: writer.add_images("a", ut.ones(0, 3, 2, 2)), "no picture"),
         ):
             with pytest.raises(ut.errors.ArgumentError, match=words):
                 call()

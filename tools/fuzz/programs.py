@@ -16,7 +16,9 @@ BOUND = 300.0  # values beyond this make rounding errors, not findings
 
 
 class Writer:
-    """Makes one program: fills templates, and keeps the steps that torch takes."""
+    """Makes one program: fills templates, and keeps the steps that a library takes."""
+
+    lib: Any = torch
 
     def __init__(self, seed: int, large: bool) -> None:
         self.random = np.random.default_rng([seed, large])
@@ -137,11 +139,11 @@ class Writer:
         return Case(label, self.leaves, tuple(self.lines), orders, self.dtype, workers)
 
     def grow(self, steps: int) -> None:
-        """Add statements that torch takes and that keep the numbers ordinary."""
+        """Add statements that the library takes and that keep the numbers ordinary."""
         for _ in range(steps):
             lines = [*self.lines, *self.step()]
             trial = Case("", self.leaves, tuple(lines), 0)
-            got = answer(trial, torch)
+            got = answer(trial, self.lib)
             if got.error or not all(map(ordinary, got.values.values())):
                 continue
             new = got.values.get(lines[-1].name)

@@ -167,8 +167,6 @@ def page(entry: Entry, told: list[tuple[set[str], str]]) -> str:
     short = {n.rpartition(".")[2] for n in entry.names} | set(entry.names)
     text = [f"---\norphan: true\n---\n# {_prose(first)}", f"```python\n{_signature(entry)}\n```"]
     text.append(_body(inspect.getdoc(entry.thing) or "No description yet."))
-    if not entry.example:
-        text.append("*This page has no example yet.*")
     rows = {
         "Also as": ", ".join(f"`{n}`" for n in entry.names[1:]),
         "Derivatives": _derivatives(entry),

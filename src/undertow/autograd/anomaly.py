@@ -54,10 +54,24 @@ def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on in this context."""
+    """Whether anomaly detection is on in this context.
+
+    >>> import undertow as ut
+    >>> with ut.autograd.detect_anomaly():
+    ...     ut.is_anomaly_enabled()
+    True
+    >>> ut.is_anomaly_enabled()
+    False
+    """
     return current().anomaly
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection, if on, looks for NaN."""
+    """Whether anomaly detection, if on, looks for NaN.
+
+    >>> import undertow as ut
+    >>> with ut.autograd.detect_anomaly(check_nan=False):
+    ...     ut.is_anomaly_check_nan_enabled()
+    False
+    """
     return current().check_nan

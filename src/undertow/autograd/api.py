@@ -20,14 +20,15 @@ from .. import dtypes
 from ..backends.batch import Frame, enclosing
 from ..backends.quiet import restore, silence
 from ..backends.registry import backend_of, backend_on
+from ..backends.wrapped import WRAPPERS
 from ..core.batching import into_batch, lifted, out_of_batch
 from ..core.dispatch import cast
 from ..core.modes import current, enter, leave, with_grad
-from ..core.node import AccumulateGrad, Derivative, Node, Zero
+from ..core.node import AccumulateGrad, Derivative, Node, WrapperNode, Zero
 from ..core.other_kinds import OtherKind
 from ..core.overriding import ASKING, IN_BACKWARD, covers
 from ..core.register import FUNCTIONS, attach
-from ..core.tensor import Tensor, node_of, wrap
+from ..core.tensor import Tensor, node_of, restored, wrap
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError, UnsupportedError
 from . import executors, stacks
 from .engine import Run, deliver, run_callbacks, running
@@ -52,7 +53,12 @@ def set_workers(workers: int) -> None:
 
 
 def get_workers() -> int:
-    """How many threads a backward pass uses unless it is told otherwise."""
+    """How many threads a backward pass uses unless it is told otherwise.
+
+    >>> import undertow as ut
+    >>> ut.autograd.get_workers()
+    1
+    """
     return _workers
 
 
@@ -236,6 +242,8 @@ def grad(
                 g = _varying(g, roots, edges, made and node_of(g) not in given)
             if isinstance(t, OtherKind):
                 g = t._gradient(g)
+            elif WrapperNode.made:
+                g = restored(g)
         results.append(g)
     return tuple(results)
 
@@ -291,7 +299,7 @@ def _only_rules(task: Task) -> bool:
 
     Custom functions and hooks may return a tensor that others have.
     """
-    own = (Node, AccumulateGrad, Zero, Derivative)
+    own = (Node, WrapperNode, AccumulateGrad, Zero, Derivative)
     return all(node.__class__ in own and node.hooks is None for node in task.nodes)
 
 
@@ -440,7 +448,10 @@ def _roots(op: str, tensors: Any, grads: Any) -> tuple[list[tuple[Node, int]], l
                     f"[{op}] grad can be implicitly created only for real scalar outputs but got "
                     f"{dtype.name}; differentiate its .real or abs(), or pass a gradient"
                 )
-            seed = wrap(backend.full(shape, 1, dtype))
+            if backend is WRAPPERS:  # its class is asked
+                seed = FUNCTIONS["ones_like"](root)
+            else:
+                seed = wrap(backend.full(shape, 1, dtype))
         else:
             seed = _checked_seed(op, seed, shape, dtype, backend)
         seeds.append(seed)
@@ -456,7 +467,10 @@ def _checked_seed(op: str, seed: Any, shape: Any, dtype: Any, backend: Any) -> T
             f"[{op}] the gradient has shape {seed.shape}, the tensor {tuple(shape)}; "
             "they must be the same"
         )
-    if backend_of(seed._array) is not backend:
+    if backend_of(seed._array) is not backend and WRAPPERS not in (
+        backend,
+        backend_of(seed._array),
+    ):
         if backend_of(seed._array).base is backend.base:  # in `vmap`
             return cast(lifted(seed, backend.frames), dtypes.of_array(dtype))
         raise GradientError(
@@ -490,6 +504,8 @@ def _run(
     task = Task(roots, wanted)
     keep = create_graph if retain_graph is None else retain_graph
     run = Run(task, keep, create_graph, captures)
+    if WrapperNode.made and any(node.__class__ is WrapperNode for node in task.nodes):
+        run.bare = False
     state = current()
     inside = (
         with_grad(state, create_graph)

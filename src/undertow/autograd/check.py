@@ -20,7 +20,16 @@ from .forward_mode import dual, tangent
 
 
 class GradcheckError(GradientError):
-    """The derivative that was computed and the one that was measured differ."""
+    """The derivative that was computed and the one that was measured differ.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([3.0], dtype=ut.float64, requires_grad=True)
+    >>> try:
+    ...     ut.autograd.gradcheck(lambda x: x.detach() * x, x)  # the derivative is 2x
+    ... except ut.autograd.GradcheckError:
+    ...     print("the gradient is not the slope")
+    the gradient is not the slope
+    """
 
 
 def gradcheck(

@@ -31,7 +31,18 @@ _early_stop: ContextVar[bool | None] = ContextVar("undertow_early_stop", default
 
 
 class CheckpointError(GradientError):
-    """The function did something else when it was computed again."""
+    """The function did something else when it was computed again.
+
+    >>> import undertow as ut
+    >>> from undertow.autograd import checkpoint
+    >>> x, steps = ut.tensor([2.0], requires_grad=True), iter([1, 2])
+    >>> y = checkpoint(lambda x: x.sin() if next(steps) == 1 else x * 2, x)
+    >>> try:
+    ...     y.sum().backward()
+    ... except ut.autograd.CheckpointError:
+    ...     print("the second run did something else")
+    the second run did something else
+    """
 
 
 class _Enough(BaseException):

@@ -36,13 +36,14 @@ from ..backends.batch import towering
 from ..backends.dual import LEVELS, primal_of
 from ..backends.registry import OF_CLASS, backend_of
 from ..backends.strided import memory_order
+from ..backends.wrapped import WRAPPERS
 from ..core.dispatch import cast
 from ..core.fused import Prepared
 from ..core.modes import current, enter, leave
 from ..core.node import AccumulateGrad, Node
 from ..core.overriding import of_user
 from ..core.recording import RECORDERS, recorder
-from ..core.tensor import Tensor, share, wrap
+from ..core.tensor import Tensor, restored, share, wrap
 from ..errors import GradientError
 from ..kernel.expr import trace
 from .hooks import (
@@ -440,7 +441,9 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
         del array
         with node.lock:
             old = leaf._grad
-            if old is None:
+            if k is WRAPPERS:
+                leaf._grad = restored(arrived[0] if old is None else summed(old, arrived[0]))
+            elif old is None:
                 if bare and k.owned(arrived, 0):
                     leaf._grad = wrap(arrived[0])
                 else:
@@ -461,7 +464,9 @@ def accumulate(node: AccumulateGrad, arrived: list[Any], bare: bool) -> None:
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Whether two arrays are of one backend but for their tangents, in forward mode."""
+    """Whether two arrays are of one backend but for their tangents, or one is a wrapper's."""
+    if WRAPPERS in (backend_of(a), backend_of(b)):
+        return True
     return backend_of(primal_of(a)) is backend_of(primal_of(b))
 
 

@@ -49,7 +49,8 @@ def worth_pooling(task: Task) -> bool:
     Only large kernels run outside the interpreter's lock, so both the number of nodes and the
     size of what they compute count. And a kernel has all threads in a serial pass, one or few in
     a pooled one: nodes that wait for each other, as the layers of a network do, are better off in
-    a serial pass. Leaves are not counted: as a rule they only take what arrives.
+    a serial pass. Leaves are not counted: as a rule they only take what arrives. Nodes that other
+    processes wait for run in the order of a serial pass, which is the same everywhere.
     """
     if task.left < _FEW:
         return False
@@ -60,7 +61,7 @@ def worth_pooling(task: Task) -> bool:
     total = sum(costs)
     if total < _LITTLE * sum(cost > 0 for cost in costs):
         return False
-    return total >= _WIDE * _longest(task, costs)
+    return total >= _WIDE * _longest(task, costs) and not any(n.in_order for n in task.nodes)
 
 
 def _costs(nodes: list[Node]) -> list[int]:

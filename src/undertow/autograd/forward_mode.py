@@ -1,8 +1,8 @@
 """Forward mode: what an op does to tangents, from the rules that it has.
 
 Note [pushing forward]
-An op has no rule for tangents: what it does to them follows from those for cotangents, and from
-what these ask for.
+An op has no rule for tangents, but for a few that have a quicker one (`jvp`): what it does to them
+follows from those for cotangents, and from what these ask for.
   - Elementwise, or `symmetric`: the derivative is its own transpose, so the rule is the same.
   - No rule asks for an input that is differentiated, nor for an output: the op is linear, and the
     tangent is the op itself, of the tangents. (`affine=True` in its definition says that there is a
@@ -225,15 +225,18 @@ def pushed(
         return none
     real = not any(o._array.dtype.kind == "c" for o in (*outs, *ins) if isinstance(o, Tensor))
     kind = _kind(op)
-    if kind == "same" and (real or (op.conjugate and outs[0]._array.dtype.kind == "c")):
-        found: Any = _by_rules(op, ins, changes, params, outs)
+    if kind == "own":
+        found: Any = _by_its_own(op, ins, changes, params, outs)
+    elif kind == "same" and (real or (op.conjugate and outs[0]._array.dtype.kind == "c")):
+        found = _by_rules(op, ins, changes, params, outs)
     elif kind == "linear":
         found = _linear(op, ins, changes, params)
     elif kind == "multilinear":
         found = _multilinear(op, ins, changes, params)
     else:
         return _by_two_vjps(op, ins, changes, params, outs, varying)
-    listed = list(found) if op.outputs > 1 else [found]
+    listed = list(found) if isinstance(found, tuple) else [found]
+    listed += none[len(listed) :]
     return [t if i < len(varying) and varying[i] else None for i, t in enumerate(listed)]
 
 
@@ -248,6 +251,8 @@ def varies(op: Op, changes: Sequence[Any], outs: Sequence[Tensor]) -> list[bool]
 
 
 def _kind(op: Op) -> str:
+    if op.jvp is not None:
+        return "own"
     if op.scalar is not None or op.symmetric:
         return "same"
     if op.affine or op.joint:
@@ -302,6 +307,16 @@ def _by_rules(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
     return zeros_of(out) if total is None else total
 
 
+def _by_its_own(op: Op, ins: Any, changes: Any, params: Any, outs: Any) -> Any:
+    """The rule for tangents that the op has."""
+    assert op.jvp is not None
+    rule, wants = op.jvp
+    known = {"ts": changes, "out": outs[0], **{f"out{i}": o for i, o in enumerate(outs)}}
+    known.update(zip(op.inputs, ins, strict=True))
+    known.update(zip(op.params, params, strict=True))
+    return rule(*[known[want] for want in wants])
+
+
 def _recorded(*tensors: Any) -> bool:
     """Whether something is recorded of any of these."""
     return current().grad and any(isinstance(t, Tensor) and node_of(t) is not None for t in tensors)
@@ -332,7 +347,8 @@ def _fused(op: Op, moved: tuple[bool, ...]) -> Op | None:
             part = substitute(expr, [places[w] for w in wants])
             total = part if total is None else total + part
         made = None
-        if total is not None and total.head not in ("arg", "const"):
+        computes = total is not None and total.head != "arg"
+        if computes and any(n.head == "arg" for n in ordered(total)):
             names = " ".join(f"x{i}" for i in range(count + op.arity + 1))
             made = elementwise_op(
                 f"{op.name}_forward",

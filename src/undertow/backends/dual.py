@@ -275,8 +275,8 @@ def _flat(values: Sequence[Any]) -> list[Any]:
 _LOOK = ("to_host", "contiguous", "writable", "memory", "address", "storage_offset",
          "storage_size", "require", "within", "whole")  # fmt: skip
 _MAKE = ("full", "arange", "philox")
-_VIEW = ("as_strided", "reshape", "permute", "transposed", "expand", "slice", "part", "bits")
-for _names, _kind in ((_LOOK, _looks), (_MAKE, _makes), (_VIEW, _views)):
+VIEWS = ("as_strided", "reshape", "permute", "transposed", "expand", "slice", "part", "bits")
+for _names, _kind in ((_LOOK, _looks), (_MAKE, _makes), (VIEWS, _views)):
     for _name in _names:
         setattr(DualBackend, _name, _kind(_name))
 for _name, _form in vars(Backend).items():

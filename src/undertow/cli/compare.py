@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, FileError
@@ -71,15 +73,40 @@ def _read(path: Path, name: str) -> Run:
         )
     try:
         lines = metrics.read_text(encoding="utf-8").splitlines()
-        history = [dict(json.loads(line)) for line in lines]
-        found = dict(json.loads(results.read_text("utf-8"))) if results.is_file() else {}
-    except (OSError, ValueError, TypeError) as error:
+        history = [_numbers(metrics, json.loads(line)) for line in lines]
+        found = {}
+        if results.is_file():
+            found = _results(results, json.loads(results.read_text("utf-8")))
+    except (OSError, ValueError, RecursionError) as error:
         raise FileError(f"[compare] {str(path)!r} cannot be read: {error}") from None
     if not found:
         found = {"epochs": len(history), "seconds": sum(r.get("seconds", 0) for r in history)}
         found["training_loss"] = min((r["loss"] for r in history if "loss" in r), default=None)
         name += " (not ended)"
     return Run(name, found, history)
+
+
+def _numbers(path: Path, row: Any) -> dict[str, float]:
+    """A line of metrics, in which everything but a word on the phase is a number."""
+    if not isinstance(row, dict) or not isinstance(row.get("epoch"), int):
+        raise ValueError(f"a line of {path.name} is no epoch: {row!r:.60}")
+    known = {name: value for name, value in row.items() if value is not None}
+    wrong = [name for name, value in known.items() if not isinstance(value, (int, float))]
+    if wrong:
+        raise ValueError(
+            f"{path.name} has {wrong[0]} = {known[wrong[0]]!r:.40}, which is no number"
+        )
+    return known
+
+
+def _results(path: Path, found: Any) -> dict[str, Any]:
+    """What a training reached: figures are numbers, settings have names."""
+    if not isinstance(found, dict) or not isinstance(found.get("settings", {}), dict):
+        raise ValueError(f"{path.name} is not what train writes: {found!r:.60}")
+    for name in _FIGURES:
+        if not isinstance(found.get(name), (int, float, NoneType)):
+            raise ValueError(f"{path.name} has {name} = {found[name]!r:.40}, which is no number")
+    return found
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -96,7 +123,7 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def _marked(name: str, values: Sequence[float | None]) -> list[str]:
-    known = [value for value in values if value is not None]
+    known = [value for value in values if value is not None and not math.isnan(value)]
     best = None
     if name.startswith(("test_", "validation_")) and len(set(known)) > 1:
         best = max(known) if name in ("test_accuracy", "test_r2") else min(known)

@@ -52,16 +52,16 @@ def function(name: str) -> Any:
 class AtenOverload(OpOverload):
     """One overload: a call of the function."""
 
-    def __init__(self, name: str, overload: str, call: Any) -> None:
-        self.namespace, self._opname, self._overloadname = "aten", name, overload
+    def __init__(self, name: str, overload: str, call: Any, namespace: str = "aten") -> None:
+        self.namespace, self._opname, self._overloadname = namespace, name, overload
         self.__name__ = self.__qualname__ = f"{name}.{overload}"
-        self.__module__ = "undertow.ops.aten"
+        self.__module__ = f"undertow.ops.{namespace}"
         self._call, self.tags = call, ()
 
     def name(self) -> str:
         """`aten::name.overload`."""
         tail = "" if self._overloadname == "default" else f".{self._overloadname}"
-        return f"aten::{self._opname}{tail}"
+        return f"{self.namespace}::{self._opname}{tail}"
 
     def __getattr__(self, name: str) -> Any:
         if name == "_schema":

@@ -13,6 +13,7 @@ from typing import Any
 from ..backends.batch import enclosing
 from ..backends.cpu.calls import launch, native
 from ..backends.dual import LEVELS
+from ..backends.program.graph import Recording
 from ..core import modes
 from ..core.modes import current
 from ..core.recording import RECORDERS
@@ -68,6 +69,7 @@ class Compiled:
         self._entries: dict[Any, _Entry] = {}
         self._told = False
         self._many = False
+        self._around = 0
         functools.update_wrapper(self, function)
         _functions.add(self)
 
@@ -85,6 +87,7 @@ class Compiled:
             or enclosing.get() is not None
             or (state is not modes._default and state is not modes._default_no_grad)
         ):
+            self._around += 1
             return self._function(*args, **kwargs)
         tensors: Sequence[Any]
         if kwargs or not all(a.__class__ is Tensor for a in args):
@@ -255,7 +258,12 @@ class Compiled:
     def explain(self) -> str:
         """What became of the function, as text: its programs, or why there is none."""
         lines = [f"{self._name()}:"]
-        if not self._entries:
+        if self._around:
+            lines.append(
+                f"  {self._around} calls ran eagerly, inside of something that is not compiled: "
+                "a recording, a transform, autocast, hooks of saved tensors, anomaly detection"
+            )
+        elif not self._entries:
             lines.append("  not called yet")
         for i, ((state, _, _, wants, *_), entry) in enumerate(self._entries.items()):
             mode = "with gradients" if state.grad else "without gradients"
@@ -271,6 +279,12 @@ class Compiled:
                 lines.append(f"    {entry.program.calls} calls ran as this program")
         return "\n".join(lines)
 
+    def recordings(self) -> list[Recording]:
+        """What its programs do, step by step; that which ran most comes first."""
+        programs = [entry.program for entry in self._entries.values() if entry.program is not None]
+        programs.sort(key=lambda program: -program.calls)
+        return [program.table.recording for program in programs]
+
     def __reduce__(self) -> Any:  # of copies and pickles: programs are made anew
         return Compiled, (self._function, self._fullgraph)
 
@@ -278,6 +292,7 @@ class Compiled:
         """Forget all programs."""
         self._entries.clear()
         self._told = self._many = False
+        self._around = 0
 
 
 def _is_object(leaf: Any) -> bool:

@@ -5,13 +5,16 @@ Where a function returns tensors with a history, its recording goes on: the back
 from a cotangent of ones, as a second part of the same program. A call runs the first part and gives
 its results one node. What the backward needs stays in the program's memory meanwhile, so a second
 call that comes before the first one's backward, or before its results are gone, is an eager one.
-With create_graph the function runs again, eagerly, and that is differentiated.
+With create_graph, and for cotangents inside of transforms, the function runs again, eagerly, and
+that is differentiated.
 """
 
 from __future__ import annotations
 
 from typing import Any
 from weakref import ref
+
+import numpy as np
 
 from ..autograd.api import grad as gradients
 from ..backends.cpu.codegen.jit import address
@@ -62,11 +65,14 @@ class CompiledCall(Node):
                     "[compile] a tensor that the backward of a compiled function needs was changed "
                     "in place since its forward; clone() it before changing it"
                 )
-        if current().grad:
+        if current().grad or not all(isinstance(g._array, np.ndarray) for g in grads):
             return self._again(grads)
         program = self.program
         with program.lock:
             table, split = program.table, program.trace.split
+            if not program.settled:  # an interrupt has ended the last backward
+                table.rewrite()
+            program.settled = False
             held = []
             for piece, g in zip(split.cotangents, grads, strict=True):
                 array = g._array
@@ -83,6 +89,7 @@ class CompiledCall(Node):
             ]
             for result in results:  # a leaf may keep it as it is
                 result.array = None
+            program.settled = True
         return found
 
     def _again(self, grads: list[Any]) -> Any:
@@ -91,8 +98,9 @@ class CompiledCall(Node):
         trace = program.trace
         if trace.recording.draws or trace.written or trace.recording.told:
             raise UnsupportedError(
-                "[compile] create_graph through a compiled function that draws random numbers or "
-                "changes tensors would have to run it again; call the function that was compiled"
+                "[compile] create_graph, or a transform of the backward, through a compiled "
+                "function that draws random numbers or changes tensors would have to run it "
+                "again; call the function that was compiled"
             )
         function, args, kwargs = self.call
         state = current()
@@ -105,7 +113,7 @@ class CompiledCall(Node):
         inputs = []
         for kind, value in program.targets:
             inputs.append(self.tensors[value] if kind == "argument" else value.leaf())
-        return gradients(outs, inputs, grads, create_graph=True, allow_unused=True)
+        return gradients(outs, inputs, grads, create_graph=state.grad, allow_unused=True)
 
     def release(self) -> None:
         self.saved = None

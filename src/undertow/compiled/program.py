@@ -35,6 +35,7 @@ from ..core.recording import epoch
 from ..core.tensor import Tensor, wrap
 from ..utils._pytree import tree_is_leaf, tree_unflatten
 from .history import attach, is_busy
+from .interrupts import Deferred
 from .trace import Output, Trace, early
 
 _BYTES = dtypes.uint8.numpy
@@ -201,7 +202,7 @@ class Program:
         self.test = new.watch.tester()
         self._test_tensors = self._tester()
         for store in rec.stores:
-            if store.origin in ("scratch", "argument"):
+            if store.origin == "argument":
                 store.held = None
         self.placed: list[Any] = [None] * len(self.arguments)
         self.grads = [
@@ -215,6 +216,11 @@ class Program:
         if new.split is not None:
             self._split(new, tensors)
         self.simple = tree_is_leaf(tree_unflatten([None] * len(new.outputs), new.spec))
+        self.settled = True  # whether all places are known
+        # Whether something from outside is changed: then a call is made, or not, but never half.
+        self.changes = bool(
+            written or new.grads or new.versions or new.recording.told or new.recording.draws
+        )
         self.shared = {o.value.store for o in new.outputs if o.kind == "made"} & self.of_grads
 
     def _split(self, trace: Trace, tensors: Sequence[Tensor]) -> None:
@@ -334,20 +340,36 @@ class Program:
             if not self.trace.watch.slow_test():
                 return NOT_NOW
             self.epoch = epoch.value
-        if not self.lock.acquire(blocking=False):
+        if self.lock.locked():
             return BUSY
-        try:
+        with self.lock:  # whose two ends are C: no interrupt comes between
             if self.busy is not None and is_busy(self.busy):  # since it was asked
                 return BUSY
-            if self.better is not None:
-                self._exchange(self.better)
-            elif self.calls == JOIN_AFTER:
-                self.improve()
-            if self.arguments and not self._place(tensors):
-                return NOT_NOW
-            return self._run(tensors, again)
-        finally:
-            self.lock.release()
+            if self.changes:
+                with Deferred():
+                    return self._call(tensors, again)
+            return self._call(tensors, again)
+
+    def _call(self, tensors: Sequence[Tensor], again: Any) -> Any:
+        if not self.settled:
+            self._forget_places()
+        self.settled = False
+        if self.better is not None:
+            self._exchange(self.better)
+        elif self.calls == JOIN_AFTER:
+            self.improve()
+        found = NOT_NOW
+        if not self.arguments or self._place(tensors):
+            found = self._run(tensors, again)
+        self.settled = True
+        return found
+
+    def _forget_places(self) -> None:
+        """Place everything anew: the last call has ended with an error, wherever that was."""
+        self.placed = [None] * len(self.arguments)
+        for result in self.results.values():
+            result.table, result.array, result.tensor = self.table, None, None
+        self.table.forget(self.moves)
 
     # A better table -------------------------------------------------------------------------
     def improve(self) -> Thread | None:
@@ -535,4 +557,6 @@ def _product(shape: Sequence[int]) -> int:
 
 
 def _view(root: Any, piece: Piece) -> Any:
+    if 0 in piece.shape:  # which may begin behind all memory
+        return root.__class__(piece.shape, piece.dtype)
     return root.__class__(piece.shape, piece.dtype, root, piece.offset, piece.strides)

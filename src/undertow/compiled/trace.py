@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..autograd.api import grad as gradients
+from ..backends.batch import BatchArray
 from ..backends.cpu import recorder as tapes
+from ..backends.dual import primal_of, tangents
 from ..backends.program.graph import Checked, Piece, Recording
 from ..backends.registry import CPU, OF_CLASS
 from ..core import fused
@@ -105,10 +107,13 @@ class Recorder:
         known = self.tensors.get(id(t))
         if known is not None and known[0]() is t:
             return
-        if not isinstance(t._array, np.ndarray):
-            self.refuse("a transform (vmap, jvp) runs inside, or a device other than the CPU")
-            return
         alias = t._alias
+        if not isinstance(t._array, np.ndarray):  # of a transform: the tape knows what it is of
+            if not all(isinstance(a, np.ndarray) for a in _plain(t._array)):
+                self.refuse("it runs on a device other than the CPU")
+            elif alias is not None and alias.base is not None:
+                self.saw(alias.base)
+            return
         number = self.tape.recording.known(t._array)
         if number is not None and self.tape.recording.stores[number].origin == "made":
             return
@@ -168,6 +173,17 @@ class Recorder:
                 self.saw(t)
         for p in asked._params:
             self.leaf(p)
+
+
+def _plain(array: Any) -> Iterator[Any]:
+    """The arrays of a device that an array of transforms consists of."""
+    for change in tangents(array):
+        yield from _plain(change._array)
+    array = primal_of(array)
+    if isinstance(array, BatchArray):
+        yield from _plain(array.whole)
+    else:
+        yield array
 
 
 def record(
@@ -336,8 +352,8 @@ def _saved_stores(rec: Recording, nodes: list[Any]) -> set[int]:
         met.add(id(n))
         for value in n.saved or ():
             for t in value if isinstance(value, (list, tuple)) else (value,):
-                if isinstance(t, Tensor):
-                    number = rec.known(t._array)
+                for array in _plain(t._array) if isinstance(t, Tensor) else ():
+                    number = rec.known(array)
                     if number is not None:
                         found.add(number)
         stack += list(n.parents)

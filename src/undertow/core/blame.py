@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dis
+import itertools
 import re
 from collections.abc import Iterable, Iterator
-from types import CodeType, TracebackType
+from types import TracebackType
 from typing import Any
 
 from .foreign import is_foreign
@@ -55,20 +56,62 @@ def _read_at(traceback: TracebackType | None) -> list[Any]:
     if innermost is None:
         return []
     frame = innermost.tb_frame
-    names = _names_at(frame.f_code, innermost.tb_lasti)
-    return [frame.f_locals[name] for name in names if name in frame.f_locals]
+    seen = frame.f_locals
+    steps = list(dis.get_instructions(frame.f_code))
+    failed = list(frame.f_code.co_positions())[innermost.tb_lasti // 2]  # two bytes each
+    names = _loaded(steps, failed)
+    found = [seen[name] for name in names if name in seen]
+    # From Python 3.12 on a comprehension has no frame of its own, and its variables are gone by
+    # now: what they were is among the elements of what it runs over.
+    gone = [name for name in names.intersection(frame.f_code.co_varnames) if name not in seen]
+    for name in gone:
+        over = _run_over(steps, name)
+        found.extend(_parts([seen[n] for n in over if n in seen]))
+        gone.extend(n for n in over - set(gone) if n in frame.f_code.co_varnames and n not in seen)
+    return found
 
 
-def _names_at(code: CodeType, offset: int) -> set[str]:
-    """The names loaded within the source range of the instruction at `offset`."""
-    line, last, column, end = list(code.co_positions())[offset // 2]  # an instruction is two bytes
+def _run_over(steps: list[dis.Instruction], name: str) -> set[str]:
+    """The names in what loops over whose elements have this name."""
     names: set[str] = set()
-    if line is None or last is None or column is None or end is None:  # -X no_debug_ranges
-        return names
-    for step in dis.get_instructions(code):
-        at = step.positions
-        if at is None or at.lineno is None or at.col_offset is None or "LOAD" not in step.opname:
-            continue
-        if (line, column) <= (at.lineno, at.col_offset) < (last, end):
-            names.update(step.argval if isinstance(step.argval, tuple) else [str(step.argval)])
+    span: Any = None  # of the loop that stores its element now
+    for step in steps:
+        if step.opname == "FOR_ITER":
+            span = step.positions
+        elif not step.opname.startswith(("STORE_FAST", "UNPACK_")):
+            span = None
+        elif span is not None and name in _argument(step):
+            names |= _loaded(steps, span)
     return names
+
+
+def _loaded(steps: list[dis.Instruction], span: Any) -> set[str]:
+    """The names that instructions within a range of the source load."""
+    names: set[str] = set()
+    if None in span:  # -X no_debug_ranges
+        return names
+    for step, after in itertools.pairwise(steps):
+        if "LOAD" not in step.opname:
+            continue
+        first, *second = _argument(step)
+        if _begins_in(step, span) and not step.opname.startswith("STORE"):
+            names.add(first)
+        # An instruction that is two in one, from 3.13 on, tells where the first stands. What comes
+        # after it is in the expression that reads the second.
+        if second and (_begins_in(step, span) or _begins_in(after, span)):
+            names.update(second)
+    return names
+
+
+def _begins_in(step: dis.Instruction, span: Any) -> bool:
+    line, last, column, end = span
+    at = step.positions
+    if at is None or at.lineno is None or at.col_offset is None:
+        return False
+    return bool((line, column) <= (at.lineno, at.col_offset) < (last, end))
+
+
+def _argument(step: dis.Instruction) -> tuple[str, ...]:
+    """The names that an instruction is about: some are two in one."""
+    found = step.argval  # of LOAD_CONST, too, this may be a tuple
+    return found if isinstance(found, tuple) and "FAST" in step.opname else (str(found),)

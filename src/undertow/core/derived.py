@@ -137,15 +137,19 @@ def _meaning(expr: Expr, used: list[int]) -> Callable[..., Any]:
     order = ordered(expr)
 
     def rule(g: Any, *values: Any) -> Any:
-        given = dict(zip((0, *used), (g, *values), strict=True))
-        done: dict[int, Any] = {}
-        for node in order:
-            if node.head == "arg":
-                done[id(node)] = given[node.args[0]]
-            elif node.head == "const":
-                done[id(node)] = node.args[0]
-            else:
-                done[id(node)] = _MEANING[node.head](*(done[id(a)] for a in node.args))
-        return done[id(expr)]
+        return evaluated(order, dict(zip((0, *used), (g, *values), strict=True)))
 
     return rule
+
+
+def evaluated(order: list[Expr], given: Any) -> Any:
+    """The value of an expression of sums and products, as `ordered`, of these arguments."""
+    done: dict[int, Any] = {}
+    for node in order:
+        if node.head == "arg":
+            done[id(node)] = given[node.args[0]]
+        elif node.head == "const":
+            done[id(node)] = node.args[0]
+        else:
+            done[id(node)] = _MEANING[node.head](*(done[id(a)] for a in node.args))
+    return done[id(order[-1])]

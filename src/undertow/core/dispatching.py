@@ -17,13 +17,14 @@ from importlib import import_module
 from typing import Any
 
 from .. import dtypes
-from ..devices import Device, get_default_device
+from ..backends.wrapped import WrapperArray
+from ..devices import Device
 from ..dtypes import DType, as_dtype
 from ..errors import UnsupportedError
 from .modes import current
 from .overriding import ABOUT, ASKING, answer, is_covered, overriders, overrides_dispatch
 from .register import FUNCTIONAL, FUNCTIONS, SPACES
-from .tensor import Tensor, share, wrap_shared
+from .tensor import Tensor, node_of
 
 _SIZES = frozenset(("expand", "flip", "permute", "repeat", "reshape", "tile", "view", "new_empty"))
 _SIZES |= {"new_zeros", "new_ones", "sum_to_size"}
@@ -80,6 +81,11 @@ def overload_of(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str
     if base == "sort":
         return "stable" if "stable" in kwargs else "default"
     return "default"
+
+
+def product_of(args: Iterable[Any]) -> str:
+    """The operator for a product of tensors of these ranks."""
+    return _PRODUCTS.get(tuple(x.dim() if isinstance(x, Tensor) else 0 for x in args), "matmul")
 
 
 def operator(name: str, overload: str = "default") -> Any:
@@ -207,6 +213,45 @@ _BECOME: dict[str, Callable[..., Any]] = {
 }
 
 
+# Wrappers with a history, see Note [history of wrappers] in core/wrapping ---------------------
+_UNASKED = frozenset(("detach", "data", "item", "__bool__", "__float__", "__int__", "__index__"))
+
+
+def is_wrapper(t: Any) -> bool:
+    """Whether a tensor has a wrapper in the place of memory."""
+    return isinstance(t, Tensor) and t._array.__class__ is WrapperArray
+
+
+def is_recorded(name: str, values: Any) -> bool:
+    """Whether a call of a function is to be recorded, since a wrapper in it has a history."""
+    if not current().grad or not _has_history(values):
+        return False
+    if name in _UNASKED or name.startswith("new_") or name.endswith("_like"):
+        return False  # without a history, as a whole
+    if (name.endswith("_") and not name.endswith("__")) or name in _IN_PLACE:
+        raise UnsupportedError(
+            f"[{name}] changes a wrapper in place that has a history, or by one that has; use the "
+            "function that gives a new tensor, or no_grad()"
+        )
+    return True
+
+
+_IN_PLACE = {"__setitem__"} | {
+    f"__i{name}__"
+    for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift".split()  # noqa: SIM905
+}
+
+
+def _has_history(values: Any) -> bool:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            if _has_history(value):
+                return True
+        elif is_wrapper(value) and node_of(value) is not None:
+            return True
+    return False
+
+
 # Asking ---------------------------------------------------------------------------------------
 def dispatchers(values: Iterable[Any]) -> list[Any]:
     """One of each class that has a `__torch_dispatch__`, also from lists of arguments."""
@@ -228,6 +273,8 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
     getter: Any = getattr(public, "__self__", None)
     asked: Any = getter.fget if isinstance(getter, property) else public
     name: str = asked.__name__
+    if found and is_recorded(name, (*args, *kwargs.values())):
+        return original(*args, **kwargs)
     name = _OPERATORS.get(name, name)
     if getter is not None and found and "_device" in vars(found[0]):
         device = vars(found[0])["_device"]
@@ -252,8 +299,7 @@ def dispatched(public: Any, original: Any, args: Any, kwargs: Any) -> Any:
     ):
         name = f"{public.__module__.partition('.')[2]}_{name}"
     if name == "matmul" and found:
-        ranks = tuple(x.dim() if isinstance(x, Tensor) else 0 for x in args)
-        name = _PRODUCTS.get(ranks, name)
+        name = product_of(args)
     try:
         name, args, kwargs = _as_operator(name, public, args, kwargs)
         func = operator(name, overload_of(name, args, kwargs))
@@ -339,6 +385,8 @@ def run_operator(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     if ASKING and not is_covered(func._call):
         state = current()
         found = dispatchers((*args, *kwargs.values())) if state.dispatches else []
+        if found and is_recorded(func._opname, (*args, *kwargs.values())):
+            return func._call(*args, **kwargs)
         if found or (state.dispatches and state.dispatch_modes):
             return answer(func, found, args, kwargs, "dispatch")
     return func._call(*args, **kwargs)
@@ -355,25 +403,3 @@ MORE: dict[str, Callable[..., Any]] = {
     "_sparse_addmm": _refused("_sparse_addmm", "addmm of a sparse tensor"),
     "_sparse_mm_reduce_impl": _refused("_sparse_mm_reduce_impl", "sparse.mm"),
 }
-
-
-# Wrappers -------------------------------------------------------------------------------------
-def make_wrapper(
-    cls: type[Tensor],
-    size: Iterable[int],
-    strides: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
-    """An instance of a subclass that has a shape, a dtype and a device, and no memory."""
-    more = {"dtype": dtype, "device": "meta"}
-    if strides is None:
-        like = FUNCTIONS["empty"]([*size], **more)
-    else:
-        like = FUNCTIONS["empty_strided"]([*size], [*strides], **more)
-    made: Any = wrap_shared(like._array, share(like), cls)
-    vars(made)["_device"] = Device(device) if device is not None else get_default_device()
-    if requires_grad:
-        Tensor.requires_grad.fset(made, True)  # type: ignore[attr-defined]
-    return made

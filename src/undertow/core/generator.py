@@ -149,6 +149,7 @@ def watched() -> Iterator[dict[Generator, tuple[int, int]]]:
 def rewind(begun: dict[Generator, tuple[int, int]]) -> None:
     """Put generators back to where `watched` saw them."""
     for generator, place in begun.items():
+        generator._noticed()
         with generator._lock:
             generator._seed, generator._offset = place
 

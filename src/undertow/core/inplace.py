@@ -18,6 +18,7 @@ from ..backends.strided import overlaps
 from ..errors import DTypeError, InplaceError, ShapeError
 from ..kernel.expr import Expr
 from .dispatch import apply, cast, expand, mixed_devices
+from .inplace_examples import describe
 from .modes import current, enter, leave
 from .node import AccumulateGrad, Barrier, Node
 from .op import Op
@@ -406,5 +407,5 @@ def inplace(function: Callable[..., Tensor], name: str) -> Callable[..., Tensor]
         return write(name, self, found)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"In-place form of `{name.rstrip('_')}`; returns the tensor itself."
+    method.__doc__ = describe(name)
     return method

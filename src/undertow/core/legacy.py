@@ -82,7 +82,13 @@ class TypedTensor(type):
 
 
 def _typed(dtype: DType, word: str) -> TypedTensor:
-    doc = f"A CPU tensor of {dtype.name}, for `isinstance`; called, it makes one."
+    doc = f"""A CPU tensor of {dtype.name}, for `isinstance`; called, it makes one.
+
+    >>> import undertow as ut
+    >>> x = ut.{word}Tensor([0, 1, 1])
+    >>> x.dtype, isinstance(x, ut.{word}Tensor), isinstance(ut.zeros(3).cfloat(), ut.{word}Tensor)
+    (undertow.{dtype.name}, True, False)
+    """
     made = TypedTensor(f"{word}Tensor", (), {"__doc__": doc, "__module__": "undertow"})
     made.dtype = dtype
     return made

@@ -90,11 +90,18 @@ class State:
         )
 
     def but(self, **changes: Any) -> State:
-        """This state with some switches changed."""
-        kept = {name: getattr(self, name) for name in self.__slots__ if name != "plain"}
-        return State(**{**kept, **changes})
+        """This state with some switches changed; the default ones are the same object again."""
+        wanted = {name: getattr(self, name) for name in _SWITCHES} | changes
+        for known in (_default, _default_no_grad):
+            for name in _SWITCHES:
+                if wanted[name] is not getattr(known, name):
+                    break
+            else:
+                return known
+        return State(**wanted)
 
 
+_SWITCHES = tuple(name for name in State.__slots__ if name != "plain")
 _state: ContextVar[State] = ContextVar("undertow_state", default=State())  # noqa: B039 (it is never changed)
 current = _state.get
 enter = _state.set
@@ -316,7 +323,17 @@ class no_grad(_GradSwitch):
 
 
 class enable_grad(_GradSwitch):
-    """Record again inside `no_grad` (inside `inference_mode` nothing is ever recorded)."""
+    """Record again inside `no_grad` (inside `inference_mode` nothing is ever recorded).
+
+    >>> import undertow as ut
+    >>> x = ut.tensor(3.0, requires_grad=True)
+    >>> with ut.no_grad():
+    ...     a = x * 2
+    ...     with ut.enable_grad():
+    ...         b = x * 2
+    >>> a.requires_grad, b.requires_grad
+    (False, True)
+    """
 
     __slots__ = ()
 
@@ -413,15 +430,35 @@ class set_multithreading_enabled(Setting):
 
 
 def is_multithreading_enabled() -> bool:
-    """Whether backward passes may use several threads in this context."""
+    """Whether backward passes may use several threads in this context.
+
+    >>> import undertow as ut
+    >>> with ut.autograd.set_multithreading_enabled(False):
+    ...     ut.autograd.is_multithreading_enabled()
+    False
+    """
     return current().threads
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are being recorded for gradients in this context."""
+    """Whether operations are being recorded for gradients in this context.
+
+    >>> import undertow as ut
+    >>> with ut.no_grad():
+    ...     ut.is_grad_enabled()
+    False
+    >>> ut.is_grad_enabled()
+    True
+    """
     return current().grad
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether `inference_mode` is on in this context."""
+    """Whether `inference_mode` is on in this context.
+
+    >>> import undertow as ut
+    >>> with ut.inference_mode():
+    ...     ut.is_inference_mode_enabled()
+    True
+    """
     return current().inference

@@ -95,6 +95,9 @@ class Node:
     sequence: int  # the number of the call that made it; only while a profiler is on
     _origins: tuple[Node, ...]  # of a derivative: the roots it is one of; see Note [zeros]
     runs_empty = False  # whether the rule runs though no gradient has arrived
+    in_order = (
+        False  # whether other processes wait for it, in an order that threads must not change
+    )
     adapts = False  # whether gradients of the rule are summed and cast until they fit
 
     def _begin(
@@ -260,6 +263,13 @@ def new_node(
     node.versions = versions
     node.hooks = node.site = None
     return node
+
+
+class WrapperNode(Node):
+    """The node of an op that wrappers answered: gradients come here as Tensors, not as arrays."""
+
+    __slots__ = ()
+    made = False  # whether there has been one
 
 
 class AccumulateGrad(Node):

@@ -19,6 +19,10 @@ the inputs whose gradient is wanted. An input that cannot have a gradient (indic
 Where the gradients of all inputs come out of one computation, `joint` is a single rule that returns
 them as a tuple; it may ask for `needs` too, which inputs want one (the others may be None).
 
+What an op does to tangents follows from these rules (Note [pushing forward]). Where that takes much
+longer than the op, a rule `jvp` says so: it may ask for `ts`, the tangents of all inputs (None
+where there is none), and gives those of the outputs that have a history.
+
 Of an op's outputs only the first `differentiable` have a history, as a rule all of them; others are
 what a forward keeps for its rules, such as means.
 """
@@ -44,6 +48,12 @@ _REAL = {
 }
 
 
+def _asked(rule: Callable[..., Any]) -> tuple[str, ...]:
+    """The names that a rule asks for."""
+    code = rule.__code__
+    return code.co_varnames[: code.co_argcount]
+
+
 class Op:
     """One primitive operation; see Note [rules]."""
 
@@ -61,6 +71,7 @@ class Op:
         "forward",
         "inputs",
         "joint",
+        "jvp",
         "kind",
         "name",
         "outputs",
@@ -83,6 +94,7 @@ class Op:
         params: str = "",
         vjp: Mapping[str, Callable[..., Any]] | None = None,
         joint: Callable[..., Any] | None = None,
+        jvp: Callable[..., Any] | None = None,
         bare: Mapping[str, Callable[..., Any]] | Callable[..., Any] | None = None,
         view: bool = False,
         outputs: int = 1,
@@ -116,6 +128,7 @@ class Op:
         # Of forward mode, see Note [pushing forward].
         self.affine = affine
         self.symmetric = symmetric
+        self.jvp = None if jvp is None else (jvp, _asked(jvp))
         self._on_complex: Op | None = None
         self.scalar: Callable[..., Any] | None = None  # of an elementwise op, see `expr`
         self._expr: Expr | None = None
@@ -139,12 +152,10 @@ class Op:
         """Declare the rule for some inputs: `@op.vjp("x")`."""
 
         def declare(rule: Callable[..., Any]) -> Callable[..., Any]:
-            code = rule.__code__
-            wants = code.co_varnames[: code.co_argcount]
             for target in targets:
                 if target not in self.inputs:
                     raise ValueError(f"[{self.name}] has no input {target!r} to differentiate")
-                self.rules[target] = (rule, wants)
+                self.rules[target] = (rule, _asked(rule))
             return rule
 
         return declare

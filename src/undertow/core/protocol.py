@@ -11,6 +11,7 @@ import numpy as np
 
 from ..backends.dual import primal_of
 from ..backends.registry import backend_of, backend_on
+from ..backends.wrapped import WRAPPERS
 from ..errors import (
     ArgumentError,
     DeviceError,
@@ -144,8 +145,15 @@ def _rebuild(host: Any, device: str, requires_grad: bool) -> Tensor:
     return wrap(backend_on(device).from_host(host)).requires_grad_(requires_grad)
 
 
-def _rebuild_meta(shape: Any, strides: Any, dtype: Any, requires_grad: bool) -> Tensor:
+def _rebuild_meta(
+    shape: Any, strides: Any, dtype: Any, requires_grad: bool, wrapper: Any = None
+) -> Tensor:
     """A tensor without elements: of the device "meta", or of a class that holds others."""
+    if wrapper is not None:
+        found: Tensor = Tensor._make_wrapper_subclass(
+            wrapper, shape, strides, dtype=dtype, requires_grad=requires_grad
+        )
+        return found
     more = {"dtype": dtype, "device": "meta"}
     made: Tensor = FUNCTIONS["empty_strided"]([*shape], [*strides], **more)
     return made.requires_grad_(requires_grad)
@@ -154,7 +162,7 @@ def _rebuild_meta(shape: Any, strides: Any, dtype: Any, requires_grad: bool) -> 
 def _rebuild_as(kind: type[Tensor], rebuild: Any, plain: tuple[Any, ...], state: Any) -> Any:
     """An instance of a subclass, or a tensor with attributes, from what `__reduce_ex__` stored."""
     made: Any = rebuild(*plain)
-    if kind is not Tensor:
+    if type(made) is not kind:
         with DisableTorchFunctionSubclass():
             made = made.detach().as_subclass(kind).requires_grad_(made.requires_grad)
     if hasattr(kind, "__setstate__"):
@@ -190,6 +198,8 @@ def _reduce_ex(self: Tensor, protocol: Any) -> tuple[Any, ...]:
     if k.device.type == "meta":
         rebuild: Any = _rebuild_meta
         plain = tuple(self.shape), self.stride(), self.dtype, self.requires_grad
+        if k is WRAPPERS:
+            plain += (type(self),)
     else:
         rebuild = _rebuild
         plain = k.to_host(self._array), str(self.device), self.requires_grad

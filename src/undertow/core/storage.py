@@ -256,8 +256,17 @@ class TypedStorage(UntypedStorage):
         return found
 
 
+_LISTED = ("[False, True, True]", "[0, 1, 1]", "[0.0, 1.0, 1.0]", "[0j, (1+0j), (1+0j)]")
+
+
 def _typed(word: str, dtype: DType) -> type[TypedStorage]:
-    doc = f"Memory of {dtype.name}: `ut.{word}Storage(4)`, or of a list of numbers."
+    doc = f"""Memory of {dtype.name}: `ut.{word}Storage(4)`, or of a list of numbers.
+
+    >>> import undertow as ut
+    >>> memory = ut.{word}Storage([0, 1, 1])
+    >>> memory.tolist(), memory.nbytes()
+    ({_LISTED[dtype.category]}, {3 * dtype.itemsize})
+    """
     return type(f"{word}Storage", (TypedStorage,), {"__doc__": doc, "_of": dtype})
 
 
@@ -357,12 +366,25 @@ def seen_as(memory: UntypedStorage, dtype: DType) -> Tensor:
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The bytes that this tensor and its views look at."""
+    """The bytes that this tensor and its views look at.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2], dtype=ut.int16).untyped_storage().nbytes()
+    4
+    >>> x = ut.zeros(3)
+    >>> x.untyped_storage().data_ptr() == x[1:].untyped_storage().data_ptr()
+    True
+    """
     return UntypedStorage(self)
 
 
 def storage(self: Tensor) -> TypedStorage:
-    """The memory that this tensor and its views look at, as elements of its dtype."""
+    """The memory that this tensor and its views look at, as elements of its dtype.
+
+    >>> import undertow as ut
+    >>> ut.tensor([[1.0, 2.0], [3.0, 4.0]])[1].storage().tolist()  # of the whole, not of the row
+    [1.0, 2.0, 3.0, 4.0]
+    """
     return TypedStorage(self)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 from .. import dtypes
 from ..backends.dual import LEVELS, DualArray, living, primal_of
 from ..backends.registry import backend_of
+from ..backends.wrapped import WrapperArray, array_of, instance_of
 from ..devices import Device
 from ..dtypes import DType
 from ..errors import DTypeError, GradientError, InplaceError
@@ -168,7 +169,7 @@ class Tensor(TensorMethods, metaclass=TensorType):
         **more_policies: Any,
     ) -> Any:
         """An instance of a subclass that holds other tensors: shape, dtype, device, no memory."""
-        from .dispatching import make_wrapper
+        from .wrapping import make_wrapper
 
         return make_wrapper(cls, size, strides, dtype, device, requires_grad)
 
@@ -211,7 +212,12 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return int(self._array.dtype.itemsize)
 
     def element_size(self) -> int:
-        """Bytes per element."""
+        """Bytes per element.
+
+        >>> import undertow as ut
+        >>> ut.zeros(3).element_size(), ut.zeros(3, dtype=ut.float64).element_size()
+        (4, 8)
+        """
         return self.itemsize
 
     @property
@@ -224,7 +230,13 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @overload
     def size(self, dim: int) -> int: ...
     def size(self, dim: int | None = None) -> Size | int:
-        """The shape, or the size of one dimension."""
+        """The shape, or the size of one dimension.
+
+        >>> import undertow as ut
+        >>> x = ut.zeros(2, 3)
+        >>> tuple(x.size()), x.size(-1)
+        ((2, 3), 3)
+        """
         sizes: tuple[int, ...] = self._array.shape
         if dim is None:
             return SIZES[sizes]
@@ -236,13 +248,23 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return sizes[wrap_dim("size", dim, rank)]
 
     def dim(self) -> int:
-        """The number of its dimensions."""
+        """The number of its dimensions.
+
+        >>> import undertow as ut
+        >>> ut.zeros(2, 3).dim()
+        2
+        """
         return self.ndim
 
     ndimension = dim
 
     def numel(self) -> int:
-        """The number of its elements."""
+        """The number of its elements.
+
+        >>> import undertow as ut
+        >>> ut.zeros(2, 3).numel()
+        6
+        """
         return int(self._array.size)
 
     nelement = numel
@@ -252,7 +274,13 @@ class Tensor(TensorMethods, metaclass=TensorType):
     @overload
     def stride(self, dim: int) -> int: ...
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
-        """Steps in elements along each dimension, or along one."""
+        """Steps in elements along each dimension, or along one.
+
+        >>> import undertow as ut
+        >>> x = ut.zeros(2, 3)
+        >>> x.stride(), x.T.stride(), x.stride(0)
+        ((3, 1), (1, 3), 3)
+        """
         strides = tuple(s // self.itemsize for s in self._array.strides)
         if dim is None:
             return strides
@@ -263,15 +291,32 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return strides[wrap_dim("stride", dim, self.ndim)]
 
     def storage_offset(self) -> int:
-        """Elements between the start of its memory and its first element."""
+        """Elements between the start of its memory and its first element.
+
+        >>> import undertow as ut
+        >>> ut.zeros(2, 3)[1, 1:].storage_offset()
+        4
+        """
         return backend_of(self._array).storage_offset(self._array)
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """The address of the first element.
+
+        >>> import undertow as ut
+        >>> x = ut.zeros(3)
+        >>> x[1:].data_ptr() - x.data_ptr()  # one element of four bytes further
+        4
+        """
         return backend_of(self._array).address(self._array)
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in row-major order (or that of the format) without gaps."""
+        """Whether the elements lie in row-major order (or that of the format) without gaps.
+
+        >>> import undertow as ut
+        >>> x = ut.zeros(2, 3)
+        >>> x.is_contiguous(), x.T.is_contiguous(), x.T.contiguous().is_contiguous()
+        (True, False, True)
+        """
         k, array = backend_of(self._array), self._array
         name = getattr(memory_format, "name", "")
         if name.startswith("channels_last"):
@@ -281,19 +326,41 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return k.contiguous(array)
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating one."""
+        """Whether the dtype is a floating one.
+
+        >>> import undertow as ut
+        >>> ut.tensor([1.0]).is_floating_point(), ut.tensor([1]).is_floating_point()
+        (True, False)
+        """
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Whether the dtype is a complex one."""
+        """Whether the dtype is a complex one.
+
+        >>> import undertow as ut
+        >>> ut.tensor([1 + 2j]).is_complex(), ut.tensor([1.0]).is_complex()
+        (True, False)
+        """
         return self.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Whether the dtype holds negative numbers."""
+        """Whether the dtype holds negative numbers.
+
+        >>> import undertow as ut
+        >>> ut.tensor([1.0]).is_signed(), ut.tensor([1], dtype=ut.uint8).is_signed()
+        (True, False)
+        """
         return self.dtype.is_signed
 
     def is_inference(self) -> bool:
-        """Whether it was made in `inference_mode`."""
+        """Whether it was made in `inference_mode`.
+
+        >>> import undertow as ut
+        >>> with ut.inference_mode():
+        ...     x = ut.ones(2)
+        >>> x.is_inference()
+        True
+        """
         return self._alias is not None and self._alias.inference
 
     # Its place in the graph ---------------------------------------------------------------
@@ -311,7 +378,14 @@ class Tensor(TensorMethods, metaclass=TensorType):
         raise GradientError("[requires_grad] cannot be deleted; set it to False")
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Switch gradients on or off for this leaf; returns itself."""
+        """Switch gradients on or off for this leaf; returns itself.
+
+        >>> import undertow as ut
+        >>> x = ut.tensor([1.0, 2.0]).requires_grad_()
+        >>> (x**2).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
+        """
         changed()
         node = node_of(self)
         if requires_grad:
@@ -440,7 +514,16 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return node is not None and node.hooks is not None and self._index in node.hooks.capture
 
     def retain_grad(self) -> None:
-        """Keep `.grad` of this non-leaf as well; nothing to do for a leaf."""
+        """Keep `.grad` of this non-leaf as well; nothing to do for a leaf.
+
+        >>> import undertow as ut
+        >>> x = ut.tensor(3.0, requires_grad=True)
+        >>> y = x**2
+        >>> y.retain_grad()
+        >>> (2 * y).backward()
+        >>> y.grad, x.grad
+        (tensor(2.), tensor(12.))
+        """
         import weakref
 
         node = node_of(self)
@@ -465,7 +548,19 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return RemovableHandle(node._hooks().tensor.setdefault(self._index, {}), hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call `hook(tensor)` after the gradient of this leaf has been accumulated."""
+        """Call `hook(tensor)` after the gradient of this leaf has been accumulated.
+
+        >>> import undertow as ut
+        >>> w = ut.tensor([1.0, 2.0], requires_grad=True)
+        >>> def step(w):  # an optimiser inside the backward pass: the gradient is not kept
+        ...     with ut.no_grad():
+        ...         w -= 0.1 * w.grad
+        ...     w.grad = None
+        >>> handle = w.register_post_accumulate_grad_hook(step)
+        >>> (w**2).sum().backward()
+        >>> w.detach(), w.grad
+        (tensor([0.8000, 1.6000]), None)
+        """
         node = node_of(self)
         if not isinstance(node, AccumulateGrad):
             raise GradientError(
@@ -478,7 +573,14 @@ class Tensor(TensorMethods, metaclass=TensorType):
 
     # Sharing memory -----------------------------------------------------------------------
     def detach(self) -> Tensor:
-        """The same memory without history, nor a tangent."""
+        """The same memory without history, nor a tangent.
+
+        >>> import undertow as ut
+        >>> x = ut.tensor([2.0], requires_grad=True)
+        >>> y = x.detach()
+        >>> y.requires_grad, y.data_ptr() == x.data_ptr()
+        (False, True)
+        """
         if RECORDERS and recorder() is not None:
             recorder().saw(self)
         array = primal_of(self._array) if LEVELS else self._array
@@ -491,7 +593,14 @@ class Tensor(TensorMethods, metaclass=TensorType):
         return wrap_shared(self._array, share(self))
 
     def detach_(self) -> Tensor:
-        """Forget the history of this tensor in place."""
+        """Forget the history of this tensor in place.
+
+        >>> import undertow as ut
+        >>> x = ut.tensor([2.0], requires_grad=True)
+        >>> y = x * 3
+        >>> y.detach_().requires_grad
+        False
+        """
         if self._alias is not None and self._alias.base is not None:
             raise InplaceError(
                 "[detach_] a view cannot be detached in place: its base would still have the "
@@ -692,11 +801,24 @@ def wrap_shared(array: Any, alias: Alias, kind: type[Tensor] = Tensor) -> Tensor
             from .overriding import notice
 
             notice(kind)
+        if array.__class__ is WrapperArray:  # each instance has its own
+            array = array_of(array, kind, vars(t))
     t._array = array
     t._node = t._grad = None
     t._index = 0
     t._alias = new_alias(alias.version, inference=alias.inference)
     return t
+
+
+def restored(t: Any) -> Any:
+    """The wrapper whose array a plain tensor has; any other value as it is."""
+    if type(t) is not Tensor or t._array.__class__ is not WrapperArray:
+        return t
+    array = t._array
+    made = instance_of(array)
+    made._array, made._node, made._index = array, t._node, t._index
+    made._alias, made._grad = t._alias, None
+    return made
 
 
 def beside(new: Tensor, other: Tensor) -> Tensor:

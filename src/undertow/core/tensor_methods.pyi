@@ -524,21 +524,21 @@ class TensorMethods:
     def is_neg(self) -> builtins.bool:
         """Whether it is a negation that waits to be done: never, it is done at once."""
     def ccol_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `ccol_indices` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     def coalesce(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `coalesce` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     def col_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `col_indices` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     def crow_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `crow_indices` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     def indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `indices` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     def is_coalesced(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `is_coalesced` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     def row_indices(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `row_indices` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     def values(self, *args: Any, **kwargs: Any) -> Any:
-        """An error: `values` is for sparse tensors."""
+        """What a sparse tensor has; of a dense one it is an error."""
     @overload
     def sum_to_size(self, *sizes: builtins.int) -> Tensor:
         """The sum over the dimensions along which a tensor of that size would be broadcast to this."""
@@ -806,7 +806,7 @@ class TensorMethods:
         """The absolute value of each element; of complex ones, a real tensor."""
     def __abs__(self) -> Tensor: ...
     def abs_(self) -> Tensor:
-        """In-place form of `abs`."""
+        """In-place form of `abs`; returns the tensor itself."""
     def sgn(self) -> Tensor:
         """`sign`, and for complex elements `input / abs(input)`."""
     def sgn_(self) -> Tensor:
@@ -860,7 +860,7 @@ class TensorMethods:
     def absolute(self) -> Tensor:
         """The absolute value of each element; of complex ones, a real tensor."""
     def absolute_(self) -> Tensor:
-        """In-place form of `abs`."""
+        """In-place form of `abs`; returns the tensor itself."""
     def exp(self) -> Tensor:
         """e to the power of each element."""
     def exp_(self) -> Tensor:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backends.registry import OF_CLASS, backend_of
+from ..backends.wrapped import WRAPPERS
 from .modes import current
 from .op import Op
 from .record import record_alone
@@ -35,6 +36,9 @@ def viewed(op: Op, x: Tensor, array: Any, params: tuple[Any, ...]) -> Tensor:
         out: Tensor = state.around(op, (x,), params)
         return out
     if array.__class__ not in OF_CLASS and array.backend.steps is not None:
+        if array.backend is WRAPPERS:
+            wrapped: Tensor = WRAPPERS.steps(op, (x,), params)
+            return wrapped
         array = array.backend.of_view(op, x, array, params)
     if x._alias is None:
         share(x)

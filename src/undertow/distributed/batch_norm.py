@@ -26,7 +26,7 @@ class _Sum(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, group: Any, label: str) -> Tensor:
         """The sum, the same everywhere to the bit."""
-        ctx.group, ctx.label = group, label
+        ctx.group, ctx.label, ctx.in_order = group, label, True
         total = x.detach().clone()
         functions.all_reduce(total, ReduceOp.SUM, group, label=label)
         return total
@@ -39,7 +39,13 @@ class _Sum(Function):
 
 
 def batch_norm(x: Tensor, layer: Any) -> Tensor:
-    """Normalise the channels of an input, part of which each process has."""
+    """Normalise the channels of an input, part of which each process has.
+
+    Sums of halves are sums of float32: in float16 they end at 65504.
+    """
+    given = x.dtype
+    if given.itemsize < 4:
+        x = x.float()
     group = groups.helper(
         groups.resolved("SyncBatchNorm", layer.process_group), "batch norm", groups.HELPERS - 1
     )
@@ -65,7 +71,7 @@ def batch_norm(x: Tensor, layer: Any) -> Tensor:
         y = y + layer.bias.reshape(shape)
     if layer.training and layer.running_mean is not None:
         _move(layer, mean, variance * (total / (total - 1)))
-    return y
+    return y.to(given)
 
 
 def _move(layer: Any, mean: Tensor, variance: Tensor) -> None:

@@ -7,8 +7,8 @@ Note [keepers]
 Who waits here, and who wakes them:
   - for the program: its end, of whatever kind, since this is its parent;
   - for the launcher's word, after the program has failed: "stop", or the end of the connection;
-  - a thread listens to the launcher all the time: on "stop", or if the launcher is gone, it kills
-    the program, and this process ends.
+  - a thread listens to the launcher all the time: on "stop" it kills the program, and this process
+    ends. If the launcher is gone, or the link to it, the program has `GRACE` seconds to say so.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 if __name__ == "__main__":
@@ -25,6 +26,7 @@ if __name__ == "__main__":
 else:
     from . import protocol
 
+GRACE = 3.0
 _RANK = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 _SIZE = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS")
 _LOCAL_RANK = ("MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
@@ -88,7 +90,8 @@ class Keeper:
                 elif kind == b"stop":
                     break
         except (OSError, ConnectionError):
-            pass
+            with suppress(subprocess.TimeoutExpired):
+                self.child.wait(GRACE)
         if self.child.poll() is None:
             self.child.kill()
         self.over.set()

@@ -25,7 +25,7 @@ from ..errors import ArgumentError, UnsupportedError
 from . import protocol, wire
 from .watch import ADDRESS
 
-GRACE = 3.0
+GRACE = float(os.environ.get("UNDERTOW_GRACE", "3"))  # seconds
 _LOOK = 0.2
 
 
@@ -40,6 +40,7 @@ class Plan:
     restarts: int = 0
     environment: dict[str, str] = field(default_factory=dict)
     run_id: str = "none"
+    address: str = ""  # of this machine, for the hosts
 
 
 def launch(plan: Plan) -> int:
@@ -77,7 +78,7 @@ class _Attempt:
     def __init__(self, plan: Plan, number: int) -> None:
         self.plan = plan
         self.server = protocol.Server("" if plan.hosts else "127.0.0.1")
-        host = protocol.address() if plan.hosts else "127.0.0.1"
+        host = plan.address or protocol.address() if plan.hosts else "127.0.0.1"
         logs = os.path.abspath(os.path.join(plan.logs, f"attempt_{number}")) if plan.logs else ""
         own = {
             ADDRESS: f"{host}:{self.server.port}",

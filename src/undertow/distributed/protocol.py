@@ -10,10 +10,12 @@ Note [who wakes whom]
     `close`.
   - A client waits for its answer: sent by the thread of its connection; if the server dies, the
     socket breaks and the client has a ConnectionError.
+  - A link that is cut, or a machine that is gone, breaks connections after `SILENCE` seconds.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import threading
@@ -21,6 +23,7 @@ import time
 from contextlib import suppress
 
 _SIZE = struct.Struct("<Q")
+SILENCE = float(os.environ.get("UNDERTOW_SILENCE", "30"))  # seconds
 
 
 def packed(*parts: bytes) -> bytes:
@@ -72,8 +75,24 @@ def connect(host: str, port: int, timeout: float) -> socket.socket:
             time.sleep(0.05)
             continue
         made.settimeout(None)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        prepare(made)
         return made
+
+
+def prepare(connection: socket.socket) -> None:
+    """Send at once, and break after `SILENCE` seconds in which the other machine says nothing."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sixth = max(1, round(SILENCE / 6))
+    options = {
+        "TCP_KEEPIDLE": 2 * sixth,
+        "TCP_KEEPINTVL": sixth,
+        "TCP_KEEPCNT": 4,
+        "TCP_USER_TIMEOUT": 6000 * sixth,  # for what was sent and not acknowledged
+    }
+    for name, value in options.items():
+        if hasattr(socket, name):  # Linux has all of them
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class Values:
@@ -166,7 +185,7 @@ class Server:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            prepare(connection)
             args = (connection,)
             threading.Thread(
                 target=self._serve, args=args, name="undertow-client", daemon=True

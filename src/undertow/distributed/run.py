@@ -22,13 +22,18 @@ def add_options(command: argparse.ArgumentParser) -> None:
     number = ("-n", "--nproc-per-node", "--nproc_per_node")
     add(*number, dest="count", default=None, help="how many processes (on each host)")
     add("--hosts", default="", help="names of machines, with commas between them (by ssh)")
+    add(
+        *("--master-addr", "--master_addr"),
+        default="",
+        help="the address of this machine for the hosts, if its name is not enough",
+    )
     add("--max-restarts", "--max_restarts", type=int, default=0, help="start anew after a failure")
     add("--log-dir", "--log_dir", default="", help="a folder for the output of each process")
     add("--standalone", action="store_true", help="one machine, as without it")
     ignored = (
         *("nnodes", "node-rank", "rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf"),
-        *("master-addr", "master-port", "role", "monitor-interval", "start-method", "redirects"),
-        *("tee", "local-addr"),
+        *("master-port", "role", "monitor-interval", "start-method", "redirects", "tee"),
+        "local-addr",
     )
     for name in ignored:
         words = dict.fromkeys((f"--{name}", f"--{name.replace('-', '_')}"))
@@ -63,6 +68,7 @@ def plan(asked: Any, words: Sequence[str], environment: dict[str, str]) -> Plan:
         asked.max_restarts,
         environment,
         asked.rdzv_id or "none",
+        asked.master_addr,
     )
 
 

@@ -26,6 +26,10 @@ _STARTED = (
 _wire: Wire | None = None
 
 
+class Broken(ConnectionError):
+    """MPI could not move bytes: as a rule, the process on the other side is gone."""
+
+
 def is_installed() -> bool:
     """Whether mpi4py can be imported.
 
@@ -68,20 +72,31 @@ class Wire:
         self.most_tags: int = self._world.Get_attr(MPI.TAG_UB) or 0
         self.library: str = MPI.Get_library_version().partition("\n")[0]
         self._testall = MPI.Request.Testall
+        self._error = MPI.Exception
         self._byte = MPI.BYTE
         self._any = MPI.ANY_SOURCE
 
     def isend(self, memory: Any, rank: int, tag: int) -> Any:
         """Begin to send contiguous memory, which stays as it is until that is `done`."""
-        return self._world.Isend([memory, self._byte], rank, tag)
+        try:
+            return self._world.Isend([memory, self._byte], rank, tag)
+        except self._error as error:
+            raise Broken(f"MPI: {error}") from error
 
     def irecv(self, memory: Any, rank: int, tag: int) -> Any:
         """Begin to receive into contiguous memory, at most as many bytes as it has."""
-        return self._world.Irecv([memory, self._byte], self._any if rank == ANY else rank, tag)
+        source = self._any if rank == ANY else rank
+        try:
+            return self._world.Irecv([memory, self._byte], source, tag)
+        except self._error as error:
+            raise Broken(f"MPI: {error}") from error
 
     def done(self, requests: Sequence[Any]) -> bool:
         """Whether all of them are over; this is also what makes MPI move on."""
-        return self._testall(requests)
+        try:
+            return self._testall(requests)
+        except self._error as error:
+            raise Broken(f"MPI: {error}") from error
 
     def finish(self) -> None:
         """Leave MPI; every process has to."""

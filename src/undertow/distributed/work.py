@@ -8,6 +8,8 @@ MPI, and the ranks on the other side) and goes on when that is done. Nobody wait
     with a failure that the watch heard of, at the deadline, or with an interrupt of the user.
   - The carrier, one thread, does the same for all operations that were begun with `async_op=True`,
     and sleeps on its condition when there are none: woken by `submit`.
+  - An operation whose message MPI could not move asks MPI no more, and waits for what the watch
+    hears, or ends after `_HEARSAY` seconds.
   - `Work.wait` waits for an event. The carrier sets it when the operation ends, with an error or
     without; an error that is not foreseen, in the carrier itself, ends all operations that it has,
     and so does the end of the groups.
@@ -26,12 +28,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DistributedError
 from . import watch
+from .wire import Broken
 
 if TYPE_CHECKING:
     from .groups import ProcessGroup
 
 PAUSE = 50e-6  # seconds between two looks
 _PATIENCE = 5.0  # seconds for the carrier to end what it has
+_HEARSAY = 1.0  # seconds in which the watch hears why a message failed
 SPIN = 50e-6  # seconds of looking without a pause, with a processor for everyone
 
 
@@ -72,6 +76,7 @@ class Work:
         self._timeout = timeout
         self._began = time.monotonic()
         self._pending = _NOTHING
+        self._broken: tuple[Broken, float] | None = None  # what MPI said, and when
         self._over = threading.Event()
         self._error: BaseException | None = None
         self._result: Any = None
@@ -117,9 +122,12 @@ class Work:
     def advance(self) -> bool:
         """Go on as far as it goes now; whether it is over."""
         try:
-            while self._group.wire.done(self._pending.requests):
+            while self._broken is None and self._group.wire.done(self._pending.requests):
                 self._pending = next(self._steps)
             self._look()
+            return False
+        except Broken as error:  # the watch will hear who is gone, and that says more
+            self._broken = error, time.monotonic()
             return False
         except StopIteration as stop:
             self._result = stop.value
@@ -156,6 +164,11 @@ class Work:
                 raise DistributedError(f"{self._what}: {watch.told(heard.failure)}")
             if heard.left:
                 self._look_who_left(heard, now)
+        if self._broken is not None and now - self._broken[1] > _HEARSAY:
+            ranks = ", ".join(map(str, sorted(set(self._pending.ranks)))) or "another rank"
+            raise DistributedError(
+                f"{self._what}: a message from or to rank {ranks} failed: {self._broken[0]}"
+            ) from self._broken[0]
         if now - self._began > self._timeout:
             raise DistributedError(
                 f"{self._what}: no answer in {self._timeout:g} s; {self._waiting()}"
@@ -170,6 +183,8 @@ class Work:
                 )
 
     def _outstanding(self) -> list[int]:
+        if self._broken is not None:  # requests that failed must not be asked again
+            return sorted(set(self._pending.ranks))
         pairs = zip(self._pending.requests, self._pending.ranks, strict=True)
         return sorted({rank for request, rank in pairs if not self._group.wire.done([request])})
 

@@ -18,6 +18,15 @@ class Distribution:
 
     A subclass says in `arg_constraints` what its parameters are and may be, and in `event_dims` how
     many dimensions of a parameter belong to the event, if any.
+
+    >>> import undertow as ut
+    >>> weather = ut.distributions.Bernoulli(ut.tensor([0.1, 0.5, 0.9]))
+    >>> weather.batch_shape, weather.event_shape, weather.sample((4,)).shape
+    ((3,), (), (4, 3))
+    >>> weather.log_prob(ut.ones(3)).exp()
+    tensor([0.1000, 0.5000, 0.9000])
+    >>> isinstance(weather, ut.distributions.Distribution)
+    True
     """
 
     has_rsample = False

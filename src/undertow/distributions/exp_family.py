@@ -12,7 +12,16 @@ from .utils import sum_rightmost
 
 
 class ExponentialFamily(Distribution):
-    """A distribution that knows its natural parameters θ and its log normaliser F."""
+    """A distribution that knows its natural parameters θ and its log normaliser F.
+
+    >>> import undertow as ut
+    >>> [
+    ...     d.__name__
+    ...     for d in (ut.distributions.Gamma, ut.distributions.Laplace)
+    ...     if issubclass(d, ut.distributions.ExponentialFamily)
+    ... ]
+    ['Gamma']
+    """
 
     _mean_carrier_measure: float | None = None  # the mean of k(x), where it is known
 

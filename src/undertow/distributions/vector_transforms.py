@@ -19,7 +19,13 @@ from .utils import sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 
 
 class SoftmaxTransform(Transform):
-    """Vectors to the simplex by softmax; not bijective, the inverse gives logarithms."""
+    """Vectors to the simplex by softmax; not bijective, the inverse gives logarithms.
+
+    >>> import undertow as ut
+    >>> t = ut.distributions.SoftmaxTransform()
+    >>> t(ut.tensor([0.0, 0.0, 1.0]))
+    tensor([0.2119, 0.2119, 0.5761])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -32,7 +38,14 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """Vectors to the simplex of one more element: each takes a part of what is left of a stick."""
+    """Vectors to the simplex of one more element: each takes a part of what is left of a stick.
+
+    >>> import undertow as ut
+    >>> t = ut.distributions.StickBreakingTransform()
+    >>> p = t(ut.tensor([0.0, 0.0]))
+    >>> p, p.sum()
+    (tensor([0.3333, 0.3333, 0.3333]), tensor(1.0000))
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -65,7 +78,14 @@ class StickBreakingTransform(Transform):
 
 
 class LowerCholeskyTransform(Transform):
-    """Matrices to lower triangular ones with a positive diagonal, by exp of the diagonal."""
+    """Matrices to lower triangular ones with a positive diagonal, by exp of the diagonal.
+
+    >>> import undertow as ut
+    >>> t = ut.distributions.LowerCholeskyTransform()
+    >>> t(ut.tensor([[0.0, 5.0], [2.0, 0.0]]))
+    tensor([[1., 0.],
+            [2., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -78,7 +98,13 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """Matrices to positive definite ones."""
+    """Matrices to positive definite ones.
+
+    >>> import undertow as ut
+    >>> t = ut.distributions.PositiveDefiniteTransform()
+    >>> bool((ut.linalg.eigvalsh(t(ut.tensor([[0.0, 5.0], [2.0, 0.0]]))) > 0).all())
+    True
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -94,7 +120,13 @@ class PositiveDefiniteTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Vectors of n (n - 1) / 2 numbers to Cholesky factors of n by n correlation matrices."""
+    """Vectors of n (n - 1) / 2 numbers to Cholesky factors of n by n correlation matrices.
+
+    >>> import undertow as ut
+    >>> factor = ut.distributions.CorrCholeskyTransform()(ut.tensor([0.5, -0.3, 0.1]))
+    >>> (factor @ factor.T).diagonal()
+    tensor([1., 1., 1.])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -155,7 +187,14 @@ class _Parts(Transform):
 
 
 class CatTransform(_Parts):
-    """Transforms of consecutive parts of the given lengths along a dimension."""
+    """Transforms of consecutive parts of the given lengths along a dimension.
+
+    >>> import undertow as ut
+    >>> parts = [ut.distributions.ExpTransform(), ut.distributions.AffineTransform(0.0, 10.0)]
+    >>> t = ut.distributions.CatTransform(parts, dim=0, lengths=[1, 2])
+    >>> t(ut.tensor([0.0, 1.0, 2.0]))
+    tensor([ 1., 10., 20.])
+    """
 
     def __init__(
         self,
@@ -194,7 +233,15 @@ class CatTransform(_Parts):
 
 
 class StackTransform(_Parts):
-    """Transforms of the slices along a dimension, one for each."""
+    """Transforms of the slices along a dimension, one for each.
+
+    >>> import undertow as ut
+    >>> parts = [ut.distributions.ExpTransform(), ut.distributions.AffineTransform(0.0, 10.0)]
+    >>> t = ut.distributions.StackTransform(parts, dim=1)
+    >>> t(ut.tensor([[0.0, 1.0], [0.0, 2.0]]))
+    tensor([[ 1., 10.],
+            [ 1., 20.]])
+    """
 
     @property
     def domain(self) -> Any:

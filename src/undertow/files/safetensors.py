@@ -53,7 +53,8 @@ def save_file(
     >>> sorted(load_file(path))
     ['bias', 'weight']
     """
-    write_file(filename, _pieces("save_file", tensors, metadata))
+    _refuse("save_file", tensors)
+    write_file(filename, pieces("save_file", tensors, metadata))
 
 
 def save(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
@@ -64,18 +65,12 @@ def save(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = Non
     >>> load(save({"x": ut.arange(3)}))
     {'x': tensor([0, 1, 2])}
     """
-    return b"".join(_pieces("save", tensors, metadata))
+    _refuse("save", tensors)
+    return b"".join(pieces("save", tensors, metadata))
 
 
-def _pieces(op: str, tensors: Any, metadata: Any) -> list[Any]:
+def pieces(op: str, tensors: Any, metadata: Any = None) -> list[Any]:
     """The file in parts: the header, and the memory of each tensor."""
-    if not isinstance(tensors, Mapping):
-        raise DTypeError(
-            f"[{op}] expects a dict of names and tensors, got {type(tensors).__name__}"
-        )
-    for name, t in tensors.items():
-        _check(op, name, t)
-    _refuse_shared(op, tensors)
     order = sorted(tensors, key=lambda name: (-RANK[NAMES[tensors[name].dtype]], name))
     header: dict[str, Any] = {}
     if metadata is not None:
@@ -130,7 +125,14 @@ def _checked_metadata(op: str, metadata: Any) -> dict[str, str]:
     return dict(metadata)
 
 
-def _refuse_shared(op: str, tensors: Mapping[str, Tensor]) -> None:
+def _refuse(op: str, tensors: Any) -> None:
+    """What is no dict of tensors, or would be two copies after loading."""
+    if not isinstance(tensors, Mapping):
+        raise DTypeError(
+            f"[{op}] expects a dict of names and tensors, got {type(tensors).__name__}"
+        )
+    for name, t in tensors.items():
+        _check(op, name, t)
     places = sorted((*place(t), name) for name, t in tensors.items() if t.numel())
     for (memory, _, end, one), (other_memory, begin, _, other) in pairwise(places):
         if memory == other_memory and begin < end:

@@ -75,6 +75,19 @@ class Classifier(nn.Module):
 
     The scores are a linear function of the mean of the features over time, so they are also the
     mean over time of `activation_maps`: how much each moment speaks for each class.
+
+    >>> import undertow as ut
+    >>> from undertow import nn
+    >>> class Small(ut.models.Classifier):
+    ...     def __init__(self, in_channels, num_classes):
+    ...         super().__init__(in_channels, num_classes, width=8)
+    ...         self.conv = nn.Conv1d(in_channels, 8, 3, padding="same")
+    ...
+    ...     def features(self, x, valid=None):
+    ...         return self.conv(x).relu()
+    >>> model, x = Small(in_channels=1, num_classes=2), ut.rand(4, 1, 20)
+    >>> model(x).shape, model.activation_maps(x).shape
+    ((4, 2), (4, 2, 20))
     """
 
     def __init__(self, in_channels: int, num_classes: int, width: int) -> None:

@@ -42,7 +42,13 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: T, a: float = 0.0, b: float = 1.0, generator: Any = None) -> T:
-    """Uniform values between `a` and `b`."""
+    """Uniform values between `a` and `b`.
+
+    >>> import undertow as ut
+    >>> w = ut.nn.init.uniform_(ut.empty(1000), -0.1, 0.1)
+    >>> bool((w.abs() <= 0.1).all())
+    True
+    """
     with no_grad():
         tensor.uniform_(a, b, generator=generator)
     return tensor
@@ -53,7 +59,13 @@ def _no_grad_uniform_(tensor: T, a: float, b: float, generator: Any = None) -> T
 
 
 def normal_(tensor: T, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> T:
-    """Normal values."""
+    """Normal values.
+
+    >>> import undertow as ut
+    >>> w = ut.nn.init.normal_(ut.empty(10000), mean=1.0, std=0.1)
+    >>> abs(w.mean().item() - 1) < 0.01
+    True
+    """
     with no_grad():
         tensor.normal_(mean, std, generator=generator)
     return tensor
@@ -96,19 +108,37 @@ def trunc_normal_(
 
 
 def constant_(tensor: T, val: float) -> T:
-    """One value everywhere."""
+    """One value everywhere.
+
+    >>> import undertow as ut
+    >>> ut.nn.init.constant_(ut.empty(3), 0.5)
+    tensor([0.5000, 0.5000, 0.5000])
+    """
     with no_grad():
         tensor.fill_(val)
     return tensor
 
 
 def ones_(tensor: T) -> T:
-    """Ones."""
+    """Ones.
+
+    >>> import undertow as ut
+    >>> ut.nn.init.ones_(ut.empty(3))
+    tensor([1., 1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: T) -> T:
-    """Zeros."""
+    """Zeros.
+
+    >>> import undertow as ut
+    >>> layer = ut.nn.Linear(3, 2)
+    >>> _ = ut.nn.init.zeros_(layer.bias)
+    >>> layer.bias
+    Parameter containing:
+    tensor([0., 0.], requires_grad=True)
+    """
     return constant_(tensor, 0.0)
 
 
@@ -128,7 +158,15 @@ def eye_(tensor: T) -> T:
 
 
 def dirac_(tensor: T, groups: int = 1) -> T:
-    """The kernel of a convolution that keeps its input's channels as they are."""
+    """The kernel of a convolution that keeps its input's channels as they are.
+
+    >>> import undertow as ut
+    >>> conv = ut.nn.Conv1d(2, 2, 3, padding=1, bias=False)
+    >>> _ = ut.nn.init.dirac_(conv.weight)
+    >>> x = ut.rand(1, 2, 5)
+    >>> ut.equal(conv(x), x)
+    True
+    """
     if not 3 <= tensor.ndim <= 5:
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
@@ -160,13 +198,25 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: T, gain: float = 1.0, generator: Any = None) -> T:
-    """Uniform values whose variance is gain² · 2 / (fan_in + fan_out) (Glorot and Bengio)."""
+    """Uniform values whose variance is gain² · 2 / (fan_in + fan_out) (Glorot and Bengio).
+
+    >>> import undertow as ut
+    >>> w = ut.nn.init.xavier_uniform_(ut.empty(30, 24))
+    >>> bool((w.abs() <= (6 / (30 + 24)) ** 0.5).all())
+    True
+    """
     bound = gain * math.sqrt(6.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: T, gain: float = 1.0, generator: Any = None) -> T:
-    """Normal values whose variance is gain² · 2 / (fan_in + fan_out) (Glorot and Bengio)."""
+    """Normal values whose variance is gain² · 2 / (fan_in + fan_out) (Glorot and Bengio).
+
+    >>> import undertow as ut
+    >>> w = ut.nn.init.xavier_normal_(ut.empty(100, 100))
+    >>> abs(w.std().item() - (2 / 200) ** 0.5) < 0.01
+    True
+    """
     std = gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
     return normal_(tensor, 0.0, std, generator)
 
@@ -203,7 +253,13 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> T:
-    """Normal values whose variance is gain² / fan (He and others)."""
+    """Normal values whose variance is gain² / fan (He and others).
+
+    >>> import undertow as ut
+    >>> w = ut.nn.init.kaiming_normal_(ut.empty(200, 50), nonlinearity="relu")
+    >>> abs(w.std().item() - (2 / 50) ** 0.5) < 0.02
+    True
+    """
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -244,7 +300,13 @@ def _orthonormal(a: Tensor) -> Tensor:
 
 
 def sparse_(tensor: T, sparsity: float, std: float = 0.01, generator: Any = None) -> T:
-    """Normal values, of which a fraction `sparsity` of every column is zero."""
+    """Normal values, of which a fraction `sparsity` of every column is zero.
+
+    >>> import undertow as ut
+    >>> w = ut.nn.init.sparse_(ut.empty(10, 4), sparsity=0.7)
+    >>> (w == 0).sum(0)
+    tensor([7, 7, 7, 7])
+    """
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape

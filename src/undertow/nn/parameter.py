@@ -167,7 +167,16 @@ class _Uninitialized:
 
 
 class UninitializedParameter(_Uninitialized, Parameter):
-    """A parameter whose shape the first input tells; lazy modules have them."""
+    """A parameter whose shape the first input tells; lazy modules have them.
+
+    >>> import undertow as ut
+    >>> layer = ut.nn.LazyLinear(2)
+    >>> layer.weight
+    <UninitializedParameter>
+    >>> _ = layer(ut.ones(1, 5))
+    >>> type(layer.weight).__name__, layer.weight.shape
+    ('Parameter', (2, 5))
+    """
 
     _becomes = Parameter
 
@@ -187,7 +196,14 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
 
 class UninitializedBuffer(_Uninitialized, Buffer):
-    """A buffer whose shape the first input tells."""
+    """A buffer whose shape the first input tells.
+
+    >>> import undertow as ut
+    >>> mean = ut.nn.UninitializedBuffer()
+    >>> mean.materialize((3,))
+    >>> type(mean).__name__, mean.shape
+    ('Buffer', (3,))
+    """
 
     _becomes = Buffer
 

@@ -367,6 +367,10 @@ def to_sparse_coo(input: Tensor, sparse_dim: int | None = None) -> SparseCOO:
     """The elements of a dense tensor that are not zero, with their coordinates.
 
     With fewer sparse dimensions, its slices of which not all is zero.
+
+    >>> import undertow as ut
+    >>> ut.sparse.to_sparse_coo(ut.tensor([[0.0, 2.0], [3.0, 0.0]])).values()
+    tensor([2., 3.])
     """
     count = input.ndim if sparse_dim is None else sparse_dim
     if not min(input.ndim, 1) <= count <= input.ndim:
@@ -393,7 +397,12 @@ def to_sparse(
     blocksize: Any = None,
     dense_dim: int | None = None,
 ) -> SparseTensor | Tensor:
-    """A dense tensor in a sparse layout, or itself in that which it has."""
+    """A dense tensor in a sparse layout, or itself in that which it has.
+
+    >>> import undertow as ut
+    >>> ut.sparse.to_sparse(ut.eye(3), layout=ut.sparse_csr).crow_indices()
+    tensor([0, 1, 2, 3])
+    """
     if layout is strided or layout in (None, sparse_coo):
         if blocksize is not None:
             raise ArgumentError(f"[to_sparse] {layout!r} has no blocks, got blocksize {blocksize}")

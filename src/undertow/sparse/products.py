@@ -75,7 +75,13 @@ def _reduced(a: Any, b: Any, reduce: str) -> Tensor:
 
 
 def matmul(a: Any, b: Any, op: str = "matmul") -> Any:
-    """`a @ b` where at least one is sparse; `b` may be a vector."""
+    """`a @ b` where at least one is sparse; `b` may be a vector.
+
+    >>> import undertow as ut
+    >>> graph = ut.tensor([[0.0, 1.0], [0.5, 0.0]]).to_sparse_csr()
+    >>> ut.sparse.matmul(graph, ut.tensor([10.0, 20.0]))
+    tensor([20.,  5.])
+    """
     for x in (a, b):
         if not isinstance(x, (Tensor, SparseTensor)):
             raise DTypeError(f"[{op}] expects tensors, got {type(x).__name__}")

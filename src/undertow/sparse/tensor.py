@@ -82,6 +82,11 @@ class SparseTensor(OtherKind):
 
     Made by `ut.sparse_coo_tensor`, `ut.sparse_csr_tensor`, `ut.sparse_csc_tensor` and
     `Tensor.to_sparse`.
+
+    >>> import undertow as ut
+    >>> s = ut.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()
+    >>> isinstance(s, ut.sparse.SparseTensor), isinstance(s, ut.Tensor)
+    (True, False)
     """
 
     __slots__ = ("__weakref__", "_owner", "_stored", "shape")

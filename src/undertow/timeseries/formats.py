@@ -20,6 +20,7 @@ from .series import TimeSeries
 
 _VALUES, _LABELS = ("X", "x", "values", "data", "series"), ("y", "labels", "label", "Y")
 _NUMBER = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _EXACT = 2**53  # up to here every integer is a float
 _TRUE = {"true": True, "false": False}
 Row = tuple[int, list[list[float]], str | None]  # its line, its channels, its label
@@ -74,7 +75,8 @@ def number_of(path: Path, line: int, cell: str) -> float:
     except ValueError:
         if cell.strip() in ("", "?", "NA", "N/A", "null"):
             return math.nan
-        raise Failure(path, f"line {line}: {cell.strip()[:40]!r} is not a number") from None
+        point = "; write a point for the decimal comma" if _COMMA.fullmatch(cell.strip()) else ""
+        raise Failure(path, f"line {line}: {cell.strip()[:40]!r} is not a number{point}") from None
 
 
 def assembled(path: Path, name: str, rows: Sequence[Row]) -> TimeSeries:
@@ -111,6 +113,11 @@ def read_csv(path: Path, columns: Columns, labelled: bool | None, length: int | 
     table = [(n, row) for n, row in enumerate(cells, 1) if any(cell.strip() for cell in row)]
     head = [cell.strip() for cell in table[0][1]]
     named = _has_header(head, table[1][1] if len(table) > 1 else [], columns)
+    if labelled is False and len(head) == 1 and len(table) > 3 and columns.format != "wide":
+        # One column is one series, to forecast; its times are the numbers of its rows.
+        table = [(line, [str(n), *row]) for n, (line, row) in enumerate(table)]
+        named, head = not _numeric(head[0]), ["row", *head]
+        columns = replace(columns, time="0", value="1")
     long = places_of(path.name, head, named, table[named:], columns, labelled)
     if long is not None:
         if not table[named:]:

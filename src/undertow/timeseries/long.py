@@ -6,7 +6,8 @@ values. Reading one as the other gives nonsense without an error, so every table
 of columns tell (`id`, `time`, `value` …), and so does structure: in a long table one column comes
 in groups, and another one increases in each of them, or has the same values in each. That a wide
 table does so by chance is less likely than one in a million, else it counts as wide. A table that
-only its structure tells is refused with a sentence on what to say.
+only its structure tells is refused with a sentence on what to say. Where no labels are wanted, a
+table with a column of times that increase, and no ids, is one series: so forecasts are written.
 """
 
 from __future__ import annotations
@@ -41,7 +42,18 @@ Table = Sequence[tuple[int, list[str]]]  # lines and their cells
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table have what, by name or number; None is what the file tells."""
+    r"""Which columns of a table have what, by name or number; None is what the file tells.
+
+    >>> import undertow as ut
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "heart.csv"
+    >>> _ = path.write_text("patient,minute,bpm\n7,0,61\n7,1,64\n9,0,80\n9,1,78\n")
+    >>> columns = ut.timeseries.Columns(id="patient", time="minute", value="bpm")
+    >>> two = ut.timeseries.read(path, columns=columns)
+    >>> two.ids, two.values.tolist()
+    (('7', '9'), [[[61.0, 64.0]], [[80.0, 78.0]]])
+    """
 
     format: str = "auto"
     label: str | None = None
@@ -100,7 +112,8 @@ def places_of(
     dimension = at(asked.dimension, DIMENSIONS)
     label = at(asked.label, LABELS)
     by_name = series is not None and time is not None and _grouped(table, series, time)
-    if not told and not by_name:
+    series_alone = labelled is False and series is None and time is not None and named
+    if not told and not by_name and not (series_alone and _rises(table, time)):
         if found := _looks_long(table, labelled is False and len(head) < 3):
             raise FileError(_refusal(name, head, named, *found))
         return None
@@ -166,6 +179,16 @@ def _cells(table: Table, at: int) -> list[str]:
 def _grouped(table: Table, series: int, time: int) -> bool:
     """Whether some series has several moments."""
     return len(set(_cells(table, series))) < len(table) and bool(_cells(table, time))
+
+
+def _rises(table: Table, time: int | None) -> bool:
+    """Whether a narrow table's times increase from row to row: it is one series, to forecast."""
+    if time is None or len(table) < 3 or len(table[0][1]) > _MOST:
+        return False
+    try:
+        return bool((np.diff(_moments(_cells(table, time))) > 0).all())
+    except ValueError:
+        return False
 
 
 def _looks_long(table: Table, alone: bool) -> tuple[int | None, int] | None:

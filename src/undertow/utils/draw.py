@@ -12,10 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..compiled.function import Compiled
 from ..core.node import AccumulateGrad, Node
 from ..core.tensor import Tensor, node_of
 from ..errors import ArgumentError
 from ..nn import Module
+from .drawn_program import boxes
 from .profiler.events import amount
 
 __all__ = ["Drawing", "draw"]
@@ -63,15 +65,18 @@ class Drawing:
 _STYLE = (
     "body{font:14px sans-serif}details,.leaf{border:1px solid #2c5d83;border-radius:6px;"
     "padding:.3em .6em;margin:.3em;background:#eaf2f855}summary{cursor:pointer}"
+    ".wide{overflow-x:auto}"
 )
 
 
 def draw(what: Any, *inputs: Any, names: Any = None) -> Drawing:
-    """A picture of what is recorded behind a tensor, or of a model's modules.
+    """A picture of what is recorded behind a tensor, of a model's modules, or of a program.
 
     Of a tensor: operations with the shapes of their outputs, the bytes that they saved, hooks, and
     leaves, by the names of parameters if `names` is a module or a dict of tensors. Of a model:
     its modules as boxes, which open and close in a page; with inputs, the graph of its output.
+    Of a function of `ut.compile`: the launches of the program that runs most, from its arguments
+    down.
 
     >>> import undertow as ut
     >>> w = ut.ones(3, requires_grad=True)
@@ -79,6 +84,8 @@ def draw(what: Any, *inputs: Any, names: Any = None) -> Drawing:
     >>> "MulBackward0" in picture.svg, "w" in picture.svg
     (True, True)
     """
+    if isinstance(what, Compiled) and not inputs:
+        return _of_program(what, names)
     if isinstance(what, Module):
         if not inputs:
             return _of_model(what)
@@ -88,7 +95,10 @@ def draw(what: Any, *inputs: Any, names: Any = None) -> Drawing:
     if isinstance(what, (tuple, list)) and what and isinstance(what[0], Tensor):
         what = what[0]
     if not isinstance(what, Tensor):
-        raise ArgumentError(f"[draw] expects a tensor or a module, got {type(what).__name__}")
+        raise ArgumentError(
+            "[draw] expects a tensor, a module or a function of ut.compile, got "
+            f"{type(what).__name__}"
+        )
     root = node_of(what)
     if root is None:
         raise ArgumentError("[draw] nothing is recorded behind this tensor: it needs no gradient")
@@ -125,16 +135,41 @@ def _of_graph(root: Node, called: dict[int, str]) -> Drawing:
         "leaf" if isinstance(n, AccumulateGrad) else "hook" if _hooks(n) else "op" for n in nodes
     ]
     kinds[0] = "root" if kinds[0] == "op" else kinds[0]
-    sizes = [(max(map(len, t)) * _CHAR + 2 * _PAD, len(t) * _LINE + 2 * _PAD - 4) for t in texts]
     note = ""
     if total > len(nodes):
         note = f"The {len(nodes)} nodes nearest to the output, of {total}."
+    return _picture(f"The graph of {root.name()}", texts, kinds, edges, note)
+
+
+def _of_program(compiled: Compiled, names: Any) -> Drawing:
+    """What a compiled function runs: launches from the arguments down."""
+    recordings = compiled.recordings()
+    if not recordings:
+        raise ArgumentError(
+            "[draw] this function has no program yet: call it a few times, and ask explain() if "
+            "that does not help"
+        )
+    called = dict(names.named_parameters()) if isinstance(names, Module) else names or {}
+    texts, kinds, edges, total = boxes(recordings[0], called, MOST)
+    notes = []
+    if len(recordings) > 1:
+        notes.append(f"The program that ran most, of {len(recordings)}.")
+    if total > MOST:
+        notes.append(f"The first {MOST} steps, of {total}.")
+    return _picture("A compiled program", texts, kinds, edges, " ".join(notes))
+
+
+def _picture(
+    title: str, texts: list[list[str]], kinds: list[str], edges: list[tuple[int, int]], note: str
+) -> Drawing:
+    """Boxes of text and arrows between them."""
+    sizes = [(max(map(len, t)) * _CHAR + 2 * _PAD, len(t) * _LINE + 2 * _PAD - 4) for t in texts]
     places, paths, wide, high = _layout(sizes, edges)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide:.0f}" height="{high:.0f}" '
         f'viewBox="0 0 {wide:.0f} {high:.0f}" font-family="monospace" font-size="10" '
         'text-anchor="middle" role="img">',
-        f"<title>The graph of {escape(root.name())}</title>",
+        f"<title>{escape(title)}</title>",
         '<defs><marker id="to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" '
         'markerHeight="6" orient="auto"><path d="M0 0L8 4L0 8z" fill="#7d93a8"/></marker></defs>',
         '<g fill="none" stroke="#7d93a8" marker-end="url(#to)">',
@@ -157,7 +192,7 @@ def _of_graph(root: Node, called: dict[int, str]) -> Drawing:
     if note:
         parts.append(f'<text x="{wide / 2:.0f}" y="{high - 6:.0f}">{escape(note)}</text>')
     svg = "\n".join([*parts, "</svg>", ""])
-    return Drawing(svg, svg, note)
+    return Drawing(svg, f'<div class="wide">{svg}</div>', note)
 
 
 def _lines(node: Node, called: dict[int, str]) -> list[str]:
@@ -234,7 +269,7 @@ def _layout(
     x = [0.0] * len(boxes)
     for row in rows:
         _spread(row, boxes, x, None)
-    for turn in range(6):
+    for turn in range(6 if len(boxes) < 20 * MOST else 2):
         downward = turn % 2 == 0
         near = above if downward else below
         for row in rows if downward else rows[::-1]:

@@ -222,6 +222,8 @@ class SummaryWriter:
         """Several pictures of one size, side by side in rows of eight."""
         pixels = _pixels(_array(img_tensor, "add_images"), dataformats, "NHWC")
         number, high, wide, channels = pixels.shape
+        if not number:
+            raise ArgumentError(f"[add_images] {tag!r} has no picture: the batch is empty")
         columns = min(number, 8)
         rows = -(-number // columns)
         sheet = np.zeros((rows * high, columns * wide, channels), np.uint8)

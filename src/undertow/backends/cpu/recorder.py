@@ -545,6 +545,8 @@ _PASSED = frozenset(
         "slice",
         "part",
         "bits",
+        "lift",
+        "whole",
         "all_plain",
         "empty",
         "table",

@@ -21,7 +21,7 @@ import numpy as np
 from .. import memory
 from ..program.graph import LINE, Called, Checked, Launched, Piece, Recording, Told, planned
 from .backend import CpuBackend
-from .calls import launch, native
+from .calls import native
 from .codegen.kernels import address
 from .forms import updates
 
@@ -58,7 +58,6 @@ class Table:
         self._words: Any = None
         self._places: dict[int, tuple[Any, Any]] = {}  # by store: places of words, and offsets
         self._lay_out()
-        self.ready = False
         self.drawn: list[tuple[int, int]] = []
 
     # Memory ---------------------------------------------------------------------------------
@@ -67,11 +66,8 @@ class Table:
         sizes = []
         for i in self.inside:
             s = stores[i]
-            kept = s.origin == "scratch" and launch.is_kept(s.held)
             first, last, mark = s.made_at, s.last, self.recording.mark
-            if kept:
-                first = 0
-            if kept or first < mark <= last:  # a second part may run twice
+            if first < mark <= last:  # a second part may run twice
                 last = len(self.recording.steps)
             sizes.append((s.nbytes, first, last))
         offsets, total = planned(sizes)
@@ -121,9 +117,7 @@ class Table:
             store: (np.array([w for w, _ in at], np.int64), np.array([o for _, o in at], np.uint64))
             for store, at in uses.items()
         }
-        for store in uses:
-            if self.base[store]:
-                self._write(store)
+        self.rewrite()
         self._steps: list[Callable[[], Any]] = []
         start = address(self._words)
         stretch: list[tuple[int, int]] = []
@@ -176,10 +170,23 @@ class Table:
         """Let a store begin at this address from now on."""
         if self.base[store] == at:
             return
+        self.ready = False
         self.base[store] = at
         if store in self._places:
             self._write(store)
+
+    def rewrite(self) -> None:
+        """Write all addresses once more: an interrupt may have kept one from being written."""
         self.ready = False
+        for store in self._places:
+            if self.base[store]:
+                self._write(store)
+
+    def forget(self, movable: Sequence[int]) -> None:
+        """No longer know where stores are that the caller places."""
+        self.ready = False
+        for store in movable:
+            self.base[store] = 0
 
     def _settle(self) -> None:
         """Bring up to date what depends on several addresses."""
@@ -198,6 +205,8 @@ class Table:
     def array(self, piece: Piece) -> Any:
         """A piece as an array, which does not hold its memory."""
         stores = self.recording.stores
+        if 0 in piece.shape:  # which may begin behind all memory
+            return np.empty(piece.shape, piece.dtype)
         size = max(stores[piece.store].nbytes, 1)
         buffer: Any = (ctypes.c_char * size).from_address(self.base[piece.store])
         return np.ndarray(piece.shape, piece.dtype, buffer, piece.offset, piece.strides)

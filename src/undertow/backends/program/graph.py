@@ -135,8 +135,10 @@ def bounds(root: Any) -> tuple[int, int]:
 def root_of(array: Any) -> Any:
     """The array whose memory this is a view of."""
     base = array.base
-    while isinstance(base, np.ndarray):
-        array, base = base, base.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            array = base
+        base = getattr(base, "base", None)  # NumPy's as_strided has an object in between
     return array
 
 
@@ -169,7 +171,7 @@ class Recording:
         if found is None:
             root = root_of(array)
             found = self._by_root[id(root)] = len(self.stores)
-            held = origin not in ("made",)
+            held = origin not in ("made", "scratch")
             self.stores.append(Store(root, origin, len(self.steps), held))
         return found
 
@@ -291,17 +293,26 @@ LINE, PAGE, LARGE = 64, 4096, 1 << 20
 def planned(sizes: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
     """Where to put stores of (bytes, first step, last step) in one block, and its size.
 
-    Greedy by size: each goes to the lowest place that is free as long as it lives.
+    Each goes to the lowest place that is free as long as it lives: the largest first, or those
+    that are made first, whichever needs less.
 
     >>> planned([(100, 0, 1), (100, 1, 2), (50, 2, 3)])
     ([0, 128, 0], 256)
     """
-    order = sorted(range(len(sizes)), key=lambda i: -sizes[i][0])
+    numbers = range(len(sizes))
+    by_size = sorted(numbers, key=lambda i: -sizes[i][0])
+    by_time = sorted(numbers, key=lambda i: (sizes[i][1], -sizes[i][0]))
+    return min((_placed(sizes, order) for order in (by_size, by_time)), key=lambda p: p[1])
+
+
+def _placed(sizes: Sequence[tuple[int, int, int]], order: Sequence[int]) -> tuple[list[int], int]:
     offsets = [0] * len(sizes)
     placed: list[tuple[int, int, int, int]] = []  # begin, end, first, last
     total = 0
     for i in order:
         size, first, last = sizes[i]
+        if not size:
+            continue
         unit = PAGE if size >= LARGE else LINE
         at = 0
         for begin, end, born, died in placed:
@@ -312,7 +323,7 @@ def planned(sizes: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
             if end > at:
                 at = -(-end // unit) * unit
         offsets[i] = at
-        end = at + -(-max(size, 1) // LINE) * LINE
+        end = at + -(-size // LINE) * LINE
         placed.append((at, end, first, last))
         placed.sort()
         total = max(total, end)

@@ -420,11 +420,11 @@ def _is_bool(e: Expr, kinds: Sequence[str]) -> bool:
 
 # The graph ----------------------------------------------------------------------------------------
 class _Node:
-    __slots__ = ("before", "last", "maps", "step")
+    __slots__ = ("before", "first", "maps", "step")
 
     def __init__(self, step: Any, at: int) -> None:
         self.step = step
-        self.last = at  # the number of its last step
+        self.first = at  # the number of its first step
         self.maps: _Maps | None = None
         self.before: set[int] = set()  # nodes that must come first
 
@@ -467,7 +467,7 @@ class _Graph:
             and joinable(step.map)
         )
         if may_join:
-            node = self._joined(step, before, at)
+            node = self._joined(step, before)
         if node is None:
             node = len(self.nodes)
             new = _Node(step, at)
@@ -502,7 +502,7 @@ class _Graph:
             found |= self.behind[n] | 1 << n
         return found
 
-    def _joined(self, step: Launched, before: set[int], at: int) -> int | None:
+    def _joined(self, step: Launched, before: set[int]) -> int | None:
         """The group that a map has joined."""
         assert step.map is not None
         near = sorted([n for n in before if self._maps(n) is not None], reverse=True)
@@ -512,7 +512,7 @@ class _Graph:
         for n in [*near, *others]:
             if joined is not None and n not in near:
                 break
-            why = self._join(n, step, before, at) if joined is None else self._merge(n, joined)
+            why = self._join(n, step, before) if joined is None else self._merge(n, joined)
             if why is None:
                 if joined is None:
                     joined = n
@@ -528,12 +528,12 @@ class _Graph:
         """Whether a path leads from a node to one of those, and further."""
         return any(m != n and self.behind[m] >> n & 1 for m in before)
 
-    def _join(self, n: int, step: Launched, before: set[int], at: int) -> str | None:
+    def _join(self, n: int, step: Launched, before: set[int]) -> str | None:
         if self._between(n, before):
             return "something else comes between"
         why = self._together([*self._steps(n), step], n)
         if why is None:
-            self._absorb(n, before, at)
+            self._absorb(n, before)
         return why
 
     def _merge(self, n: int, m: int) -> str | None:
@@ -561,7 +561,8 @@ class _Graph:
                     node.before.add(m)
             if self.behind[i] >> n & 1 and i != m:
                 self.behind[i] |= self.behind[m] | 1 << m
-        self._absorb(m, one.before - {m}, one.last)
+        other.first = min(other.first, one.first)
+        self._absorb(m, one.before - {m})
         return None
 
     def _steps(self, n: int) -> list[Launched]:
@@ -585,12 +586,11 @@ class _Graph:
             node.maps = made
         return why
 
-    def _absorb(self, n: int, before: set[int], at: int) -> None:
+    def _absorb(self, n: int, before: set[int]) -> None:
         """A node that must come behind some more."""
         node = self.nodes[n]
         assert node is not None
         node.before |= before - {n}
-        node.last = max(node.last, at)
         more = self._all_behind(before - {n})
         bit = 1 << n
         self.behind[n] |= more
@@ -624,7 +624,7 @@ class _Graph:
     def _at(self, n: int) -> int:
         node = self.nodes[n]
         assert node is not None
-        return node.last
+        return node.first
 
     def _made(self, n: int) -> list[Any]:
         node = self.nodes[n]

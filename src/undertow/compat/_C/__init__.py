@@ -162,7 +162,12 @@ Tag = enum.IntEnum(
     module="undertow",
     start=0,
 )
-Tag.__doc__ = "What an operator of `library` says of itself; kept, and nothing is made of it."
+Tag.__doc__ = """What an operator of `library` says of itself; kept, and nothing is made of it.
+
+>>> import undertow as ut
+>>> ut.Tag.pointwise.name
+'pointwise'
+"""
 
 
 class DispatchKeySet:

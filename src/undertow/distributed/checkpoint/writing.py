@@ -15,6 +15,7 @@ from ...core.modes import no_grad
 from ...core.tensor import Tensor
 from ...errors import ArgumentError
 from ...files import safetensors
+from ...files.atomic import write_file
 from .. import functions, groups
 from .tree import flat, opened
 
@@ -134,12 +135,12 @@ def _write(state: dict[str, Any], path: Path, group: Any) -> None:
     try:
         draft.mkdir(parents=True, exist_ok=True)
         mine = {
-            f"{key}:{start}": tensors[key].reshape(-1)[start:stop].clone()
+            f"{key}:{start}": tensors[key].reshape(-1)[start:stop]
             for key, owners in parts.items()
             for rank, start, stop in owners
             if rank == me
         }
-        safetensors.save_file(mine, draft / f"{me}.safetensors")
+        write_file(draft / f"{me}.safetensors", safetensors.pieces("save", mine))
         if me == 0:
             merged: dict[str, Any] = {}
             for _, some, _ in reversed(known):

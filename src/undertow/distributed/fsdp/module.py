@@ -13,7 +13,7 @@ from ...autograd.graph import saved_tensors_hooks
 from ...core.modes import current, no_grad
 from ...core.tensor import Tensor
 from ...dtypes import DType
-from ...errors import ArgumentError, UnsupportedError
+from ...errors import ArgumentError, ShapeError, UnsupportedError
 from ...ops.create.from_data import tensor as tensor_of
 from .. import functions, groups
 from ..reductions import ReduceOp
@@ -83,6 +83,10 @@ def fully_shard(
                 known[id(p)] = Rows(label, p, group, policy.param_dtype)
             known[id(p)].places_in.append((below, name))
     unit = Unit(list(known.values()), group, policy, reshard_after_forward)
+    for below in {id(m): m for r in unit.rows for m, _ in r.places_in}.values():
+        if not _has_rows(below):  # of another unit, with which the hooks came
+            below.register_state_dict_pre_hook(_refuse_rows)
+            below.register_load_state_dict_pre_hook(_take_rows)
     unit.show(False)
     object.__setattr__(module, _OWN, unit)
     kind = type(module)
@@ -125,13 +129,6 @@ class FSDPModule:
         """The whole parameters and buffers, at every process; all of them call it."""
         with summon_full_params(self, writeback=False):
             return super().state_dict(*args, **kwargs)  # type: ignore[misc]
-
-    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
-        """Take whole parameters, of which this process keeps its rows; all processes call it."""
-        if assign:
-            raise UnsupportedError("[fully_shard] assign=True is not supported")
-        with summon_full_params(self):
-            return super().load_state_dict(state_dict, strict)  # type: ignore[misc]
 
     def sharded_state_dict(self) -> dict[str, Tensor]:
         """The rows of this process by name, and buffers; nothing is sent."""
@@ -225,6 +222,38 @@ def summon_full_params(module: Any, *, writeback: bool = True) -> Iterator[None]
         for unit in own:
             unit.show(False)
             unit.free()
+
+
+def _has_rows(module: nn.Module) -> bool:
+    return any(hasattr(p, "_rows_of") for p in module._parameters.values())
+
+
+def _refuse_rows(module: nn.Module, prefix: str, keep_vars: bool) -> None:
+    """Before a state_dict: a module in a unit cannot give its rows as if they were all."""
+    if _has_rows(module):
+        raise UnsupportedError(
+            f"[state_dict] this {type(module).__name__} is part of a module that was sharded, and "
+            "has rows of its parameters only; call state_dict on that module or above it, or in "
+            "`with fsdp.summon_full_params(model):`"
+        )
+
+
+def _take_rows(
+    module: nn.Module, state: dict[str, Any], prefix: str, metadata: dict[str, Any], *_: Any
+) -> None:
+    """Before a load: of whole parameters, leave the rows of this process."""
+    for name, p in module._parameters.items():
+        r, key = getattr(p, "_rows_of", None), prefix + name
+        if r is None or key not in state:
+            continue
+        if metadata.get("assign_to_params_buffers"):
+            raise UnsupportedError("[load_state_dict] assign=True is not supported by fully_shard")
+        if tuple(state[key].shape) != r.shape:
+            raise ShapeError(
+                f"[load_state_dict] {key} has shape {tuple(state[key].shape)} in the state_dict, "
+                f"and {r.shape} in the model, of which each process keeps rows"
+            )
+        state[key] = state[key][r.mine]
 
 
 def _leave(unit: Unit, root: bool) -> None:

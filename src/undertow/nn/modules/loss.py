@@ -189,7 +189,15 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """`NLLLoss`, as it was called for images once."""
+    """`NLLLoss`, as it was called for images once.
+
+    >>> import undertow as ut
+    >>> scores = ut.zeros(1, 3, 2, 2).log_softmax(1)  # three classes for each pixel
+    >>> ut.nn.NLLLoss()(scores, ut.zeros(1, 2, 2, dtype=ut.int64))
+    tensor(1.0986)
+    >>> issubclass(ut.nn.NLLLoss2d, ut.nn.NLLLoss)
+    True
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(

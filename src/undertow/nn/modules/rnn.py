@@ -31,6 +31,11 @@ class RNNBase(Module):
     """What RNN, LSTM and GRU share: parameters by layer and direction, and what they accept.
 
     `mode` is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
+
+    >>> import undertow as ut
+    >>> lstm = ut.nn.LSTM(3, 4)
+    >>> isinstance(lstm, ut.nn.RNNBase), [tuple(w.shape) for w in lstm.parameters()]
+    (True, [(16, 3), (16, 4), (16,), (16,)])
     """
 
     mode: str

@@ -24,7 +24,13 @@ def reset_uniform(module: Module, hidden_size: int) -> None:
 
 
 class RNNCellBase(Module):
-    """What the cells share: their parameters, and inputs with and without a batch."""
+    """What the cells share: their parameters, and inputs with and without a batch.
+
+    >>> import undertow as ut
+    >>> cell = ut.nn.GRUCell(3, 4)
+    >>> isinstance(cell, ut.nn.RNNCellBase), tuple(cell.weight_ih.shape)
+    (True, (12, 3))
+    """
 
     input_size: int
     hidden_size: int

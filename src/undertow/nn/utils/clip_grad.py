@@ -133,7 +133,18 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(*args: Any, **kwargs: Any) -> Tensor:
-    """`clip_grad_norm_`, as it was called once."""
+    """`clip_grad_norm_`, as it was called once.
+
+    >>> import undertow as ut
+    >>> import warnings
+    >>> w = ut.nn.Parameter(ut.zeros(2))
+    >>> w.grad = ut.tensor([3.0, 4.0])
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     ut.nn.utils.clip_grad_norm([w], max_norm=1.0)
+    tensor(5.)
+    >>> w.grad
+    tensor([0.6000, 0.8000])
+    """
     warnings.warn(
         "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
         FutureWarning,

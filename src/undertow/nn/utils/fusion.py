@@ -63,7 +63,16 @@ def fuse_linear_bn_weights(
     bn_w: Tensor,
     bn_b: Tensor,
 ) -> tuple[Parameter, Parameter]:
-    """The weight and bias of a Linear that does what the two do."""
+    """The weight and bias of a Linear that does what the two do.
+
+    >>> import undertow as ut
+    >>> one = ut.ones(1)
+    >>> weight, bias = ut.nn.utils.fuse_linear_bn_weights(
+    ...     ut.ones(1, 2), one, bn_rm=one, bn_rv=4 * one, bn_eps=0.0, bn_w=one, bn_b=5 * one
+    ... )
+    >>> weight.detach(), bias.detach()
+    (tensor([[0.5000, 0.5000]]), tensor([5.]))
+    """
     return _scaled(linear_w, linear_b, (bn_rm, bn_rv, bn_w, bn_b), bn_eps)
 
 
@@ -94,7 +103,15 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
 
 
 def fuse_linear_bn_eval(linear: Linear, bn: Module) -> Linear:
-    """A Linear that does what a Linear and a batch norm in evaluation do."""
+    """A Linear that does what a Linear and a batch norm in evaluation do.
+
+    >>> import undertow as ut
+    >>> linear, norm = ut.nn.Linear(4, 3).eval(), ut.nn.BatchNorm1d(3).eval()
+    >>> x = ut.rand(5, 4)
+    >>> fused = ut.nn.utils.fuse_linear_bn_eval(linear, norm)
+    >>> ut.allclose(fused(x), norm(linear(x)), atol=1e-6)
+    True
+    """
     features = getattr(bn, "num_features", None)
     if features not in (1, linear.out_features):
         raise ArgumentError(

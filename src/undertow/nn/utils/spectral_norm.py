@@ -148,7 +148,16 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: T, name: str = "weight") -> T:
-    """Make a weight one parameter again, divided as it is now."""
+    """Make a weight one parameter again, divided as it is now.
+
+    >>> import undertow as ut
+    >>> from undertow.nn.utils import remove_spectral_norm, spectral_norm
+    >>> layer = spectral_norm(ut.nn.Linear(3, 2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_orig']
+    >>> [name for name, _ in remove_spectral_norm(layer).named_parameters()]
+    ['bias', 'weight']
+    """
     key = _found(module, name)
     if key is None or module._hooks is None:
         raise ArgumentError(

@@ -100,7 +100,18 @@ def weight_norm(module: T, name: str = "weight", dim: int | None = 0) -> T:
 
 
 def remove_weight_norm(module: T, name: str = "weight") -> T:
-    """Make a weight one parameter again."""
+    """Make a weight one parameter again.
+
+    >>> import undertow as ut
+    >>> import warnings
+    >>> from undertow.nn.utils import remove_weight_norm, weight_norm
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     layer = weight_norm(ut.nn.Linear(3, 2))
+    >>> [name for name, _ in layer.named_parameters()]
+    ['bias', 'weight_g', 'weight_v']
+    >>> [name for name, _ in remove_weight_norm(layer).named_parameters()]
+    ['bias', 'weight']
+    """
     key = _found(module, name)
     if key is None or module._hooks is None:
         raise ArgumentError(f"[remove_weight_norm] weight_norm of '{name}' not found in {module}")

@@ -68,21 +68,36 @@ attach("layout", property(_layout, doc="How its elements are stored: `ut.strided
 
 
 def get_device(self: Tensor) -> int:
-    """The number of its device; -1 for the CPU."""
+    """The number of its device; -1 for the CPU.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).get_device()
+    -1
+    """
     return -1 if self.device.type == "cpu" else self.device.index or 0
 
 
 def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:
-    """The tensor on a CUDA device; an error where there is none."""
+    """The tensor on a CUDA device; an error where there is none.
+
+    >>> import undertow as ut
+    >>> x = ut.ones(2)
+    >>> y = x.cuda() if ut.cuda.is_available() else x
+    """
     return self.to(_numbered("cuda", device))
 
 
 def xpu(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None
 ) -> Tensor:
-    """The tensor on an XPU device; an error where there is none."""
+    """The tensor on an XPU device; an error where there is none.
+
+    >>> import undertow as ut
+    >>> x = ut.ones(2)
+    >>> y = x.xpu() if ut.xpu.is_available() else x
+    """
     return self.to(_numbered("xpu", device))
 
 
@@ -91,26 +106,52 @@ def _numbered(type: str, device: Any) -> Any:
 
 
 def pin_memory(self: Tensor, device: DeviceLike | None = None) -> Tensor:
-    """The tensor itself: no device here copies faster from pinned memory."""
+    """The tensor itself: no device here copies faster from pinned memory.
+
+    >>> import undertow as ut
+    >>> x = ut.ones(2)
+    >>> x.pin_memory() is x
+    True
+    """
     return self
 
 
 def is_pinned(self: Tensor, device: DeviceLike | None = None) -> bool:
-    """Whether its memory is pinned: never."""
+    """Whether its memory is pinned: never.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).pin_memory().is_pinned()
+    False
+    """
     return False
 
 
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Nothing: an operation has ended when it returns."""
+    """Nothing: an operation has ended when it returns.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).record_stream(None)
+    """
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether other processes see its memory: no."""
+    """Whether other processes see its memory: no.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).is_shared()
+    False
+    """
     return False
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """An error: memory is not shared in place; a DataLoader's workers do it by themselves."""
+    """An error: memory is not shared in place; a DataLoader's workers do it by themselves.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).share_memory_()
+    Traceback (most recent call last):
+    undertow.errors.UnsupportedError: [share_memory_] memory is not moved to where other ...
+    """
     raise UnsupportedError(
         "[share_memory_] memory is not moved to where other processes see it; send the tensor "
         "through a queue of undertow.multiprocessing, which copies it"
@@ -118,12 +159,23 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape."""
+    """Whether two tensors have the same shape.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).is_same_size(ut.ones(2, 3)), ut.zeros(2, 3).is_same_size(ut.ones(3, 2))
+    (True, False)
+    """
     return self.shape == other.shape
 
 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether two tensors are the same memory in the same way: shape, strides and start."""
+    """Whether two tensors are the same memory in the same way: shape, strides and start.
+
+    >>> import undertow as ut
+    >>> x = ut.zeros(4)
+    >>> x.is_set_to(x[:]), x.is_set_to(x.view(2, 2)), x.is_set_to(x.clone())
+    (True, False, False)
+    """
     return (
         self.shape == tensor.shape
         and self.stride() == tensor.stride()
@@ -133,22 +185,43 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 def is_nonzero(self: Tensor) -> bool:
-    """Whether its one element is not zero."""
+    """Whether its one element is not zero.
+
+    >>> import undertow as ut
+    >>> ut.tensor([3.0]).is_nonzero(), ut.tensor(0).is_nonzero()
+    (True, False)
+    """
     return bool(self)
 
 
 def is_conj(self: Tensor) -> bool:
-    """Whether it is a conjugation that waits to be done: never, it is done at once."""
+    """Whether it is a conjugation that waits to be done: never, it is done at once.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([1 + 2j])
+    >>> x.conj().is_conj(), x.conj()
+    (False, tensor([1.-2.j]))
+    """
     return False
 
 
 def is_neg(self: Tensor) -> bool:
-    """Whether it is a negation that waits to be done: never, it is done at once."""
+    """Whether it is a negation that waits to be done: never, it is done at once.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).neg().is_neg()
+    False
+    """
     return False
 
 
 def is_distributed(self: Tensor) -> bool:
-    """Whether it lies on several machines: no."""
+    """Whether it lies on several machines: no.
+
+    >>> import undertow as ut
+    >>> ut.ones(2).is_distributed()
+    False
+    """
     return False
 
 
@@ -156,6 +229,11 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """The dimensions from the largest stride to the smallest.
 
     With `ambiguity_check` it is an error where memory allows several orders.
+
+    >>> import undertow as ut
+    >>> x = ut.zeros(1, 8, 8, 3)
+    >>> x.dim_order(), x.permute(0, 3, 1, 2).dim_order()
+    ((0, 1, 2, 3), (0, 2, 3, 1))
     """
     strides = self.stride()
     steps = [strides[d] for d in range(self.ndim) if self.shape[d] != 1]
@@ -167,22 +245,45 @@ def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
 
 
 def const_data_ptr(self: Tensor) -> int:
-    """The address of the first element."""
+    """The address of the first element.
+
+    >>> import undertow as ut
+    >>> x = ut.zeros(3)
+    >>> x.const_data_ptr() == x.data_ptr()
+    True
+    """
     return self.data_ptr()
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """The tensor itself, in another dtype if one is given: it is dense already."""
+    """The tensor itself, in another dtype if one is given: it is dense already.
+
+    >>> import undertow as ut
+    >>> ut.tensor([0.0, 2.0]).to_sparse().to_dense()
+    tensor([0., 2.])
+    >>> ut.tensor([0.0, 2.0]).to_dense()
+    tensor([0., 2.])
+    """
     return self if dtype is None else self.to(dtype)
 
 
 def sparse_dim(self: Tensor) -> int:
-    """0: a dense tensor has no sparse dimensions."""
+    """0: a dense tensor has no sparse dimensions.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).sparse_dim(), ut.zeros(2, 3).to_sparse().sparse_dim()
+    (0, 2)
+    """
     return 0
 
 
 def dense_dim(self: Tensor) -> int:
-    """The number of its dimensions: all are dense."""
+    """The number of its dimensions: all are dense.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).dense_dim()
+    2
+    """
     return self.ndim
 
 
@@ -209,7 +310,12 @@ def to_sparse(
 
 
 def to_sparse_coo(self: Tensor) -> Any:
-    """The elements that are not zero with their coordinates: `to_sparse()`."""
+    """The elements that are not zero with their coordinates: `to_sparse()`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([0.0, 2.0, 0.0, 3.0]).to_sparse_coo().indices()
+    tensor([[1, 3]])
+    """
     return to_sparse(self)
 
 
@@ -253,6 +359,18 @@ def to_sparse_bsc(self: Tensor, blocksize: Any, dense_dim: int | None = None) ->
     return to_sparse(self, layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
 
+_SPARSE_PARTS = {  # what makes the matrix [[0, 2], [3, 4]] sparse, and the part of it
+    "coalesce": ("to_sparse", "tensor(indices=... nnz=3, layout=undertow.sparse_coo)"),
+    "is_coalesced": ("to_sparse", "True"),
+    "indices": ("to_sparse", "tensor([[0, 1, 1],\n            [1, 0, 1]])"),
+    "values": ("to_sparse", "tensor([2., 3., 4.])"),
+    "crow_indices": ("to_sparse_csr", "tensor([0, 1, 3])"),
+    "col_indices": ("to_sparse_csr", "tensor([1, 0, 1])"),
+    "ccol_indices": ("to_sparse_csc", "tensor([0, 1, 3])"),
+    "row_indices": ("to_sparse_csc", "tensor([1, 0, 1])"),
+}
+
+
 def _of_sparse(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(self, Tensor):
@@ -260,7 +378,13 @@ def _of_sparse(name: str) -> Callable[..., Any]:
         return getattr(self, name)(*args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"An error: `{name}` is for sparse tensors."
+    method.__doc__ = f"""What a sparse tensor has; of a dense one it is an error.
+
+    >>> import undertow as ut
+    >>> s = ut.tensor([[0.0, 2.0], [3.0, 4.0]]).{_SPARSE_PARTS[name][0]}()
+    >>> s.{name}()
+    {_SPARSE_PARTS[name][1]}
+    """
     return method
 
 
@@ -277,12 +401,26 @@ def _of_any_layout(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sparse_mask(self: Tensor, mask: Any) -> Any:
-    """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`."""
+    """The elements at the positions of a sparse tensor: `ut.sparse.sparse_mask`.
+
+    >>> import undertow as ut
+    >>> pattern = ut.tensor([[0.0, 1.0], [1.0, 0.0]]).to_sparse()
+    >>> ut.tensor([[1.0, 2.0], [3.0, 4.0]]).sparse_mask(pattern).to_dense()
+    tensor([[0., 2.],
+            [3., 0.]])
+    """
     return import_module("undertow.sparse").sparse_mask(self, mask)
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What `load_state_dict` puts in the place of this: `other`, or a copy of it in this memory."""
+    """What `load_state_dict` puts in the place of this: `other`, or a copy of it in this memory.
+
+    >>> import undertow as ut
+    >>> x = ut.zeros(2)
+    >>> loaded = x.module_load(ut.tensor([1.0, 2.0]))
+    >>> x, loaded.data_ptr() == x.data_ptr()
+    (tensor([1., 2.]), True)
+    """
     if assign:
         return other.detach()
     return self.copy_(other).detach()
@@ -290,18 +428,33 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 # Old methods ----------------------------------------------------------------------------------
 def new(self: Tensor, *args: Any, size: Ints | None = None, device: Any = None) -> Tensor:
-    """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`."""
+    """torch's old constructor in the dtype of this tensor: `x.new(2, 3)`, `x.new([1, 2])`.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1, 2]).new([3, 4]), ut.tensor([1.0]).new(2, 3).shape
+    (tensor([3, 4]), (2, 3))
+    """
     given = args if size is None else as_shape("new", size)
     return construct("new", given, self.dtype, device)
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace each element by what a Python function makes of it; slow, and without gradients."""
+    """Replace each element by what a Python function makes of it; slow, and without gradients.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1.0, 2.0, 3.0]).apply_(lambda v: v if v > 1.5 else 0.0)
+    tensor([0., 2., 3.])
+    """
     return _filled("apply_", self, lambda values: [callable(v) for v in values])
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Replace each element by a Python function of it and of another tensor's; slow."""
+    """Replace each element by a Python function of it and of another tensor's; slow.
+
+    >>> import undertow as ut
+    >>> ut.tensor([1.0, 5.0]).map_(ut.tensor([3.0, 2.0]), max)
+    tensor([3., 5.])
+    """
     others = _listed("map_", tensor.expand(self.shape))
     return _filled("map_", self, lambda values: [callable(v, o) for v, o in zip(values, others)])  # noqa: B905
 
@@ -309,7 +462,13 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
 def map2_(
     self: Tensor, tensor1: Tensor, tensor2: Tensor, callable: Callable[[Any, Any, Any], Any]
 ) -> Tensor:
-    """Replace each element by a Python function of it and of two other tensors'; slow."""
+    """Replace each element by a Python function of it and of two other tensors'; slow.
+
+    >>> import undertow as ut
+    >>> a, b = ut.tensor([1.0, 2.0]), ut.tensor([10.0, 20.0])
+    >>> ut.zeros(2).map2_(a, b, lambda old, a, b: a if a > 1 else b)
+    tensor([10.,  2.])
+    """
     first, second = (_listed("map2_", t.expand(self.shape)) for t in (tensor1, tensor2))
     return _filled(
         "map2_",
@@ -335,7 +494,14 @@ def _filled(op: str, t: Tensor, compute: Callable[[list[Any]], list[Any]]) -> Te
 
 
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
-    """The same memory as an instance of a subclass of Tensor."""
+    """The same memory as an instance of a subclass of Tensor.
+
+    >>> import undertow as ut
+    >>> class Metres(ut.Tensor):
+    ...     pass
+    >>> type(ut.tensor([1.0]).as_subclass(Metres)).__name__
+    'Metres'
+    """
     if not issubclass(cls, Tensor):
         raise DTypeError(f"[as_subclass] expects a subclass of Tensor, got {cls!r}")
     made = wrap_shared(self._array, shared(self), cls)
@@ -346,7 +512,14 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
 
 
 def resize_(self: Tensor, *sizes: Ints, memory_format: Any = None) -> Tensor:
-    """Give it another shape in place: elements are kept in order, further ones have any value."""
+    """Give it another shape in place: elements are kept in order, further ones have any value.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([1, 2, 3, 4])
+    >>> x.resize_(2, 1)
+    tensor([[1],
+            [2]])
+    """
     shape = as_shape("resize_", sizes)
     if (self.requires_grad or differentiated(self)) and not current().inference:
         raise GradientError("[resize_] cannot resize a tensor that requires gradients")
@@ -362,12 +535,25 @@ def resize_(self: Tensor, *sizes: Ints, memory_format: Any = None) -> Tensor:
 
 
 def resize_as_(self: Tensor, the_template: Tensor, memory_format: Any = None) -> Tensor:
-    """`resize_` to the shape of another tensor."""
+    """`resize_` to the shape of another tensor.
+
+    >>> import undertow as ut
+    >>> x = ut.tensor([1, 2, 3, 4])
+    >>> x.resize_as_(ut.zeros(2, 1))
+    tensor([[1],
+            [2]])
+    """
     return resize_(self, the_template.shape)
 
 
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Set the main diagonal to a number; `wrap` begins again below it in a tall matrix."""
+    """Set the main diagonal to a number; `wrap` begins again below it in a tall matrix.
+
+    >>> import undertow as ut
+    >>> ut.zeros(2, 3).fill_diagonal_(5)
+    tensor([[5., 0., 0.],
+            [0., 5., 0.]])
+    """
     if self.ndim < 2:
         raise ShapeError(f"[fill_diagonal_] needs two dimensions at least, got {self.shape}")
     if self.ndim > 2 and len({*self.shape}) > 1:

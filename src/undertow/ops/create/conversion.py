@@ -102,31 +102,49 @@ def to(
     return _to(input, None if dtype is None else dtypes.as_dtype(dtype), device, copy)
 
 
-def _caster(name: str, dtype: DType) -> Callable[..., Tensor]:
+def _caster(name: str, dtype: DType, given: str, printed: str) -> Callable[..., Tensor]:
     def method(self: Tensor, memory_format: Any = None) -> Tensor:
         return cast(self, dtype)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"`to(ut.{dtype.name})`."
+    method.__doc__ = f"""`to(ut.{dtype.name})`.
+
+    >>> import undertow as ut
+    >>> ut.tensor({given}).{name}()
+    {printed}
+    """
     return method
 
 
-for _name, _dtype in {
-    "float": dtypes.float32,
-    "double": dtypes.float64,
-    "half": dtypes.float16,
-    "bfloat16": dtypes.bfloat16,
-    "int": dtypes.int32,
-    "long": dtypes.int64,
-    "short": dtypes.int16,
-    "char": dtypes.int8,
-    "byte": dtypes.uint8,
-    "bool": dtypes.bool,
-    "cfloat": dtypes.complex64,
-    "cdouble": dtypes.complex128,
-    "chalf": dtypes.complex32,
+# Each with numbers that show what becomes of them.
+for _name, (_dtype, _given, _printed) in {
+    "float": (dtypes.float32, "[1, 2]", "tensor([1., 2.])"),
+    "double": (dtypes.float64, "[1, 2]", "tensor([1., 2.], dtype=undertow.float64)"),
+    "half": (dtypes.float16, "[1.0, 7e4]", "tensor([1., inf], dtype=undertow.float16)"),
+    "bfloat16": (
+        dtypes.bfloat16,
+        "[1.0, 1.005]",
+        "tensor([1.0000, 1.0078], dtype=undertow.bfloat16)",
+    ),
+    "int": (dtypes.int32, "[1.75, -1.75]", "tensor([ 1, -1], dtype=undertow.int32)"),
+    "long": (dtypes.int64, "[1.75, -1.75]", "tensor([ 1, -1])"),
+    "short": (dtypes.int16, "[1.75, -1.75]", "tensor([ 1, -1], dtype=undertow.int16)"),
+    "char": (dtypes.int8, "[127, 128]", "tensor([ 127, -128], dtype=undertow.int8)"),
+    "byte": (dtypes.uint8, "[255, 256]", "tensor([255,   0], dtype=undertow.uint8)"),
+    "bool": (dtypes.bool, "[0.0, 0.5, 2.0]", "tensor([False,  True,  True])"),
+    "cfloat": (dtypes.complex64, "[1.0, 2.0]", "tensor([1.+0.j, 2.+0.j])"),
+    "cdouble": (
+        dtypes.complex128,
+        "[1.0, 2.0]",
+        "tensor([1.+0.j, 2.+0.j], dtype=undertow.complex128)",
+    ),
+    "chalf": (
+        dtypes.complex32,
+        "[1.0, 2.0]",
+        "Traceback (most recent call last):\n    undertow.errors.UnsupportedError: ...",
+    ),
 }.items():
-    attach(_name, guarded(_caster(_name, _dtype), _name))
+    attach(_name, guarded(_caster(_name, _dtype, _given, _printed), _name))
 
 
 @overload

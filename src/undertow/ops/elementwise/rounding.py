@@ -69,7 +69,6 @@ _abs_in_place = inplace_elementwise(_abs, abs, "abs_")
 
 
 def abs_(self: Tensor) -> Tensor:
-    """In-place form of `abs`."""
     if self.is_complex():
         raise UnsupportedError(
             "[abs_] In-place abs is not supported for complex tensors, whose sizes are real; use "
@@ -78,6 +77,7 @@ def abs_(self: Tensor) -> Tensor:
     return _abs_in_place(self)
 
 
+abs_.__doc__ = _abs_in_place.__doc__
 attach("abs_", abs_)
 
 

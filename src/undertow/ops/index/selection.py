@@ -8,6 +8,7 @@ from typing import Any
 from ... import dtypes
 from ...backends.registry import backend_of
 from ...core.dispatch import apply, expand
+from ...core.inplace_examples import describe
 from ...core.op import Op
 from ...core.reading import READERS, tell
 from ...core.register import attach, function, guarded
@@ -45,7 +46,7 @@ def publish_inplace(name: str, implementation: Callable[..., Tensor]) -> None:
         return self
 
     method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"In-place form of `{name}`; returns the tensor itself."
+    method.__doc__ = describe(f"{name}_")
     attach(f"{name}_", method)
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from ... import dtypes
 from ...backends.base import Array, Dims, Forms
-from ...backends.dual import LEVELS
 from ...core.dispatch import apply, cast, sum_to
-from ...core.modes import current
 from ...core.op import Op
 from ...core.register import function
-from ...core.tensor import Tensor
+from ...core.tensor import Tensor, differentiated
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...kernel.expr import Expr, call
 from ...kernel.row_program import Program, Tracer, rows
@@ -25,8 +24,9 @@ from ..reduce.reduction import mean
 # y = (x - mean) rstd weight + bias over rows of n elements, where rms_norm has mean = 0. The
 # forward keeps mean and rstd, and with h = (x - mean) rstd and v = g weight the backward is
 #     dx = (v - Σ v / n - h Σ v h / n) rstd,   dweight = Σ g h and dbias = Σ g over all rows,
-# again without the first sum for rms_norm. One kernel computes what is wanted of the three. With
-# create_graph the rule is written in ops that have rules themselves.
+# again without the first sum for rms_norm. One kernel computes what is wanted of the three. What is
+# differentiated once more is written in ops that have rules themselves. Without a weight the map
+# from g to dx is its own transpose, so a tangent of x goes the way of a cotangent.
 #
 # Note [centres]
 # The mean of a row is some ulp off, and of a row that is constant, or nearly so, rstd magnifies
@@ -157,7 +157,7 @@ def _rule(
     needs: tuple[bool, ...],
 ) -> tuple[Tensor | None, ...]:
     """The cotangents of x, weight and bias, where they are needed; see Note [norms]."""
-    if current().grad or LEVELS:
+    if differentiated(g, x, weight):
         found = iter(_composed(g, x, weight, middle, dims, eps, kind, needs))
     else:
         found = iter(apply(_norm_backward, (g, x, weight, middle, rstd), (dims, kind, needs)))
@@ -182,11 +182,8 @@ def _composed(
 ) -> list[Tensor]:
     """What is needed of the three, in ops that have rules of any order."""
     wide = dtypes.of_array(_wide(x._array))
-    g, h = cast(g, wide), cast(x, wide)
-    if middle is not None:
-        h = centred(h, middle, dims)
-    rstd = (mean(h * h, dims, True) + eps).rsqrt()
-    h = h * rstd
+    g = cast(g, wide)
+    h, rstd = _normalised(cast(x, wide), middle, dims, eps)
     found = []
     if needs[0]:
         v = g if weight is None else g * cast(weight, wide)
@@ -201,6 +198,36 @@ def _composed(
     return found
 
 
+def _normalised(x: Tensor, middle: Tensor | None, dims: Any, eps: float) -> tuple[Tensor, Tensor]:
+    """h and rstd of Note [norms], in ops that have rules of any order."""
+    h = x if middle is None else centred(x, middle, dims)
+    rstd = (mean(h * h, dims, True) + eps).rsqrt()
+    return h * rstd, rstd
+
+
+def _tangent(
+    ts: Sequence[Tensor | None],
+    x: Tensor,
+    weight: Tensor | None,
+    middle: Tensor | None,
+    rstd: Tensor,
+    dims: Any,
+    eps: float,
+) -> Tensor:
+    """The tangent of the result: a term for each of x, weight and bias that has one."""
+    moved, by_weight, *by_bias = ts
+    terms = [t for t in by_bias if t is not None]
+    if moved is not None:
+        only = (True, False, False)
+        (along, _, _) = _rule(moved, x, None, middle, rstd, dims, eps, None, only)
+        assert along is not None
+        terms.append(along if weight is None else along * weight)
+    if by_weight is not None:
+        wide = dtypes.of_array(_wide(x._array))
+        terms.append(by_weight * _normalised(cast(x, wide), middle, dims, eps)[0])
+    return functools.reduce(operator.add, terms)
+
+
 _layer_norm = Op(
     "layer_norm",
     lambda k, x, weight, bias, dims, eps, kind: _forward(k, x, weight, bias, dims, eps, True),
@@ -211,6 +238,7 @@ _layer_norm = Op(
     joint=lambda g, x, weight, out1, out2, dims, eps, kind, needs: _rule(
         g, x, weight, out1, out2, dims, eps, kind, needs
     ),
+    jvp=lambda ts, x, weight, out1, out2, dims, eps: _tangent(ts, x, weight, out1, out2, dims, eps),
     bare=lambda k, g, x, weight, out1, out2, dims, eps, kind, needs: bare_joint(
         _backward(k, g, x, weight, out1, out2, dims, kind, needs), needs
     ),
@@ -225,6 +253,7 @@ _rms_norm = Op(
     joint=lambda g, x, weight, out1, dims, eps, kind, needs: _rule(
         g, x, weight, None, out1, dims, eps, kind, (*needs, False)
     )[:2],
+    jvp=lambda ts, x, weight, out1, dims, eps: _tangent(ts, x, weight, None, out1, dims, eps),
     bare=lambda k, g, x, weight, out1, dims, eps, kind, needs: bare_joint(
         _backward(k, g, x, weight, None, out1, dims, kind, (*needs, False)), needs
     ),

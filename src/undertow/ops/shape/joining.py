@@ -519,7 +519,14 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[T
 
 @function(name="split", top=False)
 def _split_method(self: Tensor, split_size: Ints, dim: int = 0) -> tuple[Tensor, ...]:
-    """`ut.split` of this tensor; torch's method has another word for the sizes."""
+    """`ut.split` of this tensor; torch's method has another word for the sizes.
+
+    >>> import undertow as ut
+    >>> ut.arange(5).split(2)
+    (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    >>> ut.arange(5).split([1, 4])
+    (tensor([0]), tensor([1, 2, 3, 4]))
+    """
     return split(self, split_size, dim)
 
 

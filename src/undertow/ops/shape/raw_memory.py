@@ -79,7 +79,13 @@ def new_empty_strided(
     device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """`empty_strided` in the dtype and on the device of this tensor."""
+    """`empty_strided` in the dtype and on the device of this tensor.
+
+    >>> import undertow as ut
+    >>> x = ut.zeros(2, dtype=ut.float64).new_empty_strided((2, 3), (1, 2))
+    >>> x.dtype, x.stride()
+    (undertow.float64, (1, 2))
+    """
     return empty_strided(
         size,
         stride,
@@ -99,6 +105,13 @@ def set_(
     """Look at the memory of another tensor instead, or at a storage or at none; both then share it.
 
     With a size, and strides if they are not row-major, at a part of it from `storage_offset` on.
+
+    >>> import undertow as ut
+    >>> x, y = ut.zeros(2), ut.tensor([1.0, 2.0, 3.0])
+    >>> _ = x.set_(y)
+    >>> y[0] = 9.0
+    >>> x
+    tensor([9., 2., 3.])
     """
     if isinstance(source, UntypedStorage):
         source = source._row(self.dtype)

@@ -124,8 +124,8 @@ def as_strided(
             [3, 4]])
     """
     where = strided_of("as_strided", input, size, stride, storage_offset)
-    base = input._base
-    if base is not None and node_of(input) is not None and current().grad and _leaves(*where):
+    base = input._base if node_of(input) is not None and current().grad else None
+    if base is not None and node_of(base) is not None and _leaves(*where):
         # What lies outside the input has its gradient from the base.
         offset = input.storage_offset() + where[0][2]
         input, where = base, strided_of("as_strided", base, size, stride, offset)

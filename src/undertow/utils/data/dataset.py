@@ -57,24 +57,13 @@ class Dataset(Generic[T_co]):
         return ConcatDataset([self, other])
 
     def _repr_html_(self) -> str:
-        """Its size, and its first sample if it tells one by number."""
-        number = len(self) if isinstance(self, Sized) else None
-        size = "" if number is None else f", {number:,} samples"
-        if isinstance(self, IterableDataset) or not number:
-            return as_html(type(self).__name__ + size, repr(self))
-        return as_html(type(self).__name__ + size, f"the first: {_sketch(self[0])}")
+        """Its size. No sample is drawn, which could be slow, random, or change what comes next."""
+        size = f", {len(self):,} samples" if isinstance(self, Sized) else ""
+        return as_html(type(self).__name__ + size, self._told())
 
-
-def _sketch(sample: Any) -> str:
-    """A sample in one line: of tensors dtype and shape."""
-    if isinstance(sample, Tensor):
-        return f"{sample.dtype.name}{list(sample.shape)}"
-    if isinstance(sample, dict):
-        return "{" + ", ".join(f"{k!r}: {_sketch(v)}" for k, v in sample.items()) + "}"
-    if isinstance(sample, (tuple, list)):
-        return f"({', '.join(map(_sketch, sample))})"
-    text = repr(sample)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    def _told(self) -> str:
+        """What is known of the samples without drawing one."""
+        return repr(self)
 
 
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
@@ -105,6 +94,10 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """
 
     tensors: tuple[Tensor, ...]
+
+    def _told(self) -> str:
+        rows = ", ".join(f"{t.dtype.name}{list(t.shape[1:])}" for t in self.tensors)
+        return f"each: ({rows})"
 
     def __init__(self, *tensors: Tensor) -> None:
         sizes = [t.size(0) for t in tensors]

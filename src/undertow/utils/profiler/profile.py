@@ -23,7 +23,14 @@ _running: list[Recorder] = []  # at most one
 
 
 class ProfilerActivity(enum.Enum):
-    """What a profiler watches; here everything that runs is seen from the CPU."""
+    """What a profiler watches; here everything that runs is seen from the CPU.
+
+    >>> import undertow as ut
+    >>> with ut.profiler.profile(activities=[ut.profiler.ProfilerActivity.CPU]) as p:
+    ...     _ = ut.ones(3).exp()
+    >>> "exp" in {row.key for row in p.key_averages()}
+    True
+    """
 
     CPU = 0
     XPU = 1
@@ -34,7 +41,13 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profiler does in a step."""
+    """What a profiler does in a step.
+
+    >>> import undertow as ut
+    >>> plan = ut.profiler.schedule(wait=1, warmup=0, active=1)
+    >>> plan(0), plan(1) is ut.profiler.ProfilerAction.RECORD_AND_SAVE
+    (<ProfilerAction.NONE: 0>, True)
+    """
 
     NONE = 0
     WARMUP = 1
@@ -88,14 +101,29 @@ def schedule(
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be watched."""
+    """What can be watched.
+
+    >>> import undertow as ut
+    >>> ut.profiler.supported_activities()
+    {<ProfilerActivity.CPU: 0>}
+    """
     return {ProfilerActivity.CPU}
 
 
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """For `on_trace_ready`: write each trace into a folder, under a name of its own."""
+    """For `on_trace_ready`: write each trace into a folder, under a name of its own.
+
+    >>> import undertow as ut
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write = ut.profiler.tensorboard_trace_handler(folder, "laptop")
+    ...     with ut.profiler.profile(on_trace_ready=write):
+    ...         _ = ut.ones(3).exp()
+    ...     [name.startswith("laptop.") for name in os.listdir(folder)]
+    [True]
+    """
     worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
 
     def handler(prof: profile) -> None:

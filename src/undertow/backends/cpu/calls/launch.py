@@ -18,7 +18,8 @@ thread, for all threads of its job. Between any two instructions of Python a sig
 finaliser or the collector may compute something on this thread, which may need more memory and put
 its own in the place of this. So whoever has asked for it holds it as long as it is in use, it is
 replaced by one store, and who needs its content after the code has returned takes it away for the
-time (`take_kept`).
+time (`take_kept`). A launch that is written down has scratch memory of its own, of the size that it
+asked for: in a program it needs room as long as it runs, and not what others have asked for.
 """
 
 from __future__ import annotations
@@ -480,16 +481,12 @@ _own = _Kept()
 
 def keep(size: int) -> Any:
     """So many bytes from the beginning of a page on, which stay the thread's own."""
+    if written():
+        return memory.empty((size,), _BYTE)
     block = _own.block
     if block.size < size:
         block = _own.block = _pages(size)
     return block
-
-
-def is_kept(root: Any) -> bool:
-    """Whether this is memory of which nobody needs the content."""
-    block = _own.block
-    return root is block or root is block.base
 
 
 def take_kept(size: int) -> Any:

@@ -1,0 +1,99 @@
+"""Arrays of wrappers: a shape and a dtype, and who answers operators in the place of memory.
+
+Note [wrappers]
+A subclass that `Tensor._make_wrapper_subclass` made has no memory; what it holds, and what an
+operator does to that, is its own business (`__torch_dispatch__`). Its array knows the class and the
+attributes of the instance, so a wrapper is wherever its array is: in what a node saved, in a
+gradient. The door asks the array's backend for every op (`steps`, which `core/wrapping` gives it).
+A form that is asked for outside of an op looks at shapes only, or is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..devices import Device
+from ..errors import UnsupportedError
+from .base import Backend
+from .dual import VIEWS
+from .meta import MetaBackend
+from .registry import backend_on
+from .strided import StridedArray
+
+
+class WrapperArray(StridedArray):
+    """The array of a wrapper; `kind` is its class, `attributes` are those of the instance."""
+
+    __slots__ = ("attributes", "kind")
+
+    kind: type
+    attributes: dict[str, Any]
+
+
+def array_of(like: StridedArray, kind: type, attributes: dict[str, Any]) -> WrapperArray:
+    """The array of a wrapper, with the layout of another one or of one on the device meta."""
+    made = WrapperArray(WRAPPERS, like.buffer, like.shape, like.dtype, like.strides)
+    made.kind, made.attributes = kind, attributes
+    return made
+
+
+def instance_of(array: WrapperArray) -> Any:
+    """A new instance with the attributes of the one whose array this is."""
+    made: Any = object.__new__(array.kind)
+    made.__dict__ = array.attributes
+    return made
+
+
+class WrapperBackend(MetaBackend):
+    """What stands in the place of a device for arrays of wrappers."""
+
+    @property
+    def steps(self) -> Any:  # type: ignore[override]
+        """What runs an op on these arrays in the place of the door."""
+        return STEPS[0]
+
+    def prepare(
+        self, exprs: Any, arrays: tuple[bool, ...], largest: bool = False
+    ) -> Callable[..., Any]:
+        return lambda *operands: None  # the door has another way
+
+    def copy(self, x: Any) -> WrapperArray:
+        return array_of(x, x.kind, x.attributes)
+
+
+STEPS: list[Any] = []  # `core/wrapping` fills it
+
+
+def _made(name: str) -> Callable[..., Any]:
+    """A form that makes an array of nothing: a plain one, for nobody was asked."""
+
+    def run(self: WrapperBackend, *args: Any) -> Any:
+        return getattr(backend_on(None), name)(*args)
+
+    run.__name__ = name
+    return run
+
+
+def _lost(name: str) -> Callable[..., Any]:
+    def run(self: WrapperBackend, *args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(
+            f"[__torch_dispatch__] a wrapper met the form {name!r} outside of an operator, where "
+            "nobody can be asked for it"
+        )
+
+    run.__name__ = name
+    return run
+
+
+# Those that only look at layouts, or are asked for around a call, are as on the device meta.
+_LOOK = ("contiguous", "memory", "address", "storage_offset", "storage_size", "writable", "owned",
+         "to_host", "require", "begin", "end", "lift", "empty")  # fmt: skip
+_MAKE = ("full", "arange", "table", "philox", "from_host")
+for _name in _MAKE:
+    setattr(WrapperBackend, _name, _made(_name))
+for _name, _form in vars(Backend).items():
+    known = _name in (*_LOOK, *VIEWS) or _name in vars(WrapperBackend)
+    if not _name.startswith("_") and callable(_form) and not known:
+        setattr(WrapperBackend, _name, _lost(_name))
+WRAPPERS = WrapperBackend(Device("meta"))
