@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ....kernel.lower import NotCompiled
-from ...memory import scratch
+from ...memory import LINE, scratch
 from ...program.graph import bounds, planned
 from ..codegen.kernels import address
 from ..threads.pool import pointer, threads_of
@@ -91,9 +91,14 @@ def _picked(indices: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
 
 
 def _alike(a: Any) -> Any:
-    """An array that lies like another one, in memory of its own, of which nobody needs content."""
+    """An array that lies like another one, in memory of its own, which is never touched.
+
+    It is none of the blocks that are used again: one more of a size, and results would take turns
+    in memory that caches do not know.
+    """
     low, high = (place - address(a) for place in bounds(a))
-    return np.ndarray(a.shape, a.dtype, scratch(high - low), -low, a.strides)
+    whole = np.empty(high - low + LINE, np.uint8)
+    return np.ndarray(a.shape, a.dtype, whole, -address(whole) % LINE - low, a.strides)
 
 
 _OPERAND, _PART, _VIEW, _HELD = range(4)  # what an array of a launch is
