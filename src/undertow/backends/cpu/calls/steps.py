@@ -50,6 +50,7 @@ class Steps:
         self.size, lists = places.size, places.lists
         self.parts, self.views, self.held = lists
         self.kept = self.size <= KEPT and not doubts  # nobody needs what is left in the block
+        self.alone = self.kept and len(taken) == 1  # nor what is there between launches
         # All arrays one after the other: operands, parts, views of operands, what is held.
         begins = [0, *itertools.accumulate([len(operands), *map(len, lists)])]
         self.calls = [
@@ -65,8 +66,11 @@ class Steps:
     def run(self, *operands: Any) -> Sequence[Any]:
         """Launch them; the numbers that are finite if the result is right."""
         arrays = [*operands]
-        if self.size:
-            block = launch.take_kept(self.size) if self.kept else scratch(self.size)
+        kept = self.kept
+        if self.alone:
+            arrays += map(launch.keep(self.size).__getitem__, self.parts)
+        elif self.size:
+            block = launch.take_kept(self.size) if kept else scratch(self.size)
             arrays += map(block.__getitem__, self.parts)
         for which, at in self.views:
             arrays.append(operands[which][at])
@@ -77,7 +81,7 @@ class Steps:
             if noting:
                 launch.note(one, pool, (*given, *numbers))
             one.run(pool, *given, *numbers)
-        if self.size and self.kept:
+        if kept and self.size and not self.alone:
             launch.put_back(block)
         if not self.doubts:
             return ()

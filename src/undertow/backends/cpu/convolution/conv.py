@@ -99,10 +99,10 @@ def run_convolution(
     `launching` gives the backend that algorithms have while their launches are found out. With a
     list `later` nobody looks whether the result is right, and `is_right` is to be asked with it.
     """
-    options = wanted, geometry, groups, relu, backend, launching, cpu.fast_convolution
-    threads = current_limit()
+    mode, threads = cpu.fast_convolution, current_limit()
+    options = wanted, geometry, groups, relu, backend, launching, mode, threads
     for forced in (table.forced, "packed"):
-        whole = plan_of(_plan_whole, (a, b, bias), *options, threads, forced)
+        whole = plan_of(_plan_whole, (a, b, bias), *options, forced)
         if not whole:
             return None
         out = empty(whole.shape, a.dtype)
